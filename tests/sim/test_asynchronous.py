@@ -74,11 +74,10 @@ def run(seed: int, cut: EpochCut) -> tuple[MemoryTransactions, list[gp.Message],
 
 
 @pytest.mark.parametrize("cut", ["position", "event-time"])
-@pytest.mark.parametrize("block", range(2))
-def test_results_are_right_whatever_fails(block: int, cut: EpochCut) -> None:
+def test_results_are_right_whatever_fails(cut: EpochCut) -> None:
     """No record in flight is lost or counted twice, none becomes late."""
     crashes = 0
-    for seed in range(block * 20, block * 20 + 20):
+    for seed in range(20):
         sink, records, simulation = run(seed, cut)
 
         assert Counter(sink.values) == counted(records), f"seed {seed}"

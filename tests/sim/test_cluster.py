@@ -22,7 +22,7 @@ def _quiet() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-@pytest.mark.parametrize("block", range(10))
+@pytest.mark.parametrize("block", range(4))
 def test_answer_is_right_whatever_fails(block: int) -> None:
     """No record is lost or counted twice, nothing that was shown vanishes, and everything ends."""
     for seed in range(block * 10, block * 10 + 10):
@@ -31,33 +31,31 @@ def test_answer_is_right_whatever_fails(block: int) -> None:
         assert not result.problem, result
 
 
-@pytest.mark.parametrize("block", range(2))
-def test_a_drain_shows_what_was_read(block: int) -> None:
+def test_a_drain_shows_what_was_read() -> None:
     """In order, without gaps; or it comes too late, when the streams have ended."""
-    results = [run_seed(seed, "drain") for seed in range(block * 10, block * 10 + 10)]
+    results = [run_seed(seed, "drain") for seed in range(10)]
 
     assert not [each for each in results if each.problem]
     assert {each.status for each in results} == {"terminated", "succeeded"}
 
 
-@pytest.mark.parametrize("block", range(2))
-def test_an_application_ends_when_its_budget_is_spent(block: int) -> None:
+def test_an_application_ends_when_its_budget_is_spent() -> None:
     """Nothing is left behind, and nothing was shown that is wrong."""
-    results = [run_seed(seed, "tight") for seed in range(block * 10, block * 10 + 10)]
+    results = [run_seed(seed, "tight") for seed in range(10)]
 
     assert not [each for each in results if each.problem]
 
 
 def test_without_faults_nothing_restarts() -> None:
     """And the application comes to its end."""
-    results = [run_seed(seed, "calm") for seed in range(10)]
+    results = [run_seed(seed, "calm") for seed in range(4)]
 
     assert not [each for each in results if each.problem or each.restarts]
 
 
 def test_same_seed_gives_the_same_run() -> None:
     """Else a failure could not be looked into."""
-    assert [run_seed(seed) for seed in range(4, 8)] == [run_seed(seed) for seed in range(4, 8)]
+    assert [run_seed(seed) for seed in range(4, 6)] == [run_seed(seed) for seed in range(4, 6)]
 
 
 def test_app_master_waits_for_a_store_that_is_away() -> None:

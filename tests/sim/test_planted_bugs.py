@@ -37,9 +37,9 @@ def _quiet() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-def first_found(run: Callable[[int], SeedResult], *, seeds: int) -> SeedResult:
-    """Return the first seed that went wrong."""
-    for seed in range(seeds):
+def first_found(run: Callable[[int], SeedResult], *, seeds: int, first: int = 0) -> SeedResult:
+    """Return the first seed that went wrong; where one is known, it is begun just before it."""
+    for seed in range(first, first + seeds):
         if (result := run(seed)).problem:
             return result
     raise AssertionError(f"none of {seeds} seeds has found it")
@@ -166,6 +166,6 @@ def test_data_of_stale_sessions_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(ReceiverCounts, "on_data", accept)
     monkeypatch.setattr(LinkAlignment, "take", go_back)
 
-    result = first_found(run_seed, seeds=300)
+    result = first_found(run_seed, seeds=300, first=28)
 
     assert "too " in result.problem or "missing" in result.problem, result

@@ -220,7 +220,7 @@ def counted(sources: list[list[gp.Message]]) -> Counter[tuple[str, int, int]]:
 def test_word_count_survives_crashes(parallelism: int) -> None:
     """Exactly once, with a sink that takes back what came after the snapshot."""
     crashes = resumed = 0
-    for seed in range(60):
+    for seed in range(25):
         rng = Random(seed)
         sources = [some_words(rng, rng.randrange(60)) for _ in range(rng.randrange(1, 4))]
         sink = Cut()
@@ -235,8 +235,8 @@ def test_word_count_survives_crashes(parallelism: int) -> None:
         assert sum(clock.done for clock in reads) == sum(c.total for c in reads) == records
         crashes += simulation.crashes
         resumed += simulation.resumed
-    assert crashes > 50, "the test has crashes"
-    assert resumed > 20, "and some of them after a complete epoch"
+    assert crashes > 20, "the test has crashes"
+    assert resumed > 8, "and some of them after a complete epoch"
 
 
 def test_plain_sink_has_everything_at_least_once() -> None:
@@ -443,7 +443,7 @@ def a_partitioner(rng: Random, source: gp.Processor, target: gp.Processor) -> Pa
 def test_state_of_any_graph_survives_crashes() -> None:
     """Diamonds, wide shuffles, broadcasts, small windows: no record is lost or counted twice."""
     crashes = resumed = 0
-    for seed in range(80):
+    for seed in range(40):
         rng = Random(seed)
         app, copies = a_graph(rng)
         simulation = Watched(app, seed=seed, rng=rng)
@@ -462,8 +462,8 @@ def test_state_of_any_graph_survives_crashes() -> None:
             assert {value[0] for value in counts} == set(copies[name]), f"seed {seed}: {name}"
         crashes += simulation.crashes
         resumed += simulation.resumed
-    assert crashes > 80
-    assert resumed > 50
+    assert crashes > 40
+    assert resumed > 25
 
 
 def test_epochs_end_also_when_all_sources_have_finished() -> None:

@@ -143,15 +143,14 @@ def test_two_first_launches_in_every_order() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("nonces", [("00000000", "ffffffff"), ("ffffffff", "00000000")])
-def test_two_tools_in_every_order(nonces: Sequence[str]) -> None:
+def test_two_tools_in_every_order() -> None:
     """They may have chosen the same number; chance decides which of them counts."""
 
     def world() -> World:
         store = Store()
         append(store, opened(store, 1), "a")
         launches = [
-            Launch(a_writer(1, nonce=nonce), key) for nonce, key in zip(nonces, "bc", strict=True)
+            Launch(a_writer(1, nonce=nonce * 8), key) for nonce, key in zip("0f", "bc", strict=True)
         ]
         return World(store, launches, known="a")
 
