@@ -3,8 +3,10 @@
 import json
 import math
 import os
+import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.parse
@@ -60,7 +62,10 @@ def program(name: str) -> str:
     found = shutil.which(name, path=f"{os.environ['PATH']}:{_CACHE}/usr/bin")
     if found is None:
         with tempfile.TemporaryDirectory() as folder:
-            subprocess.run(["apt-get", "download", _PACKAGE], cwd=folder, check=True)
+            download = ["apt-get", "download", _PACKAGE]
+            if subprocess.run(download, cwd=folder, check=False).returncode:
+                subprocess.run(["apt-get", "update"], check=True)  # Its lists are old, or missing.
+                subprocess.run(download, cwd=folder, check=True)
             (package,) = Path(folder).glob("*.deb")
             subprocess.run(["dpkg", "-x", str(package), str(_CACHE)], check=True)
         found = str(_CACHE / "usr" / "bin" / name)
@@ -121,6 +126,40 @@ def test_promtool_takes_the_rules(tmp_path: Path) -> None:
 
     assert done.returncode == 0, done.stderr
     assert f"SUCCESS: {len(RULES)} rules found" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "shows"),
+    [
+        ("run numbers.py", 'gearpy_records_in_total{app="numbers",processor="0",task="0.0"}'),
+        ("local --no-ui --workers 3 --set cluster.masters=127.0.0.1:0", "gearpy_workers 3.0"),
+        ("worker --master 127.0.0.1:1", 'process_threads{app="",process="worker"}'),
+    ],
+    ids=["run", "local", "worker"],
+)
+def test_a_command_shows_metrics_where_it_says(command: str, shows: str, tmp_path: Path) -> None:
+    """At a port that the system has chosen, until it ends."""
+    (tmp_path / "numbers.py").write_text(PROGRAM, encoding="utf-8")
+    env = {**os.environ, "GEARPY_TRANSPORT_SECRET_FILE": str(tmp_path / "secret")}
+    env |= {"GEARPY_WORKER_FOLDER": str(tmp_path / "w"), "GEARPY_LOG_FOLDER": str(tmp_path / "l")}
+    with (tmp_path / "said").open("wb") as said:
+        running = subprocess.Popen(
+            [sys.executable, "-P", "-m", "gearpy", *command.split(), "--metrics", "0"],
+            cwd=tmp_path,
+            env=env,
+            stdout=said,
+            stderr=said,
+        )
+    try:
+        until_s, shown = time.monotonic() + DEADLINE_S, ""
+        while shows not in shown:
+            assert time.monotonic() < until_s, (tmp_path / "said").read_text()
+            time.sleep(0.1)
+            for url in re.findall(r"metrics at (\S+/metrics)", (tmp_path / "said").read_text())[:1]:
+                shown = got(url).decode()
+    finally:
+        running.terminate()
+        running.wait(20)
 
 
 def test_every_chart_and_every_rule_has_data(page: str, tmp_path: Path) -> None:

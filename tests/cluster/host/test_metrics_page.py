@@ -1,0 +1,54 @@
+"""The page of metrics by HTTP: where it is, what it shows, and when it cannot be."""
+
+import socket
+import urllib.request
+from urllib.error import URLError
+
+import pytest
+
+from gearpy.cluster.host.metrics_page import metrics_page
+from gearpy.errors import ConfigError
+from gearpy.messages.metrics import ProcessMetricsData, ProcessSample
+from gearpy.metrics.samples import ClusterSample
+
+
+def got(url: str) -> str:
+    """Return the text at a URL of this machine."""
+    with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 - of this machine
+        text: str = answer.read().decode()
+        return text
+
+
+def test_each_look_at_the_page_measures_anew() -> None:
+    """On this machine alone, unless a host is named; behind the context nobody listens."""
+    taken = iter(range(1, 10))
+
+    def take() -> ClusterSample:
+        process = ProcessSample(pid=1, started_ms=0, threads=next(taken))
+        return ClusterSample(
+            processes=[ProcessMetricsData(name="worker", at_ms=0, process=process)]
+        )
+
+    with metrics_page("0", take) as url:
+        assert url.startswith("http://127.0.0.1:")
+        for threads in (1, 2):
+            assert f'process_threads{{app="",process="worker"}} {threads}.0\n' in got(url)
+
+    with pytest.raises(URLError):
+        got(url)
+
+
+@pytest.mark.parametrize("place", ["", "x", "70000", "localhost:", "127.0.0.1", "-1", "9400:"])
+def test_a_place_that_is_none_is_refused(place: str) -> None:
+    """With an example of one."""
+    with pytest.raises(ConfigError, match="such as 9400"), metrics_page(place, ClusterSample):
+        pass
+
+
+def test_a_port_that_is_taken_is_refused() -> None:
+    """It says what to do."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        place = f"127.0.0.1:{taken.getsockname()[1]}"
+        refusal = pytest.raises(ConfigError, match="cannot listen there")
+        with refusal, metrics_page(place, ClusterSample):
+            pass
