@@ -38,8 +38,8 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
 )
 
 
-def routes_app(deps: Deps) -> FastAPI:
-    """Return all routes, without a guard."""
+def routes_app(deps: Deps | None = None) -> FastAPI:
+    """Return all routes, without a guard; without ``deps`` only their schema is of use."""
     app = FastAPI(
         title="gearpy",
         version=__version__,

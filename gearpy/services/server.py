@@ -149,6 +149,7 @@ def _audit_handler(config: Config) -> LogHandler:
     handler.setFormatter(formatter(config.log.format))
     AUDIT.addHandler(handler)
     AUDIT.setLevel(logging.INFO)
+    AUDIT.propagate = False  # A terminal shows what went wrong, and not what was done.
     return handler
 
 

@@ -1,0 +1,162 @@
+"""A thousand idle connections and slow bodies leave other requests as quick as they were."""
+
+import asyncio
+import socket
+import statistics
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from gearpy.services.server import Services
+from tests.cluster.build import eventually
+from tests.services.conftest import API, PLENTY, Served, a_config
+
+_IDLE = 1000
+_SLOW = 50
+_ASKED = 300
+_SLOW_HEAD = (
+    f"POST {API}/appmaster/1/quarantine/replay HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+    "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n"
+).encode()
+
+
+def connections(url: str, number: int, stack: ExitStack) -> list[socket.socket]:
+    """Open connections that ask for nothing."""
+    parts = urlsplit(url)
+    assert parts.hostname is not None
+    return [
+        stack.enter_context(socket.create_connection((parts.hostname, parts.port or 0), 20))
+        for _ in range(number)
+    ]
+
+
+@pytest.fixture
+def limited(served: Served, tmp_path: Path) -> Iterator[Services]:
+    """Serve the cluster with short patience, and room for few connections."""
+    limits = replace(PLENTY, idle_s=0.3, stall_s=0.3, connections_max=20, viewers_max=2)
+    config = a_config(tmp_path)
+    with Services(served.cluster.client, config, limits=limits) as services:
+        yield services
+
+
+def is_closed(connection: socket.socket) -> bool:
+    """Tell whether the other end has closed a connection."""
+    connection.settimeout(0.01)
+    try:
+        return connection.recv(65536) == b""
+    except TimeoutError:
+        return False
+    except ConnectionError:
+        return True
+
+
+@pytest.mark.slow
+def test_others_are_answered_quickly(served: Served) -> None:
+    """With a thousand connections that ask for nothing, and some that send a byte at a time."""
+    stopped = threading.Event()
+
+    def dribble() -> None:
+        while not stopped.wait(0.05):
+            for each in slow:
+                each.send(b" ")
+
+    with ExitStack() as stack:
+        connections(served.services.url, _IDLE, stack)
+        slow = connections(served.services.url, _SLOW, stack)
+        for each in slow:
+            each.send(_SLOW_HEAD)
+        thread = threading.Thread(target=dribble)
+        thread.start()
+        took = []
+        for _ in range(_ASKED):
+            begun_s = time.perf_counter()
+            assert served.get("appmaster/1").status_code == 200
+            took.append(time.perf_counter() - begun_s)
+        stopped.set()
+        thread.join()
+
+    p99_s = statistics.quantiles(took, n=100)[98]
+    assert p99_s < 0.2
+
+
+def test_idle_connections_end(limited: Services) -> None:
+    """Also those that send a head of which there is always one more byte."""
+    with ExitStack() as stack:
+        idle, dribbling = connections(limited.url, 2, stack)
+
+        def both_are_closed() -> bool:
+            try:
+                dribbling.send(b"G")
+            except ConnectionError:
+                return is_closed(idle)
+            return is_closed(idle) and is_closed(dribbling)
+
+        eventually(both_are_closed)
+
+
+def test_a_slow_body_is_given_up(limited: Services) -> None:
+    """With a status that says so."""
+    with ExitStack() as stack:
+        (slow,) = connections(limited.url, 1, stack)
+        slow.send(_SLOW_HEAD)
+        slow.settimeout(20)
+
+        answer = slow.recv(65536)
+
+        assert answer.startswith(b"HTTP/1.1 408 ")
+
+
+def test_there_are_so_many_connections_at_most(limited: Services) -> None:
+    """Further ones are closed at once; those that are there go on."""
+    with ExitStack() as stack:
+        opened = connections(limited.url, 40, stack)
+
+        eventually(lambda: sum(is_closed(each) for each in opened) >= 20)
+
+    eventually(lambda: httpx.get(f"{limited.url}/version").status_code == 200)
+
+
+def test_bodies_have_a_size(limited: Services) -> None:
+    """A larger one is refused before it is kept."""
+    answer = httpx.post(f"{limited.url}{API}/master/submitdag", content=b"x" * (2 << 20))
+
+    assert answer.status_code == 413
+    assert answer.json()["error"] == "a body has at most 1048576 bytes here"
+
+
+def test_there_are_so_many_viewers_at_most(limited: Services) -> None:
+    """The next one is told to come later."""
+
+    async def run() -> list[int]:
+        async with (
+            asyncio.timeout(60),
+            httpx.AsyncClient(base_url=limited.url, timeout=20) as http,
+            http.stream("GET", f"{API}/events") as first,
+            http.stream("GET", f"{API}/events") as second,
+        ):
+            lines = [first.aiter_lines(), second.aiter_lines()]  # Forgotten ones close streams.
+            for each in lines:
+                await anext(each)
+            third = await http.get(f"{API}/events")
+            return [first.status_code, second.status_code, third.status_code]
+
+    assert asyncio.run(run()) == [200, 200, 429]
+
+
+def test_too_many_requests_are_refused(served: Served, tmp_path: Path) -> None:
+    """With the time after which to ask again; others are not in their way."""
+    limits = replace(PLENTY, changes_per_s=0.01, changes_burst=2)
+    config = a_config(tmp_path)
+    with Services(served.cluster.client, config, limits=limits) as services:
+        post = f"{services.url}{API}/appmaster/99/drain"
+        answers = [httpx.post(post) for _ in range(3)]
+        assert [each.status_code for each in answers] == [404, 404, 429]
+        assert int(answers[2].headers["retry-after"]) > 1
+        assert httpx.get(f"{services.url}{API}/master").status_code == 200
