@@ -222,8 +222,8 @@ class GetSeries:
 class ProcessorSeries:
     """The last minutes of one processor.
 
-    ``rate`` is in records per second that came in; of a source: that went out. ``busy`` and
-    ``backpressured`` are shares, 0 to 1, of the time of its tasks.
+    ``rate`` is in records per second that came in, or were read. ``busy`` and ``backpressured`` are
+    shares, 0 to 1, of the time of its tasks.
     """
 
     processor_id: int

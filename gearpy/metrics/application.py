@@ -59,7 +59,8 @@ class _Marks(NamedTuple):
     """Counts of a task at one point, which the next point is compared with."""
 
     session: SessionId
-    records: int
+    taken: int
+    shown: int
     at_ms: int
     busy_ms: int
     backpressured_ms: int
@@ -69,8 +70,12 @@ class _Flow(NamedTuple):
     """The flow through a processor since the point before; None is not known."""
 
     rate: float | None
+    out_rate: float | None
     busy: float | None
     backpressured: float | None
+
+
+_UNKNOWN: Final = _Flow(None, None, None, None)
 
 
 @dataclass(slots=True)
@@ -251,7 +256,7 @@ class ApplicationMetrics:
         return _Point(
             flows=flows,
             records_in_rate=_total(flows[pid].rate for pid in outline.sources),
-            records_out_rate=_total(flows[pid].rate for pid in outline.sinks),
+            records_out_rate=_total(flows[pid].out_rate for pid in outline.sinks),
             latency=lately,
             watermark_lag_ms=_lag_ms(at_ms, clocks.values()),
             epoch_ms=float(application.epoch_ms) if application.epoch else None,
@@ -260,12 +265,11 @@ class ApplicationMetrics:
         )
 
     def _marks(self, clock: TaskClock) -> _Marks:
-        is_source = clock.task_id.processor in self._outline.sources
-        records = clock.records_out if is_source else clock.records_in
+        taken, shown = clock.records_in or clock.records_out, clock.records_out
         at_ms, load = self._loads.get(clock.task_id, (0, None))
         if load is None or load.session != clock.session:
-            return _Marks(clock.session, records, 0, 0, 0)
-        return _Marks(clock.session, records, at_ms, load.busy_ms, load.backpressured_ms)
+            return _Marks(clock.session, taken, shown, 0, 0, 0)
+        return _Marks(clock.session, taken, shown, at_ms, load.busy_ms, load.backpressured_ms)
 
 
 def _flows(
@@ -285,21 +289,21 @@ def _flows(
 
 def _flow(pairs: list[tuple[_Marks, _Marks]], lasting_ms: int) -> _Flow:
     if not pairs or lasting_ms <= 0:
-        return _Flow(None, None, None)
-    records = sum(later.records - earlier.records for earlier, later in pairs)
-    rate = max(0.0, records * 1000 / lasting_ms)
+        return _UNKNOWN
+    taken = sum(later.taken - earlier.taken for earlier, later in pairs)
+    shown = sum(later.shown - earlier.shown for earlier, later in pairs)
+    rates = max(0.0, taken * 1000 / lasting_ms), max(0.0, shown * 1000 / lasting_ms)
     measured = [(one, two) for one, two in pairs if 0 < one.at_ms < two.at_ms]
     time_ms = sum(later.at_ms - earlier.at_ms for earlier, later in measured)
     if not time_ms:
-        return _Flow(rate, None, None)
+        return _Flow(*rates, None, None)
     busy_ms = sum(later.busy_ms - earlier.busy_ms for earlier, later in measured)
     blocked_ms = sum(two.backpressured_ms - one.backpressured_ms for one, two in measured)
-    return _Flow(rate, min(1.0, busy_ms / time_ms), min(1.0, blocked_ms / time_ms))
+    return _Flow(*rates, min(1.0, busy_ms / time_ms), min(1.0, blocked_ms / time_ms))
 
 
 def _series_of(pid: int, points: list[_Point]) -> ProcessorSeries:
-    unknown = _Flow(None, None, None)
-    flows = [point.flows.get(pid, unknown) for point in points]
+    flows = [point.flows.get(pid, _UNKNOWN) for point in points]
     return ProcessorSeries(
         processor_id=pid,
         rate=tuple(flow.rate for flow in flows),

@@ -1,6 +1,7 @@
 """Measurements of an application: what is newest, the last minutes, events; all of it bounded."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -157,6 +158,22 @@ def test_rates_and_shares_of_the_last_minutes() -> None:
         assert processor.rate == (None, 500.0)
         assert processor.busy == (None, 0.5)
         assert processor.backpressured == (None, 0.25)
+
+
+def test_a_source_that_drops_much_has_read_it_all_the_same() -> None:
+    """Also in a chain from source to sink, which is one processor."""
+    outline = Outline(names={0: "read > write"}, sources=frozenset({0}), sinks=frozenset({0}))
+    watched = Watched(outline=outline)
+    watched.tick()
+    watched.report(records=1000)
+    task = watched.tasks[0]
+    watched.clocks[task] = replace(watched.clocks[task], records_out=10)
+    watched.pass_ms(2000)
+
+    series = watched.kept.series(GetSeries(app_id=APP))
+
+    assert (series.records_in_rate[1], series.records_out_rate[1]) == (500.0, 5.0)
+    assert series.processors[0].rate[1] == 500.0
 
 
 def test_the_latency_of_a_point_is_that_of_its_two_seconds() -> None:

@@ -115,7 +115,7 @@ class TaskMeter:
     @property
     def _taken(self) -> int:
         counters = self._counters
-        return counters.records_out if self._is_source else counters.records_in
+        return counters.records_in or counters.records_out  # A source need not count what it reads.
 
     def load(self, info: TaskInfo, inlet: Inlet, outlet: Outlet) -> TaskLoad:
         """Return the measurements at this moment, those of the turn at hand included."""

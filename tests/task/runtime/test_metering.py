@@ -248,6 +248,22 @@ def test_a_source_sends_a_probe_about_every_second() -> None:
     assert load_of(bench).latency.counts == ()
 
 
+def test_a_source_that_drops_all_is_measured() -> None:
+    """By what it has read."""
+
+    class Dropping(Task):
+        def produce(self) -> int:
+            CLOCKS.pass_ms(8)
+            self.context.counters.records_in += 4
+            return 100
+
+    bench = a_bench(Dropping, upstream=0)
+    bench.run()
+
+    assert count_of(load_of(bench).processing) == 4
+    assert len(bench.probes) == 1
+
+
 def test_a_source_that_is_a_sink_has_the_latency_of_its_turns() -> None:
     """Nothing is on its way for longer."""
 
