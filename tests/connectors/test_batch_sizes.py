@@ -1,7 +1,6 @@
 """What is late, and where a cut by event time lies, is in the records: not in how they are read."""
 
 from collections.abc import Callable
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +42,6 @@ BOUNDED: dict[str, Callable[[Path], Source]] = {
         [Message(line, int(line)) for line in LINES], out_of_order="12ms"
     ),
     "generator": lambda _: generate(lambda: iter(LINES), timestamp=int, out_of_order="12ms"),
-}
-#: Those that have no order of their own.
-UNBOUNDED: dict[str, Callable[[Path], Source]] = {
-    "files": lambda folder: files(folder / "lines.txt"),
-    "follow": lambda folder: files(folder / "lines.txt", follow=True),
-    "generator": lambda _: generate(count, limit=60),
 }
 
 
@@ -145,21 +138,3 @@ def test_a_reader_tells_its_bound(folder: Path, name: str) -> None:
     assert (reader.out_of_order_ms, again.out_of_order_ms) == (BOUND_MS, BOUND_MS)
     reader.close()
     again.close()
-
-
-@pytest.mark.parametrize("name", sorted(UNBOUNDED))
-@pytest.mark.parametrize("size", [1, 7, 60])
-def test_without_times_of_their_own_no_record_is_late(folder: Path, name: str, size: int) -> None:
-    """The time of the file or of the clock never falls; there is no bound to tell."""
-    source = UNBOUNDED[name](folder)
-    partition = a_partition(source, "drop")
-
-    total, promised_ms = 0, partition.promised_ms
-    while (portion := partition.read(size, 0)) is not None:
-        assert min(portion.timestamps) >= promised_ms
-        promised_ms = partition.promised_ms
-        total += len(portion)
-
-    assert partition.reader.out_of_order_ms is None
-    assert total == len(TIMES)
-    partition.close()

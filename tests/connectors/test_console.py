@@ -46,19 +46,6 @@ def test_the_header_is_printed_once_for_all_tasks() -> None:
     assert file.getvalue() == "word  count\nto        2\nbe        3\n"
 
 
-def test_a_batch_is_one_write() -> None:
-    """A flush for every line would be slow and let others in between."""
-    flushes = []
-
-    class Counted(io.StringIO):
-        def flush(self) -> None:
-            flushes.append(self.getvalue())
-
-    write(console(file=Counted()), 1, 2, 3)
-
-    assert flushes[0] == "1\n2\n3\n"
-
-
 def test_a_record_that_cannot_be_shown_is_named() -> None:
     """The user's `__str__` raised."""
 

@@ -176,17 +176,6 @@ def test_records_are_written_when_their_epoch_is_complete(path: Path) -> None:
     assert (before, seen(path)) == ([], [1, 2])
 
 
-def test_an_epoch_without_records_is_not_written(path: Path) -> None:
-    """Most epochs of a quiet stream."""
-    writer = opened(path)
-
-    prepared = writer.prepare(1)
-    writer.commit(1, prepared)
-    writer.close(completed=True)
-
-    assert (prepared, seen(path)) == (None, [])
-
-
 def test_what_was_prepared_travels_through_a_checkpoint(path: Path) -> None:
     """The next incarnation writes it, on whatever machine, with the event times."""
     writer = opened(path)

@@ -27,18 +27,6 @@ def all_of(source: Source) -> list[Message]:
     return [m for name in source.partitions() for m in rest_of(source.open(name, None))]
 
 
-def test_values_have_the_time_of_the_epoch() -> None:
-    """Gearpump's default for a message without a time."""
-    assert all_of(collection("abc")) == [Message("a", 0), Message("b", 0), Message("c", 0)]
-
-
-def test_messages_bring_their_times() -> None:
-    """They may stand beside plain values."""
-    read = all_of(collection([Message("a", 5), "b"]))
-
-    assert read == [Message("a", 5), Message("b", 0)]
-
-
 def test_times_come_from_the_values() -> None:
     """An aware datetime will do."""
     source = collection([1, 2], timestamp=lambda n: datetime(1970, 1, 1, 0, 0, n, tzinfo=UTC))
@@ -55,23 +43,6 @@ def test_the_watermark_stays_behind_by_the_bound() -> None:
     reader.read_batch(1)
 
     assert (before, reader.watermark_ms) == (MIN_MS, 40)
-
-
-def test_partitions_take_turns() -> None:
-    """So that all of them come through event time together."""
-    source = collection(range(5), partitions=2)
-
-    shares = [[m.value for m in rest_of(source.open(name, None))] for name in source.partitions()]
-
-    assert shares == [[0, 2, 4], [1, 3]]
-
-
-def test_more_partitions_than_values_end_at_once() -> None:
-    """An empty partition holds nothing back."""
-    reader = collection(["a"], partitions=2).open("00001", None)
-
-    assert reader.read_batch(5) is None
-    assert reader.finished
 
 
 def test_the_collection_is_copied() -> None:
@@ -131,20 +102,6 @@ def test_a_value_without_a_time_is_named() -> None:
         reader.read_batch(1)
 
     assert failed.value.operator == "collection(timestamp)"
-
-
-def test_a_list_gets_values_or_messages() -> None:
-    """With their times where they matter."""
-    values: list[int] = []
-    messages: list[Message] = []
-
-    for sink in (to_list(values), to_list(messages, messages=True)):
-        writer = sink.open(0, 1)
-        writer.write_batch(Batch([1, 2], [5, 6]))
-        writer.close(completed=True)
-
-    assert values == [1, 2]
-    assert messages == [Message(1, 5), Message(2, 6)]
 
 
 def test_tasks_share_the_list_and_keep_their_batches_whole() -> None:

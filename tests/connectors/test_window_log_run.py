@@ -50,17 +50,6 @@ def test_finished_windows_are_in_the_log(tmp_path: Path, tasks: int, place: str)
     assert verify(WindowLog(path)).findings == []
 
 
-def test_a_second_run_numbers_on(tmp_path: Path) -> None:
-    """A reader sees what is new, and nothing twice."""
-    for _ in range(2):
-        app = gp.StreamApp("digits")
-        windows_of(app, tmp_path / "log")
-        gp.run(app)
-
-    assert WindowLog(tmp_path / "log").view().ends() == {"windows-00000": 2}
-    assert rows_in(tmp_path / "log") == EXPECTED + EXPECTED
-
-
 def test_failures_neither_lose_nor_repeat(tmp_path: Path) -> None:
     """Tasks restart from the newest epoch; the windows of the epochs since are not shown."""
     step = Failing(1501, 6000, 9001)
@@ -80,17 +69,3 @@ def test_failures_neither_lose_nor_repeat(tmp_path: Path) -> None:
     found = zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True)
     assert Counter(found) == Counter({(key, 100): 1 for key in range(100)})
     assert verify(log).findings == []
-
-
-def test_a_batch_tells_for_whom_it_was_written(tmp_path: Path) -> None:
-    """The application, and which windows."""
-    app = gp.StreamApp("digits")
-    windows_of(app, tmp_path / "log", writer="digits")
-
-    gp.run(app)
-
-    log = WindowLog(tmp_path / "log")
-    info = log.info(log.segments()[0])
-    (batch,) = info.batches
-    assert (info.app, info.writer) == ("digits", "digits")
-    assert (batch.rows, batch.windows, batch.starts, batch.ends) == (200, 20, 0, 20_000)

@@ -33,20 +33,6 @@ def a_file(name: str) -> DeltaFile:
     return DeltaFile(f"p=a%2Fb/{name} é.parquet", 1, {"p": "a/b"}, '{"numRecords":1}')
 
 
-def test_a_transaction_notes_owner_and_epoch(tmp_path: Path) -> None:
-    """Of its lane alone; and has files under their names."""
-    log = a_log(tmp_path / "t")
-
-    log.commit(LANE, change(5), files=[a_file("x"), a_file("y")], begun=4)
-    log.refresh()
-
-    assert log.noted(LANE) == Noted(1, 5)
-    assert log.noted(LANE._replace(task=1)) == Noted(None, 0)
-    assert sorted(log.paths()) == [a_file("x").path, a_file("y").path]
-    assert list(log.history(LANE)) == [Shown(5, 4, 2)]
-    assert list(log.history(LANE._replace(run="s"))) == []
-
-
 def test_files_are_taken_out_by_their_names(tmp_path: Path) -> None:
     """Whatever is in them."""
     log = a_log(tmp_path / "t")
@@ -75,17 +61,6 @@ def test_a_lane_that_was_written_meanwhile_is_a_conflict(tmp_path: Path) -> None
 
     other.refresh()
     assert sorted(other.paths()) == [a_file("o").path, a_file("x").path]
-
-
-def test_taking_files_out_needs_that_nobody_writes(tmp_path: Path) -> None:
-    """Or one that was merged would be taken out, and its rows would stay."""
-    log = a_log(tmp_path / "t")
-    log.commit(LANE, change(1), files=[a_file("x")], begun=1)
-    log.refresh()
-    a_log(tmp_path / "t").commit(LANE._replace(task=1), change(1), files=[], begun=1)
-
-    with pytest.raises(CommitConflict):
-        log.commit(LANE, change(2, remove=(a_file("x").path,)), files=[], begun=1)
 
 
 def test_two_may_make_the_table(tmp_path: Path) -> None:

@@ -12,12 +12,11 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-import gearpy as gp
 from gearpy.connectors.delta import table as home
 from gearpy.connectors.delta.table import delta_table
 from gearpy.connectors.delta.writer import DeltaWriter, PreparedRows
 from gearpy.distribution import pip_install
-from gearpy.errors import ConfigError, GearpyError, OperatorError
+from gearpy.errors import ConfigError, GearpyError
 from gearpy.messages.data import Batch
 from gearpy.task.api.window_result import WindowResult
 from tests.connectors.epoch_world import a_batch
@@ -73,18 +72,6 @@ def test_readers_see_an_epoch_when_it_is_complete(tmp_path: Path) -> None:
     assert table.version() == version
     assert len(table.file_uris()) == 3
     assert table.metadata().partition_columns == ["p"]
-
-
-def test_nothing_is_no_table(tmp_path: Path) -> None:
-    """Nobody knows its columns."""
-    writer = opened(tmp_path / "t")
-
-    writer.write_batch(Batch([], []))
-    writer.commit(1, writer.prepare(1))
-    writer.close(completed=True)
-
-    assert writer.snapshot() is None
-    assert not DeltaTable.is_deltatable(str(tmp_path / "t"))
 
 
 def test_values_come_back_whatever_is_in_them(tmp_path: Path) -> None:
@@ -367,19 +354,6 @@ def test_a_table_that_needs_more_than_rows_is_refused(
         opened(tmp_path / "t")
 
 
-def test_the_schema_is_kept(tmp_path: Path) -> None:
-    """Over a restart."""
-    first = opened(tmp_path / "t")
-    write(first, 1, 1)
-    second = delta_table(tmp_path / "t").open(0, 1)
-    second.restore(first.snapshot())
-    assert isinstance(second, DeltaWriter)
-    second.recover({}, epoch=1, run="r", incarnation=2)
-
-    with pytest.raises(OperatorError, match="'n' is int64"):
-        second.write_batch(Batch([{"n": "x", "p": "a"}], [0]))
-
-
 # -- the sink ------------------------------------------------------------------------------------
 
 
@@ -409,14 +383,6 @@ def test_deltalake_is_an_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         delta_table(tmp_path / "t")
 
 
-def test_the_description_tells_where_no_other_sink_may_write() -> None:
-    """Two prefixes are two places."""
-    assert delta_table("s3://b/t").description == "delta_table(s3://b/t)"
-    assert delta_table("/t", prefix="mine").description == "delta_table(/t, mine)"
-    assert delta_table("/t").transactional
-    assert delta_table("/t").columnar
-
-
 def test_properties_are_those_of_a_new_table(tmp_path: Path) -> None:
     """As `deltalake` takes them."""
     writer = opened(tmp_path / "t", properties={"delta.logRetentionDuration": "interval 7 days"})
@@ -425,16 +391,3 @@ def test_properties_are_those_of_a_new_table(tmp_path: Path) -> None:
 
     found = DeltaTable(tmp_path / "t").metadata().configuration
     assert found == {"delta.logRetentionDuration": "interval 7 days"}
-
-
-def test_results_of_an_application_are_there_once(tmp_path: Path) -> None:
-    """Two tasks make the table together."""
-    app = gp.StreamApp("numbers", parallelism=2)
-    numbered = app.read(gp.collection(range(1000), partitions=2))
-    numbered.map(lambda n: {"n": n, "p": n % 3}).write(
-        delta_table(tmp_path / "t", partition_by="p")
-    )
-
-    gp.run(app)
-
-    assert numbers(tmp_path / "t") == list(range(1000))

@@ -215,18 +215,6 @@ def test_time_by_a_function_of_the_row(folder: Path, name: str) -> None:
     assert all_of(source)[1] == Message({"n": 1}, 107)
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_without_a_time_rows_have_that_of_their_file(folder: Path, name: str) -> None:
-    """Known before the first one is read, so that older files are read first."""
-    os.utime(folder / name, (5, 5))
-    source = FORMATS[name](folder / name)
-    (partition,) = source.partitions()
-    reader = source.open(partition, None)
-
-    assert reader.watermark_ms == 5000
-    assert {record.timestamp for record in read(reader)} == {5000}
-
-
 @pytest.mark.parametrize("name", ["rows.csv", "rows.jsonl"])
 def test_rows_of_any_kind(folder: Path, name: str) -> None:
     """No tables; event times come from a field."""

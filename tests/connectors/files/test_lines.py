@@ -1,7 +1,5 @@
 r"""Lines out of blocks: what a line is, and where it stands in the file."""
 
-from itertools import accumulate
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -90,20 +88,6 @@ def test_any_bytes_can_be_read_leniently(data: bytes, errors: str) -> None:
         read += blocks.take(1)
 
     assert read == lines_of(data.decode(errors=errors))
-
-
-def test_position_comes_to_the_end_of_the_file() -> None:
-    """Progress ends at 100 percent."""
-    data = b"one\ntwo\nthree"
-    blocks = a_file(data)
-    positions = [blocks.position]
-
-    while not blocks.exhausted:
-        blocks.take(1)
-        positions.append(blocks.position)
-
-    assert positions == list(accumulate(positions, max))
-    assert positions[-1] == len(data)
 
 
 def test_bytes_that_are_no_text_are_named() -> None:

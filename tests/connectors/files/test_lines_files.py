@@ -14,7 +14,7 @@ from gearpy.connectors.files.lines_files import FileReader, FileSource, files
 from gearpy.errors import ConfigError, GearpyError, OperatorError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch, Message
-from gearpy.task.api.interfaces import Source, SourceReader
+from gearpy.task.api.interfaces import SourceReader
 
 
 def a_source(
@@ -66,14 +66,6 @@ def test_each_file_is_a_partition_once_in_order(tmp_path: Path) -> None:
     found = files(tmp_path / "*.txt", f"{tmp_path}/**/*.txt", tmp_path / "b.txt").partitions()
 
     assert found == [str(tmp_path / name) for name in ("a.txt", "b.txt", "deep/c.txt")]
-
-
-def test_partitions_have_absolute_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A task may run with another working directory."""
-    (tmp_path / "a.txt").touch()
-    monkeypatch.chdir(tmp_path)
-
-    assert files("*.txt").partitions() == [str(tmp_path / "a.txt")]
 
 
 def test_files_are_looked_up_once(tmp_path: Path) -> None:
@@ -134,39 +126,6 @@ def test_a_file_that_another_machine_lacks_is_named(tmp_path: Path) -> None:
 # -- lines, times and places
 
 
-def test_lines_carry_the_time_of_their_file(tmp_path: Path) -> None:
-    """The watermark is there before anything is read, so that older files come first."""
-    (tmp_path / "a.txt").write_bytes(b"one\r\ntwo\n\nlast")
-    os.utime(tmp_path / "a.txt", (0, 1_700_000_000.25))
-    reader = the_reader(a_source(tmp_path / "a.txt"))
-
-    before = reader.watermark_ms
-    read = rest_of(reader)
-
-    assert before == reader.watermark_ms == 1_700_000_000_250
-    assert read == [Message(line, 1_700_000_000_250) for line in ("one", "two", "", "last")]
-
-
-def test_an_empty_file_ends_at_once(tmp_path: Path) -> None:
-    """And gives no line."""
-    (tmp_path / "a.txt").touch()
-    reader = the_reader(a_source(tmp_path / "a.txt"))
-
-    assert reader.read_batch(10) is None
-    assert reader.finished
-    assert reader.progress == (0, 0)
-
-
-def test_a_file_is_finished_with_its_last_batch(tmp_path: Path) -> None:
-    """One more turn for nothing would wait for the idle poll."""
-    (tmp_path / "a.txt").write_text("one\ntwo\n")
-    reader = the_reader(a_source(tmp_path / "a.txt"))
-
-    assert values_of(reader.read_batch(2)) == ["one", "two"]
-    assert reader.finished
-    assert reader.progress == (8, 8)
-
-
 def test_event_times_come_from_the_lines(tmp_path: Path) -> None:
     """With the bound that was promised."""
     (tmp_path / "a.txt").write_text("5\n20\n15\n")
@@ -219,21 +178,6 @@ def test_a_reader_resumed_anywhere_goes_on_exactly(
     assert again.watermark_ms == reader.watermark_ms
 
 
-def test_a_resumed_reader_keeps_the_time_of_the_file(tmp_path: Path) -> None:
-    """Touched or copied between, the lines are in the windows they were in."""
-    path = tmp_path / "a.txt"
-    path.write_text("one\ntwo\n")
-    os.utime(path, (0, 5))
-    source = a_source(path)
-    reader = the_reader(source)
-    reader.read_batch(1)
-
-    os.utime(path, (0, 9))
-    again = source.open(str(path), reader.snapshot())
-
-    assert rest_of(again) == [Message("two", 5000)]
-
-
 def test_a_file_that_became_shorter_cannot_be_resumed(tmp_path: Path) -> None:
     """Other lines stand there now; to go on would lose some silently."""
     path = tmp_path / "a.txt"
@@ -259,28 +203,6 @@ def test_a_file_replaced_while_it_is_read_is_an_error(tmp_path: Path) -> None:
 
     with pytest.raises(GearpyError, match="was replaced by another file"):
         reader.read_batch(1)
-
-
-def test_files_larger_than_a_block_are_read_whole(tmp_path: Path) -> None:
-    """Lines and progress, over many blocks."""
-    expected = [f"line {number} é" for number in range(60_000)]
-    (tmp_path / "a.txt").write_text("\n".join(expected), encoding="utf-8")
-    reader = the_reader(a_source(tmp_path / "a.txt"))
-
-    read = [message.value for message in rest_of(reader, 1024)]
-
-    assert read == expected
-    assert reader.progress == ((tmp_path / "a.txt").stat().st_size,) * 2
-
-
-def test_a_source_says_what_it_can_do(tmp_path: Path) -> None:
-    """The guarantee of an application follows from it."""
-    whole: Source = files(tmp_path / "a.txt")
-    followed: Source = files(tmp_path / "a.txt", follow=True)
-
-    assert (whole.replayable, whole.bounded) == (True, True)
-    assert (followed.replayable, followed.bounded) == (True, False)
-    assert whole.description == f"files({tmp_path}/a.txt)"
 
 
 # -- files that grow

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gearpy.connectors.files.stamps import Fixed, FromClock, FromRecords
+from gearpy.connectors.files.stamps import FromClock, FromRecords
 from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 
@@ -42,14 +42,6 @@ def test_a_function_that_returns_no_time_is_blamed_with_the_record(answer: Any) 
 
     assert failed.value.record == "'b'"
     assert "event time" in failed.value.cause
-
-
-def test_a_fixed_time_is_known_before_the_first_record() -> None:
-    """Files are read in the order of their times."""
-    stamps = Fixed(5)
-
-    assert stamps.watermark_ms == 5
-    assert stamps.of("ab") == [5, 5]
 
 
 def test_the_clock_may_go_back_and_event_time_does_not() -> None:

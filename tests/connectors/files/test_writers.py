@@ -49,13 +49,6 @@ def write(sink: Sink, *values: Any, completed: bool = True) -> None:
     writer.close(completed=completed)
 
 
-def test_a_text_file_has_a_line_for_each_record(tmp_path: Path) -> None:
-    """As `print` would show it."""
-    write(text_file(tmp_path / "a.txt"), "é", 1, None, ("b", 2))
-
-    assert (tmp_path / "a.txt").read_bytes() == "é\n1\nNone\n('b', 2)\n".encode()
-
-
 def test_a_text_file_is_begun_anew_or_continued(tmp_path: Path) -> None:
     """What a run before has left is gone unless one says so."""
     write(text_file(tmp_path / "a.txt"), "one")
@@ -186,20 +179,6 @@ def test_a_process_that_was_believed_dead_writes_into_nothing(tmp_path: Path) ->
     writer.close(completed=True)
 
     assert path.read_text() == "one\n2\n"
-
-
-def test_a_failure_before_the_first_epoch_begins_anew(tmp_path: Path) -> None:
-    """Nothing of it counts; with `append` nobody knows where it began."""
-    for append in (False, True):
-        path = tmp_path / f"{append}.txt"
-        path.write_text("old\n")
-        writer = opened(text_file(path, append=append))
-        writer.write_batch(lines("one"))
-        writer.close(completed=False)
-
-        write(text_file(path, append=append), "one")
-
-        assert path.read_text() == ("old\none\none\n" if append else "one\n")
 
 
 def test_an_appended_file_goes_on_at_the_snapshot_too(tmp_path: Path) -> None:

@@ -98,20 +98,6 @@ def test_what_has_no_names_is_refused(record: Any) -> None:
 # -- schemas ---------------------------------------------------------------------------------
 
 
-def test_a_schema_has_all_fields_in_the_order_they_come() -> None:
-    """A field may be missing in the first record."""
-    rows: list[dict[str, Any]] = [{"b": 1}, {"a": "x", "b": 2.5}]
-
-    columns = ColumnsOf("op", None)
-    _ = columns.batch_of(rows)
-    schema = columns.schema
-
-    assert schema is not None
-    assert schema.names == ["b", "a"]
-    assert [str(kind) for kind in schema.types] == ["double", "string"]
-    assert rows_of(rows) == [{"b": 1.0, "a": None}, {"b": 2.5, "a": "x"}]
-
-
 @pytest.mark.parametrize(
     ("values", "record"),
     [

@@ -35,22 +35,6 @@ def test_records_become_lines_of_json(tmp_path: Path) -> None:
     assert texts == ['{"n":1}\n[2]\n', '"é"\n']
 
 
-def test_the_names_of_files_begin_with_the_prefix(tmp_path: Path) -> None:
-    """So that two sinks of an application can write into one folder."""
-    for prefix in ("left", "right_2"):
-        write(jsonl_folder(tmp_path / "out", prefix=prefix), [prefix])
-
-    names = sorted(path.name for path in (tmp_path / "out").glob("*.jsonl"))
-    assert [name.partition("-")[0] for name in names] == ["left", "right_2"]
-
-
-@pytest.mark.parametrize("prefix", ["", "_part", ".part", "a-b", "a/b", "1", "é"])
-def test_a_prefix_is_a_word(tmp_path: Path, prefix: str) -> None:
-    """Files that begin with an underscore or a dot are hidden from readers."""
-    with pytest.raises(ConfigError, match="cannot begin names of files"):
-        jsonl_folder(tmp_path, prefix=prefix)
-
-
 def test_earlier_runs_are_overwritten_if_wanted(tmp_path: Path) -> None:
     """Only files that such a sink has written; others stay."""
     (tmp_path / "out").mkdir()
@@ -68,20 +52,3 @@ def test_a_missing_folder_is_named_when_opened(tmp_path: Path) -> None:
     """One level is made, no more: a slip of the pen would scatter folders."""
     with pytest.raises(ConfigError, match=f"folder {tmp_path / 'a'} does not exist: make it first"):
         jsonl_folder(tmp_path / "a" / "b").open(0, 1)
-
-
-def test_a_file_is_no_folder(tmp_path: Path) -> None:
-    """Named when opened."""
-    (tmp_path / "a").write_text("")
-
-    with pytest.raises(ConfigError, match="is a file: give a folder"):
-        jsonl_folder(tmp_path / "a").open(0, 1)
-
-
-def test_it_says_what_it_is() -> None:
-    """In plans, in the guarantee, and as the place where no other sink may write."""
-    sink = jsonl_folder("out")
-
-    assert sink.description == "jsonl_folder(out)"
-    assert jsonl_folder("out", prefix="left").description == "jsonl_folder(out/left-*)"
-    assert (sink.transactional, sink.idempotent) == (True, False)

@@ -63,29 +63,6 @@ def test_the_end_of_the_input_shows_everything(tmp_path: Path, kind: Kind, tasks
     assert list((tmp_path / "out" / "_pending").iterdir()) == []
 
 
-def test_no_records_are_no_files(tmp_path: Path, kind: Kind) -> None:
-    """The folder is there all the same."""
-    make, rows = kind
-
-    gp.run(an_app(make(tmp_path / "out"), lambda n: n, records=0, tasks=1))
-
-    assert rows(tmp_path / "out") == []
-    assert (tmp_path / "out").is_dir()
-
-
-def test_a_second_run_adds_or_replaces(tmp_path: Path, kind: Kind) -> None:
-    """As its program wants it."""
-    make, rows = kind
-    out = tmp_path / "out"
-
-    counts = []
-    for options in ({}, {}, {"overwrite": True}):
-        gp.run(an_app(make(out, **options), lambda n: n, records=10, tasks=1))
-        counts.append(len(rows(out)))
-
-    assert counts == [10, 20, 10]
-
-
 def test_failures_neither_lose_nor_repeat(tmp_path: Path, kind: Kind) -> None:
     """Tasks restart from the newest epoch; what they had written since is not shown."""
     make, rows = kind

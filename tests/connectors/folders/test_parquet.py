@@ -94,18 +94,6 @@ def test_a_record_that_does_not_fit_is_named_and_nothing_is_written(tmp_path: Pa
     assert [row["x"] for row in rows(tmp_path / "out")] == [1, 4]
 
 
-def test_a_first_batch_that_is_refused_decides_nothing(tmp_path: Path) -> None:
-    """The schema is that of the first records that were written."""
-    writer = opened(parquet_folder(tmp_path / "out"))
-
-    with pytest.raises(OperatorError):
-        writer.write_batch(Batch([{"x": 1}, {"x": "a"}], [0, 0]))
-    part = write(writer, 1, {"x": "b"})
-
-    assert part is not None
-    assert rows(tmp_path / "out") == [{"x": "b"}]
-
-
 def test_a_schema_outlives_a_restart(tmp_path: Path) -> None:
     """Whole numbers that come first then would make a column of another type."""
     sink = parquet_folder(tmp_path / "out")
@@ -122,17 +110,6 @@ def test_a_schema_outlives_a_restart(tmp_path: Path) -> None:
     assert {
         str(pq.read_schema(path).field("x").type) for path in (tmp_path / "out").glob("*.p*")
     } == {"double"}
-
-
-def test_a_given_schema_is_not_that_of_the_snapshot(tmp_path: Path) -> None:
-    """Who gives another one wants it."""
-    first = opened(parquet_folder(tmp_path / "out"))
-    part = write(first, 1, {"x": 1})
-    sink = parquet_folder(tmp_path / "out", schema=pa.schema([("z", pa.string())]))
-
-    write(opened(sink, {1: part}, 1, first.snapshot()), 2, {"z": "new"})
-
-    assert len(list((tmp_path / "out").glob("*.parquet"))) == 2
 
 
 @pytest.mark.parametrize("limit", ["_GROUP_ROWS", "_GROUP_BYTES"])
@@ -155,16 +132,6 @@ def test_memory_is_bounded_by_row_groups(
     assert [row["x"] for row in rows(tmp_path / "out")] == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
 
 
-@pytest.mark.parametrize("compression", ["snappy", "zstd", "gzip", "lz4", "brotli", "none"])
-def test_compression_is_a_choice(tmp_path: Path, compression: str) -> None:
-    """Of what every reader of Parquet knows."""
-    write(opened(parquet_folder(tmp_path / "out", compression=compression)), 1, {"x": 1})
-
-    (path,) = (tmp_path / "out").glob("*.parquet")
-    used = pq.ParquetFile(path).metadata.row_group(0).column(0).compression
-    assert used.lower().replace("uncompressed", "none") == compression
-
-
 @pytest.mark.parametrize(
     ("options", "mistake"),
     [
@@ -177,13 +144,3 @@ def test_wrong_options_are_told_when_it_is_built(options: dict[str, Any], mistak
     """Not on an executor, an hour later."""
     with pytest.raises(ConfigError, match=mistake):
         parquet_folder("out", **options)
-
-
-def test_an_open_file_can_be_given_up(tmp_path: Path) -> None:
-    """With rows that wait, and with a row group that was written."""
-    writer = opened(parquet_folder(tmp_path / "out"))
-    writer.write_batch(Batch([{"x": 1}], [0]))
-
-    writer.close(completed=False)
-
-    assert list((tmp_path / "out" / "_pending").iterdir()) == []

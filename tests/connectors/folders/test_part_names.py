@@ -40,15 +40,6 @@ def test_two_runs_have_two_names(runs: set[str]) -> None:
     assert one != other
 
 
-@pytest.mark.parametrize(
-    ("run", "name"),
-    [("k3f9/app3", "k3f9~2fapp3"), ("a-b_c", "a-b_c"), ("~é.", "~7e~c3~a9~2e"), ("", "~")],
-)
-def test_a_run_has_a_name_without_strange_characters(run: str, name: str) -> None:
-    """No slash, no dot, nothing that a shell or a pattern knows."""
-    assert run_in_names(run) == name
-
-
 def test_files_of_a_task_sort_by_epoch() -> None:
     """A reader that goes by names reads them in order."""
     names = [
@@ -58,15 +49,6 @@ def test_files_of_a_task_sort_by_epoch() -> None:
     ]
 
     assert sorted(names) == names
-
-
-def test_a_file_in_a_folder_below_keeps_its_path() -> None:
-    """Its name tells whose it is, its path where it is."""
-    name = NAMES.shown(task=3, epoch=7, run="r", incarnation=9)
-
-    found = NAMES.shown_parts([f"p=2/{name}", f"{name}/notes.txt", f"p=1/q=5/{name}"])
-
-    assert found == [FilePart(f"p={path}/{name}", 3, "r", 9, 7) for path in ("1/q=5", "2")]
 
 
 @pytest.mark.parametrize(

@@ -94,17 +94,6 @@ def test_a_row_of_a_table_that_does_not_fit_is_named(tmp_path: Path, name: str) 
     assert rows(name, tmp_path / "out")[0]["s"] in {nothing, None}
 
 
-def test_cells_without_a_header(tmp_path: Path) -> None:
-    """With another delimiter, and gaps where nothing is."""
-    writer = opened(csv_folder(tmp_path / "out", header=False, delimiter=";"))
-
-    write(writer, 1, [{"n": 1, "s": None}, {"n": None, "s": "x"}])
-    writer.close(completed=True)
-
-    (file,) = (tmp_path / "out").glob("*.csv")
-    assert file.read_text() == '1;\n;"x"\n'
-
-
 @pytest.mark.parametrize("name", SINKS)
 def test_the_schema_stays_after_a_restart(tmp_path: Path, name: str) -> None:
     """It is in the snapshot, whatever the files tell, and whoever has written them."""
@@ -121,20 +110,6 @@ def test_the_schema_stays_after_a_restart(tmp_path: Path, name: str) -> None:
 
     assert before is None
     assert [float(row["n"]) for row in rows(name, tmp_path / "out")] == [1.5, 2.0]
-
-
-@pytest.mark.parametrize("name", SINKS)
-def test_a_schema_that_is_given_counts_more_than_that_before(tmp_path: Path, name: str) -> None:
-    """The program was changed meanwhile."""
-    make = SINKS[name][0]
-    first = opened(make(tmp_path / "out"))
-    write(first, 1, [{"n": 1}])
-
-    again = opened(make(tmp_path / "out", schema={"n": float}), epoch=1, state=first.snapshot())
-    write(again, 2, [{"n": 1.5}])
-    again.close(completed=True)
-
-    assert len(rows(name, tmp_path / "out" / "*-0000000002-*")) == 1
 
 
 @pytest.mark.parametrize(

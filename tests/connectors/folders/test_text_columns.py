@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -63,13 +62,6 @@ def test_titles_can_differ_from_fields() -> None:
     ]
 
 
-def test_a_window_result_is_shown_by_place_when_no_name_fits() -> None:
-    """A tuple has a method ``count``, which nobody wants to see."""
-    lines = a_table(["word", "count"]).lines([WindowResult("to", 2, 0, 10)])
-
-    assert lines[1] == "to        2"
-
-
 @pytest.mark.parametrize(
     ("time_ms", "shown"), [(MIN_MS, "-inf"), (MAX_MS, "inf"), (10**16, "10000000000000000")]
 )
@@ -101,13 +93,6 @@ def test_columns_grow_with_their_texts() -> None:
     assert first == ["a  b", "x  1"]
     assert second == ["long text  22"]
     assert third == ["x           3"]
-
-
-def test_cells_stay_on_one_line() -> None:
-    """A row is a line; datetimes are in ISO form."""
-    lines = a_table(["a", "b"]).lines([("x\ny", datetime(2024, 1, 2, tzinfo=UTC))])
-
-    assert lines[1] == "x\\ny  2024-01-02T00:00:00+00:00"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gearpy.connectors.folders.json import JsonFolderFormat, jsonl_folder
+from gearpy.connectors.folders.json import JsonFolderFormat
 from gearpy.connectors.folders.parts import FolderShare, PreparedPart
 from gearpy.connectors.folders.writer import FolderWriter
 from gearpy.core.handover.window_log import PENDING
@@ -100,66 +100,6 @@ def test_an_epoch_without_records_leaves_nothing(values: list[Any]) -> None:
     assert (part, folder.names(), folder.names(PENDING)) == (None, [], [])
 
 
-def test_a_refused_batch_has_written_nothing() -> None:
-    """Its records are then tried one by one."""
-    folder = MemoryFolder()
-    writer = started(folder)
-    writer.write_batch(batch(1))
-
-    with pytest.raises(OperatorError, match="set") as caught:
-        writer.write_batch(batch(2, {3}, 4))
-    part = writer.prepare(1)
-    writer.commit(1, part)
-
-    assert writer.atomic
-    assert caught.value.record == "{3}"
-    assert text_of(folder) == "1\n"
-    assert part is not None
-    assert part["rows"] == 1
-
-
-def test_committing_again_changes_nothing() -> None:
-    """The coordinator asks again when it has not heard."""
-    folder = MemoryFolder()
-    writer = started(folder)
-    part = commit(writer, 1, 1)
-
-    writer.commit(1, part)
-
-    assert text_of(folder) == "1\n"
-
-
-def test_several_epochs_may_wait() -> None:
-    """One that was given up is shown with the next one, under its own number."""
-    folder = MemoryFolder()
-    writer = started(folder)
-    parts = {epoch: prepared(writer, epoch, epoch) for epoch in (1, 2)}
-
-    for epoch, part in parts.items():
-        writer.commit(epoch, part)
-
-    assert text_of(folder) == "1\n2\n"
-    assert len(folder.names()) == 2
-
-
-def test_closing_removes_what_is_not_prepared_only() -> None:
-    """What is prepared belongs to whoever comes next."""
-    folder = MemoryFolder()
-    writer = started(folder)
-    part = prepared(writer, 1, 1)
-    writer.write_batch(batch(2))
-
-    writer.close(completed=False)
-    writer.close(completed=False)
-
-    assert folder.names(PENDING) == [part["pending"]]
-
-
-def test_a_writer_that_was_not_started_can_be_closed() -> None:
-    """A task may fail before."""
-    a_writer(MemoryFolder()).close(completed=False)
-
-
 # -- restarts --------------------------------------------------------------------------------
 
 
@@ -178,17 +118,6 @@ def test_what_was_prepared_is_shown_by_the_next_incarnation() -> None:
 
     assert text_of(folder) == "1\n3\n"
     assert folder.names(PENDING) == []
-
-
-def test_what_was_not_complete_is_removed() -> None:
-    """It comes again."""
-    folder = MemoryFolder()
-    writer = started(folder)
-    prepared(writer, 1, 1)
-
-    started(folder, 2)
-
-    assert (folder.names(), folder.names(PENDING)) == ([], [])
 
 
 def test_going_back_removes_what_was_shown_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
@@ -262,21 +191,6 @@ def test_a_pending_file_of_another_size_is_an_error() -> None:
     assert folder.names() == []
 
 
-@pytest.mark.parametrize("incarnation", [2, 3])
-def test_who_comes_after_its_successor_does_nothing(incarnation: int) -> None:
-    """A process was frozen before it began; what has its place by now must not suffer."""
-    folder = MemoryFolder()
-    successor = started(folder, 3)
-    commit(successor, 1, 1)
-    part = prepared(successor, 2, 2)
-
-    with pytest.raises(GearpyError, match="of a later start of task 0: this one was given up"):
-        started(folder, incarnation)
-    successor.commit(2, part)
-
-    assert text_of(folder) == "1\n2\n"
-
-
 def test_a_zombie_cannot_show_what_its_successor_has_removed() -> None:
     """The same records come again from the successor."""
     folder = MemoryFolder()
@@ -307,49 +221,11 @@ def two_runs(**share: Any) -> MemoryFolder:
     return folder
 
 
-def test_files_of_earlier_runs_stay() -> None:
-    """A program that is started again adds to them."""
-    folder = two_runs()
-
-    assert text_of(folder) == '"new"\n0\n1\n'
-    assert len(folder.names(PENDING)) == 2
-
-
-def test_files_of_earlier_runs_are_removed_if_wanted() -> None:
-    """Those of tasks that there are not any more, too; and pending ones."""
-    folder = two_runs(overwrite=True)
-
-    assert (text_of(folder), folder.names(PENDING)) == ('"new"\n', [])
-
-
 def test_each_task_removes_its_share_of_earlier_runs() -> None:
     """So that none removes what another of the same run has shown."""
     folder = two_runs(overwrite=True, tasks=2)
 
     assert text_of(folder) == '"new"\n1\n'
-
-
-def test_earlier_runs_are_removed_at_the_beginning_only() -> None:
-    """By then a later run may have begun, or somebody may have put files there."""
-    folder = two_runs()
-    names = folder.names()
-
-    a_writer(folder, overwrite=True).recover({}, epoch=1, run="new", incarnation=6)
-
-    assert folder.names() == names
-
-
-def test_incarnations_of_other_runs_tell_nothing() -> None:
-    """A run that was restarted often has greater ones than the run that comes after it."""
-    folder = MemoryFolder()
-    commit(started(folder, 2**40, "old"), 1, 0)
-
-    kept = started(folder, 1, "middle")
-    commit(kept, 1, 1)
-    text = text_of(folder)
-    commit(started(folder, 1, "new", overwrite=True), 1, 2)
-
-    assert (text, text_of(folder)) == ("1\n0\n", "2\n")
 
 
 def test_a_run_that_began_later_is_not_removed() -> None:
@@ -399,16 +275,3 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         ConfigError, match=f"sink: cannot write {tmp_path}: it is a file, and no folder"
     ):
         started(LocalFolder(tmp_path))
-
-
-def test_a_sink_is_opened_by_one_start_after_the_other(tmp_path: Path) -> None:
-    """Each removes what the one before has left."""
-    sink = jsonl_folder(tmp_path / "out")
-    for incarnation in range(1, 4):
-        writer = sink.open(0, 1)
-        assert isinstance(writer, FolderWriter)
-        writer.recover({}, epoch=0, run="r", incarnation=incarnation)
-        writer.write_batch(batch(1))
-        writer.prepare(1)
-
-    assert len(list((tmp_path / "out" / "_pending").iterdir())) == 1

@@ -1,6 +1,6 @@
 """Tables are cut into partitions by columns, and by parts of times."""
 
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime
 from typing import Any
 
 # Ships no type information.
@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from gearpy.connectors.partitioned.columns import (
     NULL_PARTITION,
     Partitioning,
-    key_names,
     partition_fields,
 )
 from gearpy.errors import ConfigError
@@ -35,11 +34,6 @@ def test_rows_go_to_the_folder_of_their_values() -> None:
     rows = cut(["c", "b"], {"n": [1, 2, 3, 4], "c": ["x", "y", "x", "x"], "b": [1, 1, 1, 2]})
 
     assert rows == {"c=x/b=1": [{"n": 1}, {"n": 3}], "c=x/b=2": [{"n": 4}], "c=y/b=1": [{"n": 2}]}
-
-
-def test_without_partitions_all_is_one_piece() -> None:
-    """Which has no folder."""
-    assert cut(None, {"n": [1, 2]}) == {"": [{"n": 1}, {"n": 2}]}
 
 
 def test_nothing_and_an_empty_text_are_one_partition() -> None:
@@ -88,18 +82,6 @@ def test_a_part_of_a_date_is_one_too() -> None:
         "y=2026",
         f"y={NULL_PARTITION}",
     ]
-
-
-def test_the_table_has_the_columns_of_its_partitions_last() -> None:
-    """As readers see them."""
-    schema = pa.schema([("c", pa.string()), ("t", pa.timestamp("us", "UTC")), ("n", pa.int64())])
-
-    found = Partitioning("sink", partition_fields("sink", ["date(t)", "c"]), schema)
-
-    assert found.names == ("t_date", "c")
-    assert found.file_schema.names == ["t", "n"]
-    assert found.table_schema.names == ["t", "n", "t_date", "c"]
-    assert found.table_schema.field("t_date").type == pa.date32()
 
 
 KINDS = st.sampled_from(["a", "b", "", None, "a/b"])
@@ -162,11 +144,3 @@ def test_a_value_that_is_too_long_is_refused() -> None:
     """No folder can be called so."""
     with pytest.raises(ValueError, match="more than 255 bytes"):
         cut("c", {"n": [1], "c": ["x" * 300]})
-
-
-def test_names_of_keys() -> None:
-    """One or several, or none."""
-    assert key_names(None) == ()
-    assert key_names("user") == ("user",)
-    assert key_names(["a", "b"]) == ("a", "b")
-    assert AT.astimezone(timezone(timedelta(hours=2))).day == 22  # What the zones are tested with.

@@ -213,19 +213,6 @@ def test_what_is_not_prepared_is_removed_at_the_end(
     assert left == [each["pending"] for each in prepared or []]
 
 
-def test_the_schema_is_kept(tmp_path: Path) -> None:
-    """Over a restart."""
-    first = opened(tmp_path / "out")
-    write(first, 1, 1)
-    second = hive_folder(tmp_path / "out", partition_by="p").open(0, 1)
-    second.restore(first.snapshot())
-    assert isinstance(second, HiveWriter)
-    second.recover({}, epoch=1, run="r", incarnation=2)
-
-    with pytest.raises(gp.OperatorError, match="'n' is int64"):
-        second.write_batch(Batch([{"n": "x", "p": "a"}], [0]))
-
-
 def test_a_folder_that_cannot_be_is_refused(tmp_path: Path) -> None:
     """When a task opens it."""
     (tmp_path / "file").write_text("")
@@ -240,14 +227,3 @@ def test_a_folder_that_cannot_be_is_refused(tmp_path: Path) -> None:
     (tmp_path / "out" / "_pending").write_text("")
     with pytest.raises(ConfigError, match="cannot write"):
         opened(tmp_path / "out")
-
-
-def test_the_description_tells_where_no_other_sink_may_write(tmp_path: Path) -> None:
-    """Two prefixes are two places."""
-    plain = hive_folder(tmp_path, partition_by="p")
-    mine = hive_folder(tmp_path, partition_by="p", prefix="mine")
-
-    assert plain.description == f"hive_folder({tmp_path})"
-    assert mine.description == f"hive_folder({tmp_path}/**/mine-*)"
-    assert plain.transactional
-    assert plain.columnar

@@ -46,11 +46,6 @@ def test_a_value_is_escaped_as_spark_does(value: str | None, segment: str) -> No
     assert unquote(segment) == f"k={value or NULL_PARTITION}"
 
 
-def test_names_are_escaped_too() -> None:
-    """A column may be called anything."""
-    assert partition_folder([("a=b", "1"), ("c", "2")]) == "a%3Db=1/c=2"
-
-
 def test_a_value_that_is_too_long_is_refused() -> None:
     """A file system takes 255 bytes, however many characters these are."""
     assert partition_folder([("k", "ä" * 126)])

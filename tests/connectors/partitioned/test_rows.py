@@ -60,16 +60,6 @@ def test_each_partition_has_a_file() -> None:
     assert rows.finish() == []
 
 
-def test_nothing_is_no_file() -> None:
-    """Neither before the first records nor with none of them."""
-    rows, files = a_table()
-
-    rows.write(Batch([], []))
-
-    assert (rows.finish(), rows.drop(), rows.snapshot(), rows.partitioning) == ([], [], None, None)
-    assert files.all == {}
-
-
 def test_groups_are_written_before_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that memory does not grow with an epoch; and what was begun can be dropped."""
     monkeypatch.setattr(partition_files, "_GROUP_ROWS", 2)

@@ -43,51 +43,6 @@ def rest_of(reader: SourceReader, max_records: int = 2) -> list[Message]:
     return read
 
 
-def test_records_have_the_time_at_which_they_were_made() -> None:
-    """That is event time where there is no other."""
-    clock = iter([100, 200])
-    reader = a_source(lambda: "abc", now_ms=lambda: next(clock)).open("00000", None)
-
-    read = rest_of(reader)
-
-    assert read == [Message("a", 100), Message("b", 100), Message("c", 200)]
-    assert reader.watermark_ms == 200
-
-
-def test_event_times_come_from_the_records() -> None:
-    """Replays have the same times then."""
-    reader = a_source(lambda: [3, 1, 2], timestamp=lambda n: n).open("00000", None)
-
-    assert [message.timestamp for message in rest_of(reader)] == [3, 1, 2]
-    assert reader.watermark_ms == 3
-
-
-def test_the_function_may_know_its_partition() -> None:
-    """If it has a parameter without a default."""
-
-    def make(part: int, step: int = 10) -> list[int]:
-        return [part * step]
-
-    source = a_source(make, parts=3)
-
-    read = [m.value for name in source.partitions() for m in rest_of(source.open(name, None))]
-
-    assert read == [0, 10, 20]
-
-
-@pytest.mark.parametrize(
-    "make",
-    [count, lambda start=7: [start], lambda *parts: [len(parts)]],
-    ids=["none", "default", "any"],
-)
-def test_a_function_that_needs_no_partition_gets_none(make: Callable[..., Iterable[int]]) -> None:
-    """A default is the user's own."""
-    batch = a_source(make).open("00000", None).read_batch(1)
-
-    assert batch is not None
-    assert batch.values in ([0], [7])
-
-
 def test_the_limit_is_shared_by_the_partitions() -> None:
     """All together give that many."""
     source = a_source(count, limit=5, parts=3)
@@ -96,28 +51,6 @@ def test_the_limit_is_shared_by_the_partitions() -> None:
 
     assert source.bounded
     assert shares == [2, 2, 1]
-
-
-@pytest.mark.parametrize("size", [2, 3])
-def test_it_ends_with_the_iterator(size: int) -> None:
-    """Also when that ends just with a batch."""
-    reader = a_source(lambda: "ab").open("00000", None)
-
-    first = reader.read_batch(size)
-    if not reader.finished:
-        assert reader.read_batch(size) is None
-
-    assert first is not None
-    assert first.values == ["a", "b"]
-    assert reader.finished
-
-
-def test_a_limit_of_nothing_ends_at_once() -> None:
-    """No turn is spent on it."""
-    reader = a_source(count, limit=0).open("00000", None)
-
-    assert reader.read_batch(5) is None
-    assert reader.finished
 
 
 def test_a_function_or_an_iterator_that_raises_is_blamed() -> None:
@@ -185,15 +118,6 @@ def test_a_rate_is_kept() -> None:
     assert not reader.finished
 
 
-def test_less_than_one_record_a_second_is_a_rate() -> None:
-    """The first comes at once, so that one sees something."""
-    pace = Pace(0.5)
-
-    taken = [pace.take(now_ms, 10) for now_ms in (0, 1999, 2000, 4000)]
-
-    assert taken == [1, 0, 1, 1]
-
-
 def test_lost_time_is_made_up_for_a_second_of_it() -> None:
     """After an hour of back-pressure no flood comes."""
     pace = Pace(100)
@@ -240,11 +164,3 @@ def test_wrong_arguments_are_all_reported_at_once() -> None:
 
     assert len(refused.value.mistakes) == 4
     assert "use collection()" in refused.value.mistakes[0]
-
-
-def test_a_source_says_what_it_can_do() -> None:
-    """Without a limit nobody knows whether the iterator ends."""
-    endless = generate(count)
-
-    assert (endless.replayable, endless.bounded) == (True, False)
-    assert endless.description == "generate(count)"

@@ -96,13 +96,6 @@ def test_all_mistakes_are_told_together() -> None:
     assert len(caught.value.mistakes) == 2
 
 
-def test_a_sink_names_the_files_that_are_its_own() -> None:
-    """Another one may not write them."""
-    assert window_log_folder("x").description == "window_log_folder(x)"
-    other = window_log_folder("x", writer="late").description
-    assert other == "window_log_folder(x/late-*)"
-
-
 def test_the_folder_above_must_be_there(tmp_path: Path) -> None:
     """A mistyped path must not become a folder somewhere."""
     with pytest.raises(ConfigError, match="does not exist: make it first"):
@@ -299,22 +292,6 @@ def test_many_small_batches_do_not_wait_for_the_end_of_the_epoch() -> None:
     assert keys_in(store) == list(range(end + 1))
 
 
-def test_windows_that_come_again_one_by_one_are_left_out() -> None:
-    """Those that are gathered are recognised when they are made columns, before the snapshot."""
-    store = MemoryFolder()
-    writer = started(store)
-    begun = commit(writer, 1, *results(1))
-    commit(writer, 2, *results(2, 3))
-
-    writer = started(store, begun, epoch=1, incarnation=2)
-    for key in (3, 4, 2):
-        write(writer, *results(key, value=5))
-    state = commit(writer, 2)
-
-    assert keys_in(store) == [1, 2, 3, 4]
-    assert state["again"] is None
-
-
 def test_no_records_are_no_file() -> None:
     """Nor a schema."""
     store = MemoryFolder()
@@ -342,17 +319,6 @@ def test_windows_that_come_again_are_left_out(caplog: pytest.LogCaptureFixture) 
 
     assert keys_in(store) == [1, 2, 3, 4]
     assert "back to before batch 2 of lane windows-00000, so 2 rows that were shown" in caplog.text
-
-
-def test_a_run_that_begins_again_recognises_its_own_windows_only() -> None:
-    """Those of an earlier run are another matter."""
-    store = MemoryFolder()
-    commit(started(store, run="old"), 1, *results(1))
-    commit(started(store, run="new"), 1, *results(1))
-
-    commit(started(store, run="new", incarnation=2), 1, *results(1, 2))
-
-    assert keys_in(store) == [1, 1, 2]
 
 
 def test_a_run_that_goes_on_from_another_one_recognises_its_windows() -> None:
@@ -392,17 +358,6 @@ def test_records_without_windows_are_recognised_as_a_whole() -> None:
     commit(started(store, state, epoch=1, incarnation=2), 2, {"key": 2}, {"key": 2}, {"key": 2})
 
     assert keys_in(store) == [1, 2, 2, 2]
-
-
-def test_a_checkpoint_of_another_folder_says_nothing_about_this_one() -> None:
-    """Numbers begin at 1, and nothing is left out."""
-    state = commit(started(MemoryFolder()), 1, *results(1))
-    store = MemoryFolder()
-
-    commit(started(store, state, epoch=1, run="new"), 2, *results(1))
-
-    assert keys_in(store) == [1]
-    assert WindowLog(store).view().begins() == {LANE: 1}
 
 
 def test_what_was_purged_is_not_expected_again() -> None:

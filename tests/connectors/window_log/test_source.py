@@ -294,16 +294,6 @@ def test_what_was_purged_before_it_was_read_is_a_gap(tmp_path: Path) -> None:
         rows_of(opened(tmp_path / "log", reader.snapshot(), follow=True))
 
 
-def test_what_was_purged_before_it_began_is_none(tmp_path: Path) -> None:
-    """A new reader begins with what is kept."""
-    build = LogBuilder(tmp_path / "log")
-    for _ in range(3):
-        build.put()
-    build.log.purge({LANES[0]: 2})
-
-    assert {seq for _, seq in rows_of(opened(tmp_path / "log"))} == {3}
-
-
 def test_another_log_in_its_place_is_refused(tmp_path: Path) -> None:
     """Its first rows would be missing."""
     build = LogBuilder(tmp_path / "log")
