@@ -157,6 +157,16 @@ def test_held_records_survive_a_restart() -> None:
     assert again.target.watermark_ms == MAX_MS
 
 
+def test_span_is_how_far_records_are_ahead_of_the_promise() -> None:
+    """At most; a cut is best so far ahead."""
+    bench = a_source_bench(
+        BoundedSource([("a", 10), ("b", 35)], [("c", 20)], out_of_order_ms=5, ends=False), read=1
+    ).run()
+
+    counters = bench.runner.context.counters
+    assert (counters.newest_ms, counters.span_ms) == (35, 35 - 15)
+
+
 TIMES = st.lists(st.integers(0, 60), max_size=25)
 
 

@@ -83,6 +83,16 @@ def test_source_is_idle_when_all_its_partitions_are() -> None:
     assert not bench.target.idle
 
 
+def test_progress_is_the_sum_of_the_partitions() -> None:
+    """Also of those that have ended and are closed."""
+    source = ScriptedSource(a=[[("a", 1), ("a", 1)], "end"], b=[[("b", 1)]])
+
+    bench = a_source_bench(source).run()
+
+    clock = bench.runner.clock()
+    assert (clock.done, clock.total, clock.records_in) == (3, 20, 3)
+
+
 def test_partition_that_cannot_be_opened_leaves_none_open() -> None:
     """Those before it are closed."""
     source = ScriptedSource(a=[], b=["broken"])
