@@ -57,6 +57,7 @@ def test_a_run_ends_by_itself_when_its_input_does() -> None:
 
     assert run.wait(DEADLINE_S).status == "succeeded"
     assert run.summary.progress.records_in == 2
+    assert [each.records_in for each in run.metrics().processors] == [2]
     assert results == [1, 2]
 
 

@@ -35,8 +35,6 @@ _REPLACED_S: Final = 10.0
 #: So long may all runs drain when the program ends: Jupyter gives a kernel about 5 s.
 _AT_EXIT_S: Final = 3.0
 _KILLED_S: Final = 2.0  # To end what was cut short.
-#: So often details are noted, in case that it ends before somebody asks.
-_LOOK_S: Final = 0.5
 _REFRESH_S: Final = 1.0  # Of a cell that shows a run.
 
 #: The runs that have not ended, by their names.
@@ -128,7 +126,7 @@ class BackgroundRun:
         self._error: GearpyError | None = None
         self._stop = StopSignals(on_second=lambda _: None)  # Never entered: it is only asked.
         self._ended = threading.Event()
-        self._next_look_s = 0.0
+        self._looking = threading.Lock()
         if running is None:
             self._ended.set()
 
@@ -161,8 +159,7 @@ class BackgroundRun:
     def metrics(self) -> AppView:
         """Return how it is, with rates, processors, executors, epochs and why it is so.
 
-        When it has ended, as it was within its last half second; without processors if it was so
-        short that nobody has looked.
+        When it has ended, as it was at its end.
         """
         if not self._ended.is_set():
             self._look()
@@ -267,6 +264,7 @@ class BackgroundRun:
                 with _lock:
                     if _runs.get(self.name) is self:
                         del _runs[self.name]
+                self._look()  # The last one: its cluster ends with it.
                 close()
                 self._ended.set()
 
@@ -274,12 +272,9 @@ class BackgroundRun:
 
     def _note(self, summary: ApplicationSummary) -> None:
         self._summary = summary
-        if summary.status == "active" and time.monotonic() >= self._next_look_s:
-            self._next_look_s = time.monotonic() + _LOOK_S
-            self._look()
 
     def _look(self) -> None:
-        with suppress(GearpyError):  # It is being started, or has just ended.
+        with suppress(GearpyError), self._looking:
             look = look_at(self.client, self.app_id)
             if look.detail is not None:
                 self._looks.add(look)
