@@ -36,18 +36,3 @@ else:
     R_co = TypeVar("R_co", covariant=True)
     V_co = TypeVar("V_co", covariant=True)
     Row = TypeVar("Row")
-
-__all__ = [
-    "In_contra",
-    "K",
-    "K_co",
-    "L_co",
-    "Out_co",
-    "R_co",
-    "Row",
-    "T",
-    "T_co",
-    "T_contra",
-    "U",
-    "V_co",
-]

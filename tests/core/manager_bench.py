@@ -4,15 +4,10 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, Final, TypeVar
 
-from gearpy.core.app.application import (
-    ApplicationCore,
-    Command,
-    Launch,
-    RecoveryLimits,
-    RequestSlots,
-    StoreManifest,
-)
+from gearpy.core.app.application import ApplicationCore
+from gearpy.core.app.decisions import Command, RecoveryLimits, StoreManifest
 from gearpy.core.app.deployment import Send
+from gearpy.core.app.executors import Launch, RequestSlots
 from gearpy.core.app.region import Region
 from gearpy.core.base.restart import RestartPolicy
 from gearpy.core.dag.graph import Dag, EdgeSpec, ProcessorSpec

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import Any, Final
 
-from gearpy.core.app.application import (
+from gearpy.core.app.decisions import (
     Activated,
     Command,
     DropSnapshots,
@@ -16,14 +16,11 @@ from gearpy.core.app.application import (
     EpochsRetired,
     FellBack,
     HeldUp,
-    Launch,
-    Release,
-    RequestSlots,
     StoreManifest,
     Survived,
 )
 from gearpy.core.app.deployment import Send
-from gearpy.core.app.executors import Stop
+from gearpy.core.app.executors import Launch, Release, RequestSlots, Stop
 from gearpy.ids import MIN_MS, ExecutorId, TaskId
 from gearpy.messages import app
 from gearpy.messages.app import (

@@ -15,9 +15,10 @@ from gearpy.cluster.app.events import CoreEvent, decide
 from gearpy.cluster.app.metrics import AppMetrics
 from gearpy.cluster.app.quarantine import AppQuarantine
 from gearpy.cluster.net.post import Post
-from gearpy.core.app.application import (
+from gearpy.core.app.application import ApplicationCore
+from gearpy.core.app.clock import progress_of
+from gearpy.core.app.decisions import (
     Activated,
-    ApplicationCore,
     Command,
     DropSnapshots,
     Ended,
@@ -25,16 +26,12 @@ from gearpy.core.app.application import (
     EpochsRetired,
     FellBack,
     HeldUp,
-    Launch,
     RecoveryLimits,
-    Release,
-    RequestSlots,
-    Send,
-    Stop,
     StoreManifest,
     Survived,
 )
-from gearpy.core.app.clock import progress_of
+from gearpy.core.app.deployment import Send
+from gearpy.core.app.executors import Launch, Release, RequestSlots, Stop
 from gearpy.core.dag.graph import Dag
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.core.master.checkpoint_names import OPENED_KEY

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from gearpy.actor.api import ActorContext
 from gearpy.cluster.net.post import Post
-from gearpy.core.app.application import Launch, Stop
+from gearpy.core.app.executors import Launch, Stop
 from gearpy.ids import ActorPath, ExecutorId
 from gearpy.messages.app import RegisterExecutor
 from gearpy.messages.cluster import (

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from typing import TypeAlias, assert_never
 
-from gearpy.core.app.application import ApplicationCore, Command
+from gearpy.core.app.application import ApplicationCore
+from gearpy.core.app.decisions import Command
 from gearpy.messages.app import (
     EpochCommitted,
     EpochStored,

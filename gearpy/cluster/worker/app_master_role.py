@@ -10,7 +10,7 @@ from gearpy.cluster.net.limits import REPORT_INTERVAL_MS, restart_policy
 from gearpy.cluster.net.post import Post
 from gearpy.cluster.programs.artifacts import with_serializers
 from gearpy.config.schema import Config
-from gearpy.core.app.application import RecoveryLimits
+from gearpy.core.app.decisions import RecoveryLimits
 from gearpy.messages.cluster import LaunchExecutor
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.storage.coordinator_log import SEGMENTS_MAX

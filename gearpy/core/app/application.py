@@ -15,16 +15,11 @@ from gearpy.core.app.decisions import (
     Command,
     DropSnapshots,
     Ended,
-    EpochAborted,
-    EpochsRetired,
-    FellBack,
     HeldUp,
     RecoveryLimits,
-    StoreManifest,
     Survived,
 )
-from gearpy.core.app.deployment import Send
-from gearpy.core.app.executors import ExecutorManager, Launch, Release, RequestSlots, Stop
+from gearpy.core.app.executors import ExecutorManager, Release
 from gearpy.core.app.incidents import BrokenLink, Incidents, SilentExecutor, Suspicions
 from gearpy.core.app.region import Region, StepAnswer
 from gearpy.core.app.region_set import RegionSet
@@ -50,25 +45,6 @@ from gearpy.messages.summaries import ApplicationStatus, ErrorCard
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = [
-    "Activated",
-    "ApplicationCore",
-    "Command",
-    "DropSnapshots",
-    "Ended",
-    "EpochAborted",
-    "EpochsRetired",
-    "FellBack",
-    "HeldUp",
-    "Launch",
-    "RecoveryLimits",
-    "Release",
-    "RequestSlots",
-    "Send",
-    "Stop",
-    "StoreManifest",
-    "Survived",
-]
 
 #: Sessions and attempts of one launch of an app master; those of the next one begin behind them.
 _LAUNCH_SHIFT: Final = 32

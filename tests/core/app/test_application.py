@@ -5,17 +5,9 @@ from itertools import permutations
 
 import pytest
 
-from gearpy.core.app.application import (
-    Activated,
-    Ended,
-    HeldUp,
-    Launch,
-    Release,
-    RequestSlots,
-    Stop,
-    Survived,
-)
+from gearpy.core.app.decisions import Activated, Ended, HeldUp, Survived
 from gearpy.core.app.deployment import Send
+from gearpy.core.app.executors import Launch, Release, RequestSlots, Stop
 from gearpy.ids import ExecutorId, TaskId, WorkerId
 from gearpy.messages.app import (
     BeginEpoch,

@@ -3,9 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.app.application import Ended, Launch, Stop
 from gearpy.core.app.causes import Drain
+from gearpy.core.app.decisions import Ended
 from gearpy.core.app.deployment import Send
+from gearpy.core.app.executors import Launch, Stop
 from gearpy.ids import TaskId
 from gearpy.messages.app import BeginEpoch, StopAllTasks
 from tests.core.manager_bench import A, B, Bench, only
