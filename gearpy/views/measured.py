@@ -8,6 +8,7 @@ from gearpy.messages.metrics import (
     ExecutorSample,
     HistogramSample,
     MetricsData,
+    ProcessMetricsData,
     ProcessorSeries,
     SeriesData,
     TaskSample,
@@ -190,6 +191,23 @@ class Measurements:
             "cpu": max(0.0, (now.process.cpu_s - was.process.cpu_s) / span_s),
             "gc_pause_share": max(0.0, (now.process.gc_pause_s - was.process.gc_pause_s) / span_s),
         }
+
+
+class ProcessUse(NamedTuple):
+    """What a process uses: bytes of memory, and cores; None is not known."""
+
+    rss_bytes: int | None = None
+    cpu: float | None = None
+
+
+def use_of(now: ProcessMetricsData, was: ProcessMetricsData | None) -> ProcessUse:
+    """Return what a master or worker uses; cores follow from what it had used before."""
+    rss_bytes = now.process.rss_bytes if now.process.rss_bytes >= 0 else None
+    span_ms = now.at_ms - was.at_ms if was else 0
+    if was is None or was.process.pid != now.process.pid or span_ms < SPAN_MIN_MS:
+        return ProcessUse(rss_bytes)
+    used_s = now.process.cpu_s - was.process.cpu_s
+    return ProcessUse(rss_bytes, max(0.0, used_s * 1000 / span_ms))
 
 
 def _latency_of(was: TaskSample | None, now: TaskSample) -> HistogramSample:

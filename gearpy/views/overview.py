@@ -1,10 +1,13 @@
 """Makes the view of a cluster: its workers, its applications, and what needs attention."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
 
 from gearpy.core.master.registry import TERMINAL
 from gearpy.messages.summaries import ApplicationSummary, WorkerSummary
 from gearpy.views.findings import findings_of, sentence
+from gearpy.views.measured import ProcessUse
 from gearpy.views.model import (
     AlertView,
     AppRow,
@@ -15,6 +18,9 @@ from gearpy.views.model import (
     WorkerView,
 )
 
+_UNKNOWN: Final = ProcessUse()
+_NO_USE: Final[Mapping[int, ProcessUse]] = MappingProxyType({})
+
 
 def overview_view(
     *,
@@ -24,15 +30,19 @@ def overview_view(
     rows: Sequence[AppRow],
     workers: Iterable[WorkerSummary] = (),
     masters: Sequence[MasterView] = (),
+    use: Mapping[int, ProcessUse] = _NO_USE,
     alerts: Sequence[AlertView] = (),
 ) -> OverviewView:
-    """Return a whole cluster; ``rows`` are made by `row_of`, or `row_of_summary`."""
+    """Return a whole cluster; ``rows`` are made by `row_of`, or `row_of_summary`.
+
+    ``use`` is what the processes of workers use, by their ids.
+    """
     return OverviewView(
         at_ms=at_ms,
         cluster_id=cluster_id,
         version=version,
         masters=tuple(masters),
-        workers=tuple(map(_worker, workers)),
+        workers=tuple(_worker(each, use.get(each.worker_id, _UNKNOWN)) for each in workers),
         applications=tuple(rows),
         attention=tuple(
             AttentionView(
@@ -85,11 +95,13 @@ def row_of_summary(summary: ApplicationSummary, at_ms: int) -> AppRow:
     )
 
 
-def _worker(worker: WorkerSummary) -> WorkerView:
+def _worker(worker: WorkerSummary, use: ProcessUse) -> WorkerView:
     return WorkerView(
         id=worker.worker_id,
         address=worker.address,
         slots=worker.slots,
         free_slots=worker.free_slots,
         executors=worker.executors,
+        rss_bytes=use.rss_bytes,
+        cpu=use.cpu,
     )

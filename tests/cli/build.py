@@ -37,7 +37,7 @@ from gearpy.messages.client import (
     Submitted,
     WorkerList,
 )
-from gearpy.messages.metrics import GetMetrics
+from gearpy.messages.metrics import GetMetrics, GetProcessMetrics
 from gearpy.messages.summaries import (
     ApplicationDetail,
     ApplicationProgress,
@@ -266,6 +266,7 @@ class FakeCluster:
                 executors=2,
                 config={"streaming.batch-max-records": "100"},
             ),
+            GetProcessMetrics: lambda _: Refused(reason="nothing is measured here"),
             GetMetrics: lambda _: Refused(reason="nothing is measured here"),
             ReplayQuarantined: self._quarantined,
             **self.instead,

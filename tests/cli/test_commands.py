@@ -66,6 +66,8 @@ APPLICATION: Final = {
     "finished_ms": int,
     "progress": PROGRESS,
     "cause": CARD,
+    "app_master": str,
+    "worker_id": int,
 }
 WORKER: Final = {
     "worker_id": int,

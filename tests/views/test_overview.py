@@ -1,8 +1,12 @@
 """The view of a cluster."""
 
+from dataclasses import replace
+
 from gearpy.ids import WorkerId
+from gearpy.messages.metrics import ProcessMetricsData, ProcessSample
 from gearpy.messages.summaries import WorkerSummary
 from gearpy.views.app import app_view
+from gearpy.views.measured import use_of
 from gearpy.views.model import AppRow, OverviewView
 from gearpy.views.overview import overview_view, row_of, row_of_summary
 from tests.views.build import NOW_MS, a_look, a_summary
@@ -35,3 +39,17 @@ def test_what_waits_for_slots_needs_attention() -> None:
 
     assert (attention.app_id, attention.level) == (7, "warn")
     assert attention.text == "revenue: it waits for slots: needs 4 more: start a worker"
+
+
+def test_workers_have_memory_and_cores() -> None:
+    """Cores follow from two measurements of the same process."""
+    was = ProcessMetricsData(
+        name="worker0", at_ms=NOW_MS, process=ProcessSample(pid=1, started_ms=0, cpu_s=1.0)
+    )
+    later = replace(was.process, cpu_s=2.0, rss_bytes=5)
+    now = replace(was, at_ms=NOW_MS + 4_000, process=later)
+    new = replace(now, process=replace(later, pid=2))
+
+    assert use_of(now, was) == (5, 0.25)
+    assert use_of(new, was) == (5, None)
+    assert use_of(was, None) == (None, None)

@@ -2,20 +2,23 @@
 
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
 
 from gearpy import __version__
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import AskTimeout, SubmitRefused
-from gearpy.ids import AppId
-from gearpy.messages.summaries import ApplicationDetail, ApplicationSummary
+from gearpy.ids import AppId, WorkerId
+from gearpy.messages.metrics import ProcessMetricsData
+from gearpy.messages.summaries import ApplicationDetail, ApplicationSummary, WorkerSummary
 from gearpy.views.app import app_view, processor_view
 from gearpy.views.look import Look, Looks
-from gearpy.views.model import AppRow, AppView, OverviewView, ProcessorView
+from gearpy.views.measured import ProcessUse, use_of
+from gearpy.views.model import AppRow, AppView, MasterView, OverviewView, ProcessorView
 from gearpy.views.overview import overview_view, row_of, row_of_summary
 
-#: So many living applications are asked for their details; of others the master alone is.
+#: So many living applications, and workers, are asked; of others the master alone is.
 _ASKED_MAX: Final = 50
 _LATELY_MS: Final = 125_000  # For sparklines.
 
@@ -91,6 +94,7 @@ class ClusterWatch:
     def __init__(self, client: ClusterClient) -> None:
         self._client = client
         self._looks: dict[AppId, Looks] = {}
+        self._processes: dict[WorkerId | None, ProcessMetricsData] = {}
 
     def application(self, app_id: AppId) -> AppView:
         """Look at one application; return its view.
@@ -119,14 +123,39 @@ class ClusterWatch:
         """
         summaries = self._client.applications()
         self._forget(each.app_id for each in summaries)
-        rows = self._rows(summaries)
+        rows, workers = self._rows(summaries), self._client.workers()
+        use = self._use_of_workers(workers)
         return overview_view(
             at_ms=_now_ms(),
             cluster_id=self._client.cluster().cluster_id,
             version=__version__,
             rows=rows,
-            workers=self._client.workers(),
+            workers=workers,
+            masters=self._masters(),
+            use=use,
         )
+
+    def _masters(self) -> list[MasterView]:
+        address = self._client.master().address
+        with suppress(SubmitRefused, AskTimeout):
+            use = self._use_of(None)
+            return [MasterView(address=address, leader=True, rss_bytes=use.rss_bytes, cpu=use.cpu)]
+        return [MasterView(address=address, leader=True)]
+
+    def _use_of_workers(self, workers: Iterable[WorkerSummary]) -> dict[int, ProcessUse]:
+        """Return what workers use; not of very many, and no more once one does not answer."""
+        use: dict[int, ProcessUse] = {}
+        with suppress(AskTimeout):
+            for each in [*workers][:_ASKED_MAX]:
+                with suppress(SubmitRefused):
+                    use[each.worker_id] = self._use_of(each.worker_id)
+        return use
+
+    def _use_of(self, worker_id: WorkerId | None) -> ProcessUse:
+        """Return what a worker uses, or the master if none is named."""
+        now = self._client.process_metrics(worker_id)
+        was, self._processes[worker_id] = self._processes.get(worker_id), now
+        return use_of(now, was)
 
     def applications(self) -> list[AppView]:
         """Look at all living applications; return the views of all that there are.
