@@ -21,6 +21,7 @@ from gearpy.views.model import (
     EdgeView,
     EventView,
     ExecutorView,
+    Headline,
     ProcessorFigures,
     ProcessorView,
     Role,
@@ -38,8 +39,7 @@ def app_view(
     summary, detail, metrics = look.summary, look.detail, look.metrics
     measured = _measured(look, before)
     processors = _processors(look, before, measured)
-    hot = {each.id: measured.hot_task(each.id) for each in processors}
-    findings = findings_of(summary, detail, look.at_ms, processors=processors, hot=hot)
+    findings = _findings(look, processors, measured)
     stall = summary.progress.stall
     return AppView(
         at_ms=look.at_ms,
@@ -69,6 +69,12 @@ def app_view(
     )
 
 
+def findings_in(look: Look, before: Look | None = None) -> tuple[Headline, ...]:
+    """Return what there is to say about an application, the worst first; one finding at least."""
+    measured = _measured(look, before)
+    return _findings(look, _processors(look, before, measured), measured)
+
+
 def processor_view(
     look: Look, processor_id: int, before: Look | None = None
 ) -> ProcessorView | None:
@@ -84,6 +90,13 @@ def processor_view(
 
 def _measured(look: Look, before: Look | None) -> Measurements:
     return Measurements(look.metrics, before.metrics if before else None, look.series)
+
+
+def _findings(
+    look: Look, processors: Sequence[ProcessorFigures], measured: Measurements
+) -> tuple[Headline, ...]:
+    hot = {each.id: measured.hot_task(each.id) for each in processors}
+    return findings_of(look.summary, look.detail, look.at_ms, processors=processors, hot=hot)
 
 
 def _totals(look: Look, before: Look | None, measured: Measurements) -> TotalsView:

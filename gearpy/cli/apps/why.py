@@ -1,14 +1,15 @@
 """``gear why``: what is wrong with an application, and the tasks that hold its clock back."""
 
-import time
 from dataclasses import asdict
 
 from gearpy.cli.terminal.options import AppRef, Given, asking
 from gearpy.cli.terminal.output import print_json, table
+from gearpy.cluster.client.looking import look_at
 from gearpy.core.app.consumers import stalled
 from gearpy.messages.summaries import ClockHolderSummary
 from gearpy.views import text
-from gearpy.views.findings import clock_finding, findings_of, sentence, stuck_finding
+from gearpy.views.app import findings_in
+from gearpy.views.findings import clock_finding, sentence, stuck_finding
 
 
 @asking
@@ -16,9 +17,9 @@ def why(given: Given, ref: AppRef) -> None:
     """Tell what is wrong with an application, who holds its clock back, and what to do."""
     with given.client() as client:
         app_id = client.find(ref)
-        summary, detail = client.application(app_id), client.describe(app_id)
-    chain, now_ms = detail.why, time.time_ns() // 1_000_000
-    findings = findings_of(summary, detail, now_ms)
+        look = look_at(client, app_id)
+        summary, detail = look.summary, look.detail or client.describe(app_id)
+    chain, findings = detail.why, findings_in(look)
     if given.as_json:
         print_json(
             {
@@ -33,8 +34,8 @@ def why(given: Given, ref: AppRef) -> None:
                 "advice": sentence(clock_finding(detail)),
                 "consumers": [asdict(each) for each in detail.consumers],
                 "stalled_consumers": [
-                    sentence(stuck_finding(each, now_ms))
-                    for each in stalled(detail.consumers, now_ms)
+                    sentence(stuck_finding(each, look.at_ms))
+                    for each in stalled(detail.consumers, look.at_ms)
                 ],
                 "findings": [asdict(each) for each in findings],
             }

@@ -2,12 +2,12 @@
 
 import base64
 import json
-import time
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypeAlias
 
 from fastapi import APIRouter, Body, Depends, Query
 
+from gearpy.cluster.client.looking import look_at
 from gearpy.messages.client import LogText, QuarantinedRecord, StoredEpoch
 from gearpy.messages.summaries import (
     ClockHolderSummary,
@@ -17,7 +17,8 @@ from gearpy.messages.summaries import (
 )
 from gearpy.services.deps import Action, AppIdInPath, Client, ExecutorIdInPath
 from gearpy.services.security.access import TokenScope
-from gearpy.views.findings import clock_finding, findings_of
+from gearpy.views.app import findings_in
+from gearpy.views.findings import clock_finding
 from gearpy.views.model import Headline
 
 router: Final = APIRouter(prefix="/appmaster/{app_id}", tags=["inside"])
@@ -95,7 +96,8 @@ class Replayed:
 @router.get("/why")
 def get_why(client: Client, app_id: AppIdInPath) -> Why:
     """Return what holds the clock of an application, as ``gear why`` does."""
-    summary, detail = client.application(app_id), client.describe(app_id)
+    look = look_at(client, app_id)
+    summary, detail = look.summary, look.detail or client.describe(app_id)
     return Why(
         app_id=app_id,
         name=summary.name,
@@ -106,7 +108,7 @@ def get_why(client: Client, app_id: AppIdInPath) -> Why:
         long_turns=detail.long_turns,
         culprit=clock_finding(detail).task,
         consumers=detail.consumers,
-        findings=tuple(findings_of(summary, detail, time.time_ns() // 1_000_000)),
+        findings=findings_in(look),
     )
 
 
