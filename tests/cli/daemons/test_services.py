@@ -1,0 +1,116 @@
+"""`gear services`, `gear token` and `gear run --ui`: what they say, and when they do not start."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+import gearpy as gp
+from gearpy.cli.main import app
+from gearpy.cli.programs.page import Page
+from gearpy.cli.terminal import services as asked
+from gearpy.cli.terminal.exits import SUCCESS, WRONG_USE
+from gearpy.cluster.boot.local import LocalCluster
+from gearpy.cluster.embedded.signals import StopSignals
+from gearpy.config.load import load
+from gearpy.distribution import pip_install
+from gearpy.services.security.tokens import TokenFile
+
+
+def gear(*args: str) -> Any:
+    """Run a command in this process."""
+    return CliRunner(env={"COLUMNS": "120"}).invoke(app, args)
+
+
+def test_tokens_are_made_listed_and_removed(tmp_path: Path) -> None:
+    """A token is printed once; the list has names and scopes."""
+    path = tmp_path / "tokens"
+    given = ("--set", f"services.token-file={path}")
+    assert gear("token", "list", *given).stdout == (
+        "there are no tokens: on this machine, nobody needs one\n"
+    )
+
+    made = gear("token", "add", "ann", "--scope", "submit", *given)
+
+    assert made.exit_code == SUCCESS, made.output
+    found = TokenFile(path).find(made.stdout.strip())
+    assert found is not None
+    assert (found.name, found.scope.text) == ("ann", "submit")
+    listed = json.loads(gear("token", "list", "--json", *given).stdout)
+    assert [(each["name"], each["scope"]) for each in listed["tokens"]] == [("ann", "submit")]
+    assert re.search(r"ann +submit +\d{4}-", gear("token", "list", *given).stdout)
+    again = gear("token", "add", "ann", *given)
+    assert again.exit_code == WRONG_USE
+    assert "there is a token ann" in again.stderr
+    assert gear("token", "remove", "ann", *given).stdout == "the token ann is removed\n"
+    assert TokenFile(path).tokens() == ()
+
+
+def _keys(folder: Path) -> dict[str, str]:
+    return {
+        "services.token-file": f"{folder}/tokens",
+        "services.port": "0",
+        "log.folder": f"{folder}/log",
+        "transport.secret-file": f"{folder}/secret",
+        "cluster.masters": "127.0.0.1:0",
+    }
+
+
+def test_other_machines_need_tokens(tmp_path: Path) -> None:
+    """It says how to make one, and does not listen."""
+    config = load(env={}, overrides=_keys(tmp_path))
+    with LocalCluster(config, listen=True) as cluster:
+        keys = {**_keys(tmp_path), "cluster.masters": cluster.address}
+        assignments = [part for key in keys for part in ("--set", f"{key}={keys[key]}")]
+
+        refused = gear("services", "--host", "0.0.0.0", *assignments)  # noqa: S104
+
+    assert refused.exit_code == WRONG_USE
+    assert "make one with 'gear token add NAME --scope admin'" in refused.stderr
+
+
+def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the command that adds it."""
+    monkeypatch.setattr(asked, "find_spec", lambda name: None if name == "uvicorn" else name)
+
+    assert asked.missing_for_services() == (
+        f"the services and the page need uvicorn: {pip_install('ui')}"
+    )
+
+
+def test_the_page_of_a_run_goes_on_behind_its_end(tmp_path: Path) -> None:
+    """If that is wanted, until a signal comes."""
+    config, said = load(env={}, overrides=_keys(tmp_path)), list[str]()
+    stop = StopSignals(on_second=lambda _: None)
+    answers = list[int]()
+
+    def say(line: str) -> None:
+        said.append(line)
+        url = re.sub(r".* at (http://\S+)/#.*", r"\1", line)
+        answers.append(httpx.get(f"{url}/api/v1.0/overview", timeout=20).status_code)
+        if "has ended" in line:
+            stop.ask(2)
+
+    page = Page(config, port=None, keeps=True, say=say)
+    with (
+        LocalCluster(config) as cluster,
+        cluster.submitted(_empty(), executors=1) as submitted,
+        page.of(stop, submitted),
+    ):
+        submitted.wait(20)
+
+    assert [line.partition(" at ")[0] for line in said] == [
+        "the page of this run is",
+        "the run has ended; the page goes on",
+    ]
+    assert answers == [200, 200]
+
+
+def _empty() -> gp.StreamApp:
+    program = gp.StreamApp("empty")
+    program.read(gp.collection([1])).write(gp.to_list([]))
+    return program
