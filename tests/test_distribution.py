@@ -19,6 +19,7 @@ from gearpy.cluster.programs.requirements import missing
 from gearpy.distribution import other_project, pip_install, program
 
 ROOT: Final = Path(__file__).parents[1]
+PAGE: Final = ROOT / "gearpy" / "services" / "page"
 
 #: Checkers and test tools: not in the library.
 DEVELOPERS: Final = frozenset({"all", "dev"})
@@ -68,9 +69,12 @@ def test_the_wheel_has_all_modules_and_the_reference_of_keys(wheel: zipfile.ZipF
     """And nothing that is for developers."""
     names = set(wheel.namelist())
     sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "gearpy").rglob("*.py")}
+    page = {path.relative_to(ROOT).as_posix() for path in PAGE.rglob("*") if path.is_file()}
     (reference,) = (name for name in names if name.endswith("/data/share/gearpy/gear.toml"))
 
     assert sources - names == {"gearpy/spark/entry/pyspark_gearpy.py"}, "it is at the top"
+    assert page
+    assert page <= names, "what the browser loads, and the licences of libraries"
     assert "pyspark_gearpy.py" in names, "Spark finds the format by this name"
     assert wheel.read(reference) == (ROOT / "conf" / "gear.toml").read_bytes()
     assert not any(name.startswith(("tests/", "docs/")) for name in names)

@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -225,6 +226,28 @@ def _ends_of(
         elif user in carts:
             yield user, "bought", tuple(sorted(carts.pop(user).items()))
     yield from ((user, "left", tuple(sorted(cart.items()))) for user, cart in carts.items())
+
+
+def test_orders_adds_up_what_was_ordered(tmp_path: Path) -> None:
+    """Over all windows, each country has the revenue of the orders that were made."""
+    program = runpy.run_path(str(EXAMPLES / "orders.py"))
+    out = tmp_path / "out"
+    options = ["--limit", "4000", "--rate", "1e6", "--out", str(out)]
+
+    summary = run(program["main"](options))
+
+    assert summary.status == "succeeded"
+    revenue: Counter[str] = Counter()
+    for path in (out / "revenue").glob("*.jsonl"):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            country, value = json.loads(line)
+            revenue[country] += value
+    expected: Counter[str] = Counter()
+    for part in range(2):
+        for line in islice(program["orders"](part, 0), 2000):
+            country, _, quantity = program["parse"](line)
+            expected[country] += quantity
+    assert revenue == expected
 
 
 def _start(start: list[str], example: str, args: list[str]) -> str:

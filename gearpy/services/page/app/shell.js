@@ -48,7 +48,7 @@ function Head({ at, who, mustLogin }) {
       <a href="#/alerts" aria-current=${isAt(["alerts"])}>Alerts${alerts > 0 && ` · ${alerts}`}</a>
     </nav>`}
     <div class="state">
-      ${all && html`<span><span class="wide">cluster <code title=${all.cluster_id}>${all.cluster_id.slice(0, 8)}</code> · </span>${many(all.masters.length, "master")} · ${many(all.workers.length, "worker")}</span>`}
+      ${all && html`<span><span class="wide">cluster <code title=${all.cluster_id}>${all.cluster_id.slice(0, 8)}</code> · </span>${all.masters.length > 0 && `${many(all.masters.length, "master")} · `}${many(all.workers.length, "worker")}</span>`}
       <${Connection} />
       <button class="plain" onClick=${find} title="find (/)" aria-label="find">/</button>
       <button class="plain" onClick=${switchTheme} title="switch between dark and light">${useStore(theme) === "dark" ? "light" : "dark"}</button>

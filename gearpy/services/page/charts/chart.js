@@ -7,7 +7,7 @@ import uPlot from "../vendor/uplot.js";
 import { ago, clock, serverNow } from "../words/time.js";
 import { joined } from "../words/units.js";
 
-const SHOWN_S = 600;
+const SPANS_S = [60, 120, 300, 600]; // Of the axis: an application that is young fills its charts, too.
 const ROOM = 1.35; // Above the highest point, for the names of events and the value of the upper line.
 const pointer = uPlot.sync("time");
 const LOUD = /restart|fail|lost|gave|given/;
@@ -22,6 +22,8 @@ export function Chart({ title, times, lines, events = [], own = false }) {
   const shown = useRef({});
   const [at, setAt] = useState(null);
   const shade = useStore(theme);
+  const first = times.find((_, i) => lines.some((line) => line.values[i] !== null)) ?? Infinity;
+  const shownS = SPANS_S.find((span) => (times.at(-1) - first) / 1000 <= span) ?? (first === Infinity ? SPANS_S[0] : SPANS_S.at(-1));
   shown.current = { events, lines };
 
   useEffect(() => {
@@ -46,9 +48,9 @@ export function Chart({ title, times, lines, events = [], own = false }) {
     made.batch(() => {
       made.setData([times.map((each) => each / 1000), ...lines.map((line) => line.values)], false);
       const now = (times.at(-1) ?? serverNow()) / 1000;
-      made.setScale("x", { min: now - SHOWN_S, max: now });
+      made.setScale("x", { min: now - shownS, max: now });
     });
-  });
+  }, [times, events.length, shade, own]);
 
   const index = at ?? times.length - 1;
   const values = lines.map((line) => line.format(line.values[index]));
@@ -59,7 +61,7 @@ export function Chart({ title, times, lines, events = [], own = false }) {
   return html`<figure class="card chart" role="img" aria-label=${label} style=${{ margin: 0 }}>
     <header><h3 title=${title}>${title}</h3><span>${told}</span></header>
     <div class="place" ref=${place}></div>
-    <footer><span>−10 min</span><span>${at === null || !times[at] ? "now" : `${clock(times[at])}, ${ago(times[at])}`}</span></footer>
+    <footer><span>−${shownS / 60} min</span><span>${at === null || !times[at] ? "now" : `${clock(times[at])}, ${ago(times[at])}`}</span></footer>
   </figure>`;
 }
 
@@ -103,7 +105,7 @@ const faint = (rgb) => rgb.replace(/^rgba?\(([^)]+?)\)$/, (_, parts) => `rgba(${
 /** What the upper line of the grid stands for. */
 function drawTop(u, line, scale, colours) {
   const { max } = u.scales[scale];
-  if (!(max > 0) || !line.values.some((each) => each !== null)) return;
+  if (!(max > 0) || !line.values.some((each) => each > 0)) return;
   const value = max / ROOM;
   text(u, colours, joined(line.format(value)), u.bbox.left + 3 * devicePixelRatio, u.valToPos(value, scale, true) - 3 * devicePixelRatio, "left");
 }

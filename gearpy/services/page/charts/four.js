@@ -5,7 +5,7 @@ import { Chart } from "./chart.js";
 
 export function Four({ series, events }) {
   // Numbers of tables come more often than points of charts: what has not changed is not drawn.
-  return useMemo(() => drawn(series, events), [series, events.length]);
+  return useMemo(() => drawn(series, events), [series, events]);
 }
 
 function drawn(series, events) {

@@ -8,6 +8,7 @@ import { learnTime } from "../words/time.js";
 const AGAIN_MS = 2000; // After a refusal the browser does not try again by itself.
 const SILENT_MS = 12_000; // A server that stands still closes nothing.
 const LOG_CHARACTERS = 200_000;
+const SERIES_MS = 4000; // An app master that has just been started does not answer yet.
 const OVERVIEW_MS = 10_000; // Beside an application, for the head of the page.
 
 /** How the connection is: `connecting`, `live`, or `lost` since when. */
@@ -21,6 +22,8 @@ let source = null;
 let watched = "";
 let heard = 0;
 let retry = 0;
+let asked = 0; // When the points of the server were asked for.
+let hasPoints = false;
 
 /** Watch the whole cluster, or one application, maybe with the log of one of its executors. */
 export function watch({ app = null, executor = null } = {}) {
@@ -29,7 +32,8 @@ export function watch({ app = null, executor = null } = {}) {
   const query = app === null ? "" : `?app=${app}${executor === null ? "" : `&executor=${executor}`}`;
   if (query === watched && source) return;
   watched = query;
-  if (app !== null) askSeries(app);
+  hasPoints = false;
+  asked = 0;
   open();
 }
 
@@ -40,20 +44,18 @@ function open() {
   source = stream;
   const on = (name, act) => stream.addEventListener(name, (event) => {
     if (stream !== source) return;
-    heard = Date.now();
-    if (link.get().state !== "live") link.set({ state: "live", since: heard, why: "" });
+    if (name !== "trouble") hear();
     act(JSON.parse(event.data));
   });
   stream.onopen = () => {
     const { id, series } = application.get();
     if (link.get().state === "lost" && id !== null) askSeries(id, series.at_ms.at(-1) ?? 0);
-    heard = Date.now();
-    link.set({ state: "live", since: heard, why: "" });
+    hear();
   };
   stream.onerror = () => {
     if (stream !== source) return;
     lose("the connection ended");
-    if (stream.readyState === EventSource.CLOSED) again();
+    if (stream.readyState === EventSource.CLOSED) askWhy();
   };
   on("overview", (said) => {
     learnTime(said.at_ms);
@@ -62,7 +64,26 @@ function open() {
   on("view", takeView);
   on("series", (said) => takeSeries(application.get().id, said));
   on("log", takeLog);
-  on("trouble", (said) => link.set({ state: "lost", since: said.since_ms ?? Date.now(), why: said.error ?? "" }));
+  // The services are there, and the cluster behind them is not.
+  on("trouble", (said) => lose(said.error));
+}
+
+function hear() {
+  heard = Date.now();
+  if (link.get().state !== "live") link.set({ state: "live", since: heard, why: "" });
+}
+
+/** A stream that was refused does not say why; a question does. */
+function askWhy() {
+  const { id } = application.get();
+  again();
+  if (id === null) return;
+  get(`appmaster/${id}/view`).catch((error) => {
+    if (error.status !== 404 || application.get().id !== id) return;
+    close();
+    hear();
+    application.set({ id, view: null, series: emptySeries(), missing: error.message });
+  });
 }
 
 function close() {
@@ -86,11 +107,13 @@ function takeView(view) {
   if (now.id !== view.app_id) return;
   const series = isDue(now.series, view) ? extend(now.series, pointOf(view)) : now.series;
   application.set({ ...now, view, series });
+  if (!hasPoints && view.status === "active" && Date.now() - asked > SERIES_MS) askSeries(now.id);
 }
 
 function takeSeries(id, said) {
   const now = application.get();
   if (now.id !== id) return;
+  hasPoints = true;
   // What came by views in the meantime goes behind the older points of the server.
   const first = now.series.at_ms[0] ?? Infinity;
   const isOlder = (said.at_ms?.[0] ?? Infinity) < first;
@@ -105,6 +128,7 @@ function takeLog({ text, executor }) {
 }
 
 function askSeries(id, since = 0) {
+  asked = Date.now();
   get(`appmaster/${id}/series?since_ms=${since}`).then((said) => takeSeries(id, said), () => {});
 }
 

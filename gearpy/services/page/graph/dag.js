@@ -1,5 +1,5 @@
 // The live graph: steps with rate and busy share, lines as thick as their throughput.
-import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../app/html.js";
+import { html, useLayoutEffect, useMemo, useRef, useState } from "../app/html.js";
 import { go, toApp } from "../app/route.js";
 import { few, joined, many, rate, share } from "../words/units.js";
 import { Bar, Spark } from "../parts/bars.js";
@@ -12,9 +12,9 @@ const PADDING = 48;
 /** view: an `AppView`; picked: id of the step whose tasks are shown; onPeek(id or null): hover and focus. */
 export function Dag({ view, picked, onPeek }) {
   const shape = shapeOf(view);
-  const plan = useMemo(() => placed(view), [shape]);
   const box = useRef(null);
   const room = useWidth(box);
+  const plan = useMemo(() => placed(view, room - PADDING), [shape, room]);
   const scale = room ? Math.min(1, Math.max(LEAST_SCALE, (room - PADDING) / plan.width)) : 1;
   const fits = plan.width * scale <= room - PADDING + 1;
   const size = fits ? scale : room > 640 ? LEAST_SCALE : 0.9;
@@ -67,16 +67,15 @@ function Step({ step, at, app, picked, level, onPeek }) {
       aria-label=${words} aria-current=${picked ? "true" : undefined}
       onMouseEnter=${() => onPeek(step.id)} onMouseLeave=${() => onPeek(null)} onFocus=${() => onPeek(step.id)} onBlur=${() => onPeek(null)}
       onDblClick=${() => go(toApp(app, `step/${step.id}`))}>
-    <b title=${step.name}>${step.name}</b>
-    <small title=${step.steps.join(" → ")}>${kindOf(step)}</small>
+    <span class="who"><b title=${step.name}>${step.steps[0] ?? step.name}</b><small title=${many(step.parallelism, "task")}>× ${step.parallelism}</small></span>
+    <small class="then" title=${step.steps.join(" → ")}>${step.steps.length > 1 ? step.steps.slice(1).map((each) => `→ ${each}`).join(" ") : step.role}</small>
     <span class="now">${moves && html`<${Spark} values=${step.rates} />`}<span>${moves ? Num(rate(flow)) : html`${Num(few(total))}<span class="unit"> rec.</span>`}</span></span>
-    ${moves && html`<${Bar} busy=${step.busy ?? 0} waits=${step.backpressured ?? 0} />`}
+    ${step.busy !== null && html`<${Bar} busy=${step.busy} waits=${step.backpressured ?? 0} />`}
   </a>`;
 }
 
-const kindOf = (step) => `${step.steps.length > 1 ? many(step.steps.length, "step") : step.role} · ${many(step.parallelism, "task")}`;
-
 const Legend = () => html`<div class="legend" aria-hidden="true">
+  <span>× 4: four tasks</span>
   <span>line in a step: records per second, 10 min</span>
   <span>bar: share of time busy, striped: waiting</span>
   <span><svg width="30" height="8"><path class="waits" d="M1 4H29" stroke-width="3" /></svg>back-pressure</span>
@@ -85,8 +84,9 @@ const Legend = () => html`<div class="legend" aria-hidden="true">
 
 function useWidth(ref) {
   const [width, setWidth] = useState(0);
-  useEffect(() => {
-    const watcher = new ResizeObserver(([entry]) => setWidth(Math.round(entry.contentRect.width) + PADDING));
+  useLayoutEffect(() => {
+    setWidth(ref.current.clientWidth); // Before the first paint.
+    const watcher = new ResizeObserver(() => setWidth(ref.current.clientWidth));
     watcher.observe(ref.current);
     return () => watcher.disconnect();
   }, []);

@@ -7,7 +7,7 @@ const BESIDE = 12; // Rows drawn above and below those in sight.
 
 /**
  * columns: `{name, cell(row), by?(row), number?, wide?, words?}`; `by` is what is sorted by;
- * `wide` columns are left out on small screens, `words` and `title` may take several lines.
+ * `wide` columns are left out on small screens, `words` and `label` may take several lines.
  * rows: of any kind; keyOf(row): what stays of a row while its numbers change.
  */
 export function Table({ columns, rows, keyOf, label, picked = null, empty = "none" }) {
@@ -50,8 +50,8 @@ export function Table({ columns, rows, keyOf, label, picked = null, empty = "non
 const Gap = ({ rows, width }) =>
   html`<tr aria-hidden="true"><td colspan=${width} style=${{ height: `${rows * ROW_PX}px`, padding: 0 }}></td></tr>`;
 
-const classOf = ({ number, wide, words, title }) =>
-  [number && "number", wide && "wide", words && "words", title && "label"].filter(Boolean).join(" ") || undefined;
+const classOf = ({ number, wide, words, label }) =>
+  [number && "number", wide && "wide", words && "words", label && "label"].filter(Boolean).join(" ") || undefined;
 
 function windowOf(length, top, height) {
   const first = Math.max(0, Math.floor(top / ROW_PX) - BESIDE);

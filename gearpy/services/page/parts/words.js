@@ -52,11 +52,17 @@ export const Status = ({ status }) => html`<span class="chip ${status}">${status
 /** A headline with its advice. */
 export function Notice({ level, text, advice, children }) {
   return html`<div class="notice ${level}" role=${level === "bad" ? "alert" : "status"}>
-    <${Mark} level=${level} /><b>${stopped(text)}</b>${advice && html` ${stopped(advice[0].toUpperCase() + advice.slice(1))}`}${children}
+    <${Mark} level=${level} /><b>${withCommands(sentence(text))}</b>${advice && html` ${withCommands(sentence(advice))}`}${children}
   </div>`;
 }
 
-export const stopped = (text) => (/[.!?…:]$/.test(text) ? text : `${text}.`);
+/** Commands within a text can be copied. */
+const withCommands = (text) =>
+  text.split(/'(gear [^']+)'/).map((part, at) => (at % 2 ? html`<${Copy} text=${part} shown=${html`<code>${part}</code>`} />` : part));
+
+/** A text as a sentence: a capital first, a full stop last. */
+export const sentence = (text) => capital(text) + (/[.!?…:]$/.test(text) ? "" : ".");
+export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** What a question was refused with, and the fix. */
 export const Trouble = ({ error }) =>

@@ -4,10 +4,10 @@ import { toApp } from "../app/route.js";
 import { ShareBar } from "../parts/bars.js";
 import { Age, Copy, Num } from "../parts/words.js";
 import { Table } from "../parts/table.js";
-import { bytes, cores, count, few, rate, share, span } from "../words/units.js";
+import { brief, bytes, cores, count, few, rate, share, span } from "../words/units.js";
 
 export const StepTable = ({ view, picked }) => html`<${Table} label="steps" rows=${view.processors} keyOf=${(row) => row.id} picked=${picked} columns=${[
-  { name: "step", title: true, by: (row) => row.name, cell: (row) => html`<a href=${toApp(view.app_id, `step/${row.id}`)}>${row.name}</a>` },
+  { name: "step", label: true, by: (row) => row.name, cell: (row) => html`<a href=${toApp(view.app_id, `step/${row.id}`)}>${brief(row)}</a>` },
   { name: "tasks", number: true, wide: true, by: (row) => row.parallelism, cell: (row) => row.parallelism },
   ...(view.finished_ms ? IN_ALL : LATELY),
 ]} />`;

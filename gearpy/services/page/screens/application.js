@@ -19,9 +19,10 @@ import { Processor } from "./processor.js";
 const SCREENS = { live: Live, step: Processor, executor: Executor, errors: Errors, checkpoints: Checkpoints, plan: Plan, handoff: HandOff, config: Config };
 
 export function Application({ at }) {
-  const { id, view, series } = useStore(application);
+  const { id, view, series, missing } = useStore(application);
   const { state } = useStore(link);
   const who = useStore(session);
+  if (missing) return html`<h1>No such application</h1><p class="quiet">${missing}. <a href="#/apps">All applications</a></p>`;
   if (id !== at.app || !view) return html`<p class="quiet">${state === "lost" ? "The application cannot be asked." : `Asking application ${at.app} …`}</p>`;
   const Screen = SCREENS[at.screen] ?? Live;
   const failures = view.failures.length + view.totals.quarantined;

@@ -2,16 +2,18 @@
 import { html } from "../app/html.js";
 import { Chart } from "../charts/chart.js";
 import { useAnswer } from "../data/ask.js";
+import { eventsOf } from "./events.js";
 import { Age, Num, Trouble } from "../parts/words.js";
 import { Table } from "../parts/table.js";
+import { eventTime } from "../words/time.js";
 import { bytes, count, span } from "../words/units.js";
 
 const EVERY_MS = 5000;
 
 export function Checkpoints({ view, series }) {
   const { value, error } = useAnswer(`appmaster/${view.app_id}/checkpoints`, view.finished_ms ? 0 : EVERY_MS);
-  const all = { times: series.at_ms, events: view.events };
-  const stored = Array.isArray(value) ? value : value?.checkpoints ?? value?.epochs ?? [];
+  const all = { times: series.at_ms, events: eventsOf(view) };
+  const stored = [...(value?.epochs ?? [])].reverse();
   return html`
     <section class="charts three" aria-label="the last ten minutes">
       <${Chart} ...${all} title="Time to end an epoch" lines=${[{ values: series.epoch_ms, colour: "blue", fill: true, format: span }]} />
@@ -30,14 +32,15 @@ export function Checkpoints({ view, series }) {
     ]} /></section>
     <section class="card"><header><h2>Kept checkpoints</h2><span class="quiet">a restart goes on from the newest</span></header>
       <${Trouble} error=${value ? null : error} />
-      ${value && html`<${Table} label="kept checkpoints" rows=${stored} keyOf=${(row) => `${row.region} ${row.epoch}`} empty="None is kept." columns=${columnsOf(stored)} />`}
+      ${value && html`<${Table} label="kept checkpoints" rows=${stored} keyOf=${(row) => `${row.region} ${row.epoch}`} empty="None is kept." columns=${KEPT} />`}
     </section>`;
 }
 
-const columnsOf = (rows) => [
+const KEPT = [
   { name: "epoch", number: true, by: (row) => row.epoch, cell: (row) => count(row.epoch)[0] },
-  { name: "region", number: true, cell: (row) => row.region ?? 0 },
+  { name: "region", number: true, cell: (row) => row.region },
   { name: "stored", by: (row) => row.stored_ms, cell: (row) => html`<${Age} at=${row.stored_ms} />` },
   { name: "size", number: true, by: (row) => row.size_bytes, cell: (row) => Num(bytes(row.size_bytes)) },
-  { name: "files", number: true, wide: true, by: (row) => row.files, cell: (row) => row.files ?? "—" },
-].filter((column) => column.name !== "files" || rows.some((row) => row.files !== undefined));
+  { name: "files", number: true, wide: true, by: (row) => row.files, cell: (row) => row.files },
+  { name: "clock", wide: true, cell: (row) => (row.clock_ms === null ? "—" : eventTime(row.clock_ms)) },
+];

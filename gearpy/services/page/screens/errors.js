@@ -29,7 +29,7 @@ function Quarantine({ view }) {
   const who = useStore(session);
   const { value, error, again } = useAnswer(`appmaster/${view.app_id}/quarantine`, EVERY_MS);
   const [shown, setShown] = useState(null);
-  const records = value?.records ?? [];
+  const records = [...(value?.records ?? [])].reverse();
   const total = value?.total || records.length;
   const nameOf = (id) => view.processors.find((each) => each.id === id)?.name ?? `step ${id}`;
   const canReplay = may(who, "submit") && view.status === "active";
@@ -50,24 +50,24 @@ function Quarantine({ view }) {
   });
   const columns = [
     { name: "no.", by: (row) => row.number, cell: (row) => html`<button class="copy" onClick=${() => setShown(shown === row.number ? null : row.number)} aria-expanded=${shown === row.number}>${row.number}</button>` },
-    { name: "put aside", by: (row) => row.at_ms, cell: (row) => html`<${Age} at=${row.at_ms} />` },
+    { name: "put aside", wide: true, by: (row) => row.at_ms, cell: (row) => html`<${Age} at=${row.at_ms} />` },
     { name: "step", by: (row) => nameOf(row.processor_id), cell: (row) => row.error.operator || nameOf(row.processor_id) },
     { name: "event time", wide: true, by: (row) => row.event_time_ms, cell: (row) => html`<span class="nowrap">${eventTime(row.event_time_ms)}</span>` },
     { name: "cause", words: true, cell: (row) => row.error.cause },
     { name: "record", wide: true, words: true, cell: (row) => html`<code>${row.error.record}</code>` },
     { name: "", cell: (row) => canReplay && html`<button onClick=${() => replay([row.number])}>Replay…</button>` },
   ];
-  return html`<section class="card"><header><h2>Quarantine</h2>${total > 0 && canReplay && html`<button onClick=${() => replay([])}>Replay all ${total.toLocaleString("en")}…</button>`}</header>
+  return html`<section class="card"><header><h2>Quarantine</h2>${total > 1 && canReplay && html`<button onClick=${() => replay([])}>Replay all ${total.toLocaleString("en")}…</button>`}</header>
     <${Trouble} error=${value ? null : error} />
     ${value && html`<${Table} label="records in quarantine" rows=${records} keyOf=${(row) => row.number} picked=${shown} columns=${columns}
-      empty="No record was put aside. They are where an operator says on_error=quarantine." />
+      empty="No record was put aside. That is what application.on-error = 'quarantine' does with one that an operator raises on." />
       ${total > records.length && html`<p class="quiet">${records.length} of ${total.toLocaleString("en")} are shown.</p>`}`}
     ${shown !== null && html`<${Whole} app=${view.app_id} number=${shown} />`}
   </section>`;
 }
 
 function Whole({ app, number }) {
-  const { value, error } = useAnswer(`appmaster/${app}/quarantine?numbers=${number}`);
+  const { value, error } = useAnswer(`appmaster/${app}/quarantine?number=${number}`);
   const record = value?.records?.find((each) => each.number === number);
   return html`<${Trouble} error=${error} />${record && html`<${ErrorCard} error=${record.error} title=${`Record ${number}`} />`}`;
 }

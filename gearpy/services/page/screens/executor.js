@@ -58,5 +58,6 @@ function Log({ app, executor }) {
 function joinedAt(older, newer) {
   const first = newer.slice(0, newer.indexOf("\n") + 1);
   const at = first ? older.lastIndexOf(first) : -1;
+  if (at >= 0 && older.slice(at).startsWith(newer)) return older;
   return at >= 0 && newer.startsWith(older.slice(at)) ? older.slice(0, at) + newer : older + newer;
 }

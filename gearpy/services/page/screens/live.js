@@ -1,15 +1,15 @@
 // The first screen of an application: a sentence, the graph, four charts, and the tasks of one step.
-import { html, useEffect, useRef, useState } from "../app/html.js";
+import { html, useEffect, useMemo, useRef, useState } from "../app/html.js";
 import { toApp } from "../app/route.js";
 import { Four } from "../charts/four.js";
 import { useAnswer } from "../data/ask.js";
 import { Dag } from "../graph/dag.js";
 import { ErrorCard } from "../parts/error_card.js";
-import { Notice, stopped } from "../parts/words.js";
-import { absolute, ago } from "../words/time.js";
-import { count, joined, many, span } from "../words/units.js";
+import { Age, Notice, sentence } from "../parts/words.js";
+import { brief, count, joined, many, span } from "../words/units.js";
 import { AlertTable } from "./alerts.js";
 import { EventTable, ExecutorTable, StepTable } from "./app_tables.js";
+import { eventsOf } from "./events.js";
 import { TaskTable } from "./task_table.js";
 
 const PEEK_MS = 150; // A pointer on its way elsewhere asks nothing.
@@ -23,18 +23,19 @@ export function Live({ view, series, at }) {
   const wanted = picked ?? view.headline.processor ?? view.processors[0]?.id ?? null;
   const step = view.processors.find((each) => each.id === wanted) ?? view.processors[0];
   const isEnded = Boolean(view.finished_ms);
+  const events = useMemo(() => eventsOf(view), [view.events.length, view.failures.length]);
   return html`
     <${Notice} level=${view.headline.level} text=${view.headline.text} advice=${view.headline.advice}>
-      ${view.waits && !view.headline.text.includes(view.waits) && html`<p>${stopped(view.waits)}</p>`}<//>
+      ${view.waits && !view.headline.text.includes(view.waits) && html`<p>${sentence(view.waits)}</p>`}<//>
     ${view.cause && html`<${ErrorCard} error=${view.cause} title="What ended it" />`}
     ${isEnded && html`<${Ended} view=${view} />`}
     ${view.processors.length > 0 && html`<${Dag} view=${view} picked=${picked} onPeek=${peek} />`}
-    ${(!isEnded || series.records_in_rate.some((each) => each !== null)) && view.processors.length > 0 && html`<${Four} series=${series} events=${view.events} />`}
+    ${(!isEnded || series.records_in_rate.some((each) => each !== null)) && view.processors.length > 0 && html`<${Four} series=${series} events=${events} />`}
     ${step && !isEnded && html`<${Tasks} view=${view} step=${step} />`}
     ${view.processors.length > 0 && html`<section class="card"><h2>Steps</h2><${StepTable} view=${view} picked=${picked} /></section>`}
     ${view.executors.length > 0 && html`<section class="card"><h2>Executors</h2><${ExecutorTable} view=${view} /></section>`}
     ${view.alerts.length > 0 && html`<section class="card"><h2>Alerts</h2><${AlertTable} alerts=${view.alerts} /></section>`}
-    <section class="card"><h2>Events</h2><${EventTable} events=${view.events} /></section>`;
+    <section class="card"><h2>Events</h2><${EventTable} events=${events} /></section>`;
 }
 
 /** Tasks of the step that is looked at; those that are furthest behind come first. */
@@ -46,7 +47,7 @@ function Tasks({ view, step }) {
   // The last table stays until the next one is there: the page does not jump.
   const last = useRef(null);
   if (value) last.current = shown;
-  return html`<section class="card" aria-live="off"><header><h2>Tasks of <a href=${to}>${step.name}</a></h2>
+  return html`<section class="card" aria-live="off"><header><h2>Tasks of <a href=${to}>${brief(step)}</a></h2>
       ${tasks.length > SHOWN_TASKS && html`<a href=${to}>all ${many(tasks.length, "task")}</a>`}</header>
     ${error && !value ? html`<p class="quiet">${error.message}</p>` : html`<${TaskTable} tasks=${last.current ?? []} app=${view.app_id} empty=${value ? "none runs" : "…"} />`}
   </section>`;
@@ -57,9 +58,9 @@ const mostTelling = (a, b) =>
 
 function Ended({ view }) {
   const { totals } = view;
-  const sinks = view.processors.filter((each) => each.role === "sink").map((each) => each.name);
+  const sinks = view.processors.filter((each) => each.role === "sink").map((each) => each.steps.at(-1) ?? each.name);
   const facts = [
-    ["ended", html`<span title=${absolute(view.finished_ms)}>${ago(view.finished_ms)}</span>`],
+    ["ended", html`<${Age} at=${view.finished_ms} />`],
     ["ran for", view.started_ms ? joined(span(view.finished_ms - view.started_ms)) : "—"],
     ["records in", count(totals.records_in)[0]],
     ["records out", count(totals.records_out)[0]],

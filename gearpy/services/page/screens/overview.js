@@ -3,9 +3,9 @@ import { html } from "../app/html.js";
 import { toApp } from "../app/route.js";
 import { overview } from "../data/live.js";
 import { useStore } from "../data/store.js";
-import { Age, Copy, Mark, Num, stopped } from "../parts/words.js";
+import { Copy, Mark, Num, sentence } from "../parts/words.js";
 import { Table } from "../parts/table.js";
-import { bytes, cores, many, rate } from "../words/units.js";
+import { bytes, cores, rate } from "../words/units.js";
 import { AppTable, NoApplications } from "./app_table.js";
 import { WorkerTable } from "./workers.js";
 
@@ -26,21 +26,21 @@ export function Overview() {
     <section class="card" aria-label="figures"><dl class="facts">
       <div><dt>applications running</dt><dd>${living.length}</dd></div>
       <div><dt>records in</dt><dd>${Num(rate(flow))}</dd></div>
-      <div><dt>slots in use</dt><dd>${slots - free}<span class="unit"> of ${slots}</span></dd></div>
+      <div><dt>slots in use</dt><dd>${(slots - free).toLocaleString("en")}<span class="unit"> of ${slots.toLocaleString("en")}</span></dd></div>
       <div><dt>workers</dt><dd>${all.workers.length}</dd></div>
-      <div><dt>masters</dt><dd>${all.masters.length}</dd></div>
+      ${all.masters.length > 0 && html`<div><dt>masters</dt><dd>${all.masters.length}</dd></div>`}
       <div><dt>version</dt><dd>${all.version}</dd></div>
     </dl></section>
     ${!all.applications.length && html`<${NoApplications} />`}
     ${living.length > 0 && html`<section class="card"><header><h2>Running</h2><a href="#/submit">submit another</a></header><${AppTable} apps=${living} /></section>`}
     ${ended.length > 0 && html`<section class="card"><header><h2>Ended</h2>${ended.length > ENDED_SHOWN && html`<a href="#/apps">all ${ended.length}</a>`}</header><${AppTable} apps=${ended.slice(0, ENDED_SHOWN)} ended /></section>`}
     <section class="card"><h2>Workers</h2><${WorkerTable} workers=${all.workers} /></section>
-    <section class="card"><h2>Masters</h2><${Table} label="masters" rows=${all.masters} keyOf=${(row) => row.address} columns=${[
+    ${all.masters.length > 0 && html`<section class="card"><h2>Masters</h2><${Table} label="masters" rows=${all.masters} keyOf=${(row) => row.address} columns=${[
       { name: "address", cell: (row) => (row.address ? html`<${Copy} text=${row.address} />` : "in this process") },
       { name: "part", cell: (row) => (row.leader ? "leads" : "stands by") },
       { name: "memory", number: true, cell: (row) => Num(bytes(row.rss_bytes)) },
       { name: "processor", number: true, cell: (row) => Num(cores(row.cpu)) },
-    ]} /></section>
+    ]} /></section>`}
   </div>`;
 }
 
@@ -48,6 +48,6 @@ function Attention({ items }) {
   if (!items.length) return html`<p class="quiet"><${Mark} level="ok" />Nothing needs attention.</p>`;
   const level = items.some((each) => each.level === "bad") ? "bad" : items.some((each) => each.level === "warn") ? "warn" : "info";
   return html`<section class="notice ${level}" aria-label="what needs attention">
-    <ul>${items.map((each) => html`<li><${Mark} level=${each.level} />${stopped(each.text)}${each.app_id !== null && html` <a href=${toApp(each.app_id)}>Look</a>`}</li>`)}</ul>
+    <ul>${items.map((each) => html`<li><${Mark} level=${each.level} />${sentence(each.text)}${each.app_id !== null && html` <a href=${toApp(each.app_id)}>Look</a>`}</li>`)}</ul>
   </section>`;
 }

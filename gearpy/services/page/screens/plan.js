@@ -1,17 +1,39 @@
-// What runs, as it was planned, and what is promised on each path from a source to a sink.
+// What runs, as it was planned: the steps of each task, what they keep, and what each path promises.
 import { html } from "../app/html.js";
 import { useAnswer } from "../data/ask.js";
 import { Copy, Trouble } from "../parts/words.js";
+import { Table } from "../parts/table.js";
+import { many } from "../words/units.js";
 
 export function Plan({ view }) {
-  const { value, error } = useAnswer(`appmaster/${view.app_id}/plan`);
-  const text = typeof value === "string" ? value : value?.text ?? value?.plan ?? "";
+  const { value: plan, error } = useAnswer(`appmaster/${view.app_id}/plan`);
   return html`
-    <section class="card"><h2>What is promised</h2>
-      ${view.guarantees.length ? html`<ul class="stack">${view.guarantees.map((each) => html`<li>${each}</li>`)}</ul>` : html`<p class="quiet">Nothing is known of it yet.</p>`}
-    </section>
-    <section class="card"><header><h2>Plan</h2>${text && html`<${Copy} text=${text} shown="copy" />`}</header>
-      <${Trouble} error=${error} />
-      ${text && html`<pre class="text" tabIndex="0">${text}</pre>`}
-    </section>`;
+    <section class="card"><h2>What is promised</h2>${plan?.paths?.length ? html`<${Paths} paths=${plan.paths} />` : html`<${Told} lines=${view.guarantees} />`}</section>
+    <${Trouble} error=${error} />
+    ${plan && (plan.processors?.[0]?.steps ? plan.processors.map((each) => html`<${Part} key=${each.number} part=${each} edges=${plan.edges} />`)
+    : html`<section class="card"><h2>Plan</h2><pre class="text">${JSON.stringify(plan, null, 2)}</pre></section>`)}`;
+}
+
+const Told = ({ lines }) => (lines.length ? html`<ul>${lines.map((each) => html`<li>${each}</li>`)}</ul>` : html`<p class="quiet">Nothing is known of it yet.</p>`);
+
+const Paths = ({ paths }) => html`<${Table} label="paths" rows=${paths} keyOf=${(row) => `${row.source} ${row.sink}`} columns=${[
+  { name: "from", label: true, cell: (row) => row.source },
+  { name: "to", label: true, cell: (row) => row.sink },
+  { name: "each record", cell: (row) => html`<b>${row.guarantee}</b>` },
+  { name: "weakest link", words: true, cell: (row) => row.weakest_link },
+]} />`;
+
+/** The steps that run in one task, one after the other on each batch. */
+function Part({ part, edges }) {
+  const out = edges.filter((each) => each.source === part.number);
+  return html`<section class="card"><header><h2>${part.number}: ${part.steps.map((each) => each.name).join(" → ")}</h2><span class="quiet">${many(part.parallelism, "task")}</span></header>
+    <${Table} label=${`steps of ${part.number}`} rows=${part.steps} keyOf=${(row) => row.id + row.name} columns=${[
+      { name: "step", label: true, cell: (row) => row.name },
+      { name: "gives", cell: (row) => row.gives },
+      { name: "keyed by", wide: true, label: true, cell: (row) => row.key || "—" },
+      { name: "keeps", words: true, cell: (row) => row.keeps || "—" },
+      { name: "state is found by", wide: true, cell: (row) => (row.id && row.keeps ? html`<${Copy} text=${row.id} shown=${html`<code>${row.id}</code>`} />` : "—") },
+    ]} />
+    ${out.map((each) => html`<p class="quiet after">→ ${each.target}, ${each.spread}, as ${each.form}</p>`)}
+  </section>`;
 }

@@ -5,7 +5,8 @@ import { Chart } from "../charts/chart.js";
 import { useAnswer } from "../data/ask.js";
 import { Num, Trouble } from "../parts/words.js";
 import { eventTime } from "../words/time.js";
-import { bytes, count, few, many, rate, share, span } from "../words/units.js";
+import { brief, bytes, count, few, many, rate, share, span } from "../words/units.js";
+import { eventsOf } from "./events.js";
 import { TaskTable } from "./task_table.js";
 
 const SOME_MS = 2000;
@@ -19,10 +20,10 @@ export function Processor({ view, series, at }) {
   const { value, error } = useAnswer(`appmaster/${view.app_id}/processor/${at.item}`, every);
   if (!step) return html`<p class="quiet">There is no step ${at.item}. <a href=${toApp(view.app_id)}>Back to the graph</a></p>`;
   const own = series.processors[step.id] ?? { rate: [], busy: [], backpressured: [] };
-  const all = { times: series.at_ms, events: view.events };
+  const all = { times: series.at_ms, events: eventsOf(view) };
   return html`
-    <p class="quiet"><a href=${toApp(view.app_id)}>Graph</a> / <b>${step.name}</b></p>
-    ${step.steps.length > 1 && html`<p class="quiet">${step.steps.join(" → ")}</p>`}
+    <p class="quiet"><a href=${toApp(view.app_id)}>Graph</a> / <b>${brief(step)}</b></p>
+    ${step.steps.length > 2 && html`<p class="quiet">${step.steps.join(" → ")}</p>`}
     <section class="card" aria-label="figures"><dl class="facts">
       ${facts(step, value).map(([name, told, hint]) => html`<div title=${hint}><dt>${name}</dt><dd>${told}</dd></div>`)}
     </dl></section>
@@ -32,7 +33,7 @@ export function Processor({ view, series, at }) {
       <${Chart} ...${all} title="Back-pressured" lines=${[{ values: own.backpressured, colour: "amber", fill: true, format: share }]} />
     </section>
     <section class="card"><header><h2>${many(step.parallelism, "task")}</h2>
-      <span class="quiet">${value?.skew === null || value?.skew === undefined ? "" : `the fastest has ${value.skew.toFixed(1)} × the mean${value.skew > UNEVEN ? ": its keys are uneven" : ""}`}</span></header>
+      <span class="quiet">${!value?.skew || step.parallelism < 2 ? "" : `the fastest has ${value.skew.toFixed(1)} × the mean${value.skew > UNEVEN ? ": its keys are uneven" : ""}`}</span></header>
       <${Trouble} error=${value ? null : error} />
       <${TaskTable} tasks=${value?.tasks ?? []} app=${view.app_id} empty=${value ? "none runs" : "…"} />
     </section>`;

@@ -31,7 +31,7 @@ export function Submit() {
       <${Drop} file=${file} onFile=${setFile} />
       <label><span>arguments, as in a shell</span><input name="args" autocomplete="off" class="mono" placeholder="/data/books/*.txt" /></label>
       <div class="two">
-        <label><span>name (the program's own if empty)</span><input name="name" autocomplete="off" /></label>
+        <label><span>name (that of the file if empty)</span><input name="name" autocomplete="off" /></label>
         <label><span>executors (0: as few as there is room for)</span><input name="executors" type="number" min="0" value="0" /></label>
       </div>
       <label><span>settings of its own, one a line</span><textarea name="config" rows="3" placeholder="application.checkpoint-interval-ms = 5000"></textarea></label>

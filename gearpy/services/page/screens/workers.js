@@ -29,7 +29,7 @@ export const WorkerTable = ({ workers }) => html`<${Table} label="workers" rows=
 
 function Slots({ slots, free_slots: free }) {
   const used = slots - free;
-  const words = `${used} of ${slots}`;
+  const words = `${used.toLocaleString("en")} of ${slots.toLocaleString("en")}`;
   if (slots > DRAWN_SLOTS) return words;
   return html`<div class="row"><div class="slots" aria-hidden="true">${Array.from({ length: slots }, (_, at) => html`<i class=${at < used ? "used" : ""}></i>`)}</div><span>${words}</span></div>`;
 }

@@ -62,6 +62,10 @@ export function span(ms) {
 /** Text and unit as one text. */
 export const joined = ([text, unit]) => (unit ? `${text}\u202f${unit}` : text);
 
+/** A step by its first and last part: the middle is read elsewhere. */
+export const brief = ({ steps, name }) =>
+  steps.length > 2 ? `${steps[0]} → … → ${steps.at(-1)}` : steps.join(" → ") || name;
+
 /** `3 tasks`, `1 task`. */
 export const many = (number, word) =>
   `${number.toLocaleString("en")} ${word}${number === 1 ? "" : "s"}`;
