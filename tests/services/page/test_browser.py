@@ -1,0 +1,241 @@
+"""The page in a real browser, with a real cluster whose executors are processes."""
+
+import os
+import re
+import signal
+from pathlib import Path
+from typing import Final
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from gearpy.ids import AppId
+from gearpy.services.server import Services
+from tests.cluster.build import eventually
+from tests.services.conftest import PLENTY
+from tests.services.page.conftest import NARROW, WIDE, WORD_COUNT, Shown
+
+SCREENS: Final = (
+    "#/",
+    "#/apps",
+    "#/workers",
+    "#/alerts",
+    "#/submit",
+    "#/app/1",
+    "#/app/1/step/0",
+    "#/app/1/executor/0",
+    "#/app/1/executor/-1",
+    "#/app/1/errors",
+    "#/app/1/checkpoints",
+    "#/app/1/plan",
+    "#/app/1/config",
+)
+BYTES_MAX: Final = 500_000
+PAINT_MAX_MS: Final = 1_000
+#: Controls that a screen reader would read as nothing.
+_NAMELESS: Final = """
+() => [...document.querySelectorAll("a, button, input, select, textarea")]
+  .filter((each) => !(each.innerText || each.ariaLabel || each.title || each.labels?.length))
+  .map((each) => each.outerHTML)
+"""
+
+
+@pytest.fixture(scope="module")
+def app_id(shown: Shown) -> int:
+    """Submit an endless word count by the page, as a user does; return its number."""
+    (shown.folder / "broken").touch()
+    (shown.folder / "out").mkdir()
+    program = shown.folder / "wordcount.py"
+    program.write_text(WORD_COUNT, encoding="utf-8")
+    tab = shown.tab()
+    tab.go("#/apps")
+    tab.page.get_by_role("link", name="Submit…").click()
+    tab.page.set_input_files("input[type=file]", program)
+    tab.page.get_by_label("arguments").fill(f"{shown.folder}/broken {shown.folder}/out")
+    tab.page.get_by_label("executors").fill("2")
+    tab.page.get_by_label("settings").fill("application.on-error = quarantine")
+    tab.page.get_by_role("button", name="Submit").click()
+    expect(tab.page.get_by_role("heading", name="wordcount")).to_be_visible()
+    expect(tab.page.locator(".title .chip")).to_have_text("active")
+    number = int(tab.page.url.rpartition("/")[2])
+    eventually(lambda: shown.cluster.client.application(AppId(number)).progress.epoch > 1)
+    assert tab.complaints == []
+    tab.page.context.close()
+    return number
+
+
+def test_rates_move_and_the_graph_stays_where_it_is(shown: Shown, app_id: int) -> None:
+    """The numbers of a step change by themselves, and its place does not."""
+    tab = shown.tab()
+    tab.go(f"#/app/{app_id}")
+    step = tab.page.locator("a.step").first
+    expect(step).to_have_attribute("aria-label", re.compile(r"lines.*1 task, [\d.]+.?k?/s records"))
+    place, before = step.bounding_box(), tab.page.locator("tbody").first.inner_text()
+
+    expect(tab.page.locator("tbody").first).not_to_have_text(before)
+
+    assert step.bounding_box() == place
+    expect(tab.page.locator(".chart canvas")).to_have_count(4)
+    _keep(tab.page, "application")
+    assert tab.complaints == []
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_every_screen_fits_and_says_what_its_controls_do(
+    shown: Shown, app_id: int, size: dict[str, int], theme: str
+) -> None:
+    """At both widths and in both themes: nothing is cut off, nothing fails, all has a name."""
+    tab = shown.tab(viewport=size, color_scheme=theme)
+    for address in SCREENS:
+        tab.go(address.replace("/1", f"/{app_id}", 1) if "/app/" in address else address)
+        expect(tab.page.locator("h1")).to_be_visible()
+        expect(tab.page.locator("body")).not_to_contain_text("Asking")
+        tab.page.wait_for_load_state("domcontentloaded")
+        _keep(
+            tab.page,
+            f"{address.strip('#/').replace('/', '-') or 'overview'}-{size['width']}-{theme}",
+        )
+        wide = tab.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert wide <= 0, f"{address} is {wide} pixels too wide at {size['width']}"
+        assert tab.page.evaluate(_NAMELESS) == [], address
+    assert tab.complaints == []
+    tab.page.context.close()
+
+
+def test_an_executor_that_is_killed_is_told_and_comes_back(shown: Shown, app_id: int) -> None:
+    """Its process gets SIGKILL; the page tells it, and that the numbers go on."""
+    tab = shown.tab()
+    tab.go(f"#/app/{app_id}/executor/1")
+    process = tab.page.locator("dt:text-is('process') + dd")
+    expect(process).to_have_text(re.compile(r"\d+"))
+    pid = int(process.inner_text())
+
+    os.kill(pid, signal.SIGKILL)
+
+    expect(process).to_have_text(re.compile(rf"^(?!{pid}$)\d+$"))
+    tab.go(f"#/app/{app_id}")
+    events = tab.page.get_by_role("table", name="events")
+    expect(events).to_contain_text("executor 1")
+    rate = tab.page.locator(".chart header span").first
+    expect(rate).to_have_text(re.compile(r"^[1-9]"))
+    tab.go(f"#/app/{app_id}/errors")
+    expect(tab.page.locator(".part").first).to_contain_text("executor 1")
+    _keep(tab.page, "failures")
+    assert tab.complaints == []
+    tab.page.context.close()
+
+
+def test_a_record_in_quarantine_is_read_and_replayed(shown: Shown, app_id: int) -> None:
+    """With its traceback; when the cause is gone, a replay empties the quarantine."""
+    tab = shown.tab()
+    tab.go(f"#/app/{app_id}/errors")
+    rows = tab.page.get_by_role("table", name="records in quarantine").locator("tbody tr")
+    expect(rows).not_to_have_count(0)
+    expect(rows.first).to_contain_text("ValueError: cannot split ? 300")
+    rows.first.get_by_role("button").first.click()
+    expect(tab.page.get_by_role("region", name="Record")).to_contain_text("words_of")
+    (shown.folder / "broken").unlink()
+
+    tab.page.get_by_role("button", name="Replay…").click()
+    dialog = tab.page.get_by_role("dialog")
+    expect(dialog).to_contain_text("given back to the step that refused it")
+    dialog.get_by_role("button", name="Replay").click()
+
+    expect(tab.page.get_by_text("No record was put aside")).to_be_visible()
+    assert tab.complaints == []
+    tab.page.context.close()
+
+
+def test_keys_find_go_and_help(shown: Shown, app_id: int) -> None:
+    """No pointer is needed."""
+    tab = shown.tab()
+    tab.go("#/")
+    expect(tab.page.get_by_role("heading", name="Overview")).to_be_visible()
+
+    tab.page.keyboard.press("g")
+    tab.page.keyboard.press("w")
+    expect(tab.page.get_by_role("heading", name="Workers")).to_be_visible()
+    tab.page.keyboard.press("?")
+    expect(tab.page.get_by_role("dialog")).to_contain_text("step by step through the graph")
+    tab.page.keyboard.press("Escape")
+    expect(tab.page.get_by_role("dialog")).to_have_count(0)
+    tab.page.keyboard.press("/")
+    tab.page.keyboard.type("wordc")
+    tab.page.keyboard.press("Enter")
+    expect(tab.page.get_by_role("heading", name="wordcount")).to_be_visible()
+    assert tab.page.url.endswith(f"#/app/{app_id}")
+
+    tab.page.locator("a.step").nth(1).focus()
+    expect(tab.page.locator("section h2", has_text="Tasks of")).to_contain_text("window_count")
+    assert tab.complaints == []
+    tab.page.context.close()
+
+
+def test_a_page_that_lost_its_server_says_since_when_and_comes_back(shown: Shown) -> None:
+    """The numbers stay, greyed; nothing has to be loaded again."""
+    config = shown.cluster.config
+    services = Services(shown.cluster.client, config, limits=PLENTY)
+    tab = shown.tab()
+    tab.page.goto(f"{services.url}/#/")
+    expect(tab.page.locator(".head")).to_contain_text("live")
+
+    services.close()
+
+    expect(tab.page.get_by_role("alert")).to_contain_text("the last numbers came")
+    expect(tab.page.locator(".stale main")).to_contain_text("wordcount")
+    port = int(services.url.rpartition(":")[2])
+    with Services(shown.cluster.client, config, port=port, limits=PLENTY):
+        expect(tab.page.locator(".head")).to_contain_text("live")
+        expect(tab.page.locator(".stale")).to_have_count(0)
+    tab.page.context.close()
+
+
+def test_it_is_small_and_paints_at_once(shown: Shown, app_id: int) -> None:
+    """500 kB in all, with the numbers of an application; the first paint within a second."""
+    looks = [_look(shown, app_id) for _ in range(3)]  # The machine may be busy with other tests.
+    sizes, paints = zip(*looks, strict=True)
+
+    assert 50_000 < max(sizes) <= BYTES_MAX
+    assert min(paints) <= PAINT_MAX_MS
+
+
+def _look(shown: Shown, app_id: int) -> tuple[float, float]:
+    """Open an application; return how much was transferred, and when it painted first, in ms."""
+    tab, received = shown.tab(), list[float]()
+    session = tab.page.context.new_cdp_session(tab.page)
+    session.send("Network.enable")
+    session.on("Network.dataReceived", lambda said: received.append(said["encodedDataLength"]))
+    session.on(
+        "Network.responseReceived",
+        lambda said: received.append(said["response"]["encodedDataLength"]),
+    )
+    tab.go(f"#/app/{app_id}")
+    expect(tab.page.locator(".chart canvas")).to_have_count(4)
+    paint = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+    painted_ms = tab.page.evaluate(paint)
+    tab.page.context.close()
+    return sum(received), painted_ms
+
+
+def test_a_kill_asks_once_and_says_what_happens_to_the_data(shown: Shown, app_id: int) -> None:
+    """The application is terminated, and the page shows how it ended. The last test: it is gone."""
+    tab = shown.tab()
+    tab.go(f"#/app/{app_id}")
+    tab.page.get_by_role("button", name="Kill…").click()
+    dialog = tab.page.get_by_role("dialog")
+    expect(dialog).to_contain_text(re.compile(r"A restart goes on from epoch \d+"))
+
+    dialog.get_by_role("button", name="Kill").click()
+
+    expect(tab.page.locator(".title .chip")).to_have_text("terminated")
+    expect(tab.page.get_by_label("how it ended")).to_contain_text("ran for")
+    expect(tab.page.get_by_role("button", name="Kill…")).to_have_count(0)
+    assert tab.complaints == []
+    tab.page.context.close()
+
+
+def _keep(page: Page, name: str) -> None:
+    """Write a picture for people, if somebody wants to look."""
+    if folder := os.environ.get("GEARPY_SCREENSHOTS"):
+        page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
