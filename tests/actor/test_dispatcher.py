@@ -2,6 +2,7 @@
 
 import threading
 from queue import SimpleQueue
+from typing import Any
 
 import pytest
 
@@ -32,37 +33,27 @@ def test_busy_actor_does_not_starve_its_neighbour(system: ThreadedActorSystem) -
     assert ends.get(timeout=WAIT_S) == "spin"
 
 
-def test_turn_ends_after_its_messages(log: Log) -> None:
+@pytest.mark.parametrize(
+    ("limits", "messages", "order"),
+    [
+        pytest.param({"turn_messages": 2, "turn_ms": 60_000}, 4, "aabbaabb", id="messages"),
+        pytest.param({"turn_ms": 0.001}, 2, "abab", id="time, however few messages"),
+    ],
+)
+def test_turn_ends_with_its(log: Log, limits: dict[str, Any], messages: int, order: str) -> None:
     """A full mailbox is worked off in slices, first come first served."""
-    dispatcher = SharedDispatcher(turn_messages=2, turn_ms=60_000)
+    dispatcher = SharedDispatcher(**limits)
     with ThreadedActorSystem() as system:
         is_open = threading.Event()
         gate = system.spawn(Obedient, "gate", dispatcher=dispatcher)
         gate.tell(lambda _: is_open.wait(WAIT_S))
         refs = [system.spawn(Obedient, name, dispatcher=dispatcher) for name in "ab"]
         for ref in refs:
-            for _ in range(4):
+            for _ in range(messages):
                 ref.tell(lambda me: log.put(me.context.self_ref.path.name))
         is_open.set()
 
-        assert "".join(taken(log, 8)) == "aabbaabb"
-    dispatcher.close()
-
-
-def test_turn_ends_with_its_time(log: Log) -> None:
-    """However few messages: the message that takes too long is the last of the turn."""
-    dispatcher = SharedDispatcher(turn_ms=0.001)
-    with ThreadedActorSystem() as system:
-        is_open = threading.Event()
-        gate = system.spawn(Obedient, "gate", dispatcher=dispatcher)
-        gate.tell(lambda _: is_open.wait(WAIT_S))
-        refs = [system.spawn(Obedient, name, dispatcher=dispatcher) for name in "ab"]
-        for ref in refs:
-            for _ in range(2):
-                ref.tell(lambda me: log.put(me.context.self_ref.path.name))
-        is_open.set()
-
-        assert "".join(taken(log, 4)) == "abab"
+        assert "".join(taken(log, len(order))) == order
     dispatcher.close()
 
 

@@ -289,17 +289,22 @@ def script(log: Log, acknowledged: list[bytes], asked: list[bytes]) -> None:
             log.snapshot(b",".join(acknowledged))
 
 
-def crash_at(step: int, rng: random.Random | None) -> bool:
-    """Lose power at a step; check what is there afterwards. False: there was no such step."""
-    left = step
+class StepsUntilACrash:
+    """Power that is lost after so many steps of a folder."""
 
-    def count_down(_: str) -> None:
-        nonlocal left
-        left -= 1
-        if left < 0:
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+
+    def __call__(self, _: str) -> None:
+        """Count a step."""
+        self.steps -= 1
+        if self.steps < 0:
             raise Crash
 
-    folder = MemoryFolder(count_down)
+
+def crash_at(step: int, rng: random.Random | None) -> bool:
+    """Lose power at a step; check what is there afterwards. False: there was no such step."""
+    folder = MemoryFolder(StepsUntilACrash(step))
     acknowledged, asked = list[bytes](), list[bytes]()
     try:
         script(MemoryLog(folder), acknowledged, asked)
@@ -355,21 +360,14 @@ def test_a_crash_during_recovery_is_harmless() -> None:
 def crash_twice(first: int, second: int) -> None:
     """Lose power at a step, and at a step of what follows."""
     rng = random.Random(f"{first}.{second}")
-    left = first
-
-    def count_down(_: str) -> None:
-        nonlocal left
-        left -= 1
-        if left < 0:
-            raise Crash
-
-    folder = MemoryFolder(count_down)
+    left = StepsUntilACrash(first)
+    folder = MemoryFolder(left)
     acknowledged, asked = list[bytes](), list[bytes]()
     try:
         script(MemoryLog(folder), acknowledged, asked)
     except Crash:
         folder.crash(rng)
-        left = second
+        left.steps = second
         try:
             MemoryLog(folder)
         except Crash:
@@ -388,15 +386,7 @@ def test_what_a_process_found_survives_a_power_cut() -> None:
 
 def kill_then_lose_power(step: int, *, is_used: bool) -> None:
     """Kill a process at a step, have another go on, lose power, and look."""
-    left = step
-
-    def count_down(_: str) -> None:
-        nonlocal left
-        left -= 1
-        if left < 0:
-            raise Crash
-
-    folder = MemoryFolder(count_down)
+    folder = MemoryFolder(StepsUntilACrash(step))
     acknowledged, asked = list[bytes](), list[bytes]()
     try:
         script(MemoryLog(folder), acknowledged, asked)

@@ -219,47 +219,22 @@ def test_the_secret_is_no_certificate(
     port.assert_serves_good_peers()
 
 
-def test_a_client_without_certificate_is_refused(
-    stack: ExitStack, shown: Credentials, folders: Folders, contexts: TlsContexts
+@pytest.mark.parametrize("client", ["without a certificate", "with an expired one", "of TLS 1.2"])
+def test_a_client_is_refused(
+    stack: ExitStack, shown: Credentials, folders: Folders, contexts: TlsContexts, client: str
 ) -> None:
     """It knows the secret and trusts the authority, and still is not heard."""
     port = Port(stack, shown)
-    bare = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    bare.load_verify_locations(folders.cluster / AUTHORITY_FILE)
+    bad = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    bad.load_verify_locations(folders.cluster / AUTHORITY_FILE)
+    if client != "without a certificate":
+        own = folders.expired if client == "with an expired one" else folders.cluster
+        bad.load_cert_chain(own / CERTIFICATE_FILE, own / KEY_FILE)
+    if client == "of TLS 1.2":
+        bad.maximum_version = ssl.TLSVersion.TLSv1_2
 
     with pytest.raises((ProtocolError, ConnectionLost)):
-        ask(port.address, Credentials(keys=KEYS, tls=TlsContexts(contexts.server, bare)))
-
-    port.assert_serves_good_peers()
-
-
-def test_an_expired_client_is_refused(
-    stack: ExitStack, shown: Credentials, folders: Folders, contexts: TlsContexts
-) -> None:
-    """By the server; the client itself would not have started."""
-    port = Port(stack, shown)
-    expired = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    expired.load_verify_locations(folders.cluster / AUTHORITY_FILE)
-    expired.load_cert_chain(folders.expired / CERTIFICATE_FILE, folders.expired / KEY_FILE)
-
-    with pytest.raises((ProtocolError, ConnectionLost)):
-        ask(port.address, Credentials(keys=KEYS, tls=TlsContexts(contexts.server, expired)))
-
-    port.assert_serves_good_peers()
-
-
-def test_older_versions_of_tls_are_refused(
-    stack: ExitStack, shown: Credentials, folders: Folders, contexts: TlsContexts
-) -> None:
-    """TLS 1.3 or nothing."""
-    port = Port(stack, shown)
-    old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    old.maximum_version = ssl.TLSVersion.TLSv1_2
-    old.load_verify_locations(folders.cluster / AUTHORITY_FILE)
-    old.load_cert_chain(folders.cluster / CERTIFICATE_FILE, folders.cluster / KEY_FILE)
-
-    with pytest.raises((ProtocolError, ConnectionLost)):
-        ask(port.address, Credentials(keys=KEYS, tls=TlsContexts(contexts.server, old)))
+        ask(port.address, Credentials(keys=KEYS, tls=TlsContexts(contexts.server, bad)))
 
     port.assert_serves_good_peers()
 
