@@ -185,6 +185,7 @@ def test_own_applications_can_be_stopped(guarded: Guarded, served: Served) -> No
     assert guarded.ask("DELETE", path, "ann").json() == {"status": "success", "info": None}
     assert guarded.ask("DELETE", path, "root-of-all").status_code == 409  # It has ended.
 
+    eventually(lambda: "refused (409)" in guarded.audit.read_text(encoding="utf-8"))
     noted = guarded.audit.read_text(encoding="utf-8").splitlines()
     lines = [line.partition(" gearpy.audit: ")[2] for line in noted][-4:]
     target = f'target="app_id={app_id}" from=127.0.0.1'
