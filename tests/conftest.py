@@ -22,8 +22,6 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
-#: Tests that start processes and look at the clock: one after the other, beside all others.
-_PROCESSES = frozenset({"cli", "examples", "system"})
 _HERE = Path(__file__).parent
 #: Where tests need no process, socket or JVM: `--quick` runs all of them that are not slow.
 _PURE = frozenset(
@@ -51,18 +49,15 @@ def _is_quick(item: pytest.Item) -> bool:
     )
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist looks for groups in this hook, too.
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Say which tests one process runs where several share the work: those of a file, at least."""
+    """Let one process run all tests of a file where several share the work."""
     if config.getoption("--quick"):
         left_out = [item for item in items if not _is_quick(item)]
         items[:] = [item for item in items if _is_quick(item)]
         config.hook.pytest_deselected(items=left_out)
     for item in items:
-        file = item.path.relative_to(_HERE)
-        folder = file.parts[0]
-        # A JVM takes seconds to start and much memory: tests with Spark share one process and one.
-        group = "spark" if folder == "spark" else str(file)
-        item.add_marker(pytest.mark.xdist_group("processes" if folder in _PROCESSES else group))
+        item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(_HERE))))
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -501,7 +501,7 @@ def test_nothing_is_told() -> None:
 )
 def test_unknown_names_of_python_are_none(stream: Any) -> None:
     """What looks for a special method finds none, and goes on."""
-    assert not hasattr(stream, "_repr_html_")
+    assert not hasattr(stream, "_repr_latex_")
 
 
 @pytest.mark.parametrize(
@@ -511,5 +511,5 @@ def test_unknown_names_of_python_are_none(stream: Any) -> None:
 )
 def test_a_step_that_is_not_there_is_an_attribute_that_is_not_there(stream: Any) -> None:
     """What asks whether something has a method gets an answer, and no mistake."""
-    assert not hasattr(stream, "to_pandas")
+    assert not hasattr(stream, "to_dask")
     assert getattr(stream, "mapp", None) is None

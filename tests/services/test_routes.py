@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 import gearpy as gp
+from tests.cluster.build import eventually
 from tests.services.conftest import Served
 
 _APP = "appmaster/1"
@@ -50,11 +51,12 @@ def test_a_route_answers(served: Served, path: str, part: dict[str, Any]) -> Non
 
 def test_prometheus_reads_the_whole_cluster(served: Served) -> None:
     """At its usual path, with what all applications and processes measure."""
+    count = 'gearpy_records_in_total{app="endless",processor="0",task="0.0"}'
+    eventually(lambda: count in served.http.get("/metrics").text)  # From the first report on.
     answer = served.http.get("/metrics")
 
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
-    assert 'gearpy_records_in_total{app="endless",processor="0",task="0.0"}' in answer.text
     assert "gearpy_workers 2.0" in answer.text
 
 

@@ -133,7 +133,7 @@ class Cluster:
 @pytest.fixture
 def cluster(start: Start) -> Cluster:
     """Return a cluster that is ready."""
-    return Cluster(start("local", "--json", "--set", "cluster.masters=127.0.0.1:0"))
+    return Cluster(start("local", "--json", "--no-ui", "--set", "cluster.masters=127.0.0.1:0"))
 
 
 @pytest.mark.smoke

@@ -329,7 +329,7 @@ def test_a_call_that_does_not_come_back_is_named_and_its_process_replaced(scene:
 
     assert told["culprit"] == "0.0"
     assert told["advice"].startswith("map(stand) (task 0.0) has been in one call for ")
-    assert "hangs.py:10: time.sleep(1000); " in told["advice"]
+    assert "hangs.py:10: time.sleep(1000): " in told["advice"]
     failures = eventually(lambda: (scene.detail(number) or {}).get("failures"))
     assert failures[0]["error"]["operator"] == "map(stand)"
     assert "time.sleep(1000)" in failures[0]["error"]["traceback"]
@@ -383,7 +383,7 @@ def test_a_local_cluster_of_processes_runs_what_another_shell_submits(tmp_path: 
     for words in ("a b a", "c"):
         (tmp_path / "words.txt").write_text(words, encoding="utf-8")
         process = subprocess.Popen(
-            [*GEAR, "local", "--executors", "process", "--json"],
+            [*GEAR, "local", "--executors", "process", "--json", "--no-ui"],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=environment(settings),

@@ -17,6 +17,9 @@ from gearpy.messages.type_variables import Row, T
 from gearpy.task.api.failure import operator_error
 from gearpy.task.api.interfaces import Batch, Source, SourceReader
 
+#: What a program has given is passed on after so long, and looked at after so many records.
+_PATIENCE_MS: Final = 5
+_PORTION_MAX: Final = 16
 _MAKE: Final = "generate(make)"
 _MS_PER_S: Final = 1000
 
@@ -125,6 +128,10 @@ class Pace:
         going = max(0, min(due, at_most))
         self._given += going
         return going
+
+    def give_back(self, records: int) -> None:
+        """Count records as not gone that were to go at the last `take`."""
+        self._given -= records
 
 
 class GeneratorPlace(TypedDict):
@@ -247,12 +254,29 @@ class GeneratorReader(SourceReader):
         """Return as many records as the pace allows."""
         wanted = self._allowed(max_records)
         try:
-            values = list(islice(self._iterator, wanted))
+            values, has_ended = self._take(wanted)
         except Exception as error:
             raise operator_error(_MAKE, error) from error
         self._position += len(values)
-        self.finished = len(values) < wanted or self._left(1) == 0
+        if self._pace is not None:
+            self._pace.give_back(wanted - len(values))
+        self.finished = has_ended or self._left(1) == 0
         return self._batch(values) if values else None
+
+    def _take(self, wanted: int) -> tuple[list[Any], bool]:
+        """Return the next values, fewer if they are slow to come, and whether it was all."""
+        values: list[Any] = []
+        portion, until_ms = 1, self._now_ms() + _PATIENCE_MS
+        while len(values) < wanted:
+            asked = min(portion, wanted - len(values))
+            before = len(values)
+            values += islice(self._iterator, asked)
+            if len(values) - before < asked:
+                return values, True
+            if self._now_ms() >= until_ms:
+                break
+            portion = min(2 * portion, _PORTION_MAX)
+        return values, False
 
     def snapshot(self) -> GeneratorPlace:
         """Return how many records were read."""

@@ -108,14 +108,61 @@ def test_a_reader_resumed_anywhere_goes_on_exactly(
 
 def test_a_rate_is_kept() -> None:
     """The partitions share it; a turn without records is no end."""
-    clock = iter([0, 50, 100, 400, 401])
-    source = a_source(count, rate=20, parts=2, timestamp=lambda n: n, now_ms=lambda: next(clock))
+    clock = [0]
+    source = a_source(count, rate=20, parts=2, timestamp=lambda n: n, now_ms=lambda: clock[0])
     reader = source.open("00000", None)
 
-    counts = [len(reader.read_batch(10) or ()) for _ in range(5)]
+    def read_at(now_ms: int) -> int:
+        clock[0] = now_ms
+        return len(reader.read_batch(10) or ())
+
+    counts = [read_at(now_ms) for now_ms in (0, 50, 100, 400, 401)]
 
     assert counts == [1, 0, 1, 3, 0]
     assert not reader.finished
+
+
+@pytest.mark.parametrize(
+    ("takes_ms", "counts"),
+    [(0, [100, 100]), (1, [7, 7]), (50, [1, 1])],
+    ids=["at once: full batches", "1 ms each: what came in 5 ms", "50 ms each: one by one"],
+)
+def test_a_program_that_is_slow_to_give_records_is_not_waited_for(
+    takes_ms: int, counts: list[int]
+) -> None:
+    """A batch is passed on as it is after a few ms, and nothing is missing."""
+    now_ms = 0
+
+    def numbers() -> Iterator[int]:
+        nonlocal now_ms
+        for number in range(200):
+            now_ms += takes_ms
+            yield number
+
+    reader = a_source(numbers, now_ms=lambda: now_ms).open("00000", None)
+    batches = [reader.read_batch(100) for _ in counts]
+
+    assert [len(batch or ()) for batch in batches] == counts
+    read = [message.value for batch in batches if batch for message in batch.messages()]
+    assert read + [message.value for message in rest_of(reader)] == [*range(200)]
+
+
+def test_records_that_were_late_to_come_do_not_count_for_the_rate() -> None:
+    """A slow program may give all that the rate allows."""
+    now_ms = 0
+
+    def numbers() -> Iterator[int]:
+        nonlocal now_ms
+        yield 0
+        now_ms += 10
+        yield from range(1, 100)
+
+    reader = a_source(numbers, rate=1000, now_ms=lambda: now_ms).open("00000", None)
+    reader.read_batch(10)
+    now_ms = 20
+    first, second = reader.read_batch(50), reader.read_batch(50)
+
+    assert [len(first or ()), len(second or ())] == [1, 29]
 
 
 def test_lost_time_is_made_up_for_a_second_of_it() -> None:

@@ -82,7 +82,8 @@ class Tab:
         self.page.goto(f"{self.url}/{address}")
 
 
-@pytest.fixture(scope="session")
+# Playwright keeps an event loop running: it must end before tests with one of their own.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Start Chromium."""
     path = _chromium()
@@ -115,7 +116,7 @@ class Shown:
         return tab
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[Shown]:
     """Show a cluster of two workers."""
     folder = tmp_path_factory.mktemp("page")
