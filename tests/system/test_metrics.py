@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from gearpy.cluster.boot.local import LocalCluster
+from gearpy.cluster.client.client import ClusterClient
 from gearpy.config.load import load
+from gearpy.ids import AppId
 from gearpy.messages.client import Artifact
 from gearpy.messages.metrics import GetHistory, MetricsData, TaskSample
 from gearpy.metrics.histogram import count_of, quantile_of
@@ -60,10 +62,20 @@ def of_processor(data: MetricsData, processor: int) -> list[TaskSample]:
     return [each for each in data.tasks if each.task_id.processor == processor]
 
 
-def is_at_rest(before: MetricsData, data: MetricsData) -> bool:
-    """Tell whether nothing has moved between two answers."""
-    counts = [[(e.records_in, e.records_out) for e in each.tasks] for each in (before, data)]
-    return has_arrived(data) and counts[0] == counts[1]
+def counts_of(data: MetricsData) -> list[tuple[int, int]]:
+    """Return the records in and out of each task."""
+    return [(each.records_in, each.records_out) for each in data.tasks]
+
+
+def at_rest(client: ClusterClient, app_id: AppId) -> MetricsData:
+    """Return the first answer before which nothing has moved for some reports of each executor."""
+    pause, data = threading.Event(), client.metrics(app_id)
+    before: list[tuple[int, int]] = []
+    while not (has_arrived(data) and counts_of(data) == before):
+        before = counts_of(data)
+        pause.wait(1)
+        data = client.metrics(app_id)
+    return data
 
 
 def has_arrived(data: MetricsData) -> bool:
@@ -97,8 +109,7 @@ def test_measurements_of_two_executors_add_up(tmp_path: Path) -> None:
         eventually(lambda: any(client.series(app_id).records_in_rate))
         eventually(lambda: any(client.series(app_id).latency_p99_ms))
         eventually(lambda: has_arrived(client.metrics(app_id)))
-        eventually(lambda: is_at_rest(client.metrics(app_id), client.metrics(app_id)))
-        data = client.metrics(app_id)
+        data = at_rest(client, app_id)
         series = client.series(app_id)
         history = client.history(GetHistory(app_id=app_id, path=f"app{app_id}.processor*"))
         worker_id = client.workers()[0].worker_id
