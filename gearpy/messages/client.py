@@ -354,12 +354,12 @@ class RoleAddresses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetMaster:
-    """Answer: `MasterDetail`."""
+    """Answer: `ProcessDetail`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MasterDetail:
-    """The master's process: its address, its folders, its configuration by key.
+class ProcessDetail:
+    """The process of a master or worker: its address, its folders, its configuration by key.
 
     ``started_ms`` is wall time; an empty folder is one that it does not have.
     """
@@ -392,18 +392,12 @@ class HostedExecutor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerDetail:
-    """A worker's process, and the executors on it; see `MasterDetail`."""
+    """A worker: its process, and the executors on it."""
 
     worker_id: WorkerId
-    address: str
     slots: int
     executors: tuple[HostedExecutor, ...]
-    started_ms: int
-    host: str
-    pid: int
-    folder: str = ""
-    log_folder: str = ""
-    config: dict[str, str] = field(default_factory=dict)
+    process: ProcessDetail
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

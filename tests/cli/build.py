@@ -22,7 +22,7 @@ from gearpy.messages.client import (
     ListQuarantined,
     ListWorkers,
     LogText,
-    MasterDetail,
+    ProcessDetail,
     QuarantinedList,
     QuarantinedRecord,
     ReadLog,
@@ -256,7 +256,7 @@ class FakeCluster:
             ReplayNow: lambda asked: ReplayAccepted(app_id=asked.app_id, epoch=181),
             ReadLog: lambda _: LogText(source="app-2/appmaster-launch-1.log", text=_LOG, launch=1),
             ListQuarantined: self._quarantined,
-            GetMaster: lambda _: MasterDetail(
+            GetMaster: lambda _: ProcessDetail(
                 address="127.0.0.1:3000", started_ms=NOON_MS, host="ada", pid=17
             ),
             GetSubmission: lambda asked: Submission(

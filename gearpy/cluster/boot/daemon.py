@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 from gearpy.actor.api import Exited, ExitReason, Failed, Killed, Ref
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.client.desk import Desk
-from gearpy.cluster.host.about import master_about, worker_about
+from gearpy.cluster.host.about import this_process
 from gearpy.cluster.host.folders import Claim, private_folder
 from gearpy.cluster.host.log_reader import LogReader
 from gearpy.cluster.host.logs import LogHandler, LogSettings, log_to
@@ -102,7 +102,7 @@ def _spawn_master(
         lambda message: master.ask(message, timeout_s),
         post,
         artifacts=artifacts,
-        about=master_about(config, endpoint.address, folder=str(folder), logs=config.log.folder),
+        about=this_process(config, endpoint.address, folder=str(folder), logs=config.log.folder),
         timeout_s=timeout_s,
     )
     endpoint.transport.serve_control(desk.answer, desk.allows)
@@ -202,7 +202,7 @@ class WorkerDaemon:
             read_log=LogReader(logs.folder).answer,
             on_ready=on_ready,
             on_waiting=on_waiting,
-            about=worker_about(
+            about=this_process(
                 config,
                 self._endpoint.address,
                 folder=config.worker.folder,

@@ -10,7 +10,7 @@ from gearpy.actor.api import Ref
 from gearpy.actor.threaded import ThreadedActorSystem
 from gearpy.cluster.client.client import ClusterClient, RunningApplication
 from gearpy.cluster.client.desk import Desk
-from gearpy.cluster.host.about import master_about, worker_about
+from gearpy.cluster.host.about import this_process
 from gearpy.cluster.host.folders import TemporaryFolder
 from gearpy.cluster.host.log_reader import LogReader
 from gearpy.cluster.host.logs import LogSettings
@@ -92,7 +92,7 @@ class LocalCluster:
             self._post,
             artifacts=self._artifacts,
             read_log=LogReader(config.log.folder).answer if executors == "process" else _no_logs,
-            about=master_about(config, self.address, logs=self._logs_of(executors)),
+            about=this_process(config, self.address, logs=self._logs_of(executors)),
         )
         self._launchers = self._make_launchers(workers, executors)
         for number, launcher in enumerate(self._launchers):
@@ -222,7 +222,7 @@ class LocalCluster:
         settings = WorkerSettings(
             reconnect_timeout_ms=self.config.cluster.reconnect_timeout_s * 1000,
             stop_timeout_ms=self.config.executor.stop_timeout_s * 1000,
-            about=worker_about(self.config, self.address, logs=self._logs_of(executors)),
+            about=this_process(self.config, self.address, logs=self._logs_of(executors)),
         )
         self._system.spawn(
             lambda: WorkerActor(self._master.path, slots, launcher, self._post, settings),

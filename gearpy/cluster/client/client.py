@@ -34,8 +34,8 @@ from gearpy.messages.client import (
     ListQuarantined,
     ListWorkers,
     LogText,
-    MasterDetail,
     PlanText,
+    ProcessDetail,
     QuarantinedList,
     QuarantinedRecord,
     ReadLog,
@@ -99,9 +99,9 @@ class ClusterClient:
         """Return the summary of the cluster itself."""
         return self._expect(ClusterSummary, GetCluster())
 
-    def master(self) -> MasterDetail:
+    def master(self) -> ProcessDetail:
         """Return the details of the master's process."""
-        return self._expect(MasterDetail, GetMaster())
+        return self._expect(ProcessDetail, GetMaster())
 
     # -- applications ----------------------------------------------------------------------
 

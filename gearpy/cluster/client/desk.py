@@ -22,7 +22,7 @@ from gearpy.messages.client import (
     GetSubmission,
     ListQuarantined,
     LogText,
-    MasterDetail,
+    ProcessDetail,
     QuarantinedList,
     QuarantinedRecord,
     ReadLog,
@@ -120,7 +120,7 @@ class Desk:
         *,
         artifacts: AnswersArtifacts | None = None,
         read_log: Callable[[ReadLog], LogText | Refused] | None = None,
-        about: MasterDetail | None = None,
+        about: ProcessDetail | None = None,
         timeout_s: float = 12.5,
     ) -> None:
         timeout_s *= _SHARE

@@ -3,7 +3,7 @@
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias, assert_never
 
 from gearpy.actor.api import Actor, Cancellable, Exited, Ref
@@ -14,6 +14,7 @@ from gearpy.messages.client import (
     DescribeWorker,
     HostedExecutor,
     LogText,
+    ProcessDetail,
     ReadLog,
     Refused,
     WorkerDetail,
@@ -88,7 +89,7 @@ class WorkerSettings:
     read_log: Callable[[ReadLog], LogText | Refused] | None = None
     on_ready: Callable[[str], None] = _ignore
     on_waiting: Callable[[str], None] = _ignore
-    about: WorkerDetail | None = None
+    about: ProcessDetail | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -530,7 +531,9 @@ class WorkerActor(Actor[_Message]):
             )
             for (app_id, executor_id), each in sorted(self._running.items())
         )
-        return replace(about, worker_id=self._worker_id, slots=self._slots, executors=hosted)
+        return WorkerDetail(
+            worker_id=self._worker_id, slots=self._slots, executors=hosted, process=about
+        )
 
     def _read_log(self, question: ReadLog) -> LogText | Refused:
         if self._settings.read_log is None:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from gearpy.core.flow.partition import Partitioner
 from gearpy.ids import MASTER_EXECUTOR, MAX_MS, MIN_MS
-from gearpy.messages.client import MasterDetail, WorkerDetail
+from gearpy.messages.client import ProcessDetail, WorkerDetail
 from gearpy.messages.summaries import (
     ApplicationDetail,
     ApplicationSummary,
@@ -50,7 +50,7 @@ def partitioner_names(kinds: Sequence[type[Partitioner]]) -> list[str]:
     return [f"{each.__module__}.{each.__name__}" for each in kinds]
 
 
-def master_data(master: MasterDetail, now_ms: int) -> MasterData:
+def master_data(master: ProcessDetail, now_ms: int) -> MasterData:
     """Answer ``master``."""
     host, port = split_address(master.address)
     here = HostPort(host=host, port=port)
@@ -76,16 +76,16 @@ def worker_data(summary: WorkerSummary, detail: WorkerDetail, now_ms: int) -> Wo
         worker_id=str(summary.worker_id),
         state="active",
         actor_path=worker_path(summary),
-        alive_for=max(0, now_ms - detail.started_ms),
-        log_file=detail.log_folder,
+        alive_for=max(0, now_ms - detail.process.started_ms),
+        log_file=detail.process.log_folder,
         executors=[
             ExecutorSlots(app_id=each.app_id, executor_id=each.executor_id, slots=each.slots)
             for each in detail.executors
         ],
         total_slots=summary.slots,
         available_slots=summary.free_slots,
-        home_directory=detail.folder,
-        jvm_name=f"{detail.pid}@{detail.host}",
+        home_directory=detail.process.folder,
+        jvm_name=f"{detail.process.pid}@{detail.process.host}",
         resource_manager_container_id=_NO_RESOURCE_MANAGER,
         history_metrics_config=HISTORY,
     )
@@ -116,7 +116,7 @@ def app_master_summary(
     summary: ApplicationSummary,
     detail: ApplicationDetail,
     plan: dict[str, Any],
-    master: MasterDetail,
+    master: ProcessDetail,
     now_ms: int,
 ) -> StreamAppMasterSummary:
     """Answer ``appmaster/ID?detail=true``."""

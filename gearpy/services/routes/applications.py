@@ -109,11 +109,11 @@ def get_executor(
     summary, detail = client.application(app_id), client.describe(app_id)
     if executor_id == MASTER_EXECUTOR:
         assert summary.worker_id is not None, "an app master that answers was launched"
-        worker = client.worker(summary.worker_id)
+        worker = client.worker(summary.worker_id).process
         own_process = f"{worker.pid}@{worker.host}"
         return executor_data(summary, None, own_process, worker.log_folder)
     executor = _executor(detail, executor_id)
-    worker = client.worker(executor.worker_id)
+    worker = client.worker(executor.worker_id).process
     return executor_data(summary, executor, worker.host, worker.log_folder)
 
 
@@ -127,7 +127,7 @@ def get_executor_config(
         worker_id = _executor(client.describe(app_id), executor_id).worker_id
     if worker_id is None:
         raise ProblemRaised(409, f"application {app_id} has no app master yet")
-    worker = from_overrides(client.worker(worker_id).config)
+    worker = from_overrides(client.worker(worker_id).process.config)
     return config_tables(application_config(worker, client.submission(app_id).config))
 
 

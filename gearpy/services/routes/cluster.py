@@ -99,7 +99,7 @@ def get_worker(client: Client, worker_id: WorkerIdInPath) -> WorkerSummaryShape:
 @router.get("/worker/{worker_id}/config")
 def get_worker_config(client: Client, worker_id: WorkerIdInPath) -> dict[str, Any]:
     """Return the configuration of a worker."""
-    return config_tables(from_overrides(client.worker(worker_id).config))
+    return config_tables(from_overrides(client.worker(worker_id).process.config))
 
 
 @router.get("/supervisor")
