@@ -25,6 +25,7 @@ from gearpy.connectors.folders.json import jsonl_folder as jsonl_folder
 from gearpy.connectors.folders.tables import arrow_folder as arrow_folder
 from gearpy.connectors.folders.tables import csv_folder as csv_folder
 from gearpy.connectors.folders.tables import parquet_folder as parquet_folder
+from gearpy.connectors.kafka.cluster import KafkaCluster as KafkaCluster
 from gearpy.connectors.memory import collection as collection
 from gearpy.connectors.memory import to_list as to_list
 from gearpy.connectors.partitioned.hive import hive_folder as hive_folder

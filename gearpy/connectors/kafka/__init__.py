@@ -1,0 +1,9 @@
+"""Kafka topics as a source and as a sink.
+
+Shared:
+
+- `cluster`: a cluster to connect to: addresses, security, settings of the client.
+- `client`: makes clients, and tells errors that pass from those that end an application.
+
+Start with `cluster`. The client library is imported in this room only, and when it is needed.
+"""

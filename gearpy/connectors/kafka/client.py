@@ -1,0 +1,169 @@
+"""Makes clients of a Kafka cluster, and tells errors that pass from those that stay."""
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from gearpy.connectors.kafka.cluster import KafkaCluster
+from gearpy.errors import ConfigError, OperatorError
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, KafkaError, Producer
+
+_LOG: Final = logging.getLogger(__name__)
+
+#: Errors that no waiting mends, by their names in librdkafka, and how to mend each.
+_FINAL: Final = {
+    "_AUTHENTICATION": "the login was refused: correct user=, password= and mechanism=",
+    "SASL_AUTHENTICATION_FAILED": "the login was refused: correct user= and password=",
+    "UNSUPPORTED_SASL_MECHANISM": "the brokers have no such login: correct mechanism=",
+    "_SSL": "TLS failed: correct tls=, ca=, certificate= and key=",
+    "TOPIC_AUTHORIZATION_FAILED": "the user has no right to the topic: have it granted",
+    "GROUP_AUTHORIZATION_FAILED": "the user has no right to the group: have it granted",
+    "CLUSTER_AUTHORIZATION_FAILED": "the user lacks a right of the cluster: have it granted",
+    "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": (
+        "the user has no right to the transactional id: have it granted"
+    ),
+    "UNKNOWN_TOPIC_OR_PART": "there is no such topic: correct its name, or make it",
+    "_UNKNOWN_TOPIC": "there is no such topic: correct its name, or make it",
+    "_UNKNOWN_PARTITION": "there is no such partition",
+    "TOPIC_EXCEPTION": "this is no name of a topic",
+    "MSG_SIZE_TOO_LARGE": "the record is larger than the topic takes: max.message.bytes",
+    "RECORD_LIST_TOO_LARGE": "the records are larger than the topic takes: max.message.bytes",
+    "UNSUPPORTED_VERSION": "the brokers are too old",
+}
+
+
+def final_cause(error: "KafkaError") -> str:
+    """Return how to mend an error that no waiting mends; empty for one that may pass."""
+    cause = _FINAL.get(error.name(), "")
+    return cause or ("the client cannot go on" if error.fatal() else "")
+
+
+def failure(operator: str, what: str, error: "KafkaError") -> OperatorError:
+    """Return the error that ends the task.
+
+    Args:
+        operator: the source or sink, for people.
+        what: the thing it was about, such as ``topic 'orders'``.
+        error: told by the client.
+    """
+    fix = final_cause(error)
+    return OperatorError(
+        operator=operator,
+        cause=": ".join(part for part in (what, fix, f"{error.str()} ({error.name()})") if part),
+        is_final=bool(fix),
+    )
+
+
+class ClientState:
+    """The last trouble that a client has told of; it comes on the thread that polls the client.
+
+    Args:
+        cluster: that the client speaks to.
+    """
+
+    def __init__(self, cluster: KafkaCluster) -> None:
+        self._servers = cluster.servers
+        self._trouble = ""
+        self._final: KafkaError | None = None
+
+    def on_error(self, error: "KafkaError") -> None:
+        """Take an error of the client as a whole, such as that no broker answers."""
+        _LOG.warning("kafka %s: %s (%s)", self._servers, error.str(), error.name())
+        self._trouble = error.str()
+        if final_cause(error):
+            self._final = error
+
+    def on_answer(self) -> None:
+        """Learn that a broker has answered."""
+        self._trouble, self._final = "", None
+
+    @property
+    def waits_for(self) -> str:
+        """The thing that the client waits for, for people; empty while brokers answer."""
+        return f"kafka {self._servers}: {self._trouble}" if self._trouble else ""
+
+    def check(self, operator: str) -> None:
+        """Raise the error that no waiting mends, if there was one.
+
+        Raises:
+            OperatorError: names the cluster and the fix.
+        """
+        if self._final is not None:
+            raise failure(operator, f"kafka {self._servers}", self._final)
+
+
+def make_consumer(
+    operator: str, cluster: KafkaCluster, state: ClientState, settings: Mapping[str, Any]
+) -> "Consumer":
+    """Make a consumer; it connects in the background.
+
+    Args:
+        operator: the source, for errors.
+        cluster: to connect to.
+        state: told of trouble.
+        settings: of this consumer; those of the cluster do not count against them.
+
+    Raises:
+        ConfigError: the library is missing, or a setting is not understood.
+    """
+
+    def make(all_settings: dict[str, Any]) -> "Consumer":
+        from confluent_kafka import Consumer  # noqa: PLC0415 - an extra
+
+        return Consumer(all_settings)
+
+    consumer: Consumer = _made(operator, make, cluster, state, settings)
+    return consumer
+
+
+def make_producer(
+    operator: str, cluster: KafkaCluster, state: ClientState, settings: Mapping[str, Any]
+) -> "Producer":
+    """Make a producer; what `make_consumer` says holds here, too."""
+
+    def make(all_settings: dict[str, Any]) -> "Producer":
+        from confluent_kafka import Producer  # noqa: PLC0415 - an extra
+
+        return Producer(all_settings)
+
+    producer: Producer = _made(operator, make, cluster, state, settings)
+    return producer
+
+
+def _made(
+    operator: str,
+    make: Callable[[dict[str, Any]], Any],
+    cluster: KafkaCluster,
+    state: ClientState,
+    settings: Mapping[str, Any],
+) -> Any:
+    all_settings = {
+        "client.id": "gearpy",
+        **cluster.client_settings(),
+        **settings,
+        "error_cb": state.on_error,
+        "logger": _CLIENT_LOG,
+    }
+    try:
+        return make(all_settings)
+    except ImportError as error:
+        raise ConfigError(
+            f"{operator} needs confluent-kafka: pip install 'gearpy-streaming[kafka]'"
+        ) from error
+    except Exception as error:  # KafkaException, ValueError and TypeError, by the setting.
+        raise ConfigError(
+            f"{operator}: the client refuses its settings: {_text_of(error)}: correct settings= of "
+            "the KafkaCluster"
+        ) from error
+
+
+def _text_of(error: Exception) -> str:
+    told = error.args[0] if error.args else error
+    return str(told.str()) if hasattr(told, "str") else str(told)
+
+
+#: The client's own notes; what matters of them comes as an error, too.
+_CLIENT_LOG: Final = logging.getLogger(f"{__name__}.librdkafka")
+_CLIENT_LOG.setLevel(logging.CRITICAL)

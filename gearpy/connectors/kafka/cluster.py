@@ -1,0 +1,139 @@
+"""A Kafka cluster to connect to: addresses, security, settings of the client."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+from gearpy.errors import ConfigError
+
+Mechanism: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+
+#: Settings that decide what is read or written once; gearpy sets them itself.
+_OWNED: Final = {
+    "acks": "is all",
+    "auto.offset.reset": "give out_of_range= to kafka()",
+    "bootstrap.servers": "give the addresses as the first argument",
+    "enable.auto.commit": "offsets are committed when an epoch is complete",
+    "enable.auto.offset.store": "offsets are committed when an epoch is complete",
+    "enable.idempotence": "is always on",
+    "enable.partition.eof": "is how the source knows the end of a partition",
+    "group.id": "give group= to kafka()",
+    "isolation.level": "is read_committed",
+    "partition.assignment.strategy": "partitions are assigned, not subscribed",
+    "transactional.id": "is made of the names of application and sink",
+}
+_PORT_MAX: Final = 65_535
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaCluster:
+    """Addresses of Kafka brokers, the user to log in as, and settings of the client.
+
+    Args:
+        servers: ``host:port`` of some brokers, with commas between; the others are found by them.
+        user: name to log in by SASL; None: no login.
+        password: of the user; take it from `os.environ` rather than write it into the program.
+        mechanism: of the login: "PLAIN", "SCRAM-SHA-256" or "SCRAM-SHA-512".
+        tls: whether connections are encrypted.
+        ca: file with the certificates that those of the brokers are checked by; None: the system's.
+        certificate: file with a certificate of this client, if the brokers want one.
+        key: file with the private key of that.
+        rack: of this machine; a replica of the same rack is read, if the brokers allow it.
+        settings: more settings of librdkafka, such as ``{"fetch.max.bytes": 1_000_000}``. Those on
+            which exactly-once rests are refused.
+
+    Raises:
+        ConfigError: an address is none, a setting is gearpy's own, or the login is half given.
+
+    Example:
+        >>> import gearpy as gp
+        >>> cluster = gp.KafkaCluster("a:9092,b:9092", user="ann", password="secret", tls=True)
+        >>> cluster.servers
+        'a:9092,b:9092'
+    """
+
+    servers: str
+    user: str | None = field(default=None, kw_only=True)
+    password: str | None = field(default=None, kw_only=True, repr=False)
+    mechanism: Mechanism = field(default="PLAIN", kw_only=True)
+    tls: bool = field(default=False, kw_only=True)
+    ca: str | None = field(default=None, kw_only=True)
+    certificate: str | None = field(default=None, kw_only=True)
+    key: str | None = field(default=None, kw_only=True)
+    rack: str | None = field(default=None, kw_only=True)
+    settings: Mapping[str, Any] = field(default_factory=dict, kw_only=True, repr=False)
+
+    def __post_init__(self) -> None:
+        mistakes = [*_address_mistakes(self.servers), *_owned_mistakes(self.settings)]
+        if (self.user is None) != (self.password is None):
+            missing = "password" if self.password is None else "user"
+            mistakes.append(
+                f"KafkaCluster: a login needs user= and password=: {missing}= is missing"
+            )
+        if self.mechanism not in get_args(Mechanism):
+            mistakes.append(
+                f"KafkaCluster: mechanism is {self.mechanism!r}, must be one of "
+                f"{', '.join(get_args(Mechanism))}"
+            )
+        if not self.tls and (self.ca or self.certificate or self.key):
+            mistakes.append("KafkaCluster: ca=, certificate= and key= are for TLS: add tls=True")
+        if mistakes:
+            raise ConfigError(*mistakes)
+
+    def client_settings(self) -> dict[str, Any]:
+        """Return the settings of librdkafka that all clients of this cluster have."""
+        security = ("SASL_" if self.user is not None else "") + ("SSL" if self.tls else "PLAINTEXT")
+        given = {
+            "sasl.mechanism": None if self.user is None else self.mechanism,
+            "sasl.username": self.user,
+            "sasl.password": self.password,
+            "ssl.ca.location": self.ca,
+            "ssl.certificate.location": self.certificate,
+            "ssl.key.location": self.key,
+            "client.rack": self.rack,
+        }
+        return {
+            "bootstrap.servers": self.servers,
+            "security.protocol": security,
+            **{key: value for key, value in given.items() if value is not None},
+            **self.settings,
+        }
+
+
+def cluster_of(operator: str, servers: "str | KafkaCluster") -> KafkaCluster:
+    """Return the cluster of a ``servers=`` argument, which may be its addresses only.
+
+    Raises:
+        ConfigError: it is neither, or an address is none.
+    """
+    if isinstance(servers, KafkaCluster):
+        return servers
+    if not isinstance(servers, str):
+        raise ConfigError(
+            f"{operator}: servers is {servers!r:.100}, need a text such as 'localhost:9092', or a "
+            "gp.KafkaCluster"
+        )
+    return KafkaCluster(servers)
+
+
+def _address_mistakes(servers: str) -> list[str]:
+    addresses = [part.strip() for part in servers.split(",")]
+    return [
+        f"KafkaCluster: {address!r} is no address of a broker: write host:port, such as "
+        "'localhost:9092'"
+        for address in addresses
+        if not _is_address(address)
+    ]
+
+
+def _is_address(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    return bool(host) and port.isascii() and port.isdigit() and 0 < int(port) <= _PORT_MAX
+
+
+def _owned_mistakes(settings: Mapping[str, Any]) -> list[str]:
+    return [
+        f"KafkaCluster: setting {name!r} is gearpy's own: {_OWNED[name]}"
+        for name in settings
+        if name in _OWNED
+    ]

@@ -1,0 +1,77 @@
+"""Clients of Kafka: which errors pass, which settings are refused. Nothing listens here."""
+
+import pytest
+from confluent_kafka import KafkaError
+
+from gearpy.connectors.kafka.client import (
+    ClientState,
+    failure,
+    final_cause,
+    make_consumer,
+    make_producer,
+)
+from gearpy.connectors.kafka.cluster import KafkaCluster
+from gearpy.errors import ConfigError, OperatorError
+
+NOWHERE = KafkaCluster("127.0.0.1:1")
+
+
+@pytest.mark.parametrize(
+    ("code", "is_final"),
+    [
+        (KafkaError._AUTHENTICATION, True),  # noqa: SLF001 - its name in the client
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, True),
+        (KafkaError.UNKNOWN_TOPIC_OR_PART, True),
+        (KafkaError._ALL_BROKERS_DOWN, False),  # noqa: SLF001 - as above
+        (KafkaError._TRANSPORT, False),  # noqa: SLF001 - as above
+        (KafkaError.LEADER_NOT_AVAILABLE, False),
+        (KafkaError.NOT_LEADER_FOR_PARTITION, False),
+        (KafkaError.REQUEST_TIMED_OUT, False),
+    ],
+)
+def test_an_error_passes_or_stays(*, code: int, is_final: bool) -> None:
+    """A refusal stays; a broker that is away comes back."""
+    error = KafkaError(code)
+    assert bool(final_cause(error)) is is_final
+    assert failure("kafka(a)", "topic 'a'", error).is_final is is_final
+
+
+def test_a_fatal_error_stays() -> None:
+    """An error that the client calls fatal ends it, whatever its name."""
+    assert final_cause(KafkaError(KafkaError._FENCED, "newer", fatal=True))  # noqa: SLF001 - as above
+
+
+def test_trouble_is_told_until_a_broker_answers() -> None:
+    """People see the last trouble, as long as no broker has answered."""
+    state = ClientState(NOWHERE)
+    assert state.waits_for == ""
+    state.on_error(KafkaError(KafkaError._TRANSPORT, "refused"))  # noqa: SLF001 - as above
+    assert state.waits_for == "kafka 127.0.0.1:1: refused"
+    state.check("kafka(a)")
+    state.on_answer()
+    assert state.waits_for == ""
+
+
+def test_a_refused_login_is_an_error_that_names_the_fix() -> None:
+    """A wrong password ends the task."""
+    state = ClientState(NOWHERE)
+    state.on_error(KafkaError(KafkaError._AUTHENTICATION, "bad password"))  # noqa: SLF001 - as above
+    with pytest.raises(OperatorError, match=r"127\.0\.0\.1:1: the login was refused: .*password="):
+        state.check("kafka(a)")
+
+
+def test_a_setting_that_the_client_does_not_know_is_refused() -> None:
+    """A misspelt setting is named."""
+    cluster = KafkaCluster("127.0.0.1:1", settings={"no.such": 1})
+    state = ClientState(cluster)
+    with pytest.raises(ConfigError, match=r'kafka\(a\): the client refuses .*"no\.such"'):
+        make_consumer("kafka(a)", cluster, state, {"group.id": "g"})
+    with pytest.raises(ConfigError, match=r'"no\.such"'):
+        make_producer("kafka_sink(a)", cluster, state, {})
+
+
+def test_clients_are_made_without_a_broker() -> None:
+    """A client connects later, in the background."""
+    state = ClientState(NOWHERE)
+    make_consumer("kafka(a)", NOWHERE, state, {"group.id": "g"}).close()
+    assert make_producer("kafka_sink(a)", NOWHERE, state, {}) is not None
