@@ -11,6 +11,8 @@ from hypothesis import HealthCheck, settings
 
 from gearpy.cluster.host.tuning import ProcessTuning
 
+pytest_plugins = ["tests.servers.fixtures"]
+
 # Hundreds of processes are started: where nothing keeps what is compiled, each compiles gearpy.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False

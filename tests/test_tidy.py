@@ -28,7 +28,9 @@ PURE: Final = ("core", "wire")
 #: Steps of a stream give streams of other kinds, which have steps that give streams again.
 CIRCLES_OF_TYPES: Final = "gearpy.dsl.streams"
 #: Folders of tests that are not about one package.
-UNMIRRORED: Final = ("bench", "docs", "examples", "parity", "sim", "system", "transcripts")
+UNMIRRORED: Final = (
+    *("bench", "docs", "examples", "parity", "servers", "sim", "system", "transcripts"),
+)
 
 #: Names that say nothing about what is inside.
 BANNED_MODULES: Final = frozenset({"common", "helper", "helpers", "misc", "util", "utils"})
@@ -212,7 +214,7 @@ def test_tests_do_not_sleep() -> None:
     sleepers = [
         f"{_name(path)}:{line}"
         for path in _modules(TESTS)
-        if not _name(path).startswith(("tests/bench/", "tests/system/"))
+        if not _name(path).startswith(("tests/bench/", "tests/servers/", "tests/system/"))
         for name, line in _used_names(_tree(path))
         if name == "time.sleep"
     ]

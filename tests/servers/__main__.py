@@ -1,0 +1,19 @@
+"""Download what the servers of tests need, where it is not in the cache yet."""
+
+import sys
+
+from tests.servers import kafka
+from tests.servers.recipes import Unavailable
+
+
+def main() -> None:
+    """Fetch everything; what cannot be had is named, and its tests will be skipped."""
+    for fetch in (kafka.fetch,):
+        try:
+            fetch()
+        except Unavailable as error:
+            sys.stderr.write(f"tests: {error}\n")
+
+
+if __name__ == "__main__":
+    main()

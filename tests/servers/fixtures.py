@@ -1,0 +1,57 @@
+"""Fixtures of real servers; a test whose server cannot be had here is skipped, and fails in CI.
+
+`kafka` is shared by all tests of a run: they use names of their own, and leave it alive. Who kills
+or freezes one asks for `own_kafka`.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.servers.kafka import Kafka, KafkaAddress
+from tests.servers.recipes import Unavailable
+from tests.servers.shared import shared
+
+
+@pytest.fixture(scope="session")
+def servers_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of servers of the whole run, with what they say."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "servers"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def kafka(servers_folder: Path) -> KafkaAddress:
+    """Return the addresses of a broker that all tests share."""
+
+    def start(folder: Path) -> dict[str, str]:
+        cluster = Kafka(folder)
+        cluster.start()
+        return cluster.address._asdict()
+
+    with _skipped_if_unavailable():
+        return KafkaAddress(**shared(servers_folder, "kafka", start))
+
+
+@pytest.fixture
+def own_kafka(tmp_path: Path) -> Iterator[Kafka]:
+    """Start one broker for one test, which may kill it."""
+    with _skipped_if_unavailable():
+        cluster = Kafka(tmp_path / "kafka")
+    with cluster:
+        yield cluster
+
+
+@contextmanager
+def _skipped_if_unavailable() -> Iterator[None]:
+    try:
+        yield
+    except Unavailable as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(error))

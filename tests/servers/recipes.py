@@ -1,0 +1,162 @@
+"""Programs from registries, in a cache that all test runs of a user share."""
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final
+
+from gearpy.spark.sessions.java import cache_folder
+
+#: Below the 240 s after which pytest takes a test for hanging.
+_RUN_S: Final = 200
+_SAID_CHARACTERS: Final = 500
+_CACHE: Final = cache_folder(os.environ) / "servers"
+_POM: Final = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+<modelVersion>4.0.0</modelVersion>
+<groupId>gearpy.tests</groupId><artifactId>servers</artifactId><version>1</version>
+<packaging>pom</packaging>
+<dependencies>{}</dependencies>
+</project>
+"""
+_DEPENDENCY: Final = (
+    "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+)
+
+
+class Unavailable(Exception):
+    """A server that cannot be had on this machine; the text names it and what is missing."""
+
+
+def cached(name: str, recipe: str, fill: Callable[[Path], None]) -> Path:
+    """Return a folder of the cache, filled by the first process that asks for it.
+
+    Args:
+        name: what is in it, for people.
+        recipe: all that decides its content.
+        fill: writes the content into an empty folder.
+
+    Raises:
+        Unavailable: it cannot be filled here.
+    """
+    folder = _CACHE / f"{name}-{blake2b(recipe.encode(), digest_size=6).hexdigest()}"
+    if folder.is_dir():
+        return folder
+    _CACHE.mkdir(parents=True, exist_ok=True)
+    with locked(_CACHE / f"{name}.lock"):
+        if not folder.is_dir():
+            part = Path(tempfile.mkdtemp(dir=_CACHE, prefix=f".{name}-"))
+            try:
+                fill(part)
+                part.rename(folder)
+            finally:
+                shutil.rmtree(part, ignore_errors=True)
+    return folder
+
+
+def jars(name: str, artifacts: Sequence[str]) -> Path:
+    """Return a folder with jars of Maven Central and all that they need.
+
+    Args:
+        name: of the server, for people.
+        artifacts: each as ``group:artifact:version``.
+
+    Raises:
+        Unavailable: Maven or a jar is not to be had.
+    """
+    parts = "".join(_DEPENDENCY.format(*each.split(":")) for each in artifacts)
+    pom = _POM.format(parts)
+
+    def fill(folder: Path) -> None:
+        with tempfile.TemporaryDirectory() as work:
+            (Path(work) / "pom.xml").write_text(pom)
+            _download(
+                f"{name} ({', '.join(artifacts)}) by Maven",
+                [
+                    *(program("mvn", package="maven"), "-q", "-B", "-f", f"{work}/pom.xml"),
+                    "dependency:copy-dependencies",
+                    *(f"-DoutputDirectory={folder}", "-DincludeScope=runtime"),
+                ],
+            )
+
+    return cached(name, pom, fill)
+
+
+def packages(name: str, requirements: Sequence[str]) -> Path:
+    """Return a folder for ``PYTHONPATH`` with packages of PyPI, apart from those of the tests.
+
+    Raises:
+        Unavailable: a package is not to be had.
+    """
+
+    def fill(folder: Path) -> None:
+        install = [sys.executable, "-m", "pip", "install", "-q", "--target", str(folder)]
+        _download(f"{name} ({', '.join(requirements)}) by pip", [*install, *requirements])
+
+    return cached(name, f"{sys.version} {requirements}", fill)
+
+
+def program(name: str, *, package: str, path: str | None = None) -> str:
+    """Return the path of a program; root installs the Debian package that has it.
+
+    Args:
+        name: of the program.
+        package: that brings it.
+        path: folders to look into; those of the environment.
+
+    Raises:
+        Unavailable: it is not installed, and cannot be.
+    """
+    if found := shutil.which(name, path=path):
+        return found
+    if os.geteuid() or not shutil.which("apt-get"):
+        raise Unavailable(f"{name} is not installed: install the Debian package {package}")
+    apt = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq"]
+    with locked(Path(tempfile.gettempdir()) / "gearpy-tests-apt.lock"):
+        _download("lists of Debian's packages", [*apt, "update"])
+        install = [*apt, "install", "-y", "--no-install-recommends", package]
+        _download(f"the Debian package {package}", install)
+    if found := shutil.which(name, path=path):
+        return found
+    raise Unavailable(f"the Debian package {package} has no {name}")
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Keep other processes out while the block runs."""
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def run(what: str, command: Sequence[str]) -> None:
+    """Run a command to its end.
+
+    Raises:
+        Unavailable: it fails, or takes too long.
+    """
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            text=True,
+            timeout=_RUN_S,
+        )
+    except subprocess.TimeoutExpired:
+        raise Unavailable(f"{what}: not done within {_RUN_S} s") from None
+    if done.returncode:
+        raise Unavailable(f"{what} failed: {(done.stdout + done.stderr)[-_SAID_CHARACTERS:]}")
+
+
+def _download(what: str, command: Sequence[str]) -> None:
+    sys.stderr.write(f"tests: downloading {what} ...\n")
+    sys.stderr.flush()
+    run(f"downloading {what}", command)
