@@ -4,7 +4,7 @@
 - `recipes`: programs from registries in a cache that all runs share.
 - `process`: a server as a process: started, stopped, killed, frozen, started again.
 - `shared`: one server for all processes of a test run.
-- `kafka`: brokers.
+- `kafka`: brokers; `postgres`: a database server.
 
 `python -m tests.servers` downloads everything that is not in the cache.
 """

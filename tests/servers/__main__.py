@@ -2,13 +2,13 @@
 
 import sys
 
-from tests.servers import kafka
+from tests.servers import kafka, postgres
 from tests.servers.recipes import Unavailable
 
 
 def main() -> None:
     """Fetch everything; what cannot be had is named, and its tests will be skipped."""
-    for fetch in (kafka.fetch,):
+    for fetch in (kafka.fetch, postgres.fetch):
         try:
             fetch()
         except Unavailable as error:

@@ -1,7 +1,7 @@
 """Fixtures of real servers; a test whose server cannot be had here is skipped, and fails in CI.
 
-`kafka` is shared by all tests of a run: they use names of their own, and leave it alive. Who kills
-or freezes one asks for `own_kafka`.
+`kafka` and `postgres` are shared by all tests of a run: they use names of their own, and leave it
+alive. A test that kills or freezes one asks for `own_kafka` or `own_postgres`.
 """
 
 import os
@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.servers.kafka import Kafka, KafkaAddress
+from tests.servers.postgres import Postgres, PostgresAddress
 from tests.servers.recipes import Unavailable
 from tests.servers.shared import shared
 
@@ -45,6 +46,28 @@ def own_kafka(tmp_path: Path) -> Iterator[Kafka]:
         cluster = Kafka(tmp_path / "kafka")
     with cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def postgres(servers_folder: Path) -> PostgresAddress:
+    """Return the address of a database server that all tests share."""
+
+    def start(folder: Path) -> dict[str, str]:
+        database = Postgres(folder)
+        database.server.start()
+        return database.address._asdict()
+
+    with _skipped_if_unavailable():
+        return PostgresAddress(**shared(servers_folder, "postgres", start))
+
+
+@pytest.fixture
+def own_postgres(tmp_path: Path) -> Iterator[Postgres]:
+    """Start a database server for one test, which may kill it."""
+    with _skipped_if_unavailable():
+        database = Postgres(tmp_path / "postgres")
+    with database:
+        yield database
 
 
 @contextmanager

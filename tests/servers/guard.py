@@ -56,7 +56,7 @@ def _watch(owner: int, server: "subprocess.Popen[bytes]") -> None:
     server.wait()
     Path("pid").unlink(missing_ok=True)
     if not is_owned:
-        shutil.rmtree("data", ignore_errors=True)
+        shutil.rmtree(Path("data").resolve(), ignore_errors=True)
 
 
 def _lives(pid: int) -> bool:

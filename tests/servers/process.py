@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from gearpy.spark.sessions.java import find_java
+from tests.bench.process_cluster import children_of
 from tests.servers.recipes import Unavailable
 
 #: On a machine that does a lot besides; quick where it does not.
@@ -113,7 +114,11 @@ class Server:
 
     def kill(self) -> None:
         """Kill it with all its processes, and wait for its end."""
+        children = [] if self.pid is None else children_of(self.pid)
         self._signal(signal.SIGKILL)
+        for pid in children:  # Each of them may lead a group of its own.
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self._wait_gone(_STOP_S)
 
     def restart(self) -> None:

@@ -102,18 +102,18 @@ def packages(name: str, requirements: Sequence[str]) -> Path:
     return cached(name, f"{sys.version} {requirements}", fill)
 
 
-def program(name: str, *, package: str, path: str | None = None) -> str:
+def program(name: str, *, package: str, path: Callable[[], str | None] = lambda: None) -> str:
     """Return the path of a program; root installs the Debian package that has it.
 
     Args:
         name: of the program.
         package: that brings it.
-        path: folders to look into; those of the environment.
+        path: returns folders to look into; by default those of the environment.
 
     Raises:
         Unavailable: it is not installed, and cannot be.
     """
-    if found := shutil.which(name, path=path):
+    if found := shutil.which(name, path=path()):
         return found
     if os.geteuid() or not shutil.which("apt-get"):
         raise Unavailable(f"{name} is not installed: install the Debian package {package}")
@@ -122,7 +122,7 @@ def program(name: str, *, package: str, path: str | None = None) -> str:
         _download("lists of Debian's packages", [*apt, "update"])
         install = [*apt, "install", "-y", "--no-install-recommends", package]
         _download(f"the Debian package {package}", install)
-    if found := shutil.which(name, path=path):
+    if found := shutil.which(name, path=path()):
         return found
     raise Unavailable(f"the Debian package {package} has no {name}")
 
