@@ -5,9 +5,13 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# Ships no type information.
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from gearpy.cluster.host.tuning import ProcessTuning
 
@@ -30,6 +34,11 @@ _PURE = frozenset(
     {"config", "core", "dsl", "messages", "state", "task", "testing", "transcripts", "wire"}
 )
 
+#: Rooms whose tests share a server or a JVM; elsewhere, only tests of a file share anything.
+_TOGETHER: Final = ("tests/spark/", "tests/services/")
+#: What takes longest comes first: what comes last ends the run, the shorter the better.
+_ORDER: Final = ("tests/spark", "tests/system", "tests/docs", "tests/cluster")
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--quick` and `--rewrite`."""
@@ -51,15 +60,33 @@ def _is_quick(item: pytest.Item) -> bool:
     )
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist looks for groups in this hook, too.
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Let one process run all tests of a file where several share the work."""
+    """Leave out what is not quick if only that is wanted; put first what takes longest."""
     if config.getoption("--quick"):
         left_out = [item for item in items if not _is_quick(item)]
         items[:] = [item for item in items if _is_quick(item)]
         config.hook.pytest_deselected(items=left_out)
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(_HERE))))
+    items.sort(key=lambda item: _place(_group(item.nodeid)))
+
+
+def _group(nodeid: str) -> str:
+    """Name the tests that one process runs one after the other: of a file, or a room."""
+    file = nodeid.partition("::")[0]
+    return next((room for room in _TOGETHER if file.startswith(room)), file)
+
+
+def _place(group: str) -> int:
+    places = [place for place, start in enumerate(_ORDER) if group.startswith(start)]
+    return min(places, default=len(_ORDER))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    """Give each process whole groups, in the order of the tests."""
+    config.option.loadscopereorder = False
+    scheduler = LoadScopeScheduling(config, log)
+    scheduler._split_scope = _group  # noqa: SLF001 - its own groups are the marks of an older pytest.
+    return scheduler
 
 
 @pytest.fixture(autouse=True, scope="session")
