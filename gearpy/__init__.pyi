@@ -7,6 +7,7 @@ from gearpy.cluster.boot.remote import connect as connect
 from gearpy.cluster.embedded.background import BackgroundRun as BackgroundRun
 from gearpy.cluster.embedded.background import start as start
 from gearpy.cluster.embedded.run import run as run
+from gearpy.cluster.states.stored import stored_state as stored_state
 from gearpy.config.load import load
 from gearpy.config.schema import Config as Config
 from gearpy.connectors.console import console as console

@@ -22,7 +22,7 @@ from uuid import UUID
 from gearpy.core.base.stable_hash import KEY_GROUPS, key_group, stable_hash
 from gearpy.errors import ConfigError, ProtocolError
 from gearpy.wire.values.forms import NotAllowed, RecordType
-from gearpy.wire.values.records import DEFAULT_REGISTRY
+from gearpy.wire.values.records import DEFAULT_REGISTRY, RecordRegistry
 
 
 class _NoKey:
@@ -83,8 +83,12 @@ def encode_key(key: Any) -> bytes:
     return (_EXACT.get(kind) or _encoder_of(key))(key)
 
 
-def decode_key(data: bytes) -> Any:
+def decode_key(data: bytes, registry: RecordRegistry = DEFAULT_REGISTRY) -> Any:
     """Return a key equal to the one that was made into ``data``.
+
+    Args:
+        data: the bytes.
+        registry: has the classes of keys.
 
     Raises:
         ProtocolError: no key gives these bytes, or its class is not registered here.
@@ -92,7 +96,8 @@ def decode_key(data: bytes) -> Any:
     if not data:
         return NO_KEY
     try:
-        return _DECODERS[data[0]](data[1:])
+        decode = _DECODERS.get(data[0])
+        return _NESTED[data[0]](data[1:], registry) if decode is None else decode(data[1:])
     except _MALFORMED as error:
         raise ProtocolError(f"malformed key {short_repr(data)}: {error}") from error
 
@@ -235,10 +240,10 @@ def _of_dataclass(value: Any) -> bytes:
     return _of_record(record, value)
 
 
-def _record(data: bytes) -> Any:
+def _record(data: bytes, registry: RecordRegistry) -> Any:
     name, fingerprint, *values = _parts(data)
-    record = DEFAULT_REGISTRY.find(name.decode(), _FINGERPRINT.unpack(fingerprint)[0])
-    return record.build([[decode_key(value)] for value in values], 1)[0]
+    record = registry.find(name.decode(), _FINGERPRINT.unpack(fingerprint)[0])
+    return record.build([[decode_key(value, registry)] for value in values], 1)[0]
 
 
 def _of_enum(value: Enum) -> bytes:
@@ -307,9 +312,6 @@ _DECODERS: Final[dict[int, Callable[[bytes], Any]]] = {
     ord("q"): _ratio,
     ord("s"): lambda data: data.decode("utf-8", "surrogatepass"),
     ord("b"): bytes,
-    ord("t"): lambda data: tuple(map(decode_key, _parts(data))),
-    ord("z"): lambda data: frozenset(map(decode_key, _parts(data))),
-    ord("r"): _record,
     ord("d"): lambda data: _EPOCH + timedelta(microseconds=decode_key(data)),
     ord("D"): lambda data: (_EPOCH + timedelta(microseconds=decode_key(data))).replace(tzinfo=UTC),
     ord("a"): lambda data: date.fromordinal(decode_key(data)),
@@ -317,6 +319,11 @@ _DECODERS: Final[dict[int, Callable[[bytes], Any]]] = {
     ord("H"): lambda data: _time_with_zone(decode_key(data)),
     ord("e"): lambda data: timedelta(microseconds=decode_key(data)),
     ord("u"): lambda data: UUID(bytes=data),
+}
+_NESTED: Final[dict[int, Callable[[bytes, RecordRegistry], Any]]] = {
+    ord("t"): lambda data, known: tuple(decode_key(part, known) for part in _parts(data)),
+    ord("z"): lambda data, known: frozenset(decode_key(part, known) for part in _parts(data)),
+    ord("r"): _record,
 }
 
 

@@ -27,8 +27,8 @@ from gearpy.state.stores.store import Section
 from gearpy.wire.values.payload import decode_value
 
 #: Names of such state begin with it, so that it is found in a section without decoding it.
-_ROOT: Final = "#bulk"
-_MARK: Final = f"bp\0{_ROOT}\0".encode()
+ROOT: Final = "#bulk"
+_MARK: Final = f"bp\0{ROOT}\0".encode()
 #: What can never change. Of bytes nobody could tell whether they are encoded already.
 _ATOMS: Final = frozenset(
     {NoneType, bool, int, float, str, Decimal, date, datetime, time, timedelta, UUID}
@@ -246,7 +246,7 @@ class Bulks:
 
     def declare(self, path: tuple[str, ...], operator: str, *, is_keyed: bool) -> BulkState:
         """Return new state, with the values kept under its name; no name twice."""
-        tag = Tag((_ROOT, *path), "bulk", MSGPACK.name)
+        tag = Tag((ROOT, *path), "bulk", MSGPACK.name)
         assert tag not in self._states, f"bulk state {tag.name!r} is there already"
         head = tag.encode()
         mine = {name: cells for name, cells in self._restored.items() if name.startswith(head)}

@@ -11,7 +11,7 @@ tells what it is without anything else.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from struct import Struct
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -247,7 +247,15 @@ def runs_of(section: Section) -> Iterator[Run]:
     Raises:
         ProtocolError: it is no map of cells.
     """
-    cells = _map_of(section.body)
+    return runs_in(_map_of(section.body))
+
+
+def runs_in(cells: Mapping[bytes, bytes | None]) -> Iterator[Run]:
+    """Yield cells in their order, each table once.
+
+    Raises:
+        ProtocolError: one of them is no cell.
+    """
     order = sorted(cells)
     values = list(map(cells.__getitem__, order))
     start = 0

@@ -1,0 +1,5 @@
+"""State of applications, looked at from outside: as tables of Arrow.
+
+- `columns`: cells of keyed state as columns.
+- `stored`: the states of stored epochs, exactly.
+"""

@@ -1,0 +1,333 @@
+"""Cells of keyed state as the columns of an Arrow table."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, chain, repeat
+from operator import attrgetter, itemgetter
+from struct import Struct
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from gearpy.cluster.checkpoints.reading import plain
+from gearpy.columns.values import check_column, field_names, has_fields
+from gearpy.core.base.stable_hash import KEY_GROUPS
+from gearpy.errors import ProtocolError
+from gearpy.state.encoding.keys import NO_KEY, decode_key
+from gearpy.state.kinds.expiry import LIST_SIZE
+from gearpy.state.kinds.place import NO_NAMESPACE
+from gearpy.state.stores.cells import Run, Tag, expires_ms_of, is_collection, split_head, value_of
+from gearpy.state.stores.many import WITH_KEY
+from gearpy.wire.values.extensions import MALFORMED, ValueDecoder
+from gearpy.wire.values.forms import RecordType
+from gearpy.wire.values.records import RecordRegistry
+
+_INT: Final = Struct(">Q")
+_INT_TAG: Final = ord("i")
+_TEXT_TAG: Final = ord("s")
+_TAG: Final = itemgetter(slice(1))
+_BEHIND_TAG: Final = itemgetter(slice(1, None))
+_HALF: Final = 1 << 63
+_ARRAY: Final = Struct(">BI")
+_ARRAY_TAG: Final = 0xDD  # Of a list in msgpack, however large.
+_JOINED: Final = frozenset({"msgpack", "int", "float", "str"})  # Coders whose values are msgpack.
+_NONE: Final = type(None)
+_PLAIN: Final = frozenset({str, int, bytes, bool, float, _NONE})
+#: Bulk state whose namespaces are starts of windows.
+_OF_WINDOWS: Final = frozenset({"windows", "panes"})
+
+
+class ShownClasses(RecordRegistry):
+    """Registry that knows every class: instances of others than ``known`` are their fields.
+
+    These have the names ``f0``, ``f1``, as only the program knows better ones.
+    """
+
+    def __init__(self, known: RecordRegistry) -> None:
+        super().__init__(finds_classes=False)
+        self._known = known
+
+    def find(self, name: str, fingerprint: int) -> RecordType:
+        """Return the class of this name; one that stands for it if there is none here."""
+        try:
+            return self._known.find(name, fingerprint)
+        except ProtocolError:
+            return _Unknown(dict, name, (), fingerprint)
+
+
+class _Unknown(RecordType):
+    """Form of a class that is not here."""
+
+    def columns(self, values: Sequence[Any]) -> list[list[Any]]:
+        raise NotImplementedError("it is only read")
+
+    def build(self, columns: Sequence[Sequence[Any]], count: int) -> list[Any]:
+        """Return the fields of each instance as a tuple; a single one, as of an enum, as it is."""
+        return self._build(columns, count)
+
+    def _build(self, columns: Sequence[Sequence[Any]], count: int) -> list[Any]:
+        rows = zip(*columns, strict=True) if columns else repeat((), count)
+        return [row[0] if len(row) == 1 else row for row in rows]
+
+
+class _Part(NamedTuple):
+    """Cells of one key group in one namespace."""
+
+    group: int
+    namespace: bytes
+    size: int
+
+
+class StateColumns:
+    """Gathers the cells of one state, and makes a table of them.
+
+    Args:
+        tag: of the state.
+        classes: of keys and values.
+    """
+
+    def __init__(self, tag: Tag, classes: RecordRegistry) -> None:
+        self.tag = tag
+        self._classes = classes
+        self._parts: list[_Part] = []
+        self._keys: list[bytes] = []
+        self._entries: list[bytes] = []
+        self._values: list[bytes] = []
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of keys, entries and values."""
+        return sum(sum(map(len, each)) for each in (self._keys, self._entries, self._values))
+
+    def add(self, group: int, run: Run) -> None:
+        """Add the cells of a table in a key group; none of them was deleted."""
+        part = run.table[1 + run.table[0] :]
+        before = len(self._keys)
+        values = [value for value in run.values if value is not None]
+        assert len(values) == len(run.rests), "they were merged before"
+        if is_collection(run.table):
+            self._add_entries(run.rests, values)
+        else:
+            self._keys += run.rests
+            self._values += values
+        self._parts.append(_Part(group, part, len(self._keys) - before))
+
+    def _add_entries(self, rests: Sequence[bytes], values: Sequence[bytes]) -> None:
+        is_list = self.tag.kind == "list"
+        for rest, value in zip(rests, values, strict=True):
+            key, entry = split_head(rest)
+            if not (is_list and entry == LIST_SIZE):
+                self._keys.append(key)
+                self._entries.append(entry)
+                self._values.append(value)
+
+    def table(self) -> pa.Table:
+        """Return the cells as columns: key, namespace, entry, value, when it expires, key group.
+
+        A column that says the same of all is left out: a namespace where there is none, an entry
+        of a value.
+
+        Raises:
+            ProtocolError: a cell is malformed.
+        """
+        try:
+            return self._table()
+        except MALFORMED as error:
+            raise ProtocolError(f"state {self.tag.name!r} is malformed: {error}") from error
+
+    def _table(self) -> pa.Table:
+        stored, expires = self._values, list[int]()
+        if self.tag.expires:
+            expires = list(map(expires_ms_of, stored))
+            stored = list(map(value_of, stored))
+        keys: Sequence[Any] | pa.Array
+        keys, values = self._keys_and_values(stored)
+        columns = dict[str, pa.Array]()
+        columns |= _named("key", keys)
+        columns |= self._namespaces()
+        columns |= self._entries_and_values(values)
+        if expires:
+            columns["expires_ms"] = pa.array(expires, pa.int64())
+        groups = chain.from_iterable(
+            repeat(None if each.group >= KEY_GROUPS else each.group, each.size)
+            for each in self._parts
+        )
+        columns["key_group"] = pa.array(list(groups), pa.int32())
+        return pa.table(columns)
+
+    def _keys_and_values(self, stored: list[bytes]) -> tuple[Any, list[Any]]:
+        if self.tag.kind != "bulk" or WITH_KEY[:1] not in set(map(_TAG, stored)):
+            return self._decoded_keys(self._keys), self._decoded(stored)
+        # Keys that their bytes do not give back exactly stand before the values.
+        with_key = [each[:1] == WITH_KEY[:1] for each in stored]
+        found = self._decoded(
+            [each[1:] if is_pair else each for each, is_pair in zip(stored, with_key, strict=True)]
+        )
+        keys, values = list[Any](), list[Any]()
+        for key, each, is_pair in zip(self._keys, found, with_key, strict=True):
+            keys.append(each[0] if is_pair else decode_key(key, self._classes))
+            values.append(each[1] if is_pair else each)
+        return keys, values
+
+    def _namespaces(self) -> dict[str, pa.Array]:
+        if all(each.namespace == NO_NAMESPACE for each in self._parts):
+            return {}
+        size = len(NO_NAMESPACE)
+        namespaces = [
+            None
+            if each.namespace == NO_NAMESPACE
+            else decode_key(each.namespace[size:], self._classes)
+            for each in self._parts
+        ]
+        sizes = [each.size for each in self._parts]
+        name = "namespace"
+        if self.tag.kind == "bulk" and self.tag.path[-1] in _OF_WINDOWS:
+            name = "window_start_ms"
+        every = chain.from_iterable(map(repeat, namespaces, sizes))
+        return _named(name, list(every))
+
+    def _entries_and_values(self, values: list[Any]) -> dict[str, pa.Array]:
+        match self.tag.kind:
+            case "map":
+                return {**_named("entry", self._decoded_keys(self._entries)), **self._value(values)}
+            case "list":
+                positions = [_INT.unpack(each)[0] for each in self._entries]
+                return {"position": pa.array(positions, pa.int64()), **self._value(values)}
+            case "timers":
+                tags = [each.decode("utf-8", "surrogatepass") for each in self._entries]
+                return {**_named("tag", tags), "at_ms": pa.array(values, pa.int64())}
+            case "set":
+                return _named("value", self._members(values))
+            case _:
+                return self._value(values)
+
+    def _members(self, beside: list[bytes]) -> list[Any]:
+        """Return the members of sets; what their bytes do not give back is kept beside them."""
+        decoder = ValueDecoder(self._classes)
+        return [
+            decoder.unpack(kept[1:]) if kept else decode_key(entry, self._classes)
+            for entry, kept in zip(self._entries, beside, strict=True)
+        ]
+
+    def _value(self, values: list[Any]) -> dict[str, pa.Array]:
+        is_known = self.tag.coder in _JOINED | {"json", "bytes"}
+        return _named("value" if is_known else "value_bytes", values)
+
+    def _decoded(self, stored: list[bytes]) -> list[Any]:
+        """Return stored values; those of a user's own coder, and what is no value, as bytes."""
+        if self.tag.kind == "set" or self.tag.coder not in _JOINED:
+            if self.tag.coder == "json" and self.tag.kind != "set":
+                return list(json.loads(b"[" + b",".join(stored) + b"]"))
+            return list(stored)
+        data = _ARRAY.pack(_ARRAY_TAG, len(stored)) + b"".join(stored)
+        return list(ValueDecoder(self._classes).unpack(data))
+
+    def _decoded_keys(self, keys: list[bytes]) -> Any:
+        """Return keys; at once where all are texts, or all are ints of 64 bits."""
+        kinds = set(map(_TAG, keys))
+        if kinds == {bytes((_TEXT_TAG,))}:
+            try:
+                return _texts(keys)
+            except pa.ArrowInvalid:  # There are lone surrogates.
+                pass
+        if kinds == {bytes((_INT_TAG,))}:
+            numbers = Struct(">" + "xQ" * len(keys)).unpack(b"".join(keys))
+            return [number - _HALF for number in numbers]
+        found = (decode_key(key, self._classes) for key in keys)
+        return [None if key is NO_KEY else key for key in found]
+
+
+def _texts(keys: list[bytes]) -> pa.Array:
+    """Return keys that are texts as a column, without a call for each."""
+    return pa.array(list(map(_BEHIND_TAG, keys)), pa.string())
+
+
+def _named(name: str, cells: Sequence[Any] | pa.Array) -> dict[str, pa.Array]:
+    """Return cells as a column; if there is no type for all of them, as text, named so.
+
+    Values of several fields are structs, tuples with the fields ``f0``, ``f1``.
+    """
+    if isinstance(cells, pa.Array):
+        return {name: cells}
+    try:
+        return {name: _array(cells)}
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return {f"{name}_json": pa.array([_text(each) for each in cells], pa.string())}
+
+
+def _array(cells: Sequence[Any]) -> pa.Array:
+    """Return a column of values of one type, part by part.
+
+    Raises:
+        TypeError: they have several types, or one that is no column's.
+        ValueError: the column would change a value.
+        pyarrow.ArrowException: Arrow refuses a value.
+    """
+    kinds = set(map(type, cells)) - {_NONE}
+    if len(kinds) > 1:
+        raise TypeError(f"a column has values of {len(kinds)} types")
+    kind = next(iter(kinds), _NONE)
+    if kind in _PLAIN:
+        return pa.array(cells)
+    if kind in {list, set, frozenset}:
+        return _lists(cells)
+    first = next(each for each in cells if each is not None)
+    if kind in {tuple, dict} or has_fields(first):
+        return _structs([first if each is None else each for each in cells], cells)
+    array = pa.array(cells)
+    check_column(array.type, cells)
+    return array
+
+
+def _structs(rows: list[Any], cells: Sequence[Any]) -> pa.Array:
+    """Return a column of records; rows are the cells, with another one where there is none."""
+    first = rows[0]
+    fields: Iterable[Sequence[Any]]
+    if type(first) is tuple:
+        fields = zip(*rows, strict=True)  # A ValueError if they are not of one length.
+        names = [f"f{at}" for at in range(len(first))]
+    elif type(first) is dict:
+        names = list(first)
+        if not names or any(each.keys() != first.keys() for each in rows):
+            raise TypeError("dicts with several sets of keys have no common fields")
+        fields = (list(map(itemgetter(name), rows)) for name in names)
+    else:
+        names = list(field_names(first))
+        fields = (list(map(attrgetter(name), rows)) for name in names)
+    arrays = list(map(_array, fields))
+    if not all(type(name) is str for name in names) or not arrays:
+        raise TypeError("a record without fields, or with such that have no names")
+    mask = pa.array([each is None for each in cells]) if None in cells else None
+    return pa.StructArray.from_arrays(arrays, names, mask=mask)
+
+
+def _lists(cells: Sequence[Any]) -> pa.Array:
+    """Return a column of lists; sets become lists in their order."""
+    rows = [sorted(each) if isinstance(each, set | frozenset) else each for each in cells]
+    ends = list(accumulate((len(each or ()) for each in rows), initial=0))
+    starts = [None if row is None else at for row, at in zip(rows, ends, strict=False)]
+    items = _array(list(chain.from_iterable(filter(None, rows))))
+    return pa.ListArray.from_arrays(pa.array([*starts, ends[-1]], pa.int32()), items)
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else json.dumps(plain(value), ensure_ascii=False)
+
+
+def tables_of(parts: Iterator[tuple[int, Run]], classes: RecordRegistry) -> list[StateColumns]:
+    """Gather cells by their states, in the order of their tags.
+
+    Args:
+        parts: key groups and cells of one table each.
+        classes: of keys and values.
+    """
+    found = dict[bytes, StateColumns]()
+    for group, run in parts:
+        head = run.table[: 1 + run.table[0]]
+        if head not in found:
+            found[head] = StateColumns(Tag.decode(head), classes)
+        found[head].add(group, run)
+    return [found[head] for head in sorted(found)]

@@ -1,0 +1,328 @@
+"""State of stored epochs as tables: what each step keeps, exactly as at the end of an epoch.
+
+It is read where it was stored, without the tasks and without a cluster.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Final
+
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from gearpy.cluster.checkpoints.reading import StoredEpochs, find_application, open_store
+from gearpy.cluster.states.columns import ShownClasses, StateColumns, tables_of
+from gearpy.core.coordinator.views import DagVersions
+from gearpy.core.dag.state_moves import StepPlace
+from gearpy.core.epoch.epochs import Manifest
+from gearpy.errors import ConfigError, SnapshotDamaged
+from gearpy.messages.type_variables import T
+from gearpy.state.kinds.bulk import ROOT
+from gearpy.state.stores.cells import Run, Tag, runs_in
+from gearpy.storage.changelog import rebuilt
+from gearpy.storage.checkpoints import Checkpoints
+from gearpy.storage.snapshot_files import SnapshotChain
+from gearpy.wire.values.records import DEFAULT_REGISTRY, RecordRegistry
+
+#: Epochs of an application that runs may go while they are read.
+_LOOKS_MAX: Final = 5
+#: Key of the metadata of a table: JSON that says which state it is, and of which moment.
+METADATA: Final = b"gearpy"
+#: State that gearpy keeps beside that of a step.
+_BESIDE: Final = frozenset({"waiting"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateSummary:
+    """A state of a step, with the number of its values and entries, and the bytes they take.
+
+    ``kind`` and ``coder`` are those of its declaration; ``bulk`` is what a step keeps by itself,
+    such as the counts of windows.
+    """
+
+    step: str
+    name: str
+    processor: int
+    state: str
+    kind: str
+    coder: str
+    cells: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateMoment:
+    """The moment that a table is of: the end of an epoch, and whose it is.
+
+    ``clock_ms`` is event time, ``stored_ms`` wall time. What is not ``exact`` is no epoch: it was
+    read while the tasks went on.
+    """
+
+    application: str
+    step: str
+    state: str
+    epoch: int
+    region: int
+    clock_ms: int
+    stored_ms: int
+    exact: bool = True
+
+
+class StoredStates:
+    """Reads the keyed state of an application from its stored epochs.
+
+    Args:
+        checkpoints: where they are.
+        prefix: of the application.
+        classes: of keys and values; fields of others have numbers.
+
+    Raises:
+        LogDamaged: the log is not as it was stored.
+        LogBroken: the store cannot be used.
+    """
+
+    def __init__(
+        self, checkpoints: Checkpoints, prefix: str, *, classes: RecordRegistry = DEFAULT_REGISTRY
+    ) -> None:
+        self._checkpoints = checkpoints
+        self._prefix = prefix
+        self._classes = ShownClasses(classes)
+        self._read()
+
+    def _read(self) -> None:
+        self._stored = StoredEpochs(self._checkpoints, self._prefix)
+        versions = DagVersions(self._stored.state).read()
+        self._places = [*(versions[-1].layout or {}).values()] if versions else []
+
+    def summaries(self, epoch: int | None = None) -> list[StateSummary]:
+        """Return all states of an epoch, by step; of the newest of each region by default.
+
+        Raises:
+            ConfigError: there is no such epoch.
+            SnapshotDamaged: a file of it is missing, or not what was stored.
+            OSError: a file cannot be read.
+        """
+
+        def look() -> list[StateSummary]:
+            found = list[StateSummary]()
+            for manifest in self._stored.find(epoch):
+                with self._chain(manifest) as chain:
+                    pids = {task.processor for file in manifest.chain for task in file.tasks}
+                    for place in (each for each in self._places if each.processor in pids):
+                        found += _summaries(place, self._states_of(chain, place))
+            return sorted(found, key=lambda each: (each.processor, each.step, each.state))
+
+        return self._again(look)
+
+    def table(self, step: str, state: str = "", *, epoch: int | None = None) -> pa.Table:
+        """Return a state of a step as a table; its metadata have the `StateMoment`.
+
+        Args:
+            step: its name, its id, or the number of its processor.
+            state: which of its states; not needed where there is one.
+            epoch: which of its stored epochs; the newest by default.
+
+        Raises:
+            ConfigError: there is no such step, state or epoch.
+            SnapshotDamaged: a file of the epoch is missing, or not what was stored.
+            OSError: a file cannot be read.
+        """
+        tables = self.tables(step, state, epoch=epoch)
+        if len(tables) > 1:
+            raise ConfigError(
+                f"step {step} has several states: name one of {', '.join(sorted(tables))}"
+            )
+        return next(iter(tables.values()))
+
+    def tables(
+        self, step: str, state: str = "", *, epoch: int | None = None
+    ) -> dict[str, pa.Table]:
+        """Return all states of a step, or the one that is named; see `table`."""
+
+        def look() -> dict[str, pa.Table]:
+            place = self._place(step)
+            manifest = self._manifest(place, epoch)
+            with self._chain(manifest) as chain:
+                columns = _named(place, self._states_of(chain, place))
+            wanted = _wanted(columns, state, f"step {place.step.name or place.step.id}")
+            return {name: self._table(manifest, place, name, columns[name]) for name in wanted}
+
+        return self._again(look)
+
+    # -- one step --------------------------------------------------------------------------
+
+    def _place(self, step: str) -> StepPlace:
+        """Return the step of a name, id or processor."""
+        places = [each for each in self._places if each.step.keeps]
+        by_id = [each for each in places if each.step.id == step]
+        named = by_id or [each for each in places if step == each.step.name]
+        found = named or [each for each in places if step == str(each.processor)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            ids = ", ".join(each.step.id for each in found)
+            raise ConfigError(f"several steps are {step!r}: name one by its id: {ids}")
+        there = ", ".join(f"{each.step.name} ({each.step.id})" for each in places)
+        raise ConfigError(
+            f"{self._prefix} has no step {step!r} that keeps something; there are: "
+            f"{there or 'none'}; 'gear state list' shows them"
+        )
+
+    def _manifest(self, place: StepPlace, epoch: int | None) -> Manifest:
+        for manifest in self._stored.find(epoch):
+            tasks = {task.processor for file in manifest.chain for task in file.tasks}
+            if place.processor in tasks:
+                return manifest
+        raise ConfigError(f"{self._prefix} has no complete epoch of step {place.step.name} yet")
+
+    def _states_of(self, chain: SnapshotChain, place: StepPlace) -> list[StateColumns]:
+        def parts() -> Iterator[tuple[int, Run]]:
+            for task in sorted(each for each in chain.tasks if each.processor == place.processor):
+                for group in chain.groups(task):
+                    for run in runs_in(chain.cells(task, group)):
+                        if _is_of(Tag.decode(run.table), place):
+                            yield group, run
+
+        return tables_of(parts(), self._classes)
+
+    def _table(
+        self, manifest: Manifest, place: StepPlace, name: str, columns: StateColumns
+    ) -> pa.Table:
+        summary = self._stored.summary(manifest)
+        moment = StateMoment(
+            application=self._prefix,
+            step=place.step.id,
+            state=name,
+            epoch=manifest.epoch,
+            region=manifest.region,
+            clock_ms=manifest.clock_ms,
+            stored_ms=summary.stored_ms,
+        )
+        return columns.table().replace_schema_metadata({METADATA: json.dumps(asdict(moment))})
+
+    # -- files -----------------------------------------------------------------------------
+
+    def _chain(self, manifest: Manifest) -> SnapshotChain:
+        """Open the files of an epoch; where one is damaged, the changelog stands for them."""
+        try:
+            return SnapshotChain(self._checkpoints, manifest.chain)
+        except SnapshotDamaged as damage:
+            if not manifest.changelog:
+                raise
+            tasks = {task for file in manifest.snapshots for task in file.tasks}
+            heads, state = rebuilt(self._checkpoints, manifest.snapshots, tasks, damage)
+            heads.close()
+            return state
+
+    def _again(self, look: Callable[[], T]) -> T:
+        """Look again with newer epochs if those that were read have gone meanwhile."""
+        for _ in range(_LOOKS_MAX - 1):
+            before = self._stored.manifests
+            try:
+                return look()
+            except SnapshotDamaged:
+                self._read()
+                if self._stored.manifests == before:
+                    raise
+        return look()
+
+
+def stored_states(
+    folder: str,
+    application: str,
+    *,
+    cluster: str | None = None,
+    classes: RecordRegistry = DEFAULT_REGISTRY,
+) -> StoredStates:
+    """Open the stored epochs of an application, to look at the state of its steps.
+
+    Args:
+        folder: the checkpoint store: a folder or URL, as ``checkpoint.folder``; or the folder of a
+            run that can be resumed.
+        application: its number, or its name: then it is the newest of that name.
+        cluster: id of its cluster, if several use the store.
+        classes: of keys and values; fields of others have numbers.
+
+    Raises:
+        ConfigError: there is no such store, or no such application in it.
+        GearpyError: its log cannot be read.
+    """
+    store = open_store(folder, named_by="the first argument")
+    try:
+        prefix = find_application(store, application, cluster=cluster)
+    except OSError as error:
+        raise ConfigError(f"checkpoint store {folder} cannot be read: {error}") from error
+    return StoredStates(store, prefix, classes=classes)
+
+
+def stored_state(
+    folder: str, application: str, step: str, state: str = "", *, epoch: int | None = None
+) -> pa.Table:
+    """Return what a step keeps, as it was at the end of a stored epoch, as an Arrow table.
+
+    No cluster is needed, nor the program; without the program fields of its classes have numbers.
+
+    Args:
+        folder: the checkpoint store: a folder or URL.
+        application: its number or name.
+        step: its name, its id, or the number of its processor.
+        state: which of its states; not needed where there is one.
+        epoch: which of its stored epochs; the newest by default.
+
+    Raises:
+        ConfigError: there is no such store, application, step, state or epoch.
+        SnapshotDamaged: a file of the epoch is missing, or not what was stored.
+    """
+    return stored_states(folder, application).table(step, state, epoch=epoch)
+
+
+def _is_of(tag: Tag, place: StepPlace) -> bool:
+    """Tell whether a state is of a step; names with ``#`` are gearpy's own."""
+    first = next((name for name in tag.path if not name.startswith("#")), "")
+    return place.step.is_whole or first == place.step.id
+
+
+def _name_of(tag: Tag, place: StepPlace) -> str:
+    """Return the name of a state within its step."""
+    names = [name for name in tag.path if name != ROOT]
+    own = names if place.step.is_whole else names[1:]
+    if tag.kind == "timers":
+        own = [*own[:-1], f"{own[-1].lstrip('#')}_timers"]
+    return "/".join(own)
+
+
+def _named(place: StepPlace, states: Sequence[StateColumns]) -> dict[str, StateColumns]:
+    return {_name_of(each.tag, place): each for each in states}
+
+
+def _wanted(columns: Mapping[str, StateColumns], state: str, where: str) -> list[str]:
+    """Return the names of the states to show: that of the user, or those of the step itself."""
+    if state:
+        if state not in columns:
+            there = ", ".join(sorted(columns)) or "none, it has kept nothing yet"
+            raise ConfigError(f"{where} has no state {state!r}; there are: {there}")
+        return [state]
+    own = [
+        name
+        for name, each in columns.items()
+        if each.tag.kind != "timers" and name.rpartition("/")[2] not in _BESIDE
+    ]
+    if not (own or columns):
+        raise ConfigError(f"{where} has kept nothing yet")
+    return own or sorted(columns)
+
+
+def _summaries(place: StepPlace, states: Sequence[StateColumns]) -> list[StateSummary]:
+    return [
+        StateSummary(
+            step=place.step.id,
+            name=place.step.name,
+            processor=place.processor,
+            state=name,
+            kind=each.tag.kind,
+            coder=each.tag.coder,
+            cells=len(each),
+            size_bytes=each.size_bytes,
+        )
+        for name, each in _named(place, states).items()
+    ]

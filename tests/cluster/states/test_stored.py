@@ -1,0 +1,171 @@
+"""State of stored epochs as tables."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gearpy.cluster.states.stored import METADATA, StoredStates, stored_state, stored_states
+from gearpy.errors import ConfigError, SnapshotDamaged
+from gearpy.state.keyed import KeyedState
+from gearpy.storage.checkpoints import FolderCheckpoints, MemoryCheckpoints, checkpoints_at
+from tests.cluster.state_build import CLOCK_MS, PREFIX, STORED_MS, a_kept_application
+
+
+def first(state: KeyedState) -> None:
+    """Two visits of ada, one of bob, and a timer."""
+    visits, pages = state.value("visits", coder="int", default=0), state.set("pages")
+    for state.key, page in [("ada", "home"), ("bob", "home"), ("ada", "cart")]:
+        visits.set(visits.get() + 1)
+        pages.add(page)
+    state.timers.event_time(9000)
+
+
+def second(state: KeyedState) -> None:
+    """Bob leaves, and ada comes again."""
+    visits = state.value("visits", coder="int", default=0)
+    state.key = "bob"
+    visits.clear()
+    state.key = "ada"
+    visits.set(visits.get() + 1)
+
+
+@pytest.fixture
+def store() -> MemoryCheckpoints:
+    """Return a store with an application of two epochs."""
+    made = MemoryCheckpoints()
+    a_kept_application(made, [first, second])
+    return made
+
+
+def rows(states: StoredStates, state: str = "visits", **which: Any) -> dict[Any, Any]:
+    """Return the values of a state of the step by key."""
+    table = states.table("Visits", state, **which)
+    return dict(zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True))
+
+
+def test_a_table_is_of_the_newest_epoch_or_of_one_that_is_named(store: MemoryCheckpoints) -> None:
+    """With the changes of all files before it, and without what was deleted."""
+    states = StoredStates(store, PREFIX)
+
+    assert rows(states) == {"ada": 3}
+    assert rows(states, epoch=1) == {"ada": 2, "bob": 1}
+
+
+def test_a_table_says_what_it_is_of(store: MemoryCheckpoints) -> None:
+    """In its metadata, so that it stays with the table."""
+    table = StoredStates(store, PREFIX).table("visits-1", "visits", epoch=1)
+
+    assert json.loads(table.schema.metadata[METADATA]) == {
+        "application": PREFIX,
+        "step": "visits-1",
+        "state": "visits",
+        "epoch": 1,
+        "region": 0,
+        "clock_ms": CLOCK_MS,
+        "stored_ms": STORED_MS,
+        "exact": True,
+    }
+
+
+def test_all_states_of_all_steps_are_listed(store: MemoryCheckpoints) -> None:
+    """With what they are, and how much."""
+    found = StoredStates(store, PREFIX).summaries()
+
+    assert [(each.name, each.state, each.kind, each.cells) for each in found] == [
+        ("Visits", "event_timers", "timers", 1),
+        ("Visits", "pages", "set", 3),
+        ("Visits", "visits", "value", 1),
+    ]
+    assert {each.step for each in found} == {"visits-1"}
+    assert all(each.size_bytes for each in found)
+
+
+def test_a_step_with_several_states_wants_one_named(store: MemoryCheckpoints) -> None:
+    """All at once are given by name, without timers, which nobody has declared."""
+    states = StoredStates(store, PREFIX)
+
+    with pytest.raises(ConfigError, match="several states: name one of pages, visits"):
+        states.table("Visits")
+    assert set(states.tables("1")) == {"pages", "visits"}
+    assert states.table("Visits", "event_timers")["at_ms"].to_pylist() == [9000]
+
+
+@pytest.mark.parametrize(
+    ("which", "told"),
+    [
+        ({"step": "Vists"}, r"no step 'Vists' that keeps something; there are: .*Visits"),
+        ({"step": "Visits", "state": "vists"}, r"no state 'vists'; there are: .*visits"),
+        ({"step": "Visits", "epoch": 9}, r"no epoch 9; there are: 1, 2"),
+        ({"step": "files"}, "no complete epoch of step files"),
+    ],
+)
+def test_what_is_not_there_is_told_with_what_is(
+    store: MemoryCheckpoints, which: dict[str, Any], told: str
+) -> None:
+    """So that the next try is right."""
+    with pytest.raises(ConfigError, match=told):
+        StoredStates(store, PREFIX).table(**which)
+
+
+def test_a_step_of_a_chain_has_its_own_state_only() -> None:
+    """Under the names that it has within the step."""
+    store = MemoryCheckpoints()
+
+    def change(state: KeyedState) -> None:
+        state.scope("sum-1").bulk("running", operator="sum").put({"ada": 3})
+        state.scope("other-1").bulk("running", operator="sum").put({"ada": 4})
+
+    a_kept_application(store, [change], is_whole=False)
+    table = StoredStates(store, PREFIX).table("sum")
+
+    assert table.select(["key", "value"]).to_pylist() == [{"key": "ada", "value": 3}]
+
+
+def test_a_step_that_has_kept_nothing_yet_says_so() -> None:
+    """It is no mistake of the user."""
+    store = MemoryCheckpoints()
+    a_kept_application(store, [lambda _: None])
+
+    with pytest.raises(ConfigError, match="step Visits has kept nothing yet"):
+        StoredStates(store, PREFIX).table("Visits")
+
+
+# -- where it is -----------------------------------------------------------------------------
+
+
+def test_the_changelog_stands_for_a_damaged_file() -> None:
+    """As at a restart; without it the damage is told."""
+    store, bare = MemoryCheckpoints(), MemoryCheckpoints()
+    for each, has_changelog in [(store, True), (bare, False)]:
+        files = a_kept_application(each, [first, second], has_changelog=has_changelog)
+        each.save(files[0].location, [b"damaged"])
+
+    assert rows(StoredStates(store, PREFIX)) == {"ada": 3}
+    with pytest.raises(SnapshotDamaged, match="epoch1"):
+        rows(StoredStates(bare, PREFIX))
+
+
+def test_epochs_that_go_while_they_are_read_are_no_damage() -> None:
+    """An application that runs deletes them; then newer ones are read."""
+    store = MemoryCheckpoints()
+    a_kept_application(store, [first])
+    states = StoredStates(store, PREFIX)
+    store.drop_all(PREFIX)
+    a_kept_application(store, [second, second])
+
+    assert rows(states) == {"ada": 2}
+
+
+def test_a_folder_is_enough(tmp_path: Path) -> None:
+    """No cluster, and no program."""
+    store: FolderCheckpoints = checkpoints_at(tmp_path)
+    a_kept_application(store, [first])
+
+    assert stored_state(str(tmp_path), "shop", "Visits", "visits").num_rows == 2
+    assert stored_states(str(tmp_path), "3").summaries()
+    with pytest.raises(ConfigError, match="is not there"):
+        stored_state(str(tmp_path / "no"), "shop", "Visits")
+    with pytest.raises(ConfigError, match="nothing of application 'shops'"):
+        stored_state(str(tmp_path), "shops", "Visits")
