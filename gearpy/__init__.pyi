@@ -26,7 +26,10 @@ from gearpy.connectors.folders.json import jsonl_folder as jsonl_folder
 from gearpy.connectors.folders.tables import arrow_folder as arrow_folder
 from gearpy.connectors.folders.tables import csv_folder as csv_folder
 from gearpy.connectors.folders.tables import parquet_folder as parquet_folder
+from gearpy.connectors.kafka.avro import avro as avro
 from gearpy.connectors.kafka.cluster import KafkaCluster as KafkaCluster
+from gearpy.connectors.kafka.protobuf import protobuf as protobuf
+from gearpy.connectors.kafka.registry import SchemaRegistry as SchemaRegistry
 from gearpy.connectors.memory import collection as collection
 from gearpy.connectors.memory import to_list as to_list
 from gearpy.connectors.partitioned.hive import hive_folder as hive_folder

@@ -4,6 +4,9 @@ Shared:
 
 - `cluster`: a cluster to connect to: addresses, security, settings of the client.
 - `client`: makes clients, and tells errors that pass from those that end an application.
+- `values`: forms of values: bytes, text, JSON, MessagePack.
+- `avro`, `protobuf`: two more, by schemas.
+- `registry`: asks a schema registry.
 
 Start with `cluster`. The client library is imported in this room only, and when it is needed.
 """

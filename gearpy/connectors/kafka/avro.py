@@ -1,0 +1,137 @@
+"""Avro as a form of values, with the schemas in a registry or given."""
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from gearpy.connectors.kafka.registry import HEAD_BYTES, MAGIC, SchemaRegistry
+from gearpy.errors import ConfigError
+
+_NAME: Final = "avro"
+
+
+def avro(
+    *,
+    registry: SchemaRegistry | str | None = None,
+    schema: str | Mapping[str, Any] | None = None,
+    subject: str | None = None,
+) -> "AvroForm":
+    """Return Avro as the form of the values of a topic.
+
+    With a registry each record says by which schema it was written, as Confluent's clients have
+    it. Without one all are of the schema that is given, and nothing stands before them.
+
+    Args:
+        registry: where schemas are kept, or its address.
+        schema: an Avro schema as JSON text or as a dict. A source reads as it says, whatever the
+            schema of the writer, by Avro's rules of evolution; a sink writes by it.
+        subject: of a sink, the name under which the schema is added to the registry; by default
+            the topic's name and ``-value``.
+
+    Raises:
+        ConfigError: there is neither a registry nor a schema, or the schema is none.
+
+    Example:
+        >>> import gearpy as gp
+        >>> schema = {"type": "record", "name": "Click", "fields": [{"name": "n", "type": "int"}]}
+        >>> gp.avro(schema=schema).name
+        'avro'
+    """
+    if registry is None and schema is None:
+        raise ConfigError("avro: give registry= or schema=, or both")
+    if isinstance(registry, str):
+        registry = SchemaRegistry(registry)
+    return AvroForm(registry, _plain(schema), subject)
+
+
+def _plain(schema: str | Mapping[str, Any] | None) -> Any:
+    if not isinstance(schema, str):
+        return schema
+    try:
+        return json.loads(schema)
+    except ValueError as error:
+        raise ConfigError(f"avro: schema is no JSON: {error}") from error
+
+
+class AvroForm:
+    """Values in Avro; see `avro`."""
+
+    name = _NAME
+
+    def __init__(self, registry: SchemaRegistry | None, schema: Any, subject: str | None) -> None:
+        self._registry = registry
+        self._schema = schema
+        self._subject = subject
+        self._parsed: Any = None
+        self._writers: dict[int, Any] = {}  # Schemas of the registry, by number.
+        self._heads: dict[str, bytes] = {}  # Of the records of a topic.
+
+    def begin(self, operator: str) -> None:
+        """See `ValueForm`."""
+        try:
+            import fastavro  # noqa: PLC0415 - an extra
+        except ImportError as error:
+            raise ConfigError(
+                f"{operator}: Avro needs fastavro: pip install 'gearpy-streaming[kafka]'"
+            ) from error
+        self._avro = fastavro
+        if self._schema is not None:
+            try:
+                self._parsed = fastavro.parse_schema(self._schema)
+            except Exception as error:
+                raise ConfigError(f"{operator}: the Avro schema is none: {error}") from error
+
+    def decode(self, bodies: Sequence[bytes | None]) -> list[Any]:
+        """See `ValueForm`; a record without a value is None."""
+        return [None if body is None else self._decoded(body) for body in bodies]
+
+    def encode(self, topic: str, values: Sequence[Any]) -> list[bytes]:
+        """See `ValueForm`."""
+        head = self._head(topic)
+        return [head + self._encoded(value) for value in values]
+
+    def _decoded(self, body: bytes) -> Any:
+        writer, begin = self._parsed, 0
+        if self._registry is not None:
+            writer, begin = self._writer(body), HEAD_BYTES
+        try:
+            stream = io.BytesIO(body)
+            stream.seek(begin)
+            value = self._avro.schemaless_reader(stream, writer, self._parsed)
+        except Exception as error:  # fastavro raises errors of many kinds.
+            cause = f"{type(error).__name__}: {error}"
+            raise ValueError(f"is no Avro of its schema: {cause}") from error
+        if stream.tell() != len(body):
+            raise ValueError("is no Avro of its schema: bytes are left over")
+        return value
+
+    def _writer(self, body: bytes) -> Any:
+        assert self._registry is not None
+        if body[:1] != MAGIC or len(body) < HEAD_BYTES:
+            raise ValueError("does not name a schema of the registry: was it written without one?")
+        number = int.from_bytes(body[1:HEAD_BYTES], "big")
+        if number not in self._writers:
+            self._writers[number] = self._avro.parse_schema(
+                json.loads(self._registry.schema(number))
+            )
+        return self._writers[number]
+
+    def _encoded(self, value: Any) -> bytes:
+        stream = io.BytesIO()
+        try:
+            self._avro.schemaless_writer(stream, self._parsed, value)
+        except Exception as error:  # fastavro raises errors of many kinds.
+            raise ValueError(f"the value does not fit the Avro schema: {error}") from error
+        return stream.getvalue()
+
+    def _head(self, topic: str) -> bytes:
+        if self._parsed is None:
+            raise ValueError("a sink needs the schema to write by: give schema= to avro()")
+        if self._registry is None:
+            return b""
+        if topic not in self._heads:
+            subject = self._subject or f"{topic}-value"
+            number = self._registry.register(subject, json.dumps(self._schema))
+            self._heads[topic] = MAGIC + number.to_bytes(4, "big")
+        return self._heads[topic]

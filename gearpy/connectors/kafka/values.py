@@ -1,0 +1,158 @@
+"""Forms of values in topics: bytes, text, JSON, MessagePack, and those of others."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Protocol, TypeAlias, get_args, runtime_checkable
+
+import msgpack
+import msgspec
+
+from gearpy.errors import ConfigError
+
+#: Forms that are known by a name.
+FormName: TypeAlias = Literal["bytes", "text", "json", "msgpack"]
+
+
+@runtime_checkable
+class ValueForm(Protocol):
+    """How values are written in a topic. Used by one task, after `begin`."""
+
+    @property
+    def name(self) -> str:
+        """The name of the form, in errors."""
+        ...
+
+    def begin(self, operator: str) -> None:
+        """Learn the source or sink that it works for; load what it needs.
+
+        Raises:
+            ConfigError: a package is missing.
+        """
+        ...
+
+    def decode(self, bodies: Sequence[bytes | None]) -> list[Any]:
+        """Return the values of records; None for one without, which deletes its key.
+
+        Raises:
+            ValueError: one of them is not of this form.
+        """
+        ...
+
+    def encode(self, topic: str, values: Sequence[Any]) -> list[bytes]:
+        """Return the bytes for records of a topic.
+
+        Raises:
+            ValueError: a value cannot be written so; or TypeError.
+        """
+        ...
+
+
+class PlainForm:
+    """A form of single values, by two functions.
+
+    Args:
+        name: of the form.
+        decode: takes the bytes of one record.
+        encode: gives the bytes of one value.
+    """
+
+    def __init__(
+        self, name: str, decode: Callable[[bytes], Any], encode: Callable[[Any], bytes]
+    ) -> None:
+        self.name = name
+        self._decode = decode
+        self._encode = encode
+
+    def begin(self, operator: str) -> None:
+        """See `ValueForm`."""
+
+    def decode(self, bodies: Sequence[bytes | None]) -> list[Any]:
+        """See `ValueForm`; a record without a value, which deletes its key, is None."""
+        try:
+            return [None if body is None else self._decode(body) for body in bodies]
+        except (msgspec.MsgspecError, msgpack.UnpackException, TypeError) as error:
+            raise ValueError(str(error)) from error
+
+    def encode(self, topic: str, values: Sequence[Any]) -> list[bytes]:
+        """See `ValueForm`."""
+        return list(map(self._encode, values))
+
+
+class BytesForm:
+    """Values as they are in the topic; a record without a value is None."""
+
+    name = "bytes"
+
+    def begin(self, operator: str) -> None:
+        """See `ValueForm`."""
+
+    def decode(self, bodies: Sequence[bytes | None]) -> list[Any]:
+        """See `ValueForm`."""
+        return list(bodies)
+
+    def encode(self, topic: str, values: Sequence[Any]) -> list[bytes]:
+        """See `ValueForm`."""
+        if wrong := next((each for each in values if type(each) is not bytes), None):
+            raise TypeError(
+                f"the value is {type(wrong).__name__}, not bytes: choose value='text' or 'json', "
+                "or make bytes of it"
+            )
+        return list(values)
+
+
+class TextForm:
+    """Text in UTF-8; a record without a value is None."""
+
+    name = "text"
+
+    def begin(self, operator: str) -> None:
+        """See `ValueForm`."""
+
+    def decode(self, bodies: Sequence[bytes | None]) -> list[Any]:
+        """See `ValueForm`."""
+        return [None if body is None else str(body, "utf-8") for body in bodies]
+
+    def encode(self, topic: str, values: Sequence[Any]) -> list[bytes]:
+        """See `ValueForm`."""
+        try:
+            return list(map(str.encode, values))
+        except TypeError as error:
+            raise TypeError(f"a value is no text: choose value='json': {error}") from error
+
+
+def _json_bytes(value: Any) -> bytes:
+    try:
+        return msgspec.json.encode(value)
+    except TypeError:  # Of classes that msgspec does not know; the error of `json` is clearer.
+        return json.dumps(value).encode()
+
+
+def form_of(operator: str, argument: str, given: Any) -> ValueForm:
+    """Return the form of a ``value=`` or ``key=`` argument.
+
+    Args:
+        operator: the source or sink.
+        argument: its name.
+        given: a name, or a form such as that of `gearpy.kafka_avro`.
+
+    Raises:
+        ConfigError: it is neither.
+    """
+    if isinstance(given, str) and given in get_args(FormName):
+        return _named(given)
+    if isinstance(given, ValueForm) and not isinstance(given, type):
+        return given
+    raise ConfigError(
+        f"{operator}: {argument} is {given!r:.100}, must be one of "
+        f"{', '.join(get_args(FormName))}, or gp.avro(...) or gp.protobuf(...)"
+    )
+
+
+def _named(name: str) -> ValueForm:
+    if name == "bytes":
+        return BytesForm()
+    if name == "text":
+        return TextForm()
+    if name == "json":
+        return PlainForm(name, msgspec.json.Decoder().decode, _json_bytes)
+    return PlainForm(name, msgpack.unpackb, msgpack.packb)

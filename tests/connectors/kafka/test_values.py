@@ -1,0 +1,287 @@
+"""Forms of values in topics: what is written is read, and what is none is refused."""
+
+import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+from typing import Any
+
+import pytest
+from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileOptions
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.struct_pb2 import Struct
+from google.protobuf.timestamp_pb2 import Timestamp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.connectors.kafka.avro import avro
+from gearpy.connectors.kafka.protobuf import protobuf
+from gearpy.connectors.kafka.registry import SchemaRegistry
+from gearpy.connectors.kafka.values import ValueForm, form_of
+from gearpy.errors import ConfigError, GearpyError
+
+CLICK = {
+    "type": "record",
+    "name": "Click",
+    "fields": [{"name": "page", "type": "string"}, {"name": "n", "type": "int"}],
+}
+#: A later version of it.
+CLICK_2 = {
+    "type": "record",
+    "name": "Click",
+    "fields": [
+        {"name": "page", "type": "string"},
+        {"name": "user", "type": "string", "default": "nobody"},
+    ],
+}
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=5,
+)
+
+
+def begun(given_form: Any) -> ValueForm:
+    """Return a form that is ready."""
+    form = form_of("kafka(a)", "value", given_form)
+    form.begin("kafka(a)")
+    return form
+
+
+class Registry(BaseHTTPRequestHandler):
+    """A registry that keeps schemas in a list."""
+
+    schemas: list[str]
+
+    def do_GET(self) -> None:
+        """Give a schema by its number."""
+        number = int(self.path.rsplit("/", 1)[1])
+        if number > len(self.schemas):
+            self._answer(404, {"error_code": 40403, "message": "Schema not found"})
+        else:
+            self._answer(200, {"schema": self.schemas[number - 1]})
+
+    def do_POST(self) -> None:
+        """Add a schema."""
+        if self.headers["Authorization"] != "Basic YW5uOnNlY3JldA==":
+            self._answer(401, {"message": "Unauthorized"})
+            return
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.schemas.append(body["schema"])
+        self._answer(200, {"id": len(self.schemas)})
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name in the base
+        """Say nothing."""
+
+    def _answer(self, status: int, body: Any) -> None:
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(json.dumps(body).encode())
+
+
+@pytest.fixture
+def registry() -> Iterator[SchemaRegistry]:
+    """Run a registry with nothing in it, as long as the test runs."""
+    handler = type("Handler", (Registry,), {"schemas": []})
+    with HTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield SchemaRegistry(
+            f"http://127.0.0.1:{server.server_port}", user="ann", password="secret"
+        )
+        server.shutdown()
+        thread.join()
+
+
+# -- plain forms -----------------------------------------------------------------------------
+
+
+@given(values=st.lists(JSON))
+@pytest.mark.parametrize("name", ["json", "msgpack"])
+def test_plain_data_is_read_as_it_was_written(name: str, values: list[Any]) -> None:
+    """In JSON and in MessagePack."""
+    form = begun(name)
+    assert form.decode(form.encode("t", values)) == values
+
+
+@given(values=st.lists(st.text(st.characters(codec="utf-8"))))
+def test_text_is_read_as_it_was_written(values: list[str]) -> None:
+    """In UTF-8."""
+    form = begun("text")
+    assert form.decode(form.encode("t", values)) == values
+
+
+def test_bytes_are_as_they_are() -> None:
+    """Also those that are no text."""
+    assert begun("bytes").decode([b"\xff", b""]) == [b"\xff", b""]
+    assert begun("bytes").encode("t", [b"\xff"]) == [b"\xff"]
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["bytes", "text", "json", "msgpack", avro(schema=CLICK), protobuf(Duration)],
+    ids=lambda form: form if isinstance(form, str) else form.name,
+)
+def test_a_record_that_deletes_its_key_is_none(form: Any) -> None:
+    """Whatever the form."""
+    assert begun(form).decode([None]) == [None]
+
+
+@pytest.mark.parametrize(
+    ("form", "body"),
+    [
+        ("text", b"\xff"),
+        ("json", b"{"),
+        ("json", b""),
+        ("msgpack", b"\xc1"),
+        ("msgpack", b"\x01\x02"),
+        (avro(schema=CLICK), b"\x04a"),
+        (avro(schema=CLICK), b"\x02a\x02\x02"),
+        (protobuf(Duration), b"\xff"),
+    ],
+)
+def test_bytes_of_another_form_are_refused(form: Any, body: bytes) -> None:
+    """By the one error that bad records are found by."""
+    with pytest.raises(ValueError):  # noqa: PT011 - the texts are of the libraries
+        begun(form).decode([body])
+
+
+def test_a_value_of_another_form_is_refused() -> None:
+    """The text names the fix."""
+    with pytest.raises(TypeError, match="the value is str, not bytes: choose value='text'"):
+        begun("bytes").encode("t", ["a"])
+    with pytest.raises(TypeError, match="a value is no text: choose value='json'"):
+        begun("text").encode("t", [1])
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        begun("json").encode("t", [object()])
+
+
+def test_a_form_that_is_none_is_refused() -> None:
+    """The text names all forms."""
+    with pytest.raises(ConfigError, match=r"kafka\(a\): value is 'xml', must be one of bytes, "):
+        form_of("kafka(a)", "value", "xml")
+
+
+# -- Avro ------------------------------------------------------------------------------------
+
+
+def test_avro_without_a_registry_has_nothing_before_it() -> None:
+    """As other programs write it: text with its length, number in zigzag form."""
+    form = begun(avro(schema=CLICK))
+    assert form.encode("t", [{"page": "a", "n": 3}]) == [b"\x02a\x06"]
+    assert form.decode([b"\x02a\x06"]) == [{"page": "a", "n": 3}]
+
+
+def test_avro_is_read_by_the_schema_that_a_record_names(registry: SchemaRegistry) -> None:
+    """The head is a zero and the number of the schema, as Confluent's clients have it."""
+    (body,) = begun(avro(registry=registry, schema=json.dumps(CLICK))).encode(
+        "t", [{"page": "a", "n": 3}]
+    )
+    assert body == b"\x00\x00\x00\x00\x01\x02a\x06"
+    assert begun(avro(registry=registry.url)).decode([body]) == [{"page": "a", "n": 3}]
+
+
+def test_avro_of_an_older_writer_is_read_by_the_schema_that_is_given(
+    registry: SchemaRegistry,
+) -> None:
+    """A field that the writer did not have has its default, and one that is gone is left out."""
+    bodies = begun(avro(registry=registry, schema=CLICK)).encode("t", [{"page": "a", "n": 3}])
+    form = begun(avro(registry=registry, schema=CLICK_2))
+    assert form.decode(bodies) == [{"page": "a", "user": "nobody"}]
+
+
+def test_avro_that_does_not_fit_is_refused(registry: SchemaRegistry) -> None:
+    """A value, a record without a head, a schema that cannot be read so, one that is none."""
+    with pytest.raises(ValueError, match="the value does not fit the Avro schema"):
+        begun(avro(schema=CLICK)).encode("t", [{"page": 5}])
+    with pytest.raises(ValueError, match="does not name a schema of the registry"):
+        begun(avro(registry=registry)).decode([b"\x02a\x06"])
+    with pytest.raises(GearpyError, match="it has no such schema: is it the registry"):
+        begun(avro(registry=registry)).decode([b"\x00\x00\x00\x00\x09\x02a\x06"])
+    bodies = begun(avro(registry=registry, schema='"string"')).encode("t", ["a"])
+    with pytest.raises(ValueError, match="is no Avro of its schema: SchemaResolutionError"):
+        begun(avro(registry=registry, schema=CLICK)).decode(bodies)
+    with pytest.raises(ConfigError, match="the Avro schema is none"):
+        begun(avro(schema={"type": "nothing"}))
+    with pytest.raises(ConfigError, match="avro: schema is no JSON"):
+        avro(schema="{")
+    with pytest.raises(ConfigError, match="avro: give registry= or schema="):
+        avro()
+    with pytest.raises(ValueError, match="a sink needs the schema to write by"):
+        begun(avro(registry=registry)).encode("t", [1])
+
+
+# -- Protobuf --------------------------------------------------------------------------------
+
+
+def test_protobuf_is_read_as_a_dict() -> None:
+    """Numbers of 64 bits are numbers; what is not set has its default."""
+    form = begun(protobuf(Timestamp))
+    bodies = form.encode("t", [Timestamp(seconds=2**40), Timestamp(nanos=5)])
+    assert form.decode(bodies) == [{"seconds": 2**40, "nanos": 0}, {"seconds": 0, "nanos": 5}]
+
+
+def test_protobuf_with_all_kinds_of_fields() -> None:
+    """Lists, maps, messages in messages, enums by name, and fields that may be absent."""
+    field = FieldDescriptorProto(name="f", number=3, type=FieldDescriptorProto.TYPE_INT64)
+    form = begun(protobuf(DescriptorProto))
+    (found,) = form.decode(form.encode("t", [DescriptorProto(name="m", field=[field])]))
+    (of,) = found["field"]
+    assert (found["name"], of["name"], of["number"], of["type"], of["label"], of["options"]) == (
+        ("m", "f", 3, "TYPE_INT64", None, None)
+    )
+    form, struct = begun(protobuf(Struct)), Struct()
+    struct["a"] = 1.5
+    (found,) = form.decode(form.encode("t", [struct]))
+    assert found["fields"]["a"]["number_value"] == 1.5
+
+
+def test_protobuf_is_written_from_dicts() -> None:
+    """A field that the class does not have is refused."""
+    form = begun(protobuf(FileOptions))
+    assert form.encode("t", [{"go_package": "g"}]) == form.encode(
+        "t", [FileOptions(go_package="g")]
+    )
+    with pytest.raises(ValueError, match="the value is no FileOptions: "):
+        form.encode("t", [{"nothing": 1}])
+
+
+@pytest.mark.parametrize(
+    ("message", "head"),
+    [
+        (Duration, b"\x00"),  # The first of its file.
+        (DescriptorProto.ExtensionRange, b"\x04\x04\x00"),  # The first in the third.
+    ],
+)
+def test_protobuf_of_a_registry_names_its_place(
+    registry: SchemaRegistry, message: Any, head: bytes
+) -> None:
+    """Behind the number of the schema stands which of its messages it is."""
+    form = begun(protobuf(message, registry=registry))
+    (body,) = form.encode("t", [message()])
+    assert body == b"\x00\x00\x00\x00\x01" + head
+    assert form.decode([body]) == begun(protobuf(message)).decode([b""])
+    for cut in range(1, len(body)):
+        with pytest.raises(ValueError, match=r"does not name a schema|is cut off"):
+            form.decode([body[:cut]])
+
+
+def test_protobuf_of_no_class_is_refused() -> None:
+    """A class that protoc did not make has no fields."""
+    with pytest.raises(ConfigError, match="is no class that protoc has made"):
+        protobuf(int)
+
+
+# -- registry --------------------------------------------------------------------------------
+
+
+def test_a_registry_that_refuses_or_is_away_is_named(registry: SchemaRegistry) -> None:
+    """With the fix."""
+    with pytest.raises(GearpyError, match="the login was refused: correct user= and password="):
+        SchemaRegistry(registry.url, user="ann", password="wrong").register("s", "{}")
+    with pytest.raises(GearpyError, match=r"schema registry http://127\.0\.0\.1:1 does not answer"):
+        SchemaRegistry("http://127.0.0.1:1").schema(1)
+    with pytest.raises(ConfigError, match="'registry:8081' is no address"):
+        SchemaRegistry("registry:8081")
+    assert "secret" not in repr(registry)
