@@ -275,8 +275,8 @@ class ApplicationStatusChanged:
 class LastAnswer:
     """The app master of ``launch`` leaves an answer behind, for clients that ask after its end.
 
-    ``kind`` is the class of the answer, ``answer`` its encoding: `ApplicationDetail`, `MetricsData`
-    or `SeriesData`.
+    ``kind`` is the class of the answer, ``answer`` its encoding: `ApplicationDetail`, `PlanText`,
+    `EpochList`, `MetricsData` or `SeriesData`.
     """
 
     app_id: AppId

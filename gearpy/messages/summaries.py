@@ -244,7 +244,7 @@ class ApplicationDetail:
     """The details of an application, beside its summary, as its app master knows them.
 
     ``guarantees`` says for each path from a source to a sink what is promised; ``lag_ms`` how long
-    ago the sources had read what the clock shows.
+    ago the sources had read what the slowest task has processed, open windows apart.
     """
 
     app_id: AppId

@@ -1,6 +1,7 @@
 """Makes the view of an application, and of one of its processors."""
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import pairwise
 from typing import Any, Final
 
@@ -12,7 +13,7 @@ from gearpy.messages.summaries import (
     ProcessorSummary,
 )
 from gearpy.views import text
-from gearpy.views.findings import HELD_BACK, SLOTS, findings_of, processor_of
+from gearpy.views.findings import HELD_BACK, SLOTS, findings_of, keeps_up, processor_of
 from gearpy.views.look import Look
 from gearpy.views.measured import SPAN_MIN_MS, Measurements
 from gearpy.views.model import (
@@ -29,7 +30,9 @@ from gearpy.views.model import (
     TotalsView,
 )
 
-_SHOWN_WAITS: Final = frozenset({"upstream"})  # Who only waits for others needs no word.
+_UPSTREAM: Final = "upstream"  # Who only waits for others needs no word.
+#: These go by in a moment as long as tasks keep up.
+_PASSING: Final = frozenset({_UPSTREAM, "unacknowledged output", "unprocessed input"})
 
 
 def app_view(
@@ -201,24 +204,25 @@ def _tasks(
     executor_of = {task: each.executor_id for each in detail.executors for task in each.tasks}
     waits = {each.task: each.waits_for for each in detail.why}
     turns = {each.task: each for each in detail.long_turns}
+    unsaid = _PASSING if keeps_up(detail) else {_UPSTREAM}
     names = [f"{processor.id}.{index}" for index in range(processor.parallelism)]
     return [
         TaskFigures(
             task=name,
             executor_id=executor_of.get(name),
             holds_clock=bool(detail.why) and detail.why[-1].task == name,
-            why=_why(turns.get(name), waits.get(name, "")),
+            why=_why(turns.get(name), waits.get(name, ""), unsaid),
             **figures.get(name, {}),
         )
         for name in names
     ]
 
 
-def _why(turn: LongTurnSummary | None, waits_for: str) -> str | None:
+def _why(turn: LongTurnSummary | None, waits_for: str, unsaid: AbstractSet[str]) -> str | None:
     if turn is not None:
         at = f", at {turn.source}" if turn.source else ""
         return f"in one call of {turn.step} for {text.duration(turn.lasts_ms)}{at}"
-    return None if waits_for in _SHOWN_WAITS else waits_for or None
+    return None if waits_for in unsaid else waits_for or None
 
 
 def _skew(tasks: Sequence[TaskFigures]) -> float | None:

@@ -46,12 +46,13 @@ _ADVICE: Final = {
         "if this lasts, it is slow or stuck; see its log, or give it more parallelism",
     ),
 }
-#: A clock that shows what sources had read so long ago keeps up with them.
+#: Who has processed what sources had read so long ago keeps up with them.
 _KEEPS_UP_MS: Final = 1000
 #: One that is so far behind them is worth a look.
 _FAR_BEHIND_MS: Final = 10_000
 _OF_SOURCES: Final = ("idle", "source has not advanced")
-_AS_IT_SHOULD_BE: Final = (*_OF_SOURCES, "open windows or state")
+_WINDOWS: Final = "open windows or state"
+_AS_IT_SHOULD_BE: Final = (*_OF_SOURCES, _WINDOWS)
 _UPSTREAM: Final = "upstream"
 #: What a summary says first of an application that waits for slots; `cluster.master.answers`.
 SLOTS: Final = "waits for slots: "
@@ -226,13 +227,8 @@ def clock_finding(detail: ApplicationDetail, *, stall: str = "") -> Headline:
             level="ok",
             text="nothing holds the clock: no task has started yet, or all of them have finished",
         )
-    if _keeps_up(detail, holder):
-        lag = text.duration(detail.lag_ms)
-        return Headline(
-            level="ok",
-            text="nothing holds the clock: it keeps up with the sources, "
-            f"{lag} behind what they have read",
-        )
+    if keeps_up(detail) and not stall:
+        return _keeping_up(detail, holder)
     task = f"{holder.name} (task {holder.task})"
     waits, advice = _ADVICE.get(holder.waits_for, ("{task} waits for: {waits_for}", ""))
     return Headline(
@@ -265,9 +261,21 @@ def _clock_level(detail: ApplicationDetail, holder: ClockHolderSummary, stall: s
     return "warn" if detail.lag_ms >= _FAR_BEHIND_MS else "info"
 
 
-def _keeps_up(detail: ApplicationDetail, holder: ClockHolderSummary) -> bool:
-    """Tell whether the clock moves with the sources; where they give nothing, they hold it."""
-    return holder.waits_for not in _OF_SOURCES and detail.lag_ms < _KEEPS_UP_MS
+def keeps_up(detail: ApplicationDetail) -> bool:
+    """Tell whether tasks process records soon; where sources give none, they hold the clock."""
+    holder = _holder_of(detail.why)
+    waits_for = None if holder is None else holder.waits_for
+    return waits_for not in _OF_SOURCES and detail.lag_ms < _KEEPS_UP_MS
+
+
+def _keeping_up(detail: ApplicationDetail, holder: ClockHolderSummary) -> Headline:
+    lag = f"it keeps up with the sources, {text.duration(detail.lag_ms)} behind what they have read"
+    if holder.waits_for != _WINDOWS:
+        return Headline(level="ok", text=f"nothing holds the clock: {lag}")
+    at = f"{holder.name} (task {holder.task})"
+    return Headline(
+        level="ok", text=f"{lag}; the clock waits for the open windows or state of {at}"
+    )
 
 
 def _holder_of(chain: Sequence[ClockHolderSummary]) -> ClockHolderSummary | None:

@@ -68,7 +68,7 @@ class TotalsView:
         latency_p50_ms: of records from a source to a last processor; so is ``latency_p99_ms``.
         watermark_ms: the oldest promise of a task that is not idle, in event time.
         watermark_lag_ms: wall time less that.
-        lag_ms: how long ago the sources had read what the clock shows.
+        lag_ms: how long ago the sources had read what the slowest task has processed.
         clock_ms: event time before which all is processed.
         epoch: the newest that a restart would go back to; 0: none yet.
         epoch_ms: how long it took to end.

@@ -1,5 +1,6 @@
 """An application that has ended can still be looked at."""
 
+import json
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -44,7 +45,11 @@ def test_a_run_that_has_come_to_its_end_has_its_graph_and_counts(cluster: LocalC
         assert running.wait(30).status == "succeeded"
 
         view = ended(cluster, running)
+        plan = json.loads(cluster.client.plan(running.app_id))
+        epochs = cluster.client.epochs(running.app_id)
 
+    assert len(plan["processors"]) == len(view.processors)
+    assert [each.epoch for each in epochs][-1:] == [view.totals.epoch] * bool(epochs)
     assert view.headline.text.startswith("it has come to its end")
     assert [each.role for each in view.processors] == ["source", "sink"]
     assert view.processors[0].records_out == 600

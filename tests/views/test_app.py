@@ -76,14 +76,15 @@ def test_an_application_without_app_master_has_a_view() -> None:
     assert view.totals.lag_ms is None
 
 
-def test_a_processor_has_its_tasks() -> None:
-    """With where they run, and why the clock waits for them."""
-    view = processor_view(a_look(), 1)
+@pytest.mark.parametrize(("lag_ms", "why"), [(200, None), (2_000, "unacknowledged output")])
+def test_a_processor_has_its_tasks(lag_ms: int, why: str | None) -> None:
+    """With where they run, and why the clock waits for them, unless it only does for a moment."""
+    view = processor_view(a_look(detail=a_detail(lag_ms=lag_ms)), 1)
 
     assert view is not None
     assert [(each.task, each.executor_id, each.why) for each in view.tasks] == [
         ("1.0", 0, None),
-        ("1.1", 0, "unacknowledged output"),
+        ("1.1", 0, why),
     ]
     assert (view.name, view.holds_clock) == ("join", True)
 

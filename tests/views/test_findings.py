@@ -67,6 +67,24 @@ def test_nobody_is_to_blame_while_the_clock_keeps_up() -> None:
     )
 
 
+def test_open_windows_hold_the_clock_of_an_application_that_keeps_up() -> None:
+    """Their task is named, and there is nothing to do."""
+    finding = clock_finding(a_detail("upstream", "open windows or state", lag_ms=230))
+
+    assert (finding.level, finding.task) == ("ok", None)
+    assert sentence(finding) == (
+        "it keeps up with the sources, 0.2 s behind what they have read; the clock waits for the "
+        "open windows or state of p1 (task 1.0)"
+    )
+
+
+def test_a_clock_that_stalls_has_a_holder_however_small_the_lag() -> None:
+    """State that is never let go of stops no record, and all that waits for the clock."""
+    detail = a_detail("upstream", "open windows or state", lag_ms=230)
+
+    assert clock_finding(detail, stall="p1 holds it").task == "1.0"
+
+
 def test_source_that_reads_nothing_is_named() -> None:
     """Nobody is behind it then."""
     assert clock_finding(a_detail("source has not advanced", lag_ms=0)).task == "0.0"

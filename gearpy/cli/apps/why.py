@@ -20,6 +20,7 @@ def why(given: Given, ref: AppRef) -> None:
         look = look_at(client, app_id)
         summary, detail = look.summary, look.detail or client.describe(app_id)
     chain, findings = detail.why, findings_in(look)
+    held = clock_finding(detail, stall=summary.progress.stall)
     if given.as_json:
         print_json(
             {
@@ -30,8 +31,8 @@ def why(given: Given, ref: AppRef) -> None:
                 "chain": [asdict(each) for each in chain],
                 "lag_ms": detail.lag_ms,
                 "long_turns": [asdict(each) for each in detail.long_turns],
-                "culprit": clock_finding(detail).task,
-                "advice": sentence(clock_finding(detail)),
+                "culprit": held.task,
+                "advice": sentence(held),
                 "consumers": [asdict(each) for each in detail.consumers],
                 "stalled_consumers": [
                     sentence(stuck_finding(each, look.at_ms))

@@ -601,9 +601,9 @@ class AppMasterActor(Actor[_Message]):
         if core is None or self._has_left_answers or not self._master.is_there:
             return
         self._has_left_answers = True
-        measures = (GetMetrics(app_id=self._app_id), GetSeries(app_id=self._app_id))
-        metrics = self._metrics_of(core)
-        for answer in (self._detail(), *(metrics.answer(core, each) for each in measures)):
+        questions = (GetPlan, GetEpochs, GetMetrics, GetSeries)
+        answers = (self._serve(core, each(app_id=self._app_id)) for each in questions)
+        for answer in (self._detail(), *answers):
             encoded = encode_control(answer)
             if len(encoded) > _LEFT_BYTES_MAX:
                 continue

@@ -13,6 +13,7 @@ from gearpy.messages.client import (
     DescribeApplication,
     DescribeWorker,
     DrainApplication,
+    EpochList,
     GetAddresses,
     GetApplication,
     GetArtifactPart,
@@ -22,6 +23,7 @@ from gearpy.messages.client import (
     GetSubmission,
     ListQuarantined,
     LogText,
+    PlanText,
     ProcessDetail,
     QuarantinedList,
     QuarantinedRecord,
@@ -72,6 +74,8 @@ _LOG_TIMEOUT_S: Final = 2.0  # Of one worker of many: one that hangs must not hi
 #: What an app master leaves behind, by the question that it answers.
 _LEFT_BEHIND: Final[Mapping[type, type]] = {
     DescribeApplication: ApplicationDetail,
+    GetEpochs: EpochList,
+    GetPlan: PlanText,
     GetMetrics: MetricsData,
     GetSeries: SeriesData,
 }

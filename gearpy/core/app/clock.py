@@ -76,18 +76,17 @@ class _ReadTimes:
     def add(self, now_ms: int, read_ms: int, clock_ms: int) -> None:
         """Note how far the sources have read, and the clock has come."""
         self._looked_ms = now_ms
-        self.lag_ms(now_ms, clock_ms)  # What the clock has passed is forgotten.
+        while self._points and self._points[0][1] <= clock_ms:  # Nobody asks about these again.
+            self._points.pop(0)
         newest_ms = self._points[-1][1] if self._points else clock_ms
         if read_ms > newest_ms:
             self._points.append((now_ms, read_ms))
         if len(self._points) > self._size:
             del self._points[1::2]
 
-    def lag_ms(self, now_ms: int, clock_ms: int) -> int:
-        """Return the time in ms since the sources passed the clock; 0 if they did not."""
-        while self._points and self._points[0][1] <= clock_ms:
-            self._points.pop(0)
-        return now_ms - self._points[0][0] if self._points else 0
+    def lag_ms(self, now_ms: int, event_ms: int) -> int:
+        """Return the time in ms since the sources passed an event time; 0 if they did not."""
+        return next((now_ms - at_ms for at_ms, read_ms in self._points if read_ms > event_ms), 0)
 
 
 class ClockService:
@@ -216,8 +215,12 @@ class ClockService:
         )
 
     def lag_ms(self, now_ms: int) -> int:
-        """Return the lag of the clock behind the sources, in ms of ``now_ms``."""
-        return self._read.lag_ms(now_ms, self._global_ms)
+        """Return the lag of the slowest task behind the sources, in ms of ``now_ms``.
+
+        Open windows hold the clock and no lag: a task is as far as its watermark.
+        """
+        told = (task.watermark_ms for task in self._tasks.values() if not task.idle)
+        return self._read.lag_ms(now_ms, max(self._global_ms, min(told, default=MAX_MS)))
 
     def why(self) -> tuple[ClockHolder, ...]:
         """Return the chain of tasks that the clock waits for, from a source to the holder.

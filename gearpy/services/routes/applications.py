@@ -110,8 +110,9 @@ def get_executor(
     if executor_id == MASTER_EXECUTOR:
         assert summary.worker_id is not None, "an app master that answers was launched"
         worker = client.worker(summary.worker_id).process
-        own_process = f"{worker.pid}@{worker.host}"
-        return executor_data(summary, None, own_process, worker.log_folder)
+        processes = {each.executor_id: each.process for each in client.metrics(app_id).executors}
+        pid = processes[MASTER_EXECUTOR].pid
+        return executor_data(summary, None, f"{pid}@{worker.host}", worker.log_folder)
     executor = _executor(detail, executor_id)
     worker = client.worker(executor.worker_id).process
     return executor_data(summary, executor, worker.host, worker.log_folder)

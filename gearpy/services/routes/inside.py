@@ -39,7 +39,7 @@ class Why:
 
     Attributes:
         chain: from a source to the task that holds the clock.
-        lag_ms: how long ago the sources had read what the clock shows.
+        lag_ms: how long ago the sources had read what the slowest task has processed.
         culprit: the task that others wait for; null if the clock keeps up.
         findings: all that is wrong, the worst first.
     """
@@ -106,7 +106,7 @@ def get_why(client: Client, app_id: AppIdInPath) -> Why:
         chain=detail.why,
         lag_ms=detail.lag_ms,
         long_turns=detail.long_turns,
-        culprit=clock_finding(detail).task,
+        culprit=clock_finding(detail, stall=summary.progress.stall).task,
         consumers=detail.consumers,
         findings=findings_in(look),
     )

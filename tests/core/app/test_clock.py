@@ -217,6 +217,18 @@ def test_lag_is_known_to_a_point_however_long_the_clock_stands(
         assert lag_ms >= (now_ms - later[0] if later else 0) - 450
 
 
+def test_open_windows_are_no_lag() -> None:
+    """The clock waits for them; a task is as far as its watermark."""
+    clock = a_clock(a_dag(1, 1))
+    report(clock, SOURCE, 10, now_ms=1_000)
+    report(clock, MIDDLE, 10, now_ms=1_000)
+    report(clock, SOURCE, 90, now_ms=2_000)
+    before_ms = clock.lag_ms(2_500)
+    report(clock, MIDDLE, 10, watermark_ms=90, hold_ms=10, now_ms=2_500)
+
+    assert (before_ms, clock.lag_ms(2_500), clock.global_min_ms) == (500, 0, 10)
+
+
 def test_why_names_output_that_nobody_has_acknowledged() -> None:
     """The clock of the sender stays behind its own promise."""
     clock = a_clock(a_dag(1, 1))

@@ -4,13 +4,13 @@ import { html, useEffect, useRef, useState } from "../app/html.js";
 import { colour, theme } from "../app/theme.js";
 import { useStore } from "../data/store.js";
 import uPlot from "../vendor/uplot.js";
+import { LOUD } from "../words/events.js";
 import { ago, clock, serverNow } from "../words/time.js";
 import { joined } from "../words/units.js";
 
 const SPANS_S = [60, 120, 300, 600]; // Of the axis: an application that is young fills its charts, too.
 const ROOM = 1.35; // Above the highest point, for the names of events and the value of the upper line.
 const pointer = uPlot.sync("time");
-const LOUD = /restart|fail|lost|gave|given/;
 
 /**
  * lines: `{values, colour, dash?, fill?, format}`; format gives text and unit.
@@ -116,7 +116,7 @@ function drawEvents(u, events, colours) {
   for (const event of events) {
     const x = u.valToPos(event.at_ms / 1000, "x", true);
     if (x < left || x > left + width) continue;
-    const isBad = LOUD.test(event.kind);
+    const isBad = LOUD.has(event.kind);
     u.ctx.save();
     u.ctx.strokeStyle = isBad ? colours.red : colours.quiet;
     u.ctx.lineWidth = devicePixelRatio;
@@ -127,11 +127,12 @@ function drawEvents(u, events, colours) {
     u.ctx.stroke();
     u.ctx.restore();
     const isLeft = x > left + width * 0.6;
-    const length = event.text.length * 5.2 * devicePixelRatio;
+    const said = `${isBad ? "✗ " : ""}${event.text.slice(0, 40)}`; // Red alone is not for everybody.
+    const length = said.length * 5.2 * devicePixelRatio;
     const from = isLeft ? x - length : x;
     if (from < free) continue;
     free = from + length;
-    text(u, colours, event.text.slice(0, 40), x + (isLeft ? -4 : 4) * devicePixelRatio, top + 9 * devicePixelRatio, isLeft ? "right" : "left");
+    text(u, colours, said, x + (isLeft ? -4 : 4) * devicePixelRatio, top + 9 * devicePixelRatio, isLeft ? "right" : "left");
   }
 }
 

@@ -4,6 +4,7 @@ import { toApp } from "../app/route.js";
 import { ShareBar } from "../parts/bars.js";
 import { Age, Copy, Num } from "../parts/words.js";
 import { Table } from "../parts/table.js";
+import { LOUD } from "../words/events.js";
 import { brief, bytes, cores, count, few, rate, share, span } from "../words/units.js";
 
 export const StepTable = ({ view, picked }) => html`<${Table} label="steps" rows=${view.processors} keyOf=${(row) => row.id} picked=${picked} columns=${[
@@ -44,6 +45,6 @@ export const ExecutorTable = ({ view }) => html`<${Table} label="executors" rows
 
 export const EventTable = ({ events }) => html`<${Table} label="events" rows=${[...events].reverse()} keyOf=${(row) => `${row.at_ms} ${row.text}`} empty="Nothing has happened yet." columns=${[
   { name: "when", cell: (row) => html`<${Age} at=${row.at_ms} />` },
-  { name: "kind", wide: true, cell: (row) => row.kind },
+  { name: "kind", cell: (row) => html`<span class="nowrap ${LOUD.has(row.kind) ? "mark bad" : ""}">${LOUD.has(row.kind) && "✗ "}${row.kind}</span>` },
   { name: "what", words: true, cell: (row) => row.text },
 ]} />`;
