@@ -1,4 +1,4 @@
-"""What gearpy is installed as: its name on package indexes, and what to type to add to it.
+"""The name of gearpy on package indexes, and the command that adds an extra.
 
 The distribution is not called as the module is: the package ``gearpy`` of the public index is
 another project, about mechanical gears, whose files lie in a folder of the same name.

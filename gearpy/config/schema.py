@@ -321,7 +321,7 @@ class ApplicationConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertsConfig:
-    """What somebody should be told of while the services run, and where."""
+    """Alerts of the services, and the webhooks that are told of them."""
 
     webhooks: Annotated[
         tuple[str, ...],

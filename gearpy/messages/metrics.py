@@ -57,7 +57,7 @@ class TaskLoad:
     ``bytes_in`` and ``bytes_out`` are as flow control counts them. ``processing`` has seconds per
     record, ``latency`` seconds from the sources to this task. ``restored`` is what its counts were
     when this start of it began, which has gone on from an epoch: records in and out, late, skipped
-    and quarantined ones.
+    and quarantined ones; None where that is not known.
     """
 
     task_id: TaskId
@@ -72,40 +72,26 @@ class TaskLoad:
     processing: HistogramSample = HistogramSample()
     latency: HistogramSample = HistogramSample()
     user: tuple[UserMetric, ...] = ()
-    restored: tuple[int, ...] = ()
+    restored: tuple[int, ...] | None = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskSample:
-    """The measurements of one task for clients: its newest `TaskClock` and its newest `TaskLoad`.
+class TaskSample(TaskLoad):
+    """The measurements of one task for clients: its newest load, with what its clock counts.
 
     ``done`` of ``total`` is a source's progress in its own units; 0 of 0 where unknown.
-    ``restored`` as in its load; None while the load of this start is not known.
     """
 
-    task_id: TaskId
-    session: SessionId
     executor_id: ExecutorId | None = None
     records_in: int = 0
     records_out: int = 0
     late: int = 0
     skipped: int = 0
     quarantined: int = 0
-    bytes_in: int = 0
-    bytes_out: int = 0
-    busy_ms: int = 0
-    backpressured_ms: int = 0
     watermark_ms: int | None = None
     clock_ms: int | None = None
-    queue_records: int = 0
-    pending_records: int = 0
-    state_bytes: int = 0
     done: int = 0
     total: int = 0
-    processing: HistogramSample = HistogramSample()
-    latency: HistogramSample = HistogramSample()
-    user: tuple[UserMetric, ...] = ()
-    restored: tuple[int, ...] | None = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

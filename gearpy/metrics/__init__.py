@@ -1,4 +1,4 @@
-"""What is measured, and what becomes of it, as plain values and classes.
+"""Measurements: how they are counted, kept and added up, as plain values and classes.
 
 - `catalogue`: all metrics: name, kind, unit, labels, and where each is taken from.
 - `histogram`: distributions with fixed buckets that can be added.

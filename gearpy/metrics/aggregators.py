@@ -13,7 +13,7 @@ _TASK: Final = regex(r"(?P<of>app\d+\.processor(?P<processor>\d+))\.task(?P<task
 
 
 def aggregated(question: GetHistory, items: Iterable[HistoryItem]) -> Iterator[HistoryItem]:
-    """Yield what the aggregator of a question makes of items; nothing if there is no such one.
+    """Yield the items that the aggregator of a question makes; none if there is no such one.
 
     It may be named with the package of Gearpump's class.
     """

@@ -93,7 +93,7 @@ class _Point:
 
 
 class _Past(NamedTuple):
-    """What is kept longer than the last minutes."""
+    """The history of one metric that is kept longer than the last minutes."""
 
     processes: dict[ExecutorId, ProcessSample]
     tasks: dict[TaskId, Values]
@@ -101,7 +101,7 @@ class _Past(NamedTuple):
 
 @dataclass(slots=True)
 class _Before:
-    """What the point before was made of."""
+    """The counts of the point before."""
 
     at_ms: int = 0
     marks: dict[TaskId, _Marks] = field(default_factory=dict)

@@ -239,7 +239,7 @@ CATALOGUE: Final[Mapping[str, MetricInfo]] = {
 
 
 def _since_start(task: TaskSample, place: int, count: int) -> float | None:
-    """Return what a task has counted since it was started last.
+    """Return the count of a task since it was started last.
 
     Its own counts go back with a restart, by a little. Prometheus takes a counter that falls for
     one that has begun anew at zero, and would add all of it once more.

@@ -47,7 +47,7 @@ class Histogram:
         self._total += value * times
 
     def sample(self) -> HistogramSample:
-        """Return what was counted so far. May be called on another thread than `observe`."""
+        """Return all counts so far. May be called on another thread than `observe`."""
         return HistogramSample(counts=tuple(sorted(self._counts.copy().items())), total=self._total)
 
 
@@ -100,7 +100,7 @@ def merged(samples: Iterable[HistogramSample]) -> HistogramSample:
 
 
 def since(later: HistogramSample, earlier: HistogramSample) -> HistogramSample:
-    """Return what came between two samples of one histogram; all of a later one that began anew."""
+    """Return the values between two samples of a histogram; all of a later one that began anew."""
     between = dict(later.counts)
     for bucket, count in earlier.counts:
         between[bucket] = between.get(bucket, 0) - count

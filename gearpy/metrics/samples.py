@@ -1,8 +1,8 @@
 """Samples of tasks: what is known of a task in one value, and pages that fit into a message."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final, TypeVar
+from dataclasses import dataclass, fields
+from typing import Any, Final, TypeVar
 
 from gearpy.ids import MAX_MS, MIN_MS, ExecutorId
 from gearpy.messages.app import TaskClock
@@ -22,7 +22,7 @@ _TASK_BYTES: Final = 600  # Of a task without histograms: names and numbers.
 _BUCKET_BYTES: Final = 12
 _METRIC_BYTES: Final = 80
 
-Measured = TypeVar("Measured", TaskLoad, TaskSample)
+Measured = TypeVar("Measured", bound=TaskLoad)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,33 +37,21 @@ def sample_of(
     clock: TaskClock, load: TaskLoad | None, executor_id: ExecutorId | None = None
 ) -> TaskSample:
     """Return a task's clock and load as one sample; a load of another session does not count."""
-    is_known = load is not None and load.session == clock.session
-    if load is None or not is_known:
-        load = TaskLoad(task_id=clock.task_id, session=clock.session)
+    if load is None or load.session != clock.session:
+        load = TaskLoad(task_id=clock.task_id, session=clock.session, restored=None)
+    measured: dict[str, Any] = {each.name: getattr(load, each.name) for each in fields(load)}
     return TaskSample(
-        task_id=clock.task_id,
-        session=clock.session,
         executor_id=executor_id,
         records_in=clock.records_in,
         records_out=clock.records_out,
         late=clock.late_records,
         skipped=clock.skipped_records,
         quarantined=clock.quarantined_records,
-        bytes_in=load.bytes_in,
-        bytes_out=load.bytes_out,
-        busy_ms=load.busy_ms,
-        backpressured_ms=load.backpressured_ms,
         watermark_ms=known_ms(clock.watermark_ms),
         clock_ms=known_ms(clock.clock_ms),
-        queue_records=load.queue_records,
-        pending_records=load.pending_records,
-        state_bytes=load.state_bytes,
         done=clock.done,
         total=clock.total,
-        processing=load.processing,
-        latency=load.latency,
-        user=load.user,
-        restored=load.restored if is_known else None,
+        **measured,
     )
 
 
@@ -86,7 +74,7 @@ def page_of(
     return tuple(page), 0
 
 
-def size_of(measured: TaskLoad | TaskSample) -> int:
+def size_of(measured: TaskLoad) -> int:
     """Return an estimate of the bytes that a sample takes in a message, rather too many."""
     size = _TASK_BYTES + _buckets(measured.processing) + _buckets(measured.latency)
     return size + sum(map(_user_size, measured.user))

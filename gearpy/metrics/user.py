@@ -83,7 +83,7 @@ class UserMetrics:
         return self._known(name, MetricHistogram)
 
     def samples(self) -> tuple[UserMetric, ...]:
-        """Return what all of them have at the moment. May be called on another thread."""
+        """Return all metrics with their present values. May be called on another thread."""
         return tuple(_sampled(name, metric) for name, metric in self._metrics.copy().items())
 
     def _known(self, name: str, kind: type[Kind]) -> Kind:

@@ -1,4 +1,4 @@
-"""What every route is given: the cluster, who asks, and what the services were started with."""
+"""The cluster, the caller and the parts of the services, as every route is given them."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypeAlias
@@ -33,7 +33,7 @@ ExecutorIdInPath: TypeAlias = Annotated[ExecutorId, PathParameter(ge=-1, le=_ID_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deps:
-    """What the services were started with.
+    """The parts of running services.
 
     Attributes:
         client: of the cluster.
@@ -57,7 +57,7 @@ class Deps:
 
 
 def deps_of(request: Request) -> Deps:
-    """Return what the services were started with."""
+    """Return the parts of the services."""
     deps = request.app.state.deps
     assert isinstance(deps, Deps)
     return deps
@@ -68,7 +68,7 @@ def _client_of(request: Request) -> ClusterClient:
 
 
 def caller_of(request: Request) -> Caller | None:
-    """Return who asks; None for somebody unknown."""
+    """Return the caller of a request; None if unknown."""
     caller: Caller | None = request.state.caller
     return caller
 

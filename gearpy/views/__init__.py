@@ -1,4 +1,4 @@
-"""What people see of a cluster: plain data, made of what its roles answer.
+"""Views of a cluster for people: plain data, made of the answers of its roles.
 
 - `model`: `AppView`, `ProcessorView`, `OverviewView` and their parts. Start here.
 - `app`: makes the view of an application and of one of its processors.

@@ -30,7 +30,7 @@ _FAILED_MS: Final = 60 * _MINUTE_MS
 
 
 class Measured(NamedTuple):
-    """What a rule has measured, and where: a processor, an executor, or nothing of the kind."""
+    """A measurement of a rule, with its place: a processor, an executor, or none."""
 
     value: float
     where: str = ""
@@ -53,7 +53,7 @@ class _Point:
 
 
 class _Trail:
-    """What an application has counted in the last minutes, and since when event time stands."""
+    """The counts of an application in the last minutes, and since when event time stands."""
 
     def __init__(self) -> None:
         self._points: deque[_Point] = deque()
@@ -95,7 +95,7 @@ class _Trail:
 
 
 class AlertLimits(NamedTuple):
-    """What executors may use, which no view tells; 0 for no limit."""
+    """The limits of executors, which no view tells; 0 for no limit."""
 
     memory_max_bytes: int = 0
 
@@ -234,7 +234,7 @@ class AppAlerts:
 
     @property
     def alerts(self) -> tuple[AlertView, ...]:
-        """Those that fire, the longest firing first."""
+        """The alerts that fire, the longest firing first."""
         firing = [each.alert for each in self._machines if each.alert is not None]
         return tuple(sorted(firing, key=lambda each: each.since_ms))
 
@@ -303,7 +303,7 @@ class AlertBook:
         return changes
 
     def alerts_of(self, app_id: int) -> tuple[AlertView, ...]:
-        """Return what fires for an application, the longest firing first."""
+        """Return the alerts that fire for an application, the longest firing first."""
         known = self._apps.get(app_id)
         return known[0].alerts if known else ()
 
@@ -323,7 +323,7 @@ def _change(state: Literal["firing", "resolved"], view: AppView, alert: AlertVie
 
 
 def said(rule: AlertRule, measured: Measured) -> str:
-    """Return what a rule says about what was measured, with its advice."""
+    """Return the text of a rule about a measurement, with its advice."""
     value = {
         "seconds": text.duration(round(measured.value * 1000)),
         "share": text.share(measured.value),

@@ -73,7 +73,7 @@ def app_view(
 
 
 def findings_in(look: Look, before: Look | None = None) -> tuple[Headline, ...]:
-    """Return what there is to say about an application, the worst first; one finding at least."""
+    """Return the findings about an application, the worst first; at least one."""
     measured = _measured(look, before)
     return _findings(look, _processors(look, before, measured), measured)
 
@@ -185,7 +185,7 @@ def _processor(
 
 
 def _counted(now: ProcessorSummary, was: ProcessorSummary | None, span_ms: int) -> dict[str, Any]:
-    """Return what an app master counts also where nothing is measured."""
+    """Return the counts of an app master, which are there also where nothing is measured."""
     return {
         "records_in": now.records_in,
         "records_out": now.records_out,

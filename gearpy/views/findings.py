@@ -74,7 +74,7 @@ def findings_of(
     processors: Sequence[ProcessorFigures] = (),
     hot: Mapping[int, HotTask | None] = _NO_HOT,
 ) -> tuple[Headline, ...]:
-    """Return what there is to say about an application, the worst first; at least one finding.
+    """Return the findings about an application, the worst first; at least one.
 
     Args:
         summary: of the application.

@@ -61,7 +61,7 @@ def layout_of(processors: Sequence[int], edges: Sequence[tuple[int, int]]) -> La
 def _columns(
     processors: Sequence[int], edges: Sequence[tuple[int, int]]
 ) -> tuple[list[list[_Slot]], dict[tuple[int, int], list[_Slot]]]:
-    """Return what is in each column, and the slots that each edge goes through."""
+    """Return the slots of each column, and those that each edge goes through."""
     level = levels(processors, edges)
     columns: list[list[_Slot]] = [[] for _ in range(max(level.values(), default=-1) + 1)]
     for each in processors:

@@ -33,7 +33,7 @@ class HotTask(NamedTuple):
 
 
 class Measurements:
-    """What was measured of an application, and a while before.
+    """The measurements of an application, now and a while before.
 
     Args:
         now: the newest; None if nobody knows any.
@@ -97,7 +97,7 @@ class Measurements:
         return next((each for each in known if each.processor_id == processor_id), None)
 
     def _pairs(self, samples: Iterable[TaskSample]) -> list[tuple[TaskSample, TaskSample]]:
-        """Return what was measured before of the same start of each task, and now."""
+        """Return pairs of samples, earlier and newest, of the same start of each task."""
         if self._span_ms < SPAN_MIN_MS:
             return []
         pairs = ((self._earlier.get(each.task_id), each) for each in samples)
@@ -194,14 +194,14 @@ class Measurements:
 
 
 class ProcessUse(NamedTuple):
-    """What a process uses: bytes of memory, and cores; None is not known."""
+    """The use of a process: bytes of memory, and cores; None is not known."""
 
     rss_bytes: int | None = None
     cpu: float | None = None
 
 
 def use_of(now: ProcessMetricsData, was: ProcessMetricsData | None) -> ProcessUse:
-    """Return what a master or worker uses; cores follow from what it had used before."""
+    """Return the use of a master or worker; cores follow from its use before."""
     rss_bytes = now.process.rss_bytes if now.process.rss_bytes >= 0 else None
     span_ms = now.at_ms - was.at_ms if was else 0
     if was is None or was.process.pid != now.process.pid or span_ms < SPAN_MIN_MS:

@@ -22,7 +22,7 @@ Role: TypeAlias = Literal["source", "step", "sink"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headline:
-    """What is wrong, where, why, and what would help; or that nothing is.
+    """A finding: how bad it is, where, why, and what would help; or that all is well.
 
     Attributes:
         level: how bad it is.
@@ -99,7 +99,7 @@ class TotalsView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What tasks and processors have alike.
+    """Figures that tasks and processors share.
 
     Attributes:
         busy: share of the time in which it worked.

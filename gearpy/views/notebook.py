@@ -1,4 +1,4 @@
-"""What notebooks show of applications and records: small pieces of HTML, without scripts or server.
+"""Applications and records for notebooks: small pieces of HTML, without scripts or server.
 
 Everything of a user's is escaped. Colours are those of the text around, so that a piece fits a
 light and a dark notebook.

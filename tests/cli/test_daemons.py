@@ -21,6 +21,7 @@ from gearpy.cluster.boot.daemon import address_to_listen
 from gearpy.config.load import load
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError
+from tests.eventually import eventually
 
 DEADLINE_S: Final = 20
 GEAR: Final = (sys.executable, "-P", "-m", "gearpy")
@@ -333,14 +334,14 @@ def test_a_second_signal_ends_a_daemon_at_once(start: Start, tmp_path: Path) -> 
     submit = [*GEAR, "app", "submit", str(tmp_path / "stuck.py"), "--master", address]
     subprocess.run(submit, check=True, capture_output=True)
     log = tmp_path / "log" / "app-1" / "executor-0-launch-1.log"
-    wait_for(lambda: log.exists() and "stuck in" in log.read_text())
+    eventually(lambda: log.exists() and "stuck in" in log.read_text())
     pid = int(log.read_text().partition("stuck in ")[2].split()[0])
 
     worker.process.send_signal(signal.SIGTERM)
-    wait_for(lambda: "drains" in (tmp_path / "log" / "worker-0.log").read_text())
+    eventually(lambda: "drains" in (tmp_path / "log" / "worker-0.log").read_text())
 
     assert worker.end() == TERMINATED
-    wait_for(lambda: not Path(f"/proc/{pid}").exists())
+    eventually(lambda: not Path(f"/proc/{pid}").exists())
 
 
 @pytest.mark.parametrize(
@@ -372,13 +373,3 @@ def stick(n):
 app = gp.StreamApp("stuck")
 app.read(gp.collection([2, 1, 0])).map(stick).write(gp.console())
 """
-
-
-def wait_for(condition: Callable[[], object]) -> None:
-    """Ask again and again until it holds."""
-    pause = threading.Event()
-    for _ in range(DEADLINE_S * 20):
-        if condition():
-            return
-        pause.wait(0.05)
-    raise AssertionError("it did not come true in time")

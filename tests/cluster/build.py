@@ -2,7 +2,6 @@
 
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -16,22 +15,12 @@ __all__ = [
     "Stuck",
     "an_app",
     "app_modules",
-    "eventually",
     "is_at_rest",
     "word_count",
 ]
 
 DEADLINE_S: Final = 20
 _WORDS: Final = ("to be or not to be that is the question " * 20).split()
-
-
-def eventually(holds: Callable[[], object]) -> None:
-    """Ask again and again until it holds."""
-    deadline_s = time.monotonic() + DEADLINE_S
-    pause = threading.Event()
-    while not holds():
-        assert time.monotonic() < deadline_s, "it did not come true in time"
-        pause.wait(0.005)
 
 
 def app_modules() -> set[str]:

@@ -4,14 +4,13 @@ import itertools
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import gearpy as gp
 from gearpy.errors import OperatorError, SubmitRefused
+from tests.eventually import eventually
 
 DEADLINE_S = 20.0
 NEVER = threading.Event()
@@ -24,19 +23,11 @@ def endless(results: list[int], name: str = "endless") -> gp.StreamApp:
     return app
 
 
-def until(holds: Callable[[], object]) -> None:
-    """Wait until something holds."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not holds():
-        assert time.monotonic() < deadline
-        NEVER.wait(0.01)
-
-
 def test_a_run_goes_on_beside_the_program_until_it_is_stopped() -> None:
     """A stop shows all that was read."""
     results = list[int]()
     run = gp.start(endless(results))
-    until(lambda: results)
+    eventually(lambda: results)
 
     assert run.wait(0.01).status == "active"
     assert repr(run).startswith("<run 'endless' active: ")
@@ -65,7 +56,7 @@ def test_a_run_tells_how_it_is_while_it_lasts() -> None:
     """And how it was, when it has ended."""
     results = list[int]()
     with gp.start(endless(results)) as run:
-        until(lambda: any(each.records_in for each in run.metrics().processors))
+        eventually(lambda: any(each.records_in for each in run.metrics().processors))
 
     (processor,) = run.metrics().processors
     assert processor.records_in
@@ -80,10 +71,10 @@ def test_a_second_start_replaces_the_run_of_that_name(capsys: pytest.CaptureFixt
     first, second, third = list[int](), list[int](), list[int]()
     other = gp.start(endless(third, "other"))
     before = gp.start(endless(first))
-    until(lambda: first)
+    eventually(lambda: first)
 
     now = gp.start(endless(second))
-    until(lambda: second)
+    eventually(lambda: second)
 
     assert before.summary.progress.drained
     assert other.summary.status == "active"
@@ -99,7 +90,7 @@ def test_a_failure_is_told_by_the_run_and_raised_where_it_is_waited_for() -> Non
     app = gp.StreamApp("fails")
     app.read(gp.collection([1, 0])).map(lambda n: 1 // n).write(gp.to_list([]))
     run = gp.start(app)
-    until(lambda: run.summary.status == "failed")
+    eventually(lambda: run.summary.status == "failed")
 
     assert "ZeroDivisionError" in repr(run)
     for wait in (run.wait, run.stop):
@@ -127,7 +118,7 @@ def test_a_run_that_is_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
 
     first, second = list[int](), list[int]()
     run = gp.start(count(first), checkpoint=tmp_path / "run")
-    until(lambda: first)
+    eventually(lambda: first)
     run.stop()
     assert gp.start(count(second), checkpoint=tmp_path / "run").wait(60).status == "succeeded"
     again = gp.start(count(second), checkpoint=tmp_path / "run")

@@ -14,7 +14,7 @@ from gearpy.cluster.client.looking import look_at
 from gearpy.errors import OperatorError
 from gearpy.views.app import app_view
 from gearpy.views.model import AppView
-from tests.cluster.build import eventually
+from tests.eventually import eventually
 
 
 @pytest.fixture

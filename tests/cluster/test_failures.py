@@ -16,7 +16,8 @@ from gearpy.cluster.programs.artifacts import embed
 from gearpy.config.schema import Config
 from gearpy.errors import ApplicationFailed, OperatorError, SubmitRefused
 from gearpy.messages.client import Artifact
-from tests.cluster.build import Closings, Stuck, an_app, app_modules, eventually, is_at_rest
+from tests.cluster.build import Closings, Stuck, an_app, app_modules, is_at_rest
+from tests.eventually import eventually
 
 
 def bad(*_: object, **__: object) -> NoReturn:

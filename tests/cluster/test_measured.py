@@ -15,8 +15,9 @@ from gearpy.messages.metrics import (
     GetWorkerAddress,
     MetricsData,
 )
-from tests.cluster.build import DEADLINE_S, eventually
+from tests.cluster.build import DEADLINE_S
 from tests.cluster.master_build import Cluster
+from tests.eventually import eventually
 
 RECORDS: Final = 3000
 _MINUTE_MS: Final = 60_000

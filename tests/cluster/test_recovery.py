@@ -12,7 +12,7 @@ from gearpy.cluster.boot.local import LocalCluster
 from gearpy.cluster.programs.artifacts import embed
 from gearpy.config.schema import Config
 from gearpy.errors import OperatorError
-from tests.cluster.build import eventually
+from tests.eventually import eventually
 
 Configured = Callable[..., Config]
 

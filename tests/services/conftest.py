@@ -14,7 +14,7 @@ from gearpy.cluster.client.client import RunningApplication
 from gearpy.config.schema import Config
 from gearpy.services.security.limits import RequestLimits
 from gearpy.services.server import Services
-from tests.cluster.build import eventually
+from tests.eventually import eventually
 
 API = "/api/v1.0"
 #: Of tests, which ask more often than people.

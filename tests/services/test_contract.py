@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.build import eventually
+from tests.eventually import eventually
 from tests.services.conftest import Served
 
 _WANTED: dict[str, Any] = json.loads(

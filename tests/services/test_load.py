@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from gearpy.services.server import Services
-from tests.cluster.build import eventually
+from tests.eventually import eventually
 from tests.services.conftest import API, PLENTY, Served, a_config
 
 _IDLE = 1000

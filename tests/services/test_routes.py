@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import gearpy as gp
-from tests.cluster.build import eventually
+from tests.eventually import eventually
 from tests.services.conftest import Served
 
 _APP = "appmaster/1"

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from gearpy.messages.summaries import ApplicationSummary
-from tests.cluster.build import eventually
+from tests.eventually import eventually
 from tests.services.conftest import API, Served
 
 _COUNTING = b"""

@@ -6,8 +6,7 @@ import re
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import chdir, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -21,6 +20,7 @@ from gearpy.cli.terminal.connect import connected
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId
 from tests.bench.process_cluster import ProcessCluster
+from tests.eventually import eventually
 
 __all__ = [
     "DEADLINE_S",
@@ -29,7 +29,6 @@ __all__ = [
     "descendants",
     "ended",
     "environment",
-    "eventually",
     "gear",
     "is_gone",
 ]
@@ -268,15 +267,6 @@ def environment(settings: Mapping[str, str]) -> dict[str, str]:
 
 def _variables(settings: Mapping[str, str]) -> dict[str, str]:
     return {re.sub("[.-]", "_", f"gearpy.{key}").upper(): text for key, text in settings.items()}
-
-
-def eventually(condition: Callable[[], Any]) -> Any:
-    """Ask again and again until something holds; return it."""
-    deadline_s = time.monotonic() + DEADLINE_S
-    while not (found := condition()):
-        assert time.monotonic() < deadline_s, "it did not come true in time"
-        time.sleep(0.05)
-    return found
 
 
 def descendants(pid: int) -> Iterator[int]:

@@ -2,7 +2,7 @@
 
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
@@ -11,7 +11,7 @@ import gearpy as gp
 from gearpy.actor.api import ActorSystem
 from gearpy.task.api.interfaces import Batch, Sink, TransactionalWriter
 
-__all__ = ["ACTS", "EXECUTORS", "POINTS", "Act", "Faults", "Point", "until"]
+__all__ = ["ACTS", "EXECUTORS", "POINTS", "Act", "Faults", "Point"]
 
 #: Where in a task something may happen: before and after each step of the commit in two phases.
 Point: TypeAlias = Literal[
@@ -124,13 +124,3 @@ class _FaultyWriter(TransactionalWriter):
 
     def close(self, *, completed: bool) -> None:
         self._writer.close(completed=completed)
-
-
-def until(holds: Callable[[], object]) -> None:
-    """Wait longer than `eventually`: each fault takes its time."""
-    pause = threading.Event()
-    for _ in range(1200):
-        if holds():
-            return
-        pause.wait(0.05)
-    raise AssertionError("it did not come true in time")

@@ -3,7 +3,6 @@
 import queue
 import random
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from gearpy.transport.api import LinkHandler, Transport, TransportLimits, Transp
 from gearpy.transport.connection.protocol import monotonic_ms
 from gearpy.transport.links.tcp import TcpTransport
 from gearpy.transport.security.credentials import Credentials
+from tests.eventually import eventually
 from tests.transport.build import PATIENCE_S, SECRET
 from tests.transport.fault_proxy import FaultProxy, Network
 
@@ -259,10 +259,7 @@ class Pair:
 
     def wait(self, holds: Callable[[], object], what: str, timeout_s: float = PATIENCE_S) -> None:
         """Wait for something that sends no signal."""
-        until_s = time.monotonic() + timeout_s
-        while not holds():
-            assert time.monotonic() < until_s, f"never: {what}"
-            time.sleep(0.002)
+        eventually(holds, what, within_s=timeout_s)
 
     def outcome(self, timeout_s: float) -> list[str]:
         """Wait for the end, or for news; return the news."""

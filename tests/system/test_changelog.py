@@ -11,7 +11,7 @@ from tests.bench import numbered
 from tests.bench.crash import EPOCHS_OFTEN
 from tests.bench.epoch_signs import EpochSigns
 from tests.bench.process_cluster import ProcessCluster
-from tests.system.cluster_build import eventually
+from tests.eventually import eventually
 
 RATE = 4000.0
 #: Time between two epochs: nothing is stored between a look at the files and the kill.

@@ -6,7 +6,6 @@ import pty
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any, Final, TypeAlias
 import pytest
 
 from gearpy.cli.terminal.exits import FAILED, INTERRUPTED, NO_CLUSTER, NO_READER, SUCCESS, WRONG_USE
+from tests.eventually import eventually
 
 DEADLINE_S: Final = 20
 Process: TypeAlias = subprocess.Popen[str]
@@ -104,14 +104,6 @@ def end(process: Process, number: int) -> tuple[int, str]:
     return process.returncode, said
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    """Ask again and again until it holds."""
-    deadline_s = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline_s, "it did not come true in time"
-        time.sleep(0.02)
-
-
 class Cluster:
     """A local cluster in a process of its own, on a port that was free."""
 
@@ -141,8 +133,8 @@ def test_a_cluster_runs_what_is_submitted(cluster: Cluster) -> None:
     """Submit, look, stop: the daily round."""
     first = cluster.gear("app", "submit", "short.py")
     second = cluster.gear("app", "submit", "endless.py", "--name", "mine", "--json")
-    wait_for(lambda: cluster.application(1)["status"] == "succeeded")
-    wait_for(lambda: cluster.application(2)["progress"]["records_in"] > 0)
+    eventually(lambda: cluster.application(1)["status"] == "succeeded")
+    eventually(lambda: cluster.application(2)["progress"]["records_in"] > 0)
     table = cluster.gear("info").stdout
     killed = cluster.gear("kill", "2")
 
@@ -166,7 +158,7 @@ def test_a_name_that_is_taken_is_refused(cluster: Cluster) -> None:
 def test_a_cluster_shows_why_an_application_failed(cluster: Cluster) -> None:
     """The cause is kept; its first line is in the table."""
     cluster.gear("app", "submit", "failing.py")
-    wait_for(lambda: cluster.application(1)["status"] == "failed")
+    eventually(lambda: cluster.application(1)["status"] == "failed")
 
     assert "ZeroDivisionError" in cluster.gear("info").stdout
 

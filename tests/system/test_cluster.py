@@ -10,13 +10,13 @@ from typing import Any, Final
 import pytest
 
 from gearpy.cli.terminal.exits import NO_CLUSTER, SUCCESS, WRONG_USE
+from tests.eventually import eventually
 from tests.system.cluster_build import (
     GEAR,
     Scene,
     descendants,
     ended,
     environment,
-    eventually,
     gear,
     is_gone,
 )

@@ -20,8 +20,8 @@ from tests.bench import numbered
 from tests.bench.crash import EPOCHS_OFTEN
 from tests.bench.epoch_signs import EpochSigns
 from tests.bench.process_cluster import ProcessCluster
-from tests.system.cluster_build import eventually
-from tests.system.faulty_tasks import ACTS, EXECUTORS, POINTS, Faults, until
+from tests.eventually import eventually
+from tests.system.faulty_tasks import ACTS, EXECUTORS, POINTS, Faults
 
 RATE: Final = 4000.0
 
@@ -38,7 +38,7 @@ def test_results_are_there_once_whatever_fails_at_whichever_step(tmp_path: Path,
         running = cluster.client.submit(
             "numbered", embed(app.build()), executors=EXECUTORS, config=settings
         )
-        until(lambda: faults.are_over or running.summary().status == "failed")
+        eventually(lambda: faults.are_over or running.summary().status == "failed", within_s=60)
         end = numbered.end_after(tmp_path, RATE)
         numbered.set_end(tmp_path, end)
         summary = running.wait(60)

@@ -3,7 +3,6 @@
 import itertools
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +13,7 @@ from gearpy.ids import AppId
 from gearpy.messages.client import Artifact
 from gearpy.messages.metrics import GetHistory, MetricsData, TaskSample
 from gearpy.metrics.histogram import count_of, quantile_of
+from tests.eventually import eventually
 
 DEADLINE_S: Final = 60.0
 RECORDS: Final = 4000
@@ -47,14 +47,6 @@ def main(args):
     counted.key_by(lambda n: n % 5).count().write(gp.to_list([]))
     return app
 """
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    """Ask again and again until it holds."""
-    until_s, pause = time.monotonic() + DEADLINE_S, threading.Event()
-    while not holds():
-        assert time.monotonic() < until_s, "it did not come true in time"
-        pause.wait(0.1)
 
 
 def of_processor(data: MetricsData, processor: int) -> list[TaskSample]:

@@ -5,7 +5,6 @@ import random
 import re
 import sys
 import time
-from collections.abc import Callable
 from concurrent.futures import TimeoutError as NotInTime
 from contextlib import ExitStack
 from pathlib import Path
@@ -23,6 +22,7 @@ from gearpy.messages.client import Artifact
 from gearpy.transport.api import LinkLost
 from tests.bench import numbered
 from tests.bench.process_cluster import ProcessCluster
+from tests.eventually import eventually
 from tests.system.faulty_process import environment, noted
 from tests.system.network_build import ProxiedTransport
 from tests.transport.fault_proxy import Fault, FaultProxy, Network, Way
@@ -41,14 +41,6 @@ SETTINGS: Final = {
     "cluster.heartbeat-timeout-ms": "600",
     "masterclient.timeout": "5",
 }
-
-
-def wait(holds: Callable[[], object], what: str, timeout_s: float) -> None:
-    """Wait for something that sends no signal."""
-    until_s = time.monotonic() + timeout_s
-    while not holds():
-        assert time.monotonic() < until_s, f"never: {what}"
-        time.sleep(0.01)
 
 
 def status(client: ClusterClient, app_id: AppId) -> str:
@@ -127,9 +119,9 @@ def test_answer_is_right_though_links_of_executors_have_faults(
         args = (str(results), str(RATE))
         artifact = Artifact(kind="file", location=numbered.__file__, args=args)
         running = cluster.client.submit("numbered", artifact, executors=3)
-        wait(lambda: len(proxied.proxies) == 3, "the executors start", 10)
+        eventually(lambda: len(proxied.proxies) == 3, "the executors start", within_s=10)
         for fault in [*Fault, *Fault]:
-            wait(lambda: len(proxied.proxies) == 3, "executors are replaced", 10)
+            eventually(lambda: len(proxied.proxies) == 3, "executors are replaced", within_s=10)
             proxy = rng.choice(proxied.proxies)
             proxied.forget_losses()
             if proxied.inject(fault, proxy, Way.THERE) and fault in LOUD:
@@ -171,7 +163,7 @@ def test_answer_is_right_though_no_process_can_trust_its_network(
         program = Path(numbered.__file__)
         app_id = cluster.submit(program, str(results), str(RATE), executors=3)
         ended = {"succeeded", "failed", "terminated"}
-        wait(lambda: status(cluster.client, app_id) in ended, "the end", 60)
+        eventually(lambda: status(cluster.client, app_id) in ended, "the end", within_s=60)
         took_s = time.monotonic() - began_s
         ending = cluster.client.application(app_id)
         assert (ending.status, ending.cause) == ("succeeded", None)

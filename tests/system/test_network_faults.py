@@ -19,8 +19,9 @@ from gearpy.transport.links.tcp import TcpTransport
 from gearpy.transport.security.certificates import make_authority_and_node
 from gearpy.transport.security.credentials import Credentials
 from gearpy.transport.security.tls import load_contexts
+from tests.eventually import eventually
 from tests.system.network_build import ELSEWHERE, HEARTBEAT_TIMEOUT_MS, WINDOW, WIRE, Flow, Pair
-from tests.transport.build import KEYS, SECRET, eventually
+from tests.transport.build import KEYS, SECRET
 from tests.transport.fault_proxy import SILENT, Fault, Network, Shape, Way
 from tests.transport.letters_build import Process
 

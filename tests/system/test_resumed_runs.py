@@ -11,6 +11,8 @@ from typing import Final
 
 import pytest
 
+from tests.eventually import eventually
+
 PROGRAM: Final = """\
 import itertools
 import sys
@@ -106,7 +108,4 @@ def _lines(file: Path) -> list[str]:
 
 
 def _wait_for_more(folder: Path, before: int) -> None:
-    until_s = time.monotonic() + DEADLINE_S
-    while len(_shown(folder)) <= before:
-        assert time.monotonic() < until_s, "it shows nothing new"
-        time.sleep(0.05)
+    eventually(lambda: len(_shown(folder)) > before, "it shows more", within_s=DEADLINE_S)

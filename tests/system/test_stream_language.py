@@ -15,7 +15,8 @@ from gearpy.cluster.programs.artifacts import embed
 from gearpy.config.load import load
 from tests.bench import numbered, stream_language
 from tests.bench.crash import EPOCHS_OFTEN
-from tests.system.faulty_tasks import ACTS, EXECUTORS, Faults, Point, until
+from tests.eventually import eventually
+from tests.system.faulty_tasks import ACTS, EXECUTORS, Faults, Point
 
 RATE: Final = 600.0
 _END: Final = 200
@@ -45,7 +46,7 @@ def test_windows_joins_and_columns_are_exact_whatever_fails(
         running = cluster.client.submit(
             "language", embed(app.build()), executors=EXECUTORS, config=settings
         )
-        until(lambda: faults.are_over or running.summary().status == "failed")
+        eventually(lambda: faults.are_over or running.summary().status == "failed", within_s=60)
         end = numbered.end_after(tmp_path, RATE)
         numbered.set_end(tmp_path, end)
         summary = running.wait(120)

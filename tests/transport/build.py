@@ -1,9 +1,7 @@
 """What tests of transports share: an inbox to wait at, and messages to send."""
 
 import queue
-import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -82,12 +80,3 @@ def data(seq: int, target: TaskId, values: list[Any]) -> DataMessage:
     """Return a batch of records."""
     batch = Batch(values, list(range(len(values))))
     return DataMessage(SessionId(1), TaskId(0, 0), target, seq, batch)
-
-
-def eventually(condition: Callable[[], bool], what: str) -> None:
-    """Wait for something that sends no signal, such as a counter."""
-    deadline_s = time.monotonic() + PATIENCE_S
-    pause = threading.Event()
-    while not condition():
-        assert time.monotonic() < deadline_s, f"never: {what}"
-        pause.wait(0.002)

@@ -11,7 +11,8 @@ from gearpy.transport.api import LinkLost, Transport, TransportLimits
 from gearpy.transport.links.memory import MemoryHub, MemoryTransport
 from gearpy.transport.links.tcp import TcpTransport
 from gearpy.wire.values.payload import decode_batch
-from tests.transport.build import PATIENCE_S, SECRET, Inbox, Losses, data, eventually, request
+from tests.eventually import eventually
+from tests.transport.build import PATIENCE_S, SECRET, Inbox, Losses, data, request
 
 TARGET = TaskId(1, 0)
 LIMITS = TransportLimits(reconnect_base_ms=5, reconnect_max_ms=20, reconnect_retries=30)

@@ -30,7 +30,8 @@ from gearpy.wire.connection.frames import HEADER_BYTES, FrameKind, FrameLimits, 
 from gearpy.wire.connection.keys import KeyRing, Principal, application_key
 from gearpy.wire.connection.machine import Connection
 from gearpy.wire.link_codec import LinkCodec
-from tests.transport.build import KEYS, PATIENCE_S, SECRET, Inbox, Losses, eventually, request
+from tests.eventually import eventually
+from tests.transport.build import KEYS, PATIENCE_S, SECRET, Inbox, Losses, request
 
 TARGET = TaskId(1, 0)
 LIMITS = TransportLimits(unauthenticated_max=3)

@@ -1,4 +1,4 @@
-"""What ``gear top`` draws: a view of a cluster, or of an application, as lines of a terminal."""
+"""The drawing of ``gear top``: views of a cluster and an application as lines of a terminal."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias

@@ -16,7 +16,7 @@ _NEEDED: Final = ("fastapi", "python_multipart", "uvicorn")
 
 
 def missing_for_services() -> str:
-    """Return what to do before services can be started; empty if nothing."""
+    """Return the advice for a machine that cannot start services yet; empty if it can."""
     missing = [each for each in _NEEDED if find_spec(each) is None]
     if not missing:
         return ""

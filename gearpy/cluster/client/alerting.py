@@ -143,7 +143,7 @@ class Alerting:
         self.stop()
 
     def alerts_of(self, app_id: int) -> tuple[AlertView, ...]:
-        """Return what fires for an application; any thread may ask."""
+        """Return the alerts that fire for an application; any thread may ask."""
         with self._lock:
             return self._book.alerts_of(app_id)
 

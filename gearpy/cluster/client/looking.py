@@ -143,7 +143,7 @@ class ClusterWatch:
         return [MasterView(address=address, leader=True)]
 
     def _use_of_workers(self, workers: Iterable[WorkerSummary]) -> dict[int, ProcessUse]:
-        """Return what workers use; not of very many, and no more once one does not answer."""
+        """Return the use of some workers; the first that does not answer ends it."""
         use: dict[int, ProcessUse] = {}
         with suppress(AskTimeout):
             for each in [*workers][:_ASKED_MAX]:
@@ -152,7 +152,7 @@ class ClusterWatch:
         return use
 
     def _use_of(self, worker_id: WorkerId | None) -> ProcessUse:
-        """Return what a worker uses, or the master if none is named."""
+        """Return the use of a worker, or of the master if none is named."""
         now = self._client.process_metrics(worker_id)
         was, self._processes[worker_id] = self._processes.get(worker_id), now
         return use_of(now, was)

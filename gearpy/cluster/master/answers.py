@@ -162,7 +162,7 @@ class MasterAnswers:
         return Refused(reason=f"no worker has id {worker_id}; there are: {known}")
 
     def _gauges(self) -> dict[str, float]:
-        """Return what `metrics.catalogue` calls the metrics of a cluster."""
+        """Return the metrics of a cluster, by their names in `metrics.catalogue`."""
         workers = self._scheduler.workers().values()
         statuses = Counter(each.status for each in self._state.summaries())
         return {

@@ -77,7 +77,7 @@ class Topics:
         wanted: Sequence[tuple[Hashable, TopicLook, float, int]],
         first: Sequence[bytes] = (),
     ) -> AsyncIterator[bytes]:
-        """Return what a viewer gets, until it goes away or the services end.
+        """Return the frames of a viewer, until it goes away or the services end.
 
         Args:
             wanted: topics: a key, how to look, after how many seconds again, and how many frames

@@ -35,7 +35,7 @@ _Number: TypeAlias = Annotated[int, Query(ge=0, le=_NUMBER_MAX)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Why:
-    """What holds the clock of an application, and all else that is wrong with it.
+    """The task that holds the clock of an application, and all findings about it.
 
     Attributes:
         chain: from a source to the task that holds the clock.
@@ -95,7 +95,7 @@ class Replayed:
 
 @router.get("/why")
 def get_why(client: Client, app_id: AppIdInPath) -> Why:
-    """Return what holds the clock of an application, as ``gear why`` does."""
+    """Return the task that holds the clock of an application, as ``gear why`` does."""
     look = look_at(client, app_id)
     summary, detail = look.summary, look.detail or client.describe(app_id)
     return Why(

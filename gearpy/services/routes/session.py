@@ -21,7 +21,7 @@ _TOKEN_CHARS_MAX: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """Who asks, and what a caller may do. ``user`` is null for somebody who must log in first."""
+    """A caller and its scopes. ``user`` is null for somebody who must log in first."""
 
     user: str | None
     scopes: list[str]
@@ -43,7 +43,7 @@ def _login_action(request: Request) -> None:
 
 @router.get("/session")
 def get_session(given: Given, request: Request) -> Session:
-    """Return who asks, and of which cluster."""
+    """Return the caller, and the cluster."""
     caller, guard = caller_of(request), given.guard
     return Session(
         user=caller.name if caller else None,

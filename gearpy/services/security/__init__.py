@@ -1,4 +1,4 @@
-"""Who may do what through the services, and what nobody may.
+"""Security of the services: callers, their rights, and limits.
 
 - `access`: scopes of tokens, callers, and the rule whose application a caller may change.
 - `tokens`: the file with the tokens; of each it holds a hash only.

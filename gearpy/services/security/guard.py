@@ -116,7 +116,7 @@ class Guard:
             note_action(caller, action.name, action.target, request.client, answering.status)
 
     def _admitted(self, request: "_Seen") -> Caller | None:
-        """Return who asks; None for somebody unknown who asks for what anybody may.
+        """Return the caller; None for somebody unknown at a path that is open to all.
 
         Raises:
             ProblemRaised: the request is refused.

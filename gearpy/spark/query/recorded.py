@@ -246,7 +246,7 @@ class HeldSource(Source):
         return self._source.schema
 
     def partitions(self) -> Sequence[str]:
-        """Return those of the source."""
+        """Return the partitions of the source."""
         return self._source.partitions()
 
     def open(self, partition: str, resume: Any) -> SourceReader:

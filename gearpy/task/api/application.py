@@ -92,7 +92,7 @@ class Graph:
 
 
 class Buildable(Protocol):
-    """Whatever makes a `StreamApplication`; the stream language has one, too."""
+    """A maker of a `StreamApplication`; the stream language has one, too."""
 
     def build(self) -> "StreamApplication":
         """Return the application, checked.

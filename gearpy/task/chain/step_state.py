@@ -1,4 +1,4 @@
-"""What a step of a chain keeps: keyed state below the id of the step, and changes of a dict."""
+"""The state of a step of a chain: keyed, below the id of the step; and changes of a dict."""
 
 from collections.abc import Callable, Iterable
 from itertools import islice

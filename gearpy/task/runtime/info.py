@@ -1,4 +1,4 @@
-"""What a task is: its id, its operator, its links, its application."""
+"""The description of a task: its id, its operator, its links, its application."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -144,7 +144,7 @@ class TaskMeter:
 
 
 def _counts(counters: TaskCounters) -> tuple[int, ...]:
-    """Return what `TaskLoad.restored` has."""
+    """Return the counts of `TaskLoad.restored`."""
     return (
         counters.records_in,
         counters.records_out,

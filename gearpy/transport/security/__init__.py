@@ -1,4 +1,4 @@
-"""Who may connect: secrets, certificates, TLS.
+"""The right to connect: secrets, certificates, TLS.
 
 - `certificates`: makes the certificates of a cluster: its own authority, and one for each machine;
   ADR 0005.

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+import pykka
 import pytest
 from pykka import ActorRegistry
 
@@ -43,10 +44,10 @@ from tests.cluster.build import (
     Stuck,
     an_app,
     app_modules,
-    eventually,
     is_at_rest,
     word_count,
 )
+from tests.eventually import eventually
 
 Configured = Callable[..., Config]
 
@@ -101,26 +102,28 @@ def test_thousand_tasks_start(configured: Configured) -> None:
     assert len(results) == 50
 
 
-def test_roles_are_pykka_actors(cluster: LocalCluster) -> None:
+def test_roles_are_pykka_actors(configured: Configured) -> None:
     """Who knows pykka finds them in its registry by class, and can tell, ask and stop them."""
-    find = ActorRegistry.get_by_class
+    of_others = ActorRegistry.get_all()  # Clusters of other tests may live in this process.
+
+    def find(role: type[pykka.Actor]) -> list[pykka.ActorRef[Any]]:
+        return [each for each in ActorRegistry.get_by_class(role) if each not in of_others]
+
     app = an_app("endless", source=gp.generate(itertools.count, rate=1000))
-    app_id = cluster.client.submit("endless", embed(app), executors=1).app_id
-    eventually(lambda: len(find(TaskActor)) > 0)
-    (master,), (app_master,), (executor,) = (
-        find(MasterActor),
-        find(AppMasterActor),
-        find(ExecutorActor),
-    )
+    with LocalCluster(configured(), workers=2, slots=8) as cluster:
+        app_id = cluster.client.submit("endless", embed(app), executors=1).app_id
+        eventually(lambda: find(TaskActor))
+        [master], [app_master] = find(MasterActor), find(AppMasterActor)
+        [executor] = find(ExecutorActor)
 
-    master.tell(ListWorkers())
-    listed: WorkerList = master.ask(ListWorkers(), block=True)
-    detail: ApplicationDetail = app_master.ask(DescribeApplication(app_id=app_id), block=True)
+        master.tell(ListWorkers())
+        listed: WorkerList = master.ask(ListWorkers(), block=True)
+        detail: ApplicationDetail = app_master.ask(DescribeApplication(app_id=app_id), block=True)
 
-    assert len(listed.workers) == len(find(WorkerActor)) == 2
-    assert detail.app_id == app_id
-    assert executor.stop(timeout=DEADLINE_S)
-    assert not executor.is_alive()
+        assert len(listed.workers) == len(find(WorkerActor)) == 2
+        assert detail.app_id == app_id
+        assert executor.stop(timeout=DEADLINE_S)
+        assert not executor.is_alive()
 
 
 def test_results_are_complete_when_the_status_says_succeeded(cluster: LocalCluster) -> None:

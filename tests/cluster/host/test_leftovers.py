@@ -12,7 +12,8 @@ import pytest
 from gearpy.cluster.host.leftovers import MARK, ProcessMark, end_marked, end_of_dead_workers
 from gearpy.cluster.host.logs import LogFile
 from gearpy.cluster.worker.child_process import ChildProcess
-from tests.cluster.build import DEADLINE_S, eventually
+from tests.cluster.build import DEADLINE_S
+from tests.eventually import eventually
 
 #: Starts a process that has left its group; tells its number in a file, and waits.
 LEAVE = """\

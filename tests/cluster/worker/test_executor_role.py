@@ -34,7 +34,8 @@ from gearpy.messages.client import Artifact, SubmitApplication
 from gearpy.storage.checkpoints import Checkpoints, MemoryCheckpoints
 from gearpy.task.runtime.wiring import RunnerFactory
 from gearpy.transport.links.memory import MemoryHub, MemoryTransport
-from tests.cluster.build import an_app, eventually
+from tests.cluster.build import an_app
+from tests.eventually import eventually
 
 Configured = Callable[..., Config]
 

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from gearpy.ids import AppId
 from gearpy.services.server import Services
-from tests.cluster.build import eventually
+from tests.eventually import eventually
 from tests.services.conftest import PLENTY
 from tests.services.page.conftest import NARROW, WIDE, WORD_COUNT, Shown
 

@@ -16,7 +16,7 @@ from gearpy.services.security.guard import API, OPEN_PATHS
 from gearpy.services.security.origins import SAFE_METHODS
 from gearpy.services.security.tokens import TokenFile
 from gearpy.services.server import Services
-from tests.cluster.build import eventually
+from tests.eventually import eventually
 from tests.services.conftest import PLENTY, Served, a_config
 
 _IDS = {"app_id": "1", "worker_id": "0", "count": "1", "executor_id": "0"}

@@ -29,7 +29,7 @@ from gearpy.task.runtime.info import TaskInfo
 from gearpy.task.runtime.runner import TaskRunner
 from gearpy.transport.links.memory import MemoryHub, MemoryTransport
 from gearpy.wire.values.payload import decode_value, encode_value
-from tests.cluster.build import eventually
+from tests.eventually import eventually
 from tests.task.build import SESSION, TASK, some_limits
 
 UPSTREAM = TaskId(0, 0)

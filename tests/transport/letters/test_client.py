@@ -25,7 +25,8 @@ from gearpy.transport.letters.client import ControlClient
 from gearpy.transport.links.tcp import TcpTransport
 from gearpy.wire.codec import encode_control, encode_peer
 from gearpy.wire.connection.auth import CHALLENGE_BYTES, Purpose, Role
-from tests.transport.build import PATIENCE_S, SECRET, eventually
+from tests.eventually import eventually
+from tests.transport.build import PATIENCE_S, SECRET
 
 LIMITS = TransportLimits(control_in_flight_max=2, control_threads=2, handshake_timeout_ms=300)
 

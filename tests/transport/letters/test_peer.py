@@ -14,7 +14,8 @@ from gearpy.transport.security.credentials import Credentials
 from gearpy.wire.connection.auth import HELLO_BYTES, NONCE_BYTES, PROOF_BYTES, Role
 from gearpy.wire.connection.keys import KeyRing
 from gearpy.wire.connection.machine import Connection
-from tests.transport.build import PATIENCE_S, SECRET, eventually
+from tests.eventually import eventually
+from tests.transport.build import PATIENCE_S, SECRET
 from tests.transport.fault_proxy import Fault, Network, Way
 from tests.transport.letters_build import PATIENT, QUICK, Make, proxied
 

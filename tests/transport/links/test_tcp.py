@@ -14,7 +14,8 @@ from gearpy.transport.loop.loop import LoopThread
 from gearpy.transport.security.credentials import Credentials
 from gearpy.wire.connection.auth import HELLO_BYTES, NONCE_BYTES, PROOF_BYTES, Role
 from gearpy.wire.connection.machine import Connection
-from tests.transport.build import KEYS, SECRET, Inbox, Losses, data, eventually, request
+from tests.eventually import eventually
+from tests.transport.build import KEYS, SECRET, Inbox, Losses, data, request
 
 TARGET, OTHER = TaskId(1, 0), TaskId(2, 0)
 

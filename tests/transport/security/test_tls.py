@@ -26,6 +26,7 @@ from gearpy.transport.security.tls import (
 )
 from gearpy.wire.connection.keys import KeyRing, LaunchToken
 from gearpy.wire.link_codec import LinkCodec
+from tests.eventually import eventually
 from tests.transport.build import (
     KEYS,
     PATIENCE_S,
@@ -34,7 +35,6 @@ from tests.transport.build import (
     Inbox,
     Losses,
     data,
-    eventually,
     request,
 )
 

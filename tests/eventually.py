@@ -1,0 +1,18 @@
+"""How tests wait for something that sends no signal, such as a status or a file."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+DEADLINE_S: Final = 20
+_PAUSE_S: Final = 0.01
+
+
+def eventually(holds: Callable[[], Any], what: str = "", *, within_s: float = DEADLINE_S) -> Any:
+    """Ask again and again until something holds; return it."""
+    deadline_s, pause = time.monotonic() + within_s, threading.Event()
+    while not (found := holds()):
+        assert time.monotonic() < deadline_s, f"it did not come true in time: {what}"
+        pause.wait(_PAUSE_S)
+    return found
