@@ -44,14 +44,10 @@ class ClusterConfig:
         "Workers and app masters look so long for a master that is away, while their applications "
         "go on; then they stop. Gearpump: 30 seconds.",
     ] = 600
-    heartbeat_interval_ms: Annotated[
-        _Millis,
-        "Processes that depend on each other ask this often whether the other is there.",
-        Setting(low=10),
-    ] = 1000
     heartbeat_timeout_ms: Annotated[
         _Millis,
-        "A process that is silent for so long counts as lost: frozen, or cut off.",
+        "A process that is silent for so long counts as lost: frozen, or cut off. Those that "
+        "depend on it ask six times as often whether it is there.",
         Setting(low=100),
     ] = 6000
 
@@ -89,7 +85,9 @@ class ExecutorConfig:
     """Processes that run tasks."""
 
     start_timeout_s: Annotated[
-        _Seconds, "An executor that has not registered after so long is killed and replaced."
+        _Seconds,
+        "An executor that has not registered after so long is killed and replaced. Each step of "
+        "starting its tasks has half of it.",
     ] = 60
     stop_timeout_s: Annotated[
         _Seconds, "A process that was asked to stop is killed after so long."
@@ -100,11 +98,6 @@ class ExecutorConfig:
         "killed and replaced, and the error shows the step and the line. 0: never.",
         Setting(low=0),
     ] = 300
-    open_files_max: Annotated[
-        int,
-        "Files and sockets that one executor process may have open, as far as the system allows.",
-        Setting(low=64, high=10_000_000, unit="files"),
-    ] = 65_536
     memory_max_bytes: Annotated[
         _Bytes,
         "Data that one executor process may allocate (RLIMIT_DATA); above it Python raises "
@@ -294,12 +287,9 @@ class ApplicationConfig:
     retry_window_s: Annotated[_Seconds, "Restarts that are older than this are forgotten."] = 600
     backoff_base_ms: Annotated[
         _Millis,
-        "Pause before the first restart; it doubles with each that follows.",
+        "Pause before the first restart; it doubles with each that follows, up to 50 times it.",
         Setting(low=0),
     ] = 100
-    backoff_max_ms: Annotated[
-        _Millis, "The pause between restarts grows up to this.", Setting(low=0)
-    ] = 5000
     drain_timeout_s: Annotated[
         _Seconds,
         "An application that is drained stops its sources, and shows what they have read; if that "
@@ -346,9 +336,6 @@ class AlertsConfig:
             ),
         ),
     ] = ()
-    stalled_clock_s: Annotated[
-        _Seconds, "stalled-clock fires when event time stands so long while records come in."
-    ] = 60
     back_pressure_percent: Annotated[
         _Percent, "back-pressure fires when a processor is held back so much for three minutes."
     ] = 50
@@ -403,14 +390,9 @@ class StreamingConfig:
     stall_threshold_ms: Annotated[
         _Millis,
         "An application clock that stands still for so long is reported as stalled, with the "
-        "tasks that hold it. Gearpump: `ClockService`.",
+        "tasks that hold it; the alert stalled-clock fires, too. Gearpump: `ClockService`.",
         Setting(low=100),
     ] = 60_000
-    register_task_timeout_ms: Annotated[
-        _Millis,
-        "Each step of starting an application's tasks ends within this time or is tried again.",
-        Setting(low=10),
-    ] = 30_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -472,9 +454,6 @@ class TransportConfig:
         "Raise it where one record is larger.",
         Setting(low=4 * _KIB),
     ] = 16 * _MIB
-    control_frame_max_bytes: Annotated[
-        _Bytes, "The same for control messages, which are small.", Setting(low=4 * _KIB)
-    ] = _MIB
     tls: Annotated[
         Literal["off", "on"],
         "on: every connection is encrypted, and both ends show a certificate of the cluster's own "
@@ -570,17 +549,17 @@ _NOT_ABOVE: Final = (
         "streaming.max-pending-message-count-per-connection",
         "a full batch would never be sent",
     ),
-    ("application.backoff-base-ms", "application.backoff-max-ms", "the pause could not grow"),
-    (
-        "cluster.heartbeat-interval-ms",
-        "cluster.heartbeat-timeout-ms",
-        "healthy processes would count as lost",
-    ),
 )
 
 #: Keys, or beginnings of keys, that once were, with what to do instead.
 RETIRED: Final = {
     "appmaster.": "the keys of [gearpy.application] hold for app masters, too",
+    "executor.open-files-max": "set `ulimit -n` in the shell that starts the worker",
+    "application.backoff-max-ms": "it is 50 times application.backoff-base-ms",
+    "cluster.heartbeat-interval-ms": "it is a sixth of cluster.heartbeat-timeout-ms",
+    "streaming.register-task-timeout-ms": "it is half of executor.start-timeout-seconds",
+    "transport.control-frame-max-bytes": "it is 1 MiB",
+    "alerts.stalled-clock-seconds": "set streaming.stall-threshold-ms",
     "executor.file-max-bytes": "set `ulimit -f` in the shell that starts the worker",
 }
 

@@ -5,6 +5,8 @@
 - `simulation`: `Simulation`, a whole application in one thread and virtual time, with messages
   that take a random time; a seed gives the same run again. `epochs` ends its epochs, and
   `EpochFaults` sets their faults.
+- `world`: `World`, the virtual time and the chance of a `TaskDriver`, a `Simulation`, and the
+  simulated clusters of gearpy's own tests.
 - `transactions`: `MemoryTransactions`, a transactional sink whose content outlives every crash.
 
 Start with `driver`. Nothing here waits or starts a thread. Imported by tests only.

@@ -4,10 +4,7 @@ Everything happens in virtual time, within the call that causes it; nothing wait
 is started.
 """
 
-import heapq
 from collections.abc import Callable, Mapping
-from itertools import count
-from random import Random
 from typing import TYPE_CHECKING, Any, Final, Generic, cast
 
 from gearpy.core.base.times import Duration, EventTime, duration_ms, event_time_ms
@@ -35,6 +32,7 @@ from gearpy.task.runtime.outlet import OutputEdge, OutputLimits
 from gearpy.task.runtime.runner import TaskRunner
 from gearpy.testing.manual_source import ManualReader, ManualSource
 from gearpy.testing.simulation import Simulation
+from gearpy.testing.world import World
 from gearpy.transport.loop.virtual_loop import VirtualCoroutines
 
 if TYPE_CHECKING:  # As in `messages.type_variables`.
@@ -108,20 +106,17 @@ class TaskDriver(Generic[TaskT]):
         is_source: bool = False,
         resume: TaskResume | None = None,
     ) -> None:
-        self.now_ms = 0
+        self._world = World(0, start_ms=0)
         self.outputs: list[Message] = []
         self.unmanaged: list[tuple[TaskId, Any]] = []
         self._task_id = TaskId(1, task_index)
         self._upstream = TaskId(0, 0)
         self._downstream = TaskId(2, task_index)
-        self._readings = 0
         self._is_source = is_source
         self._sent_seq = 0
         self._epoch = 1
         self._kept = resume
         self._got = 0
-        self._acts: list[tuple[int, int, Callable[[], object]]] = []  # Heap of acts to come.
-        self._act_ids = count()
         self._runner = TaskRunner(
             TaskInfo(
                 task_id=self._task_id,
@@ -143,11 +138,12 @@ class TaskDriver(Generic[TaskT]):
             limits=_LIMITS,
             task_limits=TaskLimits(),
             turn_ms=1,
-            clock_ms=self._read_clock,
+            # With the work of a source time goes on, so that an endless one comes to a pause.
+            clock_ms=self._world.read_clock if is_source else lambda: self.now_ms,
             wall_ms=lambda: self.now_ms,
             open_state=open_on_heap,
             resume=resume,
-            coroutines=VirtualCoroutines(lambda: self.now_ms, self._later, Random(0)),
+            coroutines=VirtualCoroutines(lambda: self.now_ms, self._world.later, self._world.rng),
         )
         self._open()
 
@@ -185,9 +181,9 @@ class TaskDriver(Generic[TaskT]):
         until_ms = self.now_ms + duration_ms(duration)
         wake_ms = self._work(until_ms)
         while wake_ms is not None and max(wake_ms, self.now_ms) <= until_ms:
-            self.now_ms = max(wake_ms, self.now_ms)
+            self._world.now_ms = max(wake_ms, self.now_ms)
             wake_ms = self._work(until_ms)
-        self.now_ms = max(self.now_ms, until_ms)
+        self._world.now_ms = max(self.now_ms, until_ms)
 
     def take(self) -> list[Message]:
         """Return the messages sent since the last time; ``outputs`` is empty afterwards."""
@@ -197,6 +193,11 @@ class TaskDriver(Generic[TaskT]):
     def stop(self, *, completed: bool = True) -> None:
         """Stop the task; called once, at the end."""
         self._runner.stop(completed=completed)
+
+    @property
+    def now_ms(self) -> int:
+        """Virtual time; it begins at 0."""
+        return self._world.now_ms
 
     @property
     def task(self) -> TaskT:
@@ -245,25 +246,12 @@ class TaskDriver(Generic[TaskT]):
                 self._take(message)
             if self._got - before > _OUTPUTS_MAX:
                 raise GearpyError(f"the task sends without an end: {_OUTPUTS_MAX} messages so far")
-            has_acted = self._act()
-            rests = not has_acted and not messages and (wake_ms is None or wake_ms > self.now_ms)
-            if rests or self.now_ms > until_ms:
-                return self._next_ms(wake_ms)
-
-    def _later(self, delay_ms: int, act: Callable[[], object]) -> None:
-        heapq.heappush(self._acts, (self.now_ms + delay_ms, next(self._act_ids), act))
-
-    def _act(self) -> bool:
-        """Let due acts happen; return whether there were any."""
-        due = 0
-        while self._acts and self._acts[0][0] <= self.now_ms:
-            heapq.heappop(self._acts)[2]()
-            due += 1
-        return due > 0
-
-    def _next_ms(self, wake_ms: int | None) -> int | None:
-        times = [at_ms for at_ms, _, _ in self._acts[:1]] + ([] if wake_ms is None else [wake_ms])
-        return min(times, default=None)
+            events = self._world.events
+            self._world.pass_until(self.now_ms)
+            rests = events == self._world.events and not messages
+            if (rests and (wake_ms is None or wake_ms > self.now_ms)) or self.now_ms > until_ms:
+                times = (self._world.next_ms, wake_ms)
+                return min((each for each in times if each is not None), default=None)
 
     def _take(self, message: LinkMessage) -> None:
         if isinstance(message, DataMessage):
@@ -282,13 +270,6 @@ class TaskDriver(Generic[TaskT]):
                     received=self._got,
                 )
             )
-
-    def _read_clock(self) -> int:
-        """Let time go on with a source's work, so that an endless one comes to a pause."""
-        self._readings += 1
-        if self._is_source and self._readings % 8 == 0:
-            self.now_ms += 1
-        return self.now_ms
 
 
 class FlowDriver:

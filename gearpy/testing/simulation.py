@@ -6,14 +6,12 @@ from the newest one that is complete, or from an older one. A run takes no wall 
 the same seed gives the same run.
 """
 
-import heapq
-import random
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import count
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from gearpy.core.epoch.epochs import Cut
 from gearpy.core.epoch.pace import EpochCut
@@ -30,6 +28,7 @@ from gearpy.task.runtime.outlet import OutputLimits
 from gearpy.task.runtime.runner import TaskRunner
 from gearpy.task.runtime.wiring import RunnerFactory
 from gearpy.testing.epochs import EpochFaults, SimulatedEpochs
+from gearpy.testing.world import World
 from gearpy.transport.loop.virtual_loop import VirtualCoroutines
 
 #: Small windows and batches, so that a short run meets every limit.
@@ -46,7 +45,6 @@ SMALL_LIMITS: Final = OutputLimits(
     batch_bytes=50_000,
     watermark_interval_ms=3,
 )
-_START_MS: Final = 1_000_000
 #: A task that has not confirmed a complete epoch is told again after so long.
 _TELL_AGAIN_MS: Final = 40
 _NO_FAULTS: Final = EpochFaults()
@@ -56,42 +54,6 @@ class _Commit(NamedTuple):
     """A task is told that an epoch is complete."""
 
     epoch: int
-
-
-class _Told(NamedTuple):
-    """News of epochs arrives at a task; in the order in which it was told."""
-
-    task: TaskId
-
-
-class _Stored(NamedTuple):
-    """The snapshots of all tasks for an epoch are durable."""
-
-    epoch: int
-
-
-class _TellCommitted(NamedTuple):
-    """Tasks that do not know that an epoch is complete are to be told."""
-
-    epoch: int
-
-
-class _NextCut(NamedTuple):
-    """It is time to end an epoch."""
-
-
-class _Crash(NamedTuple):
-    """Everything dies and is started again."""
-
-
-class _Act(NamedTuple):
-    """Coroutines go on."""
-
-    do: Callable[[], object]
-
-
-_EpochEvent: TypeAlias = _Told | _Stored | _TellCommitted | _NextCut
-_Event: TypeAlias = TaskId | tuple[TaskId, TaskId] | _Crash | _Act | _EpochEvent
 
 
 class Simulation:
@@ -141,33 +103,25 @@ class Simulation:
     ) -> None:
         self.application = app.build()
         self.seed = seed
-        self.now_ms = _START_MS
+        self.world = World(seed, readings_per_ms=readings_per_ms)
         self.delivered = 0
         self.records_queued_max = 0
-        self._rng = random.Random(seed)
+        self._rng = self.world.rng
         self._delay_ms = delay_ms
-        self._readings_per_ms = readings_per_ms
         self.crashes = self.fallbacks = 0
         self.quarantined: list[tuple[TaskId, RejectedRecord]] = []
         self._cut_every_ms = cut_every_ms
-        self._crash_at_ms = sorted(_START_MS + after_ms for after_ms in crash_at_ms)
+        self._crash_at_ms = sorted(self.now_ms + after_ms for after_ms in crash_at_ms)
         self._faults = faults
         self.epochs = SimulatedEpochs(self.application.dag.tasks(), cut=cut, faults=faults)
         self._last_epoch: int | None = None  # Asked for when all tasks had finished.
         self._sessions = count(1)
-        self._events: list[tuple[int, float, int, _Event]] = []
-        self._event_ids = count()
-        self._readings = count()
         self._links: dict[tuple[TaskId, TaskId], deque[LinkMessage]] = {}
         self._link_at_ms: dict[tuple[TaskId, TaskId], int] = {}
         self._turn_at_ms: dict[TaskId, int] = {}
         self._told: dict[TaskId, deque[Cut | _Commit]] = {}
         self._told_at_ms: dict[TaskId, int] = {}
-        self._coroutines = VirtualCoroutines(
-            lambda: self.now_ms,
-            lambda delay_ms, act: self._push(self.now_ms + delay_ms, _Act(act)),
-            self._rng,
-        )
+        self._coroutines = VirtualCoroutines(lambda: self.now_ms, self.world.later, self._rng)
         self._factory = RunnerFactory(
             application=self.application,
             output=limits,
@@ -178,7 +132,7 @@ class Simulation:
                 idle_poll_ms=idle_poll_ms,
             ),
             turn_ms=2,
-            clock_ms=self._read_clock,
+            clock_ms=self.world.read_clock,
             wall_ms=lambda: self.now_ms,
             rng=self._rng,
             on_error=on_error,
@@ -222,31 +176,11 @@ class Simulation:
 
     def advance(self, duration_ms: int) -> None:
         """Let virtual time pass, with all that happens in it."""
-        until_ms = self.now_ms + duration_ms
-        while self._events and self._events[0][0] <= until_ms:
-            self.step()
-        self.now_ms = max(self.now_ms, until_ms)
+        self.world.pass_until(self.now_ms + duration_ms)
 
     def step(self) -> bool:
         """Let the next thing happen; False if nothing ever will."""
-        if not self._events:
-            return False
-        at_ms, _, _, what = heapq.heappop(self._events)
-        self.now_ms = max(self.now_ms, at_ms)
-        match what:
-            case TaskId():
-                if self._turn_at_ms.get(what) == at_ms:
-                    del self._turn_at_ms[what]
-                    self._turn(what)
-            case _Crash():
-                self.crash()
-            case _Act():
-                what.do()
-            case _Told() | _Stored() | _TellCommitted() | _NextCut():
-                self._on_epochs(what)
-            case _:
-                self._deliver(what)
-        return True
+        return self.world.step()
 
     def cut(self) -> None:
         """Ask all sources to end the next epoch; it takes a while until they hear of it.
@@ -262,7 +196,7 @@ class Simulation:
         """
         self.crashes += 1
         self._coroutines.kill()
-        self._events.clear()
+        self.world.clear()
         self._links.clear()
         self._link_at_ms.clear()
         self._turn_at_ms.clear()
@@ -288,9 +222,14 @@ class Simulation:
         return [runner.clock() for runner in self.runners.values()]
 
     @property
+    def now_ms(self) -> int:
+        """Virtual time."""
+        return self.world.now_ms
+
+    @property
     def elapsed_ms(self) -> int:
         """Virtual time since the beginning."""
-        return self.now_ms - _START_MS
+        return self.world.elapsed_ms
 
     @property
     def complete_epoch(self) -> int:
@@ -327,7 +266,7 @@ class Simulation:
         while self._crash_at_ms and self._crash_at_ms[0] <= self.now_ms:
             self._crash_at_ms.pop(0)
         for at_ms in self._crash_at_ms[:1]:
-            self._push(at_ms, _Crash())
+            self.world.at(at_ms, self.crash)
         self._open_all()
 
     def _open_all(self) -> None:
@@ -342,9 +281,12 @@ class Simulation:
     def _plan_cut(self) -> None:
         if self._cut_every_ms is not None:
             wait_ms = self._rng.randrange(2 * self._cut_every_ms + 1)
-            self._push(self.now_ms + wait_ms, _NextCut())
+            self.world.later(wait_ms, self._cut_if_due)
 
-    def _turn(self, task: TaskId) -> None:
+    def _turn(self, task: TaskId, at_ms: int) -> None:
+        if self._turn_at_ms.get(task) != at_ms:
+            return  # It was planned anew, for an earlier time.
+        del self._turn_at_ms[task]
         runner = self.runners[task]
         wake_ms = runner.turn()
         self._send_all(task)
@@ -361,7 +303,7 @@ class Simulation:
             self._links.setdefault(link, deque()).append(message)
             at_ms = self._later_ms()
             at_ms = self._link_at_ms[link] = max(at_ms, self._link_at_ms.get(link, 0))
-            self._push(at_ms, link)
+            self.world.at(at_ms, partial(self._deliver, link))
         outbox.clear()
 
     def _deliver(self, link: tuple[TaskId, TaskId]) -> None:
@@ -379,7 +321,7 @@ class Simulation:
     def _schedule_turn(self, task: TaskId, at_ms: int) -> None:
         if self._turn_at_ms.get(task, at_ms + 1) > at_ms:
             self._turn_at_ms[task] = at_ms
-            self._push(at_ms, task)
+            self.world.at(at_ms, partial(self._turn, task, at_ms))
 
     def _store(self, task: TaskId) -> None:
         """Keep the snapshots of a task; an epoch is complete when all tasks have ended it."""
@@ -388,25 +330,13 @@ class Simulation:
         runner.rejected.clear()
         epoch = self.epochs.on_snapshots(task, runner.snapshots)
         if epoch is not None:
-            self._push(self._within_ms(self._faults.store_ms), _Stored(epoch))
+            self._within(self._faults.store_ms, partial(self._on_stored, epoch))
         for committed in runner.committed:
             self.epochs.on_committed(task, committed)
         runner.snapshots.clear()
         runner.committed.clear()
 
     # -- epochs ----------------------------------------------------------------------------
-
-    def _on_epochs(self, what: _EpochEvent) -> None:
-        match what:
-            case _Told():
-                self._hear(what.task)
-            case _Stored():
-                self._on_stored(what.epoch)
-            case _TellCommitted():
-                self._tell_committed(what.epoch)
-            case _NextCut():
-                self._cut_if_due()
-                self._plan_cut()
 
     def _cut_if_due(self) -> None:
         """End the next epoch, or give up the one that is under way, or ask for it again."""
@@ -415,6 +345,7 @@ class Simulation:
             self.cut()
         else:
             self._announce(ending)
+        self._plan_cut()
 
     def _announce(self, cut: Cut) -> None:
         for task, runner in self.runners.items():
@@ -424,7 +355,7 @@ class Simulation:
 
     def _on_stored(self, epoch: int) -> None:
         if self.epochs.on_stored(epoch):
-            self._push(self._within_ms(self._faults.commit_ms), _TellCommitted(epoch))
+            self._within(self._faults.commit_ms, partial(self._tell_committed, epoch))
 
     def _tell_committed(self, epoch: int) -> None:
         """Tell the tasks that do not know; again and again, as the news may be lost."""
@@ -435,13 +366,13 @@ class Simulation:
             if self._rng.random() < self._faults.commits_repeated:
                 self._tell(task, _Commit(epoch))
         if tasks:
-            self._push(self.now_ms + _TELL_AGAIN_MS, _TellCommitted(epoch))
+            self.world.later(_TELL_AGAIN_MS, partial(self._tell_committed, epoch))
 
     def _tell(self, task: TaskId, what: Cut | _Commit) -> None:
         self._told.setdefault(task, deque()).append(what)
         at_ms = max(self._later_ms(), self._told_at_ms.get(task, 0))
         self._told_at_ms[task] = at_ms
-        self._push(at_ms, _Told(task))
+        self.world.at(at_ms, partial(self._hear, task))
 
     def _hear(self, task: TaskId) -> None:
         what = self._told[task].popleft()
@@ -460,14 +391,11 @@ class Simulation:
 
     # -- time ------------------------------------------------------------------------------
 
-    def _within_ms(self, duration_ms: int) -> int:
-        return self.now_ms + self._rng.randrange(duration_ms + 1)
+    def _within(self, duration_ms: int, act: Callable[[], object]) -> None:
+        self.world.later(self._rng.randrange(duration_ms + 1), act)
 
     def _later_ms(self) -> int:
-        return self._within_ms(self._delay_ms)
-
-    def _push(self, at_ms: int, what: _Event) -> None:
-        heapq.heappush(self._events, (at_ms, self._rng.random(), next(self._event_ids), what))
+        return self.now_ms + self._rng.randrange(self._delay_ms + 1)
 
     @contextmanager
     def _naming_seed(self) -> Iterator[None]:
@@ -476,9 +404,3 @@ class Simulation:
         except Exception as error:
             error.add_note(f"simulation of {self.application.name!r} with seed {self.seed}")
             raise
-
-    def _read_clock(self) -> int:
-        """Let time pass with the work of tasks, too, so that a turn comes to its end."""
-        if next(self._readings) % self._readings_per_ms == 0:
-            self.now_ms += 1
-        return self.now_ms

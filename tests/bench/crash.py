@@ -50,7 +50,6 @@ EPOCHS_OFTEN: Final[Mapping[str, str]] = {
     "checkpoint.timeout-ms": "10000",
     "application.total-retries": "100000",
     "application.backoff-base-ms": "10",
-    "application.backoff-max-ms": "200",
 }
 _EPOCH_PHASES: Final = ("prepare", "snapshot", "commit")
 _EXECUTORS: Final = 3

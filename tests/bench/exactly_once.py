@@ -17,7 +17,7 @@ from tests.bench.faults import ANY_KIND, chosen
 
 __all__ = ["CHAOS", "TARGETS", "chaos_plan", "exactly_once_plan"]
 
-_QUICK: Final = {"cluster.heartbeat-interval-ms": "300", "cluster.heartbeat-timeout-ms": "2000"}
+_QUICK: Final = {"cluster.heartbeat-timeout-ms": "2000"}
 _PHASES: Final[tuple[Phase, ...]] = ("running", "recovery", "snapshot", "commit")
 #: Those that harm what takes part in an epoch, at once.
 _IN_EPOCH: Final[Mapping[str, int]] = {

@@ -28,7 +28,6 @@ __all__ = ["TablesVerdict", "spark_target"]
 
 _SETTINGS: Final = {
     "checkpoint.interval-ms": "200",
-    "cluster.heartbeat-interval-ms": "300",
     "cluster.heartbeat-timeout-ms": "3000",
     "spark.pause-ms": "50",
     "spark.call-attempts": "100000",

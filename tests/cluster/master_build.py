@@ -37,7 +37,8 @@ from gearpy.messages.summaries import (
     WorkerSummary,
 )
 from gearpy.storage.log import MemoryLog
-from tests.world.world import World, WorldActorSystem
+from gearpy.testing.world import World
+from tests.world.actors import WorldActorSystem
 
 __all__ = [
     "APP",

@@ -79,7 +79,7 @@ def test_a_batch_larger_than_the_window_is_refused() -> None:
 def test_all_mistakes_of_a_configuration_are_raised_together() -> None:
     """Also where it is built by a program."""
     with pytest.raises(ConfigError) as caught:
-        config_of({"worker.slots": 0, "hostname": "", "application.backoff-base-ms": 5001})
+        config_of({"worker.slots": 0, "hostname": "", "streaming.batch-max-records": 20_001})
 
     assert len(caught.value.mistakes) == 3
 

@@ -6,8 +6,8 @@ import pytest
 
 from gearpy.errors import SnapshotDamaged
 from gearpy.storage.checkpoints import MemoryCheckpoints
+from gearpy.testing.world import World
 from tests.world.stores import FaultyCheckpoints
-from tests.world.world import World
 
 NAME = "app/epochs/one"
 

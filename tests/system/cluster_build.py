@@ -40,7 +40,6 @@ GEAR: Final = (sys.executable, "-P", "-m", "gearpy")
 _SETTINGS: Final = {
     "checkpoint.keep-succeeded": "0",
     "application.backoff-base-ms": "10",
-    "application.backoff-max-ms": "50",
     "checkpoint.interval-ms": "100",
 }
 _OF_WORKERS: Final = {"executor.memory-max-bytes": "1000000000"}

@@ -36,8 +36,6 @@ SETTINGS: Final = {
     "checkpoint.interval-ms": "200",
     "application.total-retries": "100000",
     "application.backoff-base-ms": "10",
-    "application.backoff-max-ms": "50",
-    "cluster.heartbeat-interval-ms": "100",
     "cluster.heartbeat-timeout-ms": "600",
     "masterclient.timeout": "5",
 }

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gearpy.cluster.client.alerting import thresholds_of
-from gearpy.config.schema import SETTINGS, AlertsConfig
+from gearpy.config.schema import DEFAULTS, SETTINGS
 from gearpy.messages.summaries import EpochsSummary
 from gearpy.views.alerts import (
     MEASURES,
@@ -247,7 +247,7 @@ def test_the_configuration_has_the_same_rules_and_thresholds() -> None:
     choices = SETTINGS["alerts.off"].choices
 
     assert set(choices) == set(known)
-    defaults = thresholds_of(AlertsConfig())
+    defaults = thresholds_of(DEFAULTS)
     assert defaults == {name: known[name].above for name in defaults}
 
 

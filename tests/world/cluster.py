@@ -28,13 +28,14 @@ from gearpy.messages.summaries import ApplicationSummary
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.storage.log import MemoryLog
 from gearpy.task.api.application import Buildable, StreamApplication
+from gearpy.testing.world import World
 from gearpy.transport.api import LinkLost
 from gearpy.transport.loop.virtual_loop import VirtualCoroutines
 from gearpy.wire.codec import decode_control, encode_control
+from tests.world.actors import WorldActorSystem
 from tests.world.network import Network, WorldNodes, WorldTransport
 from tests.world.promises import LetterPromises
 from tests.world.stores import FaultyCheckpoints
-from tests.world.world import World, WorldActorSystem
 
 _MASTER: Final = "master:1"
 #: Ends the name of the actors that save and load snapshots.
@@ -43,8 +44,7 @@ _DRAIN_S: Final = 5.0
 _SETTINGS: Final = {
     "checkpoint.interval-ms": "200",
     "application.total-retries": "100000",
-    "application.backoff-max-ms": "500",
-    "streaming.register-task-timeout-ms": "5000",
+    "application.backoff-base-ms": "10",
     "executor.start-timeout-seconds": "10",
     "streaming.ack-once-every-message-count": "10",
     "streaming.max-pending-message-count-per-connection": "50",

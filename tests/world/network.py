@@ -11,6 +11,7 @@ from typing import Final
 from gearpy.ids import ActorPath, TaskId, address_of, node_text
 from gearpy.messages.data import DataMessage, LinkMessage
 from gearpy.messages.peer import Letter
+from gearpy.testing.world import World
 from gearpy.transport.api import (
     LinkHandler,
     LinkLost,
@@ -19,7 +20,7 @@ from gearpy.transport.api import (
     TransportStats,
 )
 from gearpy.transport.links.routes import Routes
-from tests.world.world import World, WorldActorSystem
+from tests.world.actors import WorldActorSystem
 
 _REFUSED_MS: Final = 60  # A dead process is noticed within this time.
 _DATA: Final = "data"  # Everything but letters.

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import BinaryIO, Final
 
 from gearpy.storage.checkpoints import Checkpoints, MemoryCheckpoints, StoredFile
-from tests.world.world import World
+from gearpy.testing.world import World
 
 #: The share of requests that fail while the store fails.
 _FAILING: Final = 0.7

@@ -30,10 +30,7 @@ _FILES: Final = re.compile(
     r"\b(?:files|text_file|jsonl_file|jsonl_folder|parquet_folder)\(([^()]+)\)"
 )
 #: Keys that the operator of a worker decides.
-_OF_WORKERS: Final = (
-    "executor.memory-max-bytes",
-    "executor.open-files-max",
-)
+_OF_WORKERS: Final = ("executor.memory-max-bytes",)
 _SHOWN_MAX: Final = 3
 
 

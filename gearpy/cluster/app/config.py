@@ -33,7 +33,6 @@ _OF_WORKERS: Final = (
     "log.",
     "services.",
     "transport.",
-    "executor.open-files-max",
     "executor.memory-max-bytes",
 )
 #: Keys that are read before the coordinator log is, by the master or to find the log.

@@ -10,7 +10,7 @@ from typing import Final, Self
 
 import msgspec
 
-from gearpy.config.schema import AlertsConfig, Config
+from gearpy.config.schema import Config
 from gearpy.errors import GearpyError
 from gearpy.views.alerts import AlertBook, AlertChange, AlertLimits, rules_of
 from gearpy.views.model import AlertView, AppView
@@ -118,7 +118,7 @@ class Alerting:
         limits = AlertLimits(memory_max_bytes=config.executor.memory_max_bytes)
         self._look, self._cluster_id = look, cluster_id
         self._every_s = every_s
-        self._book = AlertBook(rules_of(thresholds_of(alerts), off=alerts.off), limits)
+        self._book = AlertBook(rules_of(thresholds_of(config), off=alerts.off), limits)
         self._lock = threading.Lock()
         self._webhooks = [Webhook(url) for url in alerts.webhooks]
         self._stopping = threading.Event()
@@ -174,10 +174,11 @@ class Alerting:
                 webhook.send(changes, cluster_id)
 
 
-def thresholds_of(alerts: AlertsConfig) -> dict[str, float]:
+def thresholds_of(config: Config) -> dict[str, float]:
     """Return the thresholds that the configuration has, by the names of the rules."""
+    alerts = config.alerts
     return {
-        "stalled-clock": alerts.stalled_clock_s,
+        "stalled-clock": config.streaming.stall_threshold_ms / 1000,
         "back-pressure": alerts.back_pressure_percent / 100,
         "restarts": alerts.restarts,
         "late-records": alerts.late_percent / 100,

@@ -1,21 +1,21 @@
 """From the configuration to how a master keeps applications alive."""
 
+from gearpy.cluster.net.limits import transport_limits
 from gearpy.config.load import as_overrides, from_overrides
 from gearpy.config.schema import Config
 from gearpy.core.master.app_masters import AppMasterTimes
 from gearpy.errors import ConfigError
 from gearpy.messages.client import SubmitApplication
-from gearpy.transport.api import TransportLimits
 
 
 def app_master_times(config: Config) -> AppMasterTimes:
     """Return the times that the master waits for app masters."""
-    cluster = config.cluster
+    transport = transport_limits(config)
     return AppMasterTimes(
         start_timeout_ms=config.executor.start_timeout_s * 1000,
         # Whoever lives has noticed by then that the master was away, and tried once more.
-        return_timeout_ms=cluster.heartbeat_timeout_ms + TransportLimits().reconnect_max_ms,
-        word_timeout_ms=cluster.heartbeat_interval_ms,
+        return_timeout_ms=transport.heartbeat_timeout_ms + transport.reconnect_max_ms,
+        word_timeout_ms=transport.heartbeat_interval_ms,
     )
 
 

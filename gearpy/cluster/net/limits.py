@@ -25,6 +25,10 @@ _BATCH_BYTES: Final = 1 << 20
 #: A link that carries no records tells its watermark this often: so late at most closes a window
 #: on a thin stream.
 _WATERMARK_INTERVAL_MS: Final = 20
+#: So often in the time-out of heartbeats a process asks whether another is there.
+_HEARTBEATS: Final = 6
+#: So many times the first pause between restarts is the longest.
+_BACKOFF_GROWTH: Final = 50
 
 
 def monotonic_ms() -> int:
@@ -84,16 +88,15 @@ def restart_policy(config: Config) -> RestartPolicy:
         max_restarts=application.retries,
         window_ms=application.retry_window_s * 1000,
         backoff_ms=application.backoff_base_ms,
-        backoff_max_ms=application.backoff_max_ms,
+        backoff_max_ms=_BACKOFF_GROWTH * application.backoff_base_ms,
     )
 
 
 def transport_limits(config: Config) -> TransportLimits:
     """Return the limits of transports that a configuration sets."""
-    cluster = config.cluster
+    timeout_ms = config.cluster.heartbeat_timeout_ms
     return TransportLimits(
         frame_bytes_max=config.transport.frame_max_bytes,
-        control_frame_bytes_max=config.transport.control_frame_max_bytes,
-        heartbeat_interval_ms=cluster.heartbeat_interval_ms,
-        heartbeat_timeout_ms=cluster.heartbeat_timeout_ms,
+        heartbeat_interval_ms=timeout_ms // _HEARTBEATS,
+        heartbeat_timeout_ms=timeout_ms,
     )

@@ -23,12 +23,12 @@ _POISON_ATTEMPTS: Final = 3
 
 def recovery_limits(config: Config) -> RecoveryLimits:
     """Return the budgets and time-outs of an application that a configuration sets."""
-    streaming, checkpoint = config.streaming, config.checkpoint
+    start_timeout_ms, checkpoint = config.executor.start_timeout_s * 1000, config.checkpoint
     return RecoveryLimits(
         restarts=restart_policy(config),
         poison_attempts=_POISON_ATTEMPTS,
-        step_timeout_ms=streaming.register_task_timeout_ms,
-        start_timeout_ms=config.executor.start_timeout_s * 1000,
+        step_timeout_ms=start_timeout_ms // 2,
+        start_timeout_ms=start_timeout_ms,
         allocation_timeout_ms=config.resource_allocation_timeout_s * 1000,
         epoch_cut=checkpoint.cut,
         epoch_pace=checkpoint.pace,
@@ -37,7 +37,7 @@ def recovery_limits(config: Config) -> RecoveryLimits:
         max_replay_ms=checkpoint.max_replay_ms,
         epoch_timeout_ms=checkpoint.timeout_ms,
         epochs_retained=checkpoint.retained,
-        stall_after_ms=streaming.stall_threshold_ms,
+        stall_after_ms=config.streaming.stall_threshold_ms,
     )
 
 

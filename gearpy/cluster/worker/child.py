@@ -46,6 +46,7 @@ _log = logging.getLogger("gearpy.cluster.worker.child")  # Not what runs as a pr
 _FAILED: Final = 1
 _STOP_AGAIN: Final = 128 + signal.SIGTERM  # As shells have it.
 _STDIN: Final = 0
+_OPEN_FILES: Final = 65_536  # As far as the system allows.
 
 
 def main() -> NoReturn:
@@ -153,9 +154,7 @@ def limit_resources(config: ExecutorConfig) -> None:
         OSError: the system does not let it.
     """
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    files = config.open_files_max
-    if hard != resource.RLIM_INFINITY:
-        files = min(files, hard)
+    files = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # A core holds the key and users' records.
     if most := config.memory_max_bytes:

@@ -75,7 +75,7 @@ class Outbox:
         if size > self._letter_bytes_max:
             raise ConfigError(
                 f"a letter of {size} bytes to actor {to!r} is over the limit of "
-                f"{self._letter_bytes_max}: send less, or raise transport.control-frame-max-bytes"
+                f"{self._letter_bytes_max}: send less at a time"
             )
         if self.untaken >= self._letters_max or self._kept_bytes + size > self._bytes_max:
             return False

@@ -22,7 +22,8 @@ from gearpy.messages.cluster import (
     ShutdownExecutor,
     WorkerRegistered,
 )
-from tests.world.world import World, WorldActorSystem
+from gearpy.testing.world import World
+from tests.world.actors import WorldActorSystem
 
 SLOTS = 4
 SECOND_MS = 1000

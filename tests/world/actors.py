@@ -1,10 +1,7 @@
-"""Virtual time, and actor systems that live in it: one thread, an order that a seed decides."""
+"""Actor systems that live in virtual time: one thread, an order that a seed decides."""
 
-import heapq
-import random
 from collections.abc import Callable
 from functools import partial
-from itertools import count
 from math import inf
 from typing import Any, Final
 
@@ -12,85 +9,10 @@ from gearpy.actor.api import DispatcherChoice, Ref
 from gearpy.actor.dispatcher import Runnable
 from gearpy.actor.local_system import LocalActorSystem
 from gearpy.actor.mailbox import Reply
+from gearpy.testing.world import World, WorldTimer
 
-_START_MS: Final = 1_000_000
 _TURN_MESSAGES: Final = 100
-_READINGS_PER_MS: Final = 8
 _STOP_TIMEOUT_MS: Final = 5_000
-
-
-class WorldTimer:
-    """Something that will happen, unless cancelled; a `Cancellable`."""
-
-    __slots__ = ("act", "is_cancelled")
-
-    def __init__(self, act: Callable[[], object]) -> None:
-        self.act = act
-        self.is_cancelled = False
-
-    def cancel(self) -> None:
-        """Make it not happen."""
-        self.is_cancelled = True
-
-
-class World:
-    """Everything that will happen, in the order of its time; among equals the seed decides.
-
-    The same seed gives the same run, as long as nothing else is asked for time or chance.
-    """
-
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
-        self.rng = random.Random(seed)
-        self.now_ms = _START_MS
-        self.events = 0
-        self._readings = 0
-        self._heap: list[tuple[int, float, int, WorldTimer]] = []
-        self._ids = count()
-
-    @property
-    def elapsed_ms(self) -> int:
-        """Virtual time since the beginning."""
-        return self.now_ms - _START_MS
-
-    def read_clock(self) -> int:
-        """Return the time to a task; it passes with the work of tasks, too, so that turns end."""
-        self._readings += 1
-        if self._readings % _READINGS_PER_MS == 0:
-            self.now_ms += 1
-        return self.now_ms
-
-    def later(self, delay_ms: int, act: Callable[[], object]) -> WorldTimer:
-        """Have something happen ``delay_ms`` from now."""
-        return self.at(self.now_ms + delay_ms, act)
-
-    def at(self, at_ms: int, act: Callable[[], object]) -> WorldTimer:
-        """Have something happen at a time; at once, if that has passed."""
-        timer = WorldTimer(act)
-        heapq.heappush(
-            self._heap, (max(at_ms, self.now_ms), self.rng.random(), next(self._ids), timer)
-        )
-        return timer
-
-    def step(self) -> bool:
-        """Let the next thing happen; False if nothing ever will."""
-        while self._heap:
-            at_ms, _, _, timer = heapq.heappop(self._heap)
-            if timer.is_cancelled:
-                continue
-            self.now_ms = max(self.now_ms, at_ms)
-            self.events += 1
-            timer.act()
-            return True
-        return False
-
-    def run(self, until: Callable[[], bool], *, within_ms: int) -> bool:
-        """Let things happen until something holds; False when it does not within the time."""
-        deadline_ms = self.now_ms + within_ms
-        while not until():
-            if self.now_ms > deadline_ms or not self.step():
-                return until()
-        return True
 
 
 class WorldActorSystem(LocalActorSystem):
