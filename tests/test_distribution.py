@@ -40,14 +40,12 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(built: Path) -> zipfile.ZipFile:
-    """Return the wheel."""
     (path,) = built.glob("*.whl")
     return zipfile.ZipFile(path)
 
 
 @pytest.fixture(scope="module")
 def metadata(wheel: zipfile.ZipFile) -> Message:
-    """Return what the wheel tells of itself."""
     (name,) = (each for each in wheel.namelist() if each.endswith("/METADATA"))
     return HeaderParser().parsestr(wheel.read(name).decode())
 
@@ -133,7 +131,6 @@ def test_what_to_type_fits_a_clone_and_an_installation(
 
 
 def a_distribution(folder: Path, *, entry_point: str) -> None:
-    """Put a package called gearpy into a folder."""
     info = folder / "gearpy-1.3.1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: gearpy\nVersion: 1.3.1\n")

@@ -326,7 +326,6 @@ def test_every_key_of_the_configuration_is_used() -> None:
 
 
 def _config_fields() -> Iterator[tuple[str, str]]:
-    """Yield every section, with its dot, and field."""
     for field in dataclasses.fields(DEFAULTS):
         value: Any = getattr(DEFAULTS, field.name)
         if dataclasses.is_dataclass(value):

@@ -144,11 +144,9 @@ class ActorSystem(ABC):
     Runs on: any thread.
 
     Attributes:
-        rng: randomness for the pauses before restarts.
         stop_timeout_ms: how long a parent waits for its children to stop before it kills them.
         dead_letters: counts messages told to actors that had stopped, or that waited when they
             stopped.
-        refused: counts messages refused with `MailboxFull`.
     """
 
     #: Whether all actors are being stopped; none is told any more of the end of another.
@@ -246,10 +244,7 @@ class ActorContext(Generic[M]):
     Spawning, watching and scheduling raise `ActorStopped` once the incarnation has ended.
 
     Attributes:
-        self_ref: the actor's own address.
         parent: the actor that spawned it; None for those the system spawned.
-        system: the system it lives in.
-        inbox: where messages wait for it.
     """
 
     def __init__(

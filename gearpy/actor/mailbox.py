@@ -108,9 +108,7 @@ class Mailbox:
     waits that the owner would take.
 
     Args:
-        wake: queues a turn of the owner.
         dead_letters: counts messages that were told and reach nobody.
-        refused: counts messages that found the mailbox full.
     """
 
     __slots__ = (

@@ -48,7 +48,6 @@ class ActorTimer:
 
     Args:
         others: the active timers of the same incarnation, with this one.
-        receive: hands the message to the actor.
     """
 
     __slots__ = ("_handle", "_inbox", "_is_active", "_is_queued", "_once", "_others", "_receive")

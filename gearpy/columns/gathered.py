@@ -33,9 +33,6 @@ class GatheredCells:
     """The cells of some rows, by column.
 
     Invariant: all columns have `rows` cells, and Arrow takes each as it is.
-
-    Args:
-        schema: of all columns.
     """
 
     def __init__(self, schema: pa.Schema) -> None:
@@ -55,7 +52,6 @@ class GatheredCells:
 
         Args:
             cells: by column; of one that is not there all are None.
-            rows: how many each has.
             moments: columns whose cells are microseconds, as Arrow takes them for times. Numbers
                 are no times otherwise: nobody knows their unit.
         """

@@ -93,7 +93,6 @@ class LogColumns:
         """Return the columns of some records, or of a table.
 
         Args:
-            values: at least one record.
             timestamps: their event times, for records that are no results of windows.
 
         Raises:
@@ -119,7 +118,6 @@ class LogColumns:
         They are what they were, whatever their owner changes in them later.
 
         Args:
-            values: at least one record.
             timestamps: their event times, for records that are no results of windows.
         """
         gathered, rows = self._gathered, len(values)
@@ -360,7 +358,6 @@ class _Added(NamedTuple):
         return [None if at in _ENDS else at * _US_PER_MS for at in self.cells]
 
     def column(self, kind: Any) -> pa.Array:
-        """Return an array of a type."""
         even = _even(self.cells)
         found = moments(even) if self.is_time else even
         return cast_column(found, kind) if isinstance(found, pa.Array) else pa.array(found, kind)

@@ -40,7 +40,6 @@ class RowSchema:
     """The columns of a stream, and what its rows are.
 
     Attributes:
-        arrow: name and type of each column.
         row_type: a dataclass or NamedTuple class; None for dicts.
     """
 
@@ -200,7 +199,6 @@ def as_table(values: list[Any], schema: RowSchema | None = None) -> Table:
     Rows come to a columnar step where one was given by hand, out of quarantine.
 
     Args:
-        values: a table, or at least one row.
         schema: what the rows should be; None: as they are.
 
     Raises:

@@ -75,7 +75,6 @@ def check_column(kind: "pa.DataType", values: Sequence[Any]) -> None:
     """Refuse values that Arrow would change to fit into a column of this type.
 
     Args:
-        kind: of the column.
         values: in Python; None is a missing one. Records inside of them are dicts: `plain_cells`.
 
     Raises:
@@ -190,14 +189,11 @@ class _Check:
     """The rule for values of one kind of column.
 
     Attributes:
-        classes: theirs.
-        what: the same for people.
         quick: classes of values that need no further look.
         pass_all: tells whether all values of a batch fit, where that is known without a look at
             each of them.
         refused: those that are subclasses, and still do not fit.
         look: raises where a value of the right class does not fit.
-        fix: what to do with another value.
     """
 
     classes: tuple[type, ...]

@@ -36,7 +36,6 @@ class Origin(NamedTuple):
         source: number of the processor that reads; -1 if nobody knows.
         partition: number of the partition, among all of the source.
         offset: how many records were read from it before; only grows.
-        is_alone: the source has no other partition.
         is_sorted: its records come by their place in event time, and so does all that follows.
         is_by_arrival: their event times say no more than when they came, so that this is the only
             order that they have.

@@ -77,7 +77,6 @@ class ApplicationSummary:
         )
 
     def _repr_html_(self) -> str:
-        """Return it for a notebook."""
         name, rest = escape(self.name), escape(repr(self).partition("' ")[2].removesuffix(">"))
         return f"<div><b>{name}</b> {rest}</div>"
 
@@ -140,13 +139,9 @@ class RegionSummary:
     """A part of the graph that restarts as a whole, and whether its tasks run.
 
     Attributes:
-        region: its number.
         state: *waiting* for executors, or for the end of a pause; *starting*; *running*;
             *stopping*, to start again or to end; *done*.
         from_epoch: the epoch that its present or next start goes on from; 0: the beginning.
-        tasks: how many it has.
-        executors_missing: those that it waits for.
-        pause_ms: how long it still pauses.
     """
 
     region: int
@@ -211,14 +206,9 @@ class ConsumerReport:
     """A consumer of the output of a sink, and its progress, as the task of the sink knows it.
 
     Attributes:
-        name: of the consumer.
         batch_id: the last batch that it has taken; 0 for none.
-        rows: it has taken since it began.
-        rows_per_s: how fast that was lately.
-        waiting_rows: shown, and not taken.
         waiting_since_ms: wall time since when it has taken nothing though there is something; 0
             if there is nothing.
-        trouble: what went wrong last, while it does.
     """
 
     name: str

@@ -83,7 +83,6 @@ class Times(_Times):
     """Event times in ms as one `pyarrow.Int64Array`. Immutable.
 
     Args:
-        array: the times.
         promised: what had been promised before each record, in ms; a record is late if it is older.
             None if no record is.
 

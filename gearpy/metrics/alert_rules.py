@@ -14,14 +14,9 @@ class AlertRule:
     """One rule: it holds when a value has been at a bound, or above it, for so long.
 
     Attributes:
-        name: of the rule.
         level: *warn* is worth a look, *bad* is a loss or a halt.
-        above: the bound.
         below: it has ceased to hold when the value is under this one: no more than ``above``.
-        for_s: how long it must hold, in seconds.
         says: what is so, in a sentence with ``{value}`` or ``{where}``, such as a processor.
-        unit: of the value.
-        advice: what to do.
         value: the value as a query of Prometheus, with the label ``app`` if it is of an
             application; empty where nobody exports it.
         text: ``says`` for Prometheus; ``{{...}}`` as it fills it in.

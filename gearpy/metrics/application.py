@@ -113,10 +113,6 @@ class ApplicationMetrics:
 
     Of the past it keeps what processors add up to, so that its size does not grow with tasks.
     Times are wall time.
-
-    Args:
-        app_id: of the application.
-        outline: its processors.
     """
 
     def __init__(self, app_id: AppId, outline: Outline) -> None:
@@ -278,7 +274,6 @@ def _flows(
     before: Mapping[TaskId, _Marks],
     lasting_ms: int,
 ) -> dict[int, _Flow]:
-    """Return the flow through each processor between two points."""
     pairs: dict[int, list[tuple[_Marks, _Marks]]] = {pid: [] for pid in processors}
     for task, mark in marks.items():
         earlier = before.get(task)

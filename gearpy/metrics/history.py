@@ -69,7 +69,6 @@ class ProcessHistory:
 
     Args:
         name: Gearpump's name of it: ``master``, or ``worker`` with its number.
-        sample: measures the process.
     """
 
     def __init__(self, name: str, sample: Callable[[], ProcessSample]) -> None:

@@ -17,10 +17,6 @@ class ProcessMeter:
     """Measures this process; counts the pauses of its garbage collections from here on.
 
     Runs on: any thread.
-
-    Args:
-        clock_s: seconds, for pauses.
-        wall_ms: ms since the epoch.
     """
 
     def __init__(

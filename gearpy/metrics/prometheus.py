@@ -49,11 +49,7 @@ _Families: TypeAlias = dict[str, _Family]
 
 
 class SampleCollector(Collector):
-    """Gives ``prometheus-client`` the metrics of a cluster when it asks for them.
-
-    Args:
-        take: returns a new sample.
-    """
+    """Gives ``prometheus-client`` the metrics of a cluster when it asks for them."""
 
     def __init__(self, take: Callable[[], ClusterSample]) -> None:
         self._take = take

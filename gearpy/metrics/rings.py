@@ -10,10 +10,6 @@ class Ring(Generic[T]):
     """Keeps the first point of each interval, and as many intervals as there is room for.
 
     Gearpump: `HistoryMetricsService`, which keeps the first sample of each window, too.
-
-    Args:
-        interval_ms: how far points are apart, at least.
-        points: how many are kept.
     """
 
     def __init__(self, *, interval_ms: int, points: int) -> None:

@@ -61,7 +61,6 @@ class _Trail:
         self._moved_ms = self._read_ms = 0
 
     def add(self, view: AppView) -> None:
-        """Take the counts of the next view."""
         totals, at_ms = view.totals, view.at_ms
         if totals.watermark_ms != self._watermark_ms or not self._points:
             self._watermark_ms, self._moved_ms = totals.watermark_ms, at_ms
@@ -222,7 +221,6 @@ class AppAlerts:
 
     Args:
         rules: which to follow; see `rules_of`.
-        limits: what applications may use.
     """
 
     def __init__(
@@ -276,12 +274,7 @@ class AppAlerts:
 
 
 class AlertBook:
-    """The alerts of all applications of a cluster.
-
-    Args:
-        rules: as of `AppAlerts`.
-        limits: the same.
-    """
+    """The alerts of all applications of a cluster."""
 
     def __init__(
         self, rules: Sequence[AlertRule] = RULES, limits: AlertLimits = _NO_LIMITS
@@ -337,7 +330,6 @@ def rules_of(thresholds: Mapping[str, float], *, off: Iterable[str] = ()) -> tup
 
     Args:
         thresholds: by the names of rules; the one for the end of an alert keeps its proportion.
-        off: names of rules to leave out.
     """
     left_out = {*off}
     return tuple(

@@ -198,7 +198,6 @@ def chart_svg(
         name: of the chart, for those who cannot see it.
         at_ms: the times, ascending; as many as values of each line.
         lines: what it shows, all in the same unit, from 0 up.
-        events: the times and texts of upright lines.
     """
     top = max((value for line in lines for value in line.values if value), default=0.0) or 1.0
     parts = [*_grid(), *_events(at_ms, events)]

@@ -77,9 +77,7 @@ def findings_of(
     """Return the findings about an application, the worst first; at least one.
 
     Args:
-        summary: of the application.
         detail: None if it has no app master.
-        now_ms: wall time.
         processors: with their shares of time, if these are known.
         hot: for a processor the task that gets far more records than the others.
     """
@@ -216,7 +214,6 @@ def clock_finding(detail: ApplicationDetail, *, stall: str = "") -> Headline:
     """Name the task that holds the clock, and the remedy; ``task`` is None if none does.
 
     Args:
-        detail: of the application.
         stall: what its summary says of a clock that rests for too long.
     """
     if detail.long_turns:

@@ -29,7 +29,6 @@ class Layout:
     """The places of a graph.
 
     Attributes:
-        boxes: the upper left corner of each processor.
         lines: for each edge the points that it goes through, from box to box.
         width: of all of it; as ``height``.
     """

@@ -17,11 +17,8 @@ class Look:
     """The answers about one application that were got together.
 
     Attributes:
-        at_ms: wall time.
-        summary: of the application.
         detail: of the same; None if there is no app master.
         metrics: what its tasks and executors have measured; None if nobody knows.
-        series: its last minutes.
     """
 
     at_ms: int

@@ -37,8 +37,6 @@ class Measurements:
 
     Args:
         now: the newest; None if nobody knows any.
-        was: the same, a while before.
-        series: the last minutes.
     """
 
     def __init__(

@@ -43,7 +43,6 @@ def plan_html(view: AppView, *, about: Sequence[str] = ()) -> str:
 
     Args:
         view: with the processors and edges, at no time.
-        about: the lines.
     """
     title = f"<b>{_safe(view.name)}</b> <span {_QUIET}>plan</span>"
     lines = "".join(f"<div {_QUIET}>{_safe(each)}</div>" for each in about)

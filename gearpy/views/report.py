@@ -24,13 +24,7 @@ class Report:
     """All that a report is made of.
 
     Attributes:
-        view: of the application.
-        cluster_id: where it runs, or ran.
-        version: of gearpy.
         series: of its last minutes; None if nobody has them.
-        processors: each with its tasks.
-        config: the settings that it was submitted with.
-        quarantined: records that were put aside.
         missing: what could not be got, and why, a sentence each.
     """
 

@@ -28,9 +28,6 @@ class BatchInfo(NamedTuple):
     """The note of a file on one of its batches.
 
     Attributes:
-        seq: its number in the lane.
-        rows: how many there are.
-        epoch: whose results it has.
         starts: the oldest start of a window in it, in ms; None if there is none.
         ends: the newest end of a window in it, in ms; None if there is none.
         windows: how many there are, by start, end and firing.
@@ -90,13 +87,7 @@ def body_of(name: str) -> Body:
 
 
 class ParquetBody:
-    """A file of Parquet that is being written.
-
-    Args:
-        file: stays open.
-        schema: of the tables.
-        compression: a codec of Parquet.
-    """
+    """A file of Parquet that is being written."""
 
     def __init__(self, file: BinaryIO, schema: pa.Schema, compression: str) -> None:
         timed = [name for name in ("window_start", "window_end") if name in schema.names]
@@ -129,10 +120,6 @@ def write_body(
     """Write a table and the note of its batches into an empty file.
 
     Args:
-        file: stays open.
-        table: all rows, batch by batch.
-        info: the note.
-        body: the kind of file.
         compression: a codec of Parquet; Arrow files are written as they are in memory.
     """
     if body == PARQUET:

@@ -23,11 +23,6 @@ class LogConsumers:
     one that reads on is never called stuck, however far behind it is.
 
     Runs on: one thread at a time; it reads small files, and at most every five seconds.
-
-    Args:
-        log: which one.
-        wall_ms: ms since the epoch.
-        but: readers whose sink reports on them itself.
     """
 
     def __init__(

@@ -63,12 +63,6 @@ class LaneWriter:
 
     Runs on: one thread at a time. Restart: `begin`, then `show` what was prepared and is to be
     seen, then `clean` and `number_on`.
-
-    Args:
-        log: where to write.
-        writer: name of the lanes.
-        task: number of the lane.
-        compression: of Parquet.
     """
 
     def __init__(self, log: WindowLog, *, writer: str, task: int, compression: str) -> None:
@@ -92,7 +86,6 @@ class LaneWriter:
         """Take the lane from its owner.
 
         Args:
-            run: as in names of files.
             incarnation: of the task; in a run a later start has a greater one.
 
         Raises:
@@ -175,9 +168,6 @@ class LaneWriter:
         """Make the batch durable, so that showing it cannot fail; None if it has no rows.
 
         Args:
-            epoch: whose rows it has.
-            body: of the file, if it is small.
-            about: what else the file notes of itself.
             watermark: how far event time has come, in ms.
         """
         if not self.rows:

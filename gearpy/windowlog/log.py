@@ -40,7 +40,6 @@ class ReaderReport:
         at_ms: wall time of the report.
         rows_per_s: how fast it reads; None if nobody knows.
         batch_id: of its last batch, such as that of a Spark query; None if it has none.
-        more: whatever else it has to say.
     """
 
     name: str
@@ -58,7 +57,6 @@ class WindowLog:
 
     Args:
         path: the folder, or its URL; or a store that was opened before.
-        storage_options: for the file system of the URL.
 
     Raises:
         ConfigError: there is no file system for such URLs.

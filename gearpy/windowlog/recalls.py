@@ -33,11 +33,8 @@ def recalled(
     Not known is what was removed before anybody went back behind it.
 
     Args:
-        log: which one.
-        view: what is there.
         lane: which one; it has batches.
         since: the first batch that was shown behind the checkpoint.
-        identity: columns that tell rows apart.
     """
     file = f"{OWNERS}{lane}{_ENDING}"
     begin = view.begins()[lane]

@@ -113,7 +113,6 @@ class Replays:
         return True
 
     def _known(self, table: pa.Table | pa.RecordBatch) -> list[bytes]:
-        """Return the identity of each row."""
         return _digests(table.select(self._identity) if self._identity else table)
 
 

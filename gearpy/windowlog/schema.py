@@ -21,7 +21,6 @@ class LogSchema(NamedTuple):
         arrow: as every table of the log has them, exactly.
         spark: the same as Spark's ``StructType.jsonValue()``.
         log: id of the log, which is another when the folder was made anew.
-        created_ms: when the log was begun.
         identity: columns that tell rows apart; empty if only all of them do.
     """
 
@@ -70,8 +69,6 @@ def schema_difference(kept: pa.Schema, other: pa.Schema, *, partly: bool = False
     """Return how another schema differs from that of a log; empty if it does not.
 
     Args:
-        kept: that of the log.
-        other: another one.
         partly: the other one may have fewer columns, in another order.
     """
     for field in other:

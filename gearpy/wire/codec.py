@@ -28,7 +28,6 @@ from gearpy.wire.connection.frames import (
 
 
 def _dataclasses_of(*modules: ModuleType) -> dict[str, type]:
-    """Return the public dataclasses of some modules by name."""
     classes: dict[str, type] = {}
     for module in modules:
         for name, cls in vars(module).items():

@@ -21,19 +21,15 @@ class Obedient(Actor[Order]):
         self.log: Log = SimpleQueue() if log is None else log
 
     def on_start(self) -> None:
-        """Log it."""
         self.log.put("start")
 
     def receive(self, message: Order) -> object:
-        """Do it."""
         return message(self)
 
     def on_exited(self, exited: Exited) -> None:
-        """Log it."""
         self.log.put(exited)
 
     def on_stop(self) -> None:
-        """Log it."""
         self.log.put("stop")
 
 
@@ -51,17 +47,14 @@ class Gate:
         self._is_open.wait(WAIT_S)
 
     def open(self) -> None:
-        """Let the actor go on."""
         self._is_open.set()
 
 
 def fail(_: Obedient) -> None:
-    """Order a failure."""
     raise ValueError("as ordered")
 
 
 def say(text: str) -> Order:
-    """Order a line in the log."""
     return lambda me: me.log.put(text)
 
 
@@ -81,10 +74,8 @@ def exits_of(*refs: Ref[Any]) -> SimpleQueue[Exited]:
 
 
 def taken(log: Log, count: int) -> list[Any]:
-    """Wait for this many lines of a log."""
     return [log.get(timeout=WAIT_S) for _ in range(count)]
 
 
 def drained(log: Log) -> list[Any]:
-    """Return the lines that a log holds now."""
     return [log.get() for _ in range(log.qsize())]

@@ -22,7 +22,6 @@ def system() -> Iterator[ThreadedActorSystem]:
 
 @pytest.fixture
 def log() -> Log:
-    """Return an empty log."""
     return SimpleQueue()
 
 

@@ -163,7 +163,6 @@ class Batched(BatchActor[str]):
         self._gate = gate
 
     def receive_batch(self, messages: list[str]) -> None:
-        """Wait for the gate, log."""
         self._log.put(messages)
         self._gate.wait(WAIT_S)
         if "fail" in messages:

@@ -125,12 +125,10 @@ class Askers:
             thread.start()
 
     def give(self, ref: Ref[Order]) -> None:
-        """Have each asker ask this actor."""
         for _ in self._threads:
             self._refs.put(ref)
 
     def finish(self) -> list[str]:
-        """Wait for the last outcome and return all."""
         for _ in self._threads:
             self._refs.put(None)
         for thread in self._threads:

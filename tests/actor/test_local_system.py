@@ -24,7 +24,6 @@ class RemoteRef(Ref[object]):
 
     @property
     def is_alive(self) -> bool:
-        """Say so."""
         return True
 
     def add_watcher(self, key: object, notify: object) -> None:

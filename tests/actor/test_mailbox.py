@@ -36,13 +36,11 @@ class Owner:
         self.woken += 1
 
     def put(self, *messages: Any) -> None:
-        """Tell these."""
         for message in messages:
             self.mailbox.put(Envelope(message))
 
     @property
     def waiting(self) -> list[Any]:
-        """What user messages wait."""
         return [envelope.message for envelope in self.mailbox.user]
 
 

@@ -26,7 +26,6 @@ from tests.actor.conftest import How
 def a_child(
     parent: Ref[Order], log: Log, *, how: How, name: str = "child", max_restarts: int = 0
 ) -> Ref[Order]:
-    """Have a parent spawn a child."""
     child: Ref[Order] = parent.ask(
         lambda me: me.context.spawn(
             lambda: Obedient(log), name, dispatcher=how, supervision=restarts(max_restarts)
@@ -37,8 +36,6 @@ def a_child(
 
 
 def raising(error: BaseException) -> Callable[[Obedient], None]:
-    """Order this exception."""
-
     def order(_: Obedient) -> None:
         raise error
 

@@ -26,7 +26,6 @@ from tests.actor.conftest import How
 
 
 def pykka_refs(ref: Ref[Order]) -> list[pykka.ActorRef[Obedient]]:
-    """Return what pykka's registry has for an actor."""
     return [
         found
         for found in pykka.ActorRegistry.get_by_class(Obedient)

@@ -14,7 +14,6 @@ from tests.actor.build import WAIT_S, Log, drained, taken
 
 @pytest.fixture
 def timers() -> Iterator[TimerThread]:
-    """Return a timer thread that ends with the test."""
     timers = TimerThread()
     yield timers
     timers.close()

@@ -50,16 +50,13 @@ class Closings(gp.Sink, gp.SinkWriter):
         self.written = threading.Event()
 
     def open(self, task_index: int, parallelism: int) -> gp.SinkWriter:
-        """Write here."""
         return self
 
     def write_batch(self, batch: gp.Batch) -> None:
-        """Note that there was one."""
         self.values += batch.values
         self.written.set()
 
     def close(self, *, completed: bool) -> None:
-        """Note how it ended."""
         self.closings.append(completed)
 
 
@@ -71,7 +68,6 @@ class Stuck:
         self.let_go = threading.Event()
 
     def __call__(self, value: Any) -> Any:
-        """Hold the task's thread."""
         self.entered.set()
         self.let_go.wait(DEADLINE_S)
         return value

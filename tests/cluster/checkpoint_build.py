@@ -47,7 +47,6 @@ _PLACES: Final[Mapping[int, dict[str, Any]]] = {
 
 
 def a_snapshot(store: Checkpoints, prefix: str, epoch: int) -> SnapshotFile:
-    """Store what has changed in an epoch."""
     body = msgspec.msgpack.encode(_CELLS[epoch])
     parts = [
         TaskPart(task=FILES, head=b"files"),
@@ -79,7 +78,6 @@ def segments_of(store: Checkpoints, prefix: str, epoch: int) -> list[SnapshotFil
 
 
 def a_manifest(epoch: int, files: list[SnapshotFile]) -> Manifest:
-    """Return an epoch that needs these files."""
     encoded = {name: encode_state("files", place) for name, place in _PLACES[epoch].items()}
     return Manifest(
         region=0,

@@ -18,7 +18,6 @@ def configured(tmp_path: Path) -> Callable[..., Config]:
 
 
 def _keys(overrides: dict[str, object]) -> dict[str, str]:
-    """``streaming__batch_max_records=1`` is ``streaming.batch-max-records``."""
     return {
         key.replace("__", ".").replace("_", "-"): str(value) for key, value in overrides.items()
     }

@@ -68,7 +68,6 @@ FRAME_BYTES_MAX = 1 << 20
 
 
 def a_record(number: int, *, value: bytes = b"value", text: str = "x") -> QuarantinedRecord:
-    """Return a record that was put aside."""
     card = ErrorCard(
         cause=f"ValueError: {text}\nand more", record=text, source_line=text, traceback=text
     )
@@ -88,7 +87,6 @@ class FakeMaster:
         self.status: ApplicationStatus = "active"
 
     def ask(self, message: Any) -> object:
-        """Answer as a master does."""
         self.asked.append(message)
         if (getattr(message, "app_id", APP) or APP) != APP:
             return Refused(reason=f"no application has id {message.app_id}")
@@ -130,7 +128,6 @@ class FakePost:
         self.asked: list[tuple[ActorPath, Any]] = []
 
     def ask(self, path: ActorPath, message: Any, timeout_s: float, /) -> object:
-        """Ask over a wire."""
         assert timeout_s > 0
         self.asked.append((path, message))
         answer = self.actors.get(path)
@@ -144,7 +141,6 @@ class FakeArtifacts:
     """Has no artifact."""
 
     def answer(self, message: Any, /) -> object:
-        """Say so."""
         return ArtifactMissing(sha256=message.sha256)
 
 
@@ -163,7 +159,6 @@ class World:
         return answer
 
     def refusal(self, message: object) -> str:
-        """Return why the desk refuses."""
         answer = self.answer(message)
         assert isinstance(answer, Refused), answer
         return answer.reason
@@ -177,14 +172,12 @@ class World:
 
 
 def measured(name: str, message: GetProcessMetrics | GetHistory) -> object:
-    """Answer for the measurements of a process."""
     if isinstance(message, GetHistory):
         return HistoryData(path=name)
     return ProcessMetricsData(name=name, at_ms=1, process=ProcessSample(pid=1, started_ms=1))
 
 
 def app_master(message: Any) -> object:
-    """Answer as an app master does."""
     match message:
         case DescribeApplication():
             return ApplicationDetail(app_id=APP, epoch=12)

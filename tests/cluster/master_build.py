@@ -70,7 +70,6 @@ class Probe(Actor[Any]):
         self._got = got
 
     def receive(self, message: Any) -> None:
-        """Keep it."""
         self._got.append(message)
 
 
@@ -84,15 +83,12 @@ class Role:
         self.path = self.ref.path
 
     def all(self, kind: type[M]) -> list[M]:
-        """Return all messages of a kind."""
         return [each for each in self.got if isinstance(each, kind)]
 
     def last(self, kind: type[M]) -> M:
-        """Return the newest message of a kind."""
         return self.all(kind)[-1]
 
     def die(self) -> None:
-        """Be gone, as when the process ends."""
         self.cluster.system.stop(self.ref)
         self.cluster.settle()
 
@@ -134,49 +130,41 @@ class Cluster:
         self.settle()
 
     def settle(self, ms: int = 10) -> None:
-        """Let time pass."""
         deadline_ms = self.world.now_ms + ms
         self.world.later(ms, lambda: None)
         self.world.run(lambda: self.world.now_ms >= deadline_ms, within_ms=ms)
 
     def tell(self, *messages: object) -> None:
-        """Tell the master something and let it act."""
         for message in messages:
             self.master.tell(message)
         self.settle()
 
     def ask(self, message: object) -> Any:
-        """Ask the master."""
         answer = self.master.ask(message, 5)
         self.settle()
         return answer
 
     def worker(self, slots: int = 9) -> Role:
-        """Return a new worker that has registered."""
         worker = Role(self, f"worker{next(self.names)}")
         self.tell(RegisterWorker(worker=worker.path, slots=slots))
         return worker
 
     def cluster_id(self) -> str:
-        """Return the id of the cluster."""
         answer = self.ask(GetCluster())
         assert isinstance(answer, ClusterSummary), answer
         return answer.cluster_id
 
     def submit(self, name: str = "words", **config: str) -> AppId:
-        """Submit an application."""
         answer = self.ask(SubmitApplication(name=name, artifact=ARTIFACT, config=config))
         assert isinstance(answer, Submitted), answer
         return answer.app_id
 
     def app_master(self, launch: LaunchExecutor) -> Role:
-        """Return the app master of a launch, registered."""
         role = Role(self, f"app{launch.app_id}-{launch.launch}-{next(self.names)}")
         self.register(role, launch)
         return role
 
     def register(self, role: Role, launch: LaunchExecutor) -> None:
-        """Have an app master register, perhaps once more."""
         message = RegisterAppMaster(
             cluster_id=launch.cluster_id,
             app_id=launch.app_id,
@@ -186,22 +174,18 @@ class Cluster:
         self.tell(message)
 
     def summary(self, app_id: AppId = APP) -> ApplicationSummary:
-        """Return an application."""
         answer = self.ask(GetApplication(app_id=app_id))
         assert isinstance(answer, ApplicationSummary), answer
         return answer
 
     def workers(self) -> dict[int, WorkerSummary]:
-        """Return the workers by id."""
         return {each.worker_id: each for each in self.ask(ListWorkers()).workers}
 
     def free(self) -> dict[int, int]:
-        """Return the free slots of each worker."""
         return {worker: each.free_slots for worker, each in self.workers().items()}
 
 
 def configured(overrides: dict[str, object]) -> Config:
-    """``worker__slots=1`` is ``worker.slots``."""
     return from_overrides(
         {key.replace("__", ".").replace("_", "-"): str(each) for key, each in overrides.items()}
     )
@@ -215,7 +199,6 @@ def a_status(
     records: int = 7,
     restarts: int = 0,
 ) -> ApplicationStatusChanged:
-    """Return what an app master reports."""
     return ApplicationStatusChanged(
         app_id=AppId(app_id),
         launch=launch,
@@ -251,12 +234,10 @@ def running(
 def an_update(
     *what: RunningExecutor, refused: tuple[RunningExecutor, ...] = (), worker: int = 0
 ) -> ResourceUpdate:
-    """Return a worker's word on all that runs there."""
     return ResourceUpdate(worker_id=WorkerId(worker), running=what, refused=refused)
 
 
 def a_request(slots: int, *, executors: int = 1, launch: int = 1) -> RequestResource:
-    """Return what an app master asks for."""
     return RequestResource(app_id=APP, launch=launch, slots=slots, executors=executors)
 
 
@@ -281,7 +262,6 @@ def a_running(**overrides: Any) -> tuple[Cluster, Role, Role]:
 
 
 def back(cluster: Cluster, worker: Role, *what: RunningExecutor, slots: int = 9) -> None:
-    """Have worker 0 register once more."""
     cluster.tell(
         RegisterWorker(worker=worker.path, slots=slots, worker_id=WorkerId(0), running=what)
     )

@@ -19,7 +19,6 @@ def a_store(folder: Path, *prefixes: str) -> FolderCheckpoints:
 
 
 def add_application(checkpoints: Checkpoints, prefix: str, *epochs: int) -> None:
-    """Store epochs as an app master does."""
     log = CoordinatorLog(checkpoints, prefix, launch=1, source="test", wall_ms=lambda: 0)
     for epoch in epochs:
         manifest = Manifest(region=0, epoch=epoch, attempt=1, clock_ms=0, snapshots=())

@@ -17,7 +17,6 @@ NEVER = threading.Event()
 
 
 def endless(results: list[int], name: str = "endless") -> gp.StreamApp:
-    """Return an application that numbers records for ever."""
     app = gp.StreamApp(name)
     app.read(gp.generate(itertools.count, rate=2000)).write(gp.to_list(results))
     return app

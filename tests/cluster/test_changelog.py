@@ -49,7 +49,6 @@ class Delta:
             yield Section(key[0], msgspec.msgpack.encode({key: value}))
 
     def release(self) -> None:
-        """Free them."""
         self._changes = None
 
 
@@ -60,7 +59,6 @@ class Answers:
     told: list[WriterAnswer] = field(default_factory=list)
 
     def tell(self, message: WriterAnswer) -> None:
-        """Keep it."""
         self.told.append(message)
 
 
@@ -103,7 +101,6 @@ class Group:
         return loaded
 
     def end(self, epoch: int, changes: Mapping[TaskId, Changes]) -> None:
-        """Let both tasks end an epoch."""
         for task in TASKS:
             those = changes.get(task, {})
             self._apply(task, those)
@@ -128,7 +125,6 @@ class Group:
         return tuple(self.files.on_stored(saved))
 
     def run(self, epoch: int, changes: Mapping[TaskId, Changes]) -> tuple[SnapshotFile, ...]:
-        """End an epoch and store it."""
         self.end(epoch, changes)
         files = self.store()
         assert isinstance(files, tuple), files.reason
@@ -373,7 +369,6 @@ def test_each_epoch_can_be_gone_back_to_from_either(
 def an_app_master(
     checkpoints: MemoryCheckpoints, launch: int, dag: Dag, *, is_on: bool
 ) -> AppCheckpoints:
-    """Return what a launch of an app master keeps."""
     made = AppCheckpoints(
         checkpoints, prefix=PREFIX, launch=launch, segments_max=8, wall_ms=lambda: 0
     )
@@ -384,7 +379,6 @@ def an_app_master(
 
 
 def a_dag(parallelism: int) -> Dag:
-    """Return a graph of one processor."""
     app = gp.StreamApp("one", parallelism=parallelism)
     app.read(gp.collection([1], partitions=parallelism)).write(gp.to_list([]))
     return app.build().dag

@@ -26,7 +26,6 @@ class Owner:
         self.answers: list[WriterAnswer] = []
 
     def tell(self, message: WriterAnswer) -> None:
-        """Keep it."""
         self.answers.append(message)
 
 
@@ -94,7 +93,6 @@ class Stored:
 
 
 def kept(answer: WriterAnswer) -> tuple[bytes, dict[str, int]]:
-    """Return head and keyed state that were loaded."""
     assert isinstance(answer, TasksLoaded)
     resume = answer.resume[SOURCE]
     state = heap_state()
@@ -110,7 +108,6 @@ def kept(answer: WriterAnswer) -> tuple[bytes, dict[str, int]]:
 
 @pytest.fixture
 def stored(tmp_path: Path) -> Stored:
-    """Return two epochs."""
     return Stored(tmp_path / "checkpoints")
 
 

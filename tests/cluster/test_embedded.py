@@ -44,7 +44,6 @@ def _added(total: int, number: int) -> tuple[int, list[int]]:
 
 
 def shown(out: Path) -> list[Any]:
-    """Return what a folder shows, sorted."""
     lines = (line for file in out.glob("*.jsonl") for line in file.read_text().splitlines())
     return sorted(json.loads(line) for line in lines)
 

@@ -19,14 +19,12 @@ from tests.eventually import eventually
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
-    """Return a cluster."""
     overrides = {"application.total-retries": "0", "log.folder": str(tmp_path)}
     with LocalCluster(gp.load_config(env={}, overrides=overrides)) as made:
         yield made
 
 
 def numbers(name: str, limit: int, step: Callable[[int], int]) -> gp.StreamApp:
-    """Return an application of two processors."""
     app = gp.StreamApp(name)
     source = app.read(gp.generate(lambda: count(1), limit=limit))
     source.map(step).key_by(lambda number: number % 3).count().write(gp.to_list([]))

@@ -21,12 +21,10 @@ from tests.eventually import eventually
 
 
 def bad(*_: object, **__: object) -> NoReturn:
-    """Fail."""
     raise ValueError("bad")
 
 
 def leave(*_: object) -> NoReturn:
-    """Leave the program."""
     sys.exit(3)
 
 
@@ -70,15 +68,12 @@ class BadSource(gp.Source, gp.SourceReader):
         setattr(self, where, bad)
 
     def partitions(self) -> list[str]:
-        """Have one."""
         return ["one"]
 
     def open(self, partition: str, resume: Any) -> gp.SourceReader:
-        """Read here."""
         return self
 
     def read_batch(self, max_records: int) -> gp.Batch | None:
-        """Have nothing."""
         return None
 
     def snapshot(self) -> None:
@@ -86,7 +81,6 @@ class BadSource(gp.Source, gp.SourceReader):
 
     @property
     def watermark_ms(self) -> int:
-        """Know no time."""
         return 0
 
 
@@ -180,7 +174,6 @@ def test_application_is_killed_with_all_its_actors(cluster: LocalCluster) -> Non
 
 
 def resolve(cluster: LocalCluster, name: str) -> object:
-    """Return the actor of this name, if it lives."""
     system: ActorSystem = cluster._system  # noqa: SLF001 - what a client cannot see
     return system.resolve(name)
 

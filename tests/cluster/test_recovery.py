@@ -27,7 +27,6 @@ class Opened(gp.Sink):
         self.got: list[Any] = []
 
     def open(self, task_index: int, parallelism: int) -> gp.SinkWriter:
-        """Open it once more."""
         self.opened += 1
         return _Writer(self.got)
 
@@ -48,7 +47,6 @@ class Fuse:
         self.blown = threading.Event()
 
     def __call__(self, value: int) -> int:
-        """Return the value."""
         if self.lit.is_set() and not self.blown.is_set():
             self.blown.set()
             raise ValueError("blown")

@@ -59,7 +59,6 @@ def cells_of_any_kind() -> st.SearchStrategy[Any]:
 
 
 def gathered(kind: Any) -> GatheredCells:
-    """Return one column."""
     return GatheredCells(pa.schema({"a": kind}))
 
 

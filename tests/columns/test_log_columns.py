@@ -36,7 +36,6 @@ class Page:
 
 
 def columns_of(*values: Any, times: Any = (), **options: Any) -> pa.RecordBatch:
-    """Return the columns of some records."""
     return LogColumns("sink", **options).batch_of(list(values), times)
 
 

@@ -239,7 +239,6 @@ def test_no_two_keys_share_a_variable() -> None:
 
 
 def a_value(key: str) -> st.SearchStrategy[Value]:
-    """Return a strategy for values that a key allows."""
     setting = SETTINGS[key]
     if isinstance(setting.default, int):
         return st.integers(setting.low, setting.high)

@@ -39,7 +39,6 @@ _T = TypeVar("_T")
 def a_message(
     key: str, value: str | None = "x", *, type_: str = "set-config"
 ) -> CoordinatorMessage:
-    """Return a message; None deletes."""
     values = None if value is None else {"value": value}
     return CoordinatorMessage(type=type_, key=key, values=values, host="h", timestamp_ms=1)
 
@@ -64,7 +63,6 @@ class Store:
         self.files = dict(files or {})
 
     def do(self, step: Step) -> Any:
-        """Do a step."""
         match step:
             case Save(name, data):
                 self.files[name] = data
@@ -79,17 +77,14 @@ class Store:
         return None
 
     def run(self, steps: Steps[_T]) -> _T:
-        """Do all steps, with nothing of others between them."""
         return run_steps(steps, self.do)
 
 
 def contents_of(store: Store) -> LogContents:
-    """Return what a reader finds."""
     return store.run(read_log(LOG))
 
 
 def keys_of(state: CoordinatorState) -> set[str]:
-    """Return the keys of all messages."""
     return {each.key for each in state.messages()}
 
 
@@ -138,11 +133,9 @@ class Launch:
 
     @property
     def is_done(self) -> bool:
-        """Whether it has no step left."""
         return self._next is None
 
     def step(self, store: Store) -> None:
-        """Do one step."""
         assert self._next is not None
         try:
             answer = store.do(self._next)
@@ -177,7 +170,6 @@ class World:
         self.known = set(known)
 
     def state(self) -> object:
-        """Return what decides how it goes on."""
         places = tuple((each.seen, each.is_done, each.is_idle) for each in self.launches)
         return places, frozenset(self.store.files.items())
 

@@ -86,7 +86,6 @@ def some_limits(
     epoch_timeout_ms: int = 60_000,
     retained: int = 2,
 ) -> RecoveryLimits:
-    """Return limits that are short enough for tests."""
     return RecoveryLimits(
         restarts=RestartPolicy(
             max_restarts=restarts, window_ms=600_000, backoff_ms=backoff_ms, backoff_max_ms=1000
@@ -143,7 +142,6 @@ class Bench:
         overrides: Sequence[TaskOffsets] = (),
         owns: Callable[[str], bool] = lambda _: True,
     ) -> ApplicationCore:
-        """Return an application core of the same application."""
         return ApplicationCore(
             self._dag,
             executors=self._wanted,
@@ -158,12 +156,10 @@ class Bench:
         )
 
     def begin(self) -> None:
-        """Let the application start."""
         self.obey(self.manager.on_start(self.now_ms))
 
     @property
     def last_launch(self) -> Launch:
-        """The process that was launched last."""
         return only(self.done, Launch)[-1]
 
     # -- what the surroundings do ----------------------------------------------------------
@@ -194,7 +190,6 @@ class Bench:
                 return []
 
     def register(self, command: Launch, *, graph_hash: str | None = None) -> list[Command]:
-        """Let a process say that it is up."""
         executor_id, launch = command.executor_id, command.launch
         message = RegisterExecutor(
             executor_id=executor_id,
@@ -252,7 +247,6 @@ class Bench:
         return self.manager.on_epoch_stored(message, self.now_ms)
 
     def announced(self, region: Region) -> BeginEpoch:
-        """Return the last announcement of an epoch."""
         return [each for each in self._begun if each.attempt == region.attempt][-1]
 
     @property
@@ -271,7 +265,6 @@ class Bench:
         return self.done[first:]
 
     def lose(self, executor_id: ExecutorId, cause: str = "signal 9") -> list[Command]:
-        """Let a worker report that a process is gone."""
         launch = self.launches[executor_id]
         return self.obey(self.manager.on_executor_gone(executor_id, launch, cause, self.now_ms))
 
@@ -284,7 +277,6 @@ class Bench:
         session: int | None = None,
         kind: FailureKind = "raised",
     ) -> list[Command]:
-        """Let a task fail."""
         region = next(each for each in self.manager.regions if task in each.placement)
         message = TaskFailed(
             executor_id=region.placement[task],
@@ -312,7 +304,6 @@ class Bench:
     def break_link(
         self, executor_id: ExecutorId, other: ExecutorId, launch: int = 0
     ) -> list[Command]:
-        """Let an executor complain about a link."""
         to = address(other, launch or self.launches[other])
         message = LinkBroken(executor_id=executor_id, address=to, reason="reset")
         return self.obey(self.manager.on_link_broken(message, self.now_ms))
@@ -346,22 +337,18 @@ class Bench:
 
     @property
     def states(self) -> list[str]:
-        """What each region does."""
         return ["running" if each.is_running else each.state for each in self.manager.regions]
 
 
 def allocation(slots: int, worker: int = 7) -> Allocation:
-    """Return slots on a worker."""
     return Allocation(worker_id=WorkerId(worker), worker=a_worker(worker), slots=slots)
 
 
 def a_worker(number: int = 7) -> ActorPath:
-    """Return where a worker is."""
     return ActorPath(f"host:{number}", "worker")
 
 
 def address(executor_id: ExecutorId, launch: int) -> str:
-    """Return the data listener of a process."""
     return f"data:{executor_id}-{launch}"
 
 
@@ -380,5 +367,4 @@ def kinds(commands: Sequence[Command]) -> list[str]:
 
 
 def only(commands: Sequence[Command], kind: type[C]) -> list[C]:
-    """Return the commands of a kind."""
     return [each for each in commands if isinstance(each, kind)]

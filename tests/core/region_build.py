@@ -74,14 +74,12 @@ def some_running(
 
 
 def a_file(name: str, *tasks: TaskId) -> SnapshotFile:
-    """Return a file of both tasks, or of these."""
     return SnapshotFile(location=name, sha256="", tasks=tasks or (SOURCE, SINK))
 
 
 def a_manifest(
     epoch: int, *more: str, attempt: int = 1, cut_time_ms: int | None = None
 ) -> Manifest:
-    """Return a manifest of one file, and these."""
     return Manifest(
         region=4,
         epoch=epoch,
@@ -93,7 +91,6 @@ def a_manifest(
 
 
 def file_of(executor: ExecutorId, epoch: int) -> SnapshotFile:
-    """Return the file of an executor for an epoch."""
     return a_file(f"new{epoch}-{executor}", SOURCE if executor == ONE else SINK)
 
 
@@ -104,7 +101,6 @@ def stored(
     attempt: int = 7,
     has_missed_cut: bool = False,
 ) -> EpochStored:
-    """Return that an executor has stored an epoch."""
     return EpochStored(
         executor_id=executor,
         attempt=attempt,
@@ -127,7 +123,6 @@ def clock(
     idle: bool = False,
     newest_ms: int = MIN_MS,
 ) -> None:
-    """Let a task report."""
     epochs.on_clock(
         TaskClock(
             task_id=task,
@@ -141,7 +136,6 @@ def clock(
 
 
 def finish(epochs: RegionEpochs) -> None:
-    """Let both tasks come to their end."""
     clock(epochs, SOURCE, MAX_MS)
     clock(epochs, SINK, MAX_MS)
 

@@ -120,7 +120,6 @@ FOLDS: Final[dict[str, AFold]] = {
 
 
 def panes_of(windows: Windows, fold: AFold) -> Panes:
-    """Return what keeps the panes of windows."""
     if isinstance(windows, SessionWindows):
         return SessionPanes(windows, fold)
     if isinstance(windows, CountWindows):
@@ -130,7 +129,6 @@ def panes_of(windows: Windows, fold: AFold) -> Panes:
 
 
 def variants_of(windows: Windows, trigger: Trigger) -> Iterator[Windows]:
-    """Yield windows with all that goes with them."""
     for accumulation, lateness, clock in product(ACCUMULATIONS, (0, 4, 25), CLOCKS):
         try:
             yield replace(
@@ -161,7 +159,6 @@ def restarted(panes: Panes, windows: Windows, fold: AFold) -> Panes:
 
 
 def stored(value: Any) -> Any:
-    """Return what a restart finds."""
     return decode_value(encode_value(value))
 
 
@@ -188,7 +185,6 @@ def random_steps(seed: int, length: int = 40) -> list[tuple[Any, ...]]:
 def check_stream(
     windows: Windows, fold: AFold, steps: list[tuple[Any, ...]], *, restarts: bool = False
 ) -> None:
-    """Compare with the oracle, step by step."""
     panes, replay = panes_of(windows, fold), WindowReplay(plan_of(windows), 1000)
     now, event, seen = 1000, -(10**6), []
     for step in steps:
@@ -217,7 +213,6 @@ def check_stream(
 
 
 def plan_of(windows: Windows) -> WindowPlan:
-    """Return windows as plain data for the oracle."""
     trigger = windows.trigger
     early: Any = trigger
     late: Any = None

@@ -156,7 +156,6 @@ def _source(records: Iterable[Record]) -> gp.Source:
 
 
 def _fired(windows: gp.Windows) -> list[list[Any]]:
-    """Return what the window puts out at each step."""
     app, source, results = gp.StreamApp("picture"), ManualSource(), list[Any]()
     _sums(app.read(source), windows).write(gp.to_list(results))
     flow, fired = FlowDriver(app), list[list[Any]]()

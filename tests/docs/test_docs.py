@@ -258,7 +258,6 @@ def _commands(block: Block) -> list[tuple[list[str], str]]:
 
 
 def _plain(text: str, folder: Path) -> str:
-    """Leave out what differs from run to run."""
     return _SECONDS.sub("0.0 s", text.replace(str(folder), HOME))
 
 

@@ -158,7 +158,6 @@ PEER_EXAMPLES: Final[dict[str, PeerMessage]] = {
 
 
 def only_frame(data: bytes) -> Frame:
-    """Return the one frame in some bytes."""
     (frame,) = FrameDecoder(FrameLimits()).feed(data)
     return frame
 
@@ -253,7 +252,6 @@ _PLAIN: Final[dict[Any, str]] = {
 
 
 def shape(hint: Any) -> str:
-    """Return a type as the page calls it."""
     if isinstance(hint, NewType):
         return shape(hint.__supertype__)
     args = [_PLAIN.get(arg) or shape(arg) for arg in get_args(hint) if isinstance(arg, Hint)]

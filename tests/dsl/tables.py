@@ -46,20 +46,16 @@ class TableSource(gp.Source):
 
     @property
     def schema(self) -> RowSchema:
-        """Return what was given."""
         return self._schema
 
     @property
     def description(self) -> str:
-        """Return a name."""
         return "tables"
 
     def partitions(self) -> Sequence[str]:
-        """Return numbers."""
         return [str(part) for part in range(self._parts)]
 
     def open(self, partition: str, resume: Any | None) -> "TableReader":
-        """Return a reader of every n-th event."""
         events = self._events[int(partition) :: self._parts]
         return TableReader(events, self._schema.arrow, self._rows_per_table, resume or 0)
 
@@ -79,7 +75,6 @@ class TableReader(gp.SourceReader):
         self.finished = place >= len(events)
 
     def read_batch(self, max_records: int) -> gp.Batch | None:
-        """Return a table."""
         events = self._events[self._place : self._place + min(max_records, self._rows)]
         self._place += len(events)
         self.finished = self._place >= len(self._events)
@@ -89,10 +84,8 @@ class TableReader(gp.SourceReader):
         return gp.Batch(Table(table), Times.of([event.timestamp for event in events]))
 
     def snapshot(self) -> int:
-        """Return how many were read."""
         return self._place
 
     @property
     def watermark_ms(self) -> int:
-        """Return the newest event time that was read."""
         return self._events[self._place - 1].timestamp if self._place else gp.MIN_MS

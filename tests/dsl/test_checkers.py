@@ -32,7 +32,6 @@ def mypy() -> Iterator[tuple[Path, int, str]]:
 
 
 def pyright() -> Iterator[tuple[Path, int, str]]:
-    """Yield what pyright finds, by its own defaults."""
     shown = _output("pyright", "--outputjson", "--pythonpath", sys.executable)
     found: Any = json.loads(shown)
     assert found["summary"]["filesAnalyzed"] == len(PROGRAMS)

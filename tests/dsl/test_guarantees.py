@@ -11,12 +11,10 @@ from gearpy.testing import ManualSource
 
 
 def lines(app: gp.StreamApp) -> list[str]:
-    """Return what people are told."""
     return list(guarantee_lines(guarantees_of(app.build())))
 
 
 def counting(sink: gp.Sink, source: gp.Source | None = None) -> gp.StreamApp:
-    """Return an application of several processors with state."""
     app = gp.StreamApp("words")
     words = app.read(source or gp.collection(["to", "be"]))
     counts = words.flat_map(str.split).key_by(lambda word: word).window(gp.tumbling("1s")).count()

@@ -15,27 +15,22 @@ from tests.dsl.tables import EVENTS, TableSource
 
 
 def a_stream() -> Stream[Any]:
-    """Return the first stream of an application."""
     return StreamApp("app").read(gp.collection([1]), name="numbers")
 
 
 def keyed() -> Any:
-    """Return it grouped by key."""
     return a_stream().key_by(str)
 
 
 def keyed_by(parallelism: Any) -> Any:
-    """Return it grouped by key, for so many tasks."""
     return a_stream().key_by(str, parallelism=parallelism)
 
 
 def windowed(windows: gp.Windows | None = None) -> Any:
-    """Return it in windows."""
     return keyed().window(windows or gp.tumbling(10))
 
 
 async def fetch(_: Any) -> int:
-    """Return something."""
     return 1
 
 
@@ -43,7 +38,6 @@ class Total:
     """A function that is an object."""
 
     def __call__(self, number: int) -> int:
-        """Return it."""
         return number
 
 

@@ -35,12 +35,10 @@ def an_app(
 
 
 def values(results: Stream[Any]) -> Stream[Any]:
-    """Leave key and value of a window's result."""
     return results.map(lambda result: (result.key, result.value))
 
 
 def by_user(sales: Stream[Any]) -> Any:
-    """Group by a field, in one window."""
     return sales.key_by("user").window(gp.global_window())
 
 
@@ -50,18 +48,15 @@ def of_users(function: Callable[[list[Sale]], Any]) -> list[tuple[str, Any]]:
 
 
 def prices(sales: list[Sale]) -> list[int]:
-    """Return them."""
     return [sale["price"] for sale in sales]
 
 
 async def doubled(sale: Sale) -> int:
-    """Let others go first."""
     await asyncio.sleep(0)
     return 2 * sale["price"]
 
 
 async def name_of(user: str) -> str:
-    """Find something."""
     await asyncio.sleep(0)
     return user.upper()
 
@@ -70,7 +65,6 @@ class Odd(gp.Task):
     """Sends odd prices, sets even ones aside, and some by the other way to do so."""
 
     def on_next(self, message: gp.Message) -> Iterator[gp.Message]:
-        """Send it."""
         price = message.value["price"]
         if price % 2:
             yield message._replace(value=price)
@@ -81,7 +75,6 @@ class Odd(gp.Task):
 
 
 def first_of(sales: Iterable[Sale], field: str) -> list[Any]:
-    """Return the first sale of each kind."""
     found: dict[Any, Sale] = {}
     for sale in sales:
         found.setdefault(sale[field], sale)  # type: ignore[literal-required]
@@ -321,7 +314,6 @@ STEPS: Final[dict[str, Step]] = {
 
 
 def in_order(results: Iterable[Any]) -> list[str]:
-    """Return results that can be compared, whatever came first."""
     return sorted(map(repr, results))
 
 

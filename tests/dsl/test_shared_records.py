@@ -12,7 +12,6 @@ ROWS = 60
 
 
 def negate(row: dict[str, int]) -> dict[str, int]:
-    """Change a record, as many functions do."""
     row["x"] = -1
     return row
 

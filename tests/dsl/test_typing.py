@@ -27,52 +27,42 @@ class Untyped(gp.Task):
 
 
 def read() -> gp.Stream[Sale]:
-    """Return a stream whose type is said."""
     return gp.StreamApp("typed").read(gp.collection([]))
 
 
 def user_of(sale: Sale) -> str:
-    """Return a key."""
     return sale.user
 
 
 def price_of(sale: Sale) -> float:
-    """Return a number."""
     return sale.price
 
 
 def by_user() -> gp.KeyedStream[str, Sale]:
-    """Return a stream by key."""
     return read().key_by(user_of)
 
 
 def windowed() -> gp.WindowedStream[str, Sale]:
-    """Return it in windows."""
     return by_user().window(gp.tumbling("1m"))
 
 
 def is_named(name: str | None) -> TypeGuard[str]:
-    """Tell whether there is a name."""
     return name is not None
 
 
 def words(sale: Sale) -> Iterator[str]:
-    """Return several."""
     yield sale.user
 
 
 async def fetch(sale: Sale) -> int:
-    """Return something later."""
     return len(sale.user)
 
 
 async def country_of(user: str) -> bytes:
-    """Return something else."""
     return user.encode()
 
 
 def tagged(sale: Sale, country: bytes) -> bytes:
-    """Put both together."""
     return sale.user.encode() + country
 
 
@@ -176,7 +166,6 @@ def test_running_aggregates() -> None:
 
 
 def max_price(a: Sale, b: Sale) -> Sale:
-    """Return one of them."""
     return a if a.price >= b.price else b
 
 
@@ -233,7 +222,6 @@ def test_state() -> None:
 
 
 def user_or_none(_: Sale, row: Row | None) -> str | None:
-    """Return what is there, if there is something."""
     return None if row is None else row["user"]
 
 

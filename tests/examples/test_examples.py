@@ -205,7 +205,6 @@ def _write_actions(name: str, actions: list[tuple[int, str, str | None]]) -> Non
 
 
 def _ends(folder: str) -> Counter[Any]:
-    """Return what a reader of the folder finds."""
     texts = [path.read_text(encoding="utf-8") for path in Path(folder).glob("*.jsonl")]
     ends = [json.loads(line) for text in texts for line in text.splitlines()]
     return Counter((end["user"], end["cart"], tuple(sorted(end["items"].items()))) for end in ends)

@@ -61,12 +61,10 @@ class Site:
 
 
 def passed_on(site: Site) -> Any:
-    """Every bid is there as it was."""
     return Counter(map(row_of, site.bids))
 
 
 def converted(site: Site) -> Any:
-    """Prices are in euro cents, cut off."""
     return Counter(
         (bid.auction, bid.bidder, bid.price * 89 // 100, bid.channel, bid.time_ms)
         for bid in site.bids
@@ -74,7 +72,6 @@ def converted(site: Site) -> Any:
 
 
 def selected(site: Site) -> Any:
-    """Bids of every 123rd auction."""
     return Counter((bid.auction, bid.price) for bid in site.bids if bid.auction % 123 == 0)
 
 
@@ -108,7 +105,6 @@ def sales(site: Site) -> list[tuple[int, int, int, int, int, int]]:
 
 
 def winning_bids(site: Site) -> Any:
-    """Each sale once."""
     return Counter(sales(site))
 
 
@@ -143,7 +139,6 @@ def hot_items(site: Site) -> Any:
 
 
 def highest_bids(site: Site) -> Any:
-    """Return the highest price of each window."""
     prices = gathered((bid.time_ms // 10_000 * 10_000, bid.price) for bid in site.bids)
     return Counter((None, max(prices[start]), start, start + 10_000) for start in prices)
 
@@ -170,12 +165,10 @@ def sessions(site: Site) -> Any:
 
 
 def bids_by_person(site: Site) -> Any:
-    """Return how many bids there are of each person."""
     return Counter(bid.bidder for bid in site.bids)
 
 
 def gathered(pairs: Iterator[tuple[Any, Any]]) -> dict[Any, list[Any]]:
-    """Return the values of each key, in order."""
     lists: dict[Any, list[Any]] = defaultdict(list)
     for key, value in pairs:
         lists[key].append(value)
@@ -219,22 +212,18 @@ ANSWERS: Final[dict[str, tuple[Callable[[Site], Any], Callable[[list[Any]], Any]
 
 
 def rows_of(answers: list[Any]) -> list[tuple[Any, ...]]:
-    """Return records as tuples of their fields."""
     return [answer if isinstance(answer, tuple) else row_of(answer) for answer in answers]
 
 
 def row_of(record: Any) -> tuple[Any, ...]:
-    """Return the fields of a dataclass."""
     return attrgetter(*type(record).__dataclass_fields__)(record)
 
 
 def site_of(nexmark: Any) -> Site:
-    """Return all events, by their numbers."""
     return Site([nexmark.event(number) for number in range(nexmark.events)])
 
 
 def asked(modules: dict[str, Any], query: str, nexmark: Any, sink: gp.Sink) -> gp.StreamApp:
-    """Return an application that answers a query."""
     app = gp.StreamApp(query, parallelism=nexmark.partitions)
     queries = modules["queries"]
     queries.QUERIES[query](queries.Streams(app, nexmark)).write(sink)

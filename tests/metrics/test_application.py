@@ -37,7 +37,6 @@ START_MS = 1_000_000_000_000
 
 
 def latencies(*seconds: float) -> HistogramSample:
-    """Return a distribution."""
     histogram = Histogram()
     for each in seconds:
         histogram.observe(each)
@@ -65,7 +64,6 @@ class Watched:
         latency: HistogramSample | None = None,
         watermark_ms: int = MAX_MS,
     ) -> None:
-        """Have all tasks report the same."""
         for task in self.tasks:
             self.clocks[task] = TaskClock(
                 task_id=task,
@@ -94,17 +92,14 @@ class Watched:
         )
 
     def tick(self, application: ApplicationSample | None = None) -> None:
-        """Let a point be kept if one is due."""
         if self.kept.is_due(self.now_ms):
             self.kept.on_tick(self.now_ms, self.clocks, application or ApplicationSample())
 
     def pass_ms(self, ms: int) -> None:
-        """Let time pass, then keep what is due."""
         self.now_ms += ms
         self.tick()
 
     def data(self, first: int = 0) -> MetricsData:
-        """Ask for what is newest."""
         return self.kept.data(
             GetMetrics(app_id=APP, first=first),
             self.now_ms,
@@ -114,7 +109,6 @@ class Watched:
         )
 
     def history(self, read_option: ReadOption, **fields: object) -> HistoryData:
-        """Ask by Gearpump's names."""
         question = GetHistory(app_id=APP, read_option=read_option, **fields)  # type: ignore[arg-type]
         return self.kept.history(question, self.now_ms, self.clocks)
 

@@ -28,7 +28,6 @@ EMPTY = HistogramSample()
 
 
 def sampled(values: list[float]) -> HistogramSample:
-    """Return the distribution of some values."""
     histogram = Histogram()
     for value in values:
         histogram.observe(value)

@@ -26,7 +26,6 @@ AT_MS: Final = 1_000_000
 
 
 def seconds(*values: float) -> HistogramSample:
-    """Return the distribution of some values."""
     histogram = Histogram()
     for value in values:
         histogram.observe(value)
@@ -34,17 +33,14 @@ def seconds(*values: float) -> HistogramSample:
 
 
 def task(processor: int, index: int, **figures: Any) -> TaskSample:
-    """Return the measurements of a task."""
     return TaskSample(task_id=TaskId(processor, index), session=SessionId(1), **figures)
 
 
 def process(pid: int, **figures: Any) -> ProcessSample:
-    """Return the measurements of a process."""
     return ProcessSample(pid=pid, started_ms=5_000, **figures)
 
 
 def application(*tasks: TaskSample, executors: Iterable[ExecutorSample] = ()) -> MetricsData:
-    """Return the measurements of an application."""
     return MetricsData(
         app_id=AppId(1),
         at_ms=AT_MS,

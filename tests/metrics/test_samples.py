@@ -16,7 +16,6 @@ TASK, SESSION = TaskId(2, 1), SessionId(7)
 
 
 def a_clock(**fields: int) -> TaskClock:
-    """Return a report of a task."""
     known = {"clock_ms": 5, "watermark_ms": 6, **fields}
     return TaskClock(task_id=TASK, session=SESSION, **known)  # type: ignore[arg-type]
 

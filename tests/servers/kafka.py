@@ -100,7 +100,6 @@ class Kafka:
 
     @property
     def broker(self) -> Server:
-        """The first one."""
         return self.brokers[0]
 
     def start(self) -> None:

@@ -77,7 +77,6 @@ class Server:
         self.wait_ready()
 
     def begin(self) -> None:
-        """Start it; `wait_ready` waits."""
         self._said_before = self.log.stat().st_size if self.log.exists() else 0
         subprocess.run(
             [
@@ -131,7 +130,6 @@ class Server:
         self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let it go on."""
         self._signal(signal.SIGCONT)
 
     def _signal(self, number: int) -> None:
@@ -185,5 +183,4 @@ def java(heap_mb: int) -> list[str]:
 
 
 def _owner() -> int:
-    """Return the process of the whole test run."""
     return os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()

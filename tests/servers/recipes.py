@@ -129,7 +129,6 @@ def program(name: str, *, package: str, path: Callable[[], str | None] = lambda:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Keep other processes out while the block runs."""
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -9,7 +9,6 @@ from tests.servers.recipes import program
 
 
 def asked(address: PostgresAddress, statement: str) -> str:
-    """Return what a statement gives."""
     psql = program("psql", package="postgresql-client")
     done = subprocess.run(
         [psql, "-X", "-A", "-t", "-c", statement, address.url], capture_output=True, check=True

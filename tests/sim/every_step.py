@@ -53,7 +53,6 @@ class Context(NamedTuple):
     tasks: int
 
     def keyed(self, stream: _Stream) -> Any:
-        """Return the stream by key."""
         return stream.key_by(lambda record: record.key, parallelism=self.tasks)
 
     def others(self) -> Any:
@@ -98,14 +97,12 @@ class _Later(gp.Task):
     """Keeps the records of a key until a timer fires, 50 ms after the first of them."""
 
     def on_next(self, message: gp.Message) -> None:
-        """Keep it."""
         kept = self.context.state.list("kept")
         if not list(kept):
             self.context.state.timers.event_time(min(message.timestamp + 50, MAX_MS - 1))
         kept.append((message.value.bits, message.timestamp))
 
     def on_key_timer(self, timer: gp.KeyTimer) -> Iterator[gp.Message]:
-        """Send all, none of it older than the timer."""
         kept = self.context.state.list("kept")
         records = list(kept)
         kept.clear()
@@ -167,7 +164,6 @@ def _branched(context: Context, stream: _Stream) -> _Stream:
 
 
 def _twice(context: Context, stream: _Stream) -> _Stream:
-    """Send all through two branches of different speed."""
     slow = stream.map_async(_slow, concurrency=1)
     return stream.map(lambda record: record).merge(slow)
 
@@ -284,7 +280,6 @@ class _Passing(gp.Task):
     """A task of its own that sends what it gets."""
 
     def on_next(self, message: gp.Message) -> None:
-        """Send it."""
         self.context.output(message)
 
 
@@ -366,7 +361,6 @@ class _Desk(Sink):
         self.values: list[Any] = []
 
     def open(self, task_index: int, parallelism: int) -> "_DeskWriter":
-        """Open one."""
         return _DeskWriter(self.values)
 
 
@@ -383,7 +377,6 @@ class _DeskWriter(PacedWriter):
         self._context: SinkContext | None = None
 
     def begin(self, context: SinkContext) -> None:
-        """Note whom to wake."""
         self._context = context
 
     def recover(self, prepared: Any, *, epoch: int, run: str, incarnation: int) -> None:
@@ -391,11 +384,9 @@ class _DeskWriter(PacedWriter):
         assert not prepared
 
     def write_batch(self, batch: Batch) -> None:
-        """Keep the records."""
         self._open += batch.values
 
     def prepare(self, epoch: int) -> list[Any] | None:
-        """Hand them over."""
         records, self._open = self._open, []
         return records or None
 
@@ -419,7 +410,6 @@ class _DeskWriter(PacedWriter):
 
     @property
     def is_delivered(self) -> bool:
-        """Whether all was taken."""
         return self.has_room
 
 

@@ -31,7 +31,6 @@ class Watch(gp.Task[Event, Any]):
     QUIET = 2 * SECOND
 
     def on_start(self, start_time_ms: int) -> None:
-        """Declare what is kept."""
         self.seen: ValueState[list[int]] = self.context.state.value("seen", default=[])
 
     def on_next(self, message: gp.Message[Event]) -> Iterator[gp.Message[Any]]:
@@ -43,7 +42,6 @@ class Watch(gp.Task[Event, Any]):
         self.context.state.timers.event_time(message.timestamp + self.QUIET)
 
     def on_key_timer(self, timer: gp.KeyTimer) -> Iterator[gp.Message[Any]]:
-        """Tell, and forget."""
         yield gp.Message((str(timer.key), "quiet", self.seen.get()), timer.at_ms)
         self.context.state.clear()
 

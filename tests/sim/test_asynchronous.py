@@ -23,13 +23,11 @@ def some_records(seed: int, count: int) -> list[gp.Message]:
 
 
 async def slow(number: int) -> int:
-    """Take a while that differs."""
     await asyncio.sleep(number * 7919 % 23 / 1000)
     return number
 
 
 async def name_of(key: int) -> str:
-    """Take a while."""
     await asyncio.sleep(0.007)
     return f"name {key}"
 
@@ -62,7 +60,6 @@ def an_app(
 
 
 def run(seed: int, cut: EpochCut) -> tuple[MemoryTransactions, list[gp.Message], Simulation]:
-    """Run it with crashes."""
     rng = Random(seed)
     records = some_records(seed, rng.randrange(50, 200))
     app, sink = an_app(records, ordered=seed % 2 == 0, concurrency=rng.choice([1, 2, 5, 100]))
@@ -152,7 +149,6 @@ def test_same_seed_gives_the_same_run() -> None:
 
 
 def is_app_master(process: Process) -> bool:
-    """Tell whether it hosts no tasks."""
     return process.launch is not None and process.launch.executor_id == MASTER_EXECUTOR
 
 

@@ -86,7 +86,6 @@ def kept_for_words(app: SimulatedApp, simulation: Simulation) -> Counter[str]:
 
 
 def numbers_in(scope: KeyedState) -> dict[str, int]:
-    """Return what `map_with_state` has kept."""
     numbers = scope.value("kept")
     found = {}
     for key in list(scope.keys("kept")):

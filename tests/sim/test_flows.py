@@ -46,7 +46,6 @@ def some_words(rng: Random, count: int) -> list[gp.Message]:
 
 
 def word_count(sources: list[list[gp.Message]], parallelism: int, results: list[Any]) -> StreamApp:
-    """Return windows of words over several sources."""
     app = StreamApp("wordcount", parallelism=parallelism)
     first, *others = [
         app.read(
@@ -66,7 +65,6 @@ def word_count(sources: list[list[gp.Message]], parallelism: int, results: list[
 
 
 def counted(sources: list[list[gp.Message]]) -> Counter[tuple[str, int]]:
-    """Return the same without a stream."""
     return Counter(
         {
             (word, start): 2 * count
@@ -102,18 +100,15 @@ class Relay(gp.Task):
     """Sends what it gets, and notes it."""
 
     def on_start(self, start_time_ms: int) -> None:
-        """Begin to note."""
         self.seen: list[tuple[int, int, int]] = []
         self.watermarks: list[int] = []
 
     def on_next(self, message: gp.Message) -> None:
-        """Note and send it."""
         assert message.timestamp >= self.context.upstream_min_clock(), "it is late"
         self.seen.append(message.value)
         self.context.output(message)
 
     def on_watermark(self, watermark_ms: int) -> None:
-        """Note it."""
         assert watermark_ms == self.context.upstream_min_clock()
         self.watermarks.append(watermark_ms)
 
@@ -122,13 +117,11 @@ class Numbers(gp.Task):
     """Sends numbers with times that are never older than it promised."""
 
     def on_start(self, start_time_ms: int) -> None:
-        """Begin at the beginning."""
         self.sent = 0
         self.rng = Random(self.context.task_id.packed() + self.context.config["seed"])
         self.promised_ms = 0
 
     def produce(self) -> int:
-        """Send some, wait perhaps, be idle perhaps."""
         self.context.set_idle(False)
         for _ in range(self.rng.randrange(12)):
             self.sent += 1
@@ -197,7 +190,6 @@ def test_every_task_sees_each_record_once_and_in_order() -> None:
 
 
 def assert_in_order(seen: list[tuple[int, int, int]], seed: int) -> None:
-    """Of one source task the numbers grow."""
     last: dict[tuple[int, int], int] = {}
     for processor, index, number in seen:
         assert number > last.get((processor, index), 0), f"seed {seed}"
@@ -205,7 +197,6 @@ def assert_in_order(seen: list[tuple[int, int, int]], seed: int) -> None:
 
 
 def run_once(seed: int) -> tuple[int, int, int, list[Any]]:
-    """Return what can be seen of a run."""
     results: list[Any] = []
     sources = [some_words(Random(seed), 30) for _ in range(2)]
     simulation = Simulation(word_count(sources, 2, results), seed=seed).run()
@@ -221,7 +212,6 @@ def test_same_seed_gives_the_same_run() -> None:
 
 
 def fail_on(word: str, bad: str) -> str:
-    """Raise for one word."""
     if word == bad:
         raise ValueError(bad)
     return word
@@ -242,7 +232,6 @@ class Stuck(gp.Task):
     """Never ends."""
 
     def produce(self) -> int:
-        """Wait."""
         return 10
 
 
@@ -255,7 +244,6 @@ def test_run_that_does_not_end_names_its_seed_and_who_holds_it() -> None:
 
 
 def explode(_: int) -> Iterator[int]:
-    """Make ten thousand of one."""
     yield from range(10_000)
 
 
@@ -292,7 +280,6 @@ class Silent(gp.Task):
     """A source that says it is idle, for 100 ms."""
 
     def on_start(self, start_time_ms: int) -> None:
-        """Begin to be idle."""
         self.context.set_idle(True)
         self.context.schedule(100, None)
 

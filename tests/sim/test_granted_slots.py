@@ -33,13 +33,11 @@ class Striker:
         self.strikes = 0
 
     def on_granted(self) -> None:
-        """Strike soon, perhaps."""
         if not self.strikes or (self.strikes < 6 and self.rng.random() < 0.5):
             self.strikes += 1
             self.cluster.world.later(self.rng.choice([0, 1, 2, 3, 5, 8, 20]), self.strike)
 
     def strike(self) -> None:
-        """Kill, freeze or cut off."""
         for app_master in self.cluster.launched(MASTER_EXECUTOR):
             kind = self.rng.choice(["kill", "kill", "freeze", "cut"])
             for_ms = self.rng.randrange(100, 14_000)
@@ -132,7 +130,6 @@ class Breaker:
         cluster.world.later(500, self.strike)
 
     def strike(self) -> None:
-        """Kill one of them."""
         summary = self.cluster.summary(self.app_id)
         is_active = summary is not None and summary.status == "active"
         if is_active and self.kills < 8:
@@ -164,7 +161,6 @@ class Breaker:
             self.cluster.world.later(self.rng.randrange(300, 4000), start)
 
     def bring_master(self) -> None:
-        """Start one over the log of the other."""
         self.cluster.start_master()
 
 

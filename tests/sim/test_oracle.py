@@ -43,7 +43,6 @@ def test_programs_give_what_they_mean(kind: str) -> None:
 
 
 def first_found(kind: str, *, seed: int = SEED, examples: int = 200) -> str:
-    """Return what is wrong with an example."""
     problem = run_examples(kind, seed, examples, shrinks=False).problem
     assert problem, f"none of {examples} examples has found it"
     return problem

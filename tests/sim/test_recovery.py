@@ -70,7 +70,6 @@ class Watched(Simulation):
         self.crashed_at_epoch = 0
 
     def step(self) -> bool:
-        """Make a step, crash perhaps."""
         went_on = super().step()
         is_new = self.complete_epoch > self.crashed_at_epoch
         if self.crashes_left and self.rng.random() < (0.02 if is_new else 0.0007):
@@ -98,11 +97,9 @@ class Slow(gp.Source):
         self.source = source
 
     def partitions(self) -> Sequence[str]:
-        """Return the same."""
         return self.source.partitions()
 
     def open(self, partition: str, resume: Any | None) -> gp.SourceReader:
-        """Open a partition of it."""
         return SlowReader(self.source.open(partition, resume))
 
 
@@ -114,24 +111,20 @@ class SlowReader(gp.SourceReader):
         self.reads = 0
 
     def read_batch(self, max_records: int) -> gp.Batch | None:
-        """Give some."""
         self.reads += 1
         batch = self.reader.read_batch(self.reads % 4) if self.reads % 4 else None
         self.finished = self.reader.finished
         return batch
 
     def snapshot(self) -> Any:
-        """Return where it is."""
         return self.reader.snapshot()
 
     @property
     def watermark_ms(self) -> int:
-        """As promised."""
         return self.reader.watermark_ms
 
     @property
     def progress(self) -> tuple[int, int]:
-        """As it is."""
         return self.reader.progress
 
 
@@ -146,12 +139,10 @@ class Cut(gp.Sink):
         self.restored: list[Any] = []
 
     def open(self, task_index: int, parallelism: int) -> gp.SinkWriter:
-        """Return the writer of one."""
         return CutWriter(self.parts[task_index], self.restored)
 
     @property
     def values(self) -> list[Any]:
-        """All that was written and stayed."""
         return [value for part in self.parts.values() for value in part]
 
 
@@ -163,16 +154,13 @@ class CutWriter(gp.SinkWriter):
         self.restored = restored
 
     def restore(self, state: int | None) -> None:
-        """Forget what came later."""
         self.restored.append(state)
         del self.part[state or 0 :]
 
     def snapshot(self) -> int:
-        """Return how much there is."""
         return len(self.part)
 
     def write_batch(self, batch: gp.Batch) -> None:
-        """Append."""
         self.part += batch.values
 
 
@@ -187,7 +175,6 @@ def some_words(rng: Random, count: int) -> list[gp.Message]:
 
 
 def word_count(sources: list[list[gp.Message]], parallelism: int, sink: gp.Sink) -> StreamApp:
-    """Return windows of words over several sources."""
     app = StreamApp("wordcount", parallelism=parallelism)
     first, *others = [
         app.read(
@@ -209,7 +196,6 @@ def word_count(sources: list[list[gp.Message]], parallelism: int, sink: gp.Sink)
 
 
 def counted(sources: list[list[gp.Message]]) -> Counter[tuple[str, int, int]]:
-    """Return the same without a stream."""
     windows = Counter(
         (message.value, message.timestamp // 50 * 50) for words in sources for message in words
     )
@@ -285,14 +271,12 @@ BAD = {"to", "be", "or"}
 
 
 def refuse(bad: set[str], kind: str, word: str) -> str:
-    """Raise for the words that are bad now."""
     if word.lower() == kind and kind in bad:
         raise ValueError(word)
     return word
 
 
 def join_unless_bad(total: str, word: str) -> str:
-    """Fold words into one text."""
     return total + refuse(BAD, "or", word)
 
 
@@ -375,12 +359,10 @@ class Numbers(gp.Task):
     """Sends numbers that say where they come from; goes on where it was."""
 
     def on_start(self, start_time_ms: int) -> None:
-        """Begin, or go on."""
         self.sent = self.context.resume or 0
         self.rng = Random(self.sent + self.context.task_id.packed())
 
     def produce(self) -> int:
-        """Send some, wait perhaps."""
         for _ in range(min(self.rng.randrange(12), 30 - self.sent)):
             self.sent += 1
             task = self.context.task_id
@@ -390,7 +372,6 @@ class Numbers(gp.Task):
         return FINISHED if self.sent == 30 else self.rng.choice([0, 4, 7])
 
     def snapshot(self) -> int:
-        """Return how far it is."""
         return self.sent
 
 
@@ -398,16 +379,13 @@ class Relay(gp.Task):
     """Sends what it gets; keeps how often it got it."""
 
     def on_start(self, start_time_ms: int) -> None:
-        """Begin, or go on."""
         self.seen: dict[Any, int] = self.context.resume or {}
 
     def on_next(self, message: gp.Message) -> Iterable[gp.Message]:
-        """Note and send it."""
         self.seen[message.value] = self.seen.get(message.value, 0) + 1
         return [message]
 
     def snapshot(self) -> dict[Any, int]:
-        """Return what was seen."""
         return self.seen
 
 
@@ -507,14 +485,12 @@ class Ticking(gp.Task):
             self.context.schedule(10, 1)
 
     def on_timer(self, payload: object) -> None:
-        """Send it."""
         assert isinstance(payload, int)
         self.context.output(gp.Message(payload))
         if payload < 20:
             self.context.schedule(10, payload + 1)
 
     def snapshot(self) -> str:
-        """Keep nothing but the timers."""
         return "ticking"
 
 

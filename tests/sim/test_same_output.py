@@ -28,7 +28,6 @@ def events(count: int = 600) -> list[Event]:
 
 
 def config(batch: int) -> Any:
-    """Return a configuration with batches of one size, everywhere."""
     room = max(20_000, batch)
     return gp.load_config(
         overrides={

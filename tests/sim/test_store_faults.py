@@ -13,7 +13,6 @@ NAME = "app/epochs/one"
 
 
 def a_store(seed: int = 0) -> tuple[World, FaultyCheckpoints]:
-    """Return a store with a file in it."""
     world = World(seed)
     store = FaultyCheckpoints(world)
     store.save(NAME, [b"whole"])

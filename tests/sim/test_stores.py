@@ -38,17 +38,14 @@ class Run:
 
     @property
     def stored(self) -> MemoryCheckpoints:
-        """What is stored, whatever fails."""
         stored = self.cluster.checkpoints.stored
         assert isinstance(stored, MemoryCheckpoints)
         return stored
 
     def prefix(self, app_id: int = 1) -> str:
-        """Return below which name an application is."""
         return f"{self.cluster.client.cluster().cluster_id}/app{app_id}"
 
     def epochs(self, app_id: int = 1) -> list[int]:
-        """Return the epochs of an application that count."""
         view = EpochManifests(read_log(self.stored, self.prefix(app_id)).state)
         return [each.epoch for region in view.regions() for each in view.manifests(region)]
 
@@ -77,13 +74,11 @@ class Run:
         self.cluster.world.run(lambda: False, within_ms=2_000)
 
     def epochs_within(self, ms: int) -> int:
-        """Return how many epochs are completed within a time."""
         before = max(self.epochs())
         self.cluster.world.run(lambda: False, within_ms=ms)
         return max(self.epochs()) - before
 
     def end(self, app_id: int = 1) -> ApplicationSummary:
-        """Let an application run to its end."""
         summary = self.cluster.run_to_end(AppId(app_id), within_ms=120_000)
         assert summary is not None
         return summary

@@ -40,7 +40,6 @@ class Daemon:
         raise AssertionError(f"it ended before it said {pattern!r}")
 
     def kill(self) -> None:
-        """End it without a chance to say good-bye."""
         self._process.kill()
         self._process.wait()
 

@@ -71,20 +71,16 @@ class FakeSession:
     """Makes frames that are lists of numbers; its files are read by Arrow."""
 
     def createDataFrame(self, table: pa.Table, schema: Any) -> list[int]:  # noqa: N802 - Spark's
-        """Return the rows."""
         return list(table["n"].to_pylist())
 
     @property
     def read(self) -> "FakeSession":
-        """Read files."""
         return self
 
     def schema(self, schema: Any) -> "FakeSession":
-        """Take it."""
         return self
 
     def parquet(self, *files: str) -> list[int]:
-        """Return the rows of files."""
         return [n for file in files for n in pa.parquet.read_table(file)["n"].to_pylist()]
 
 
@@ -98,7 +94,6 @@ class FakeTarget(SessionTarget):
         self.connected = Event()
 
     def connect(self) -> Any:
-        """Return a session, or fail."""
         self.connects += 1
         if self.is_down:
             raise ConnectionRefusedError("no Spark here")
@@ -107,5 +102,4 @@ class FakeTarget(SessionTarget):
 
     @property
     def is_lost(self) -> bool:
-        """Whether the test has taken it away."""
         return self.is_down

@@ -168,7 +168,6 @@ class Ended(StreamingQueryListener):
         """Pass over it."""
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802 - as Spark has it
-        """Note it."""
         self.event.set()
 
 

@@ -35,7 +35,6 @@ def modules() -> Iterator[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def out(modules: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make clicks, and window logs of them."""
     folder = tmp_path_factory.mktemp("clicks")
     modules["generate"].make(modules["generate"].Traffic(events=EVENTS, seed=3), folder)
     gp.run(modules["windows"].build(folder))
@@ -47,7 +46,6 @@ def out(modules: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 @pytest.fixture
 def utc(spark: SparkSession) -> Iterator[SparkSession]:
-    """Set what the program sets for its own session."""
     before = spark.conf.get("spark.sql.session.timeZone") or "UTC"
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     yield spark

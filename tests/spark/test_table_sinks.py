@@ -35,7 +35,6 @@ def written(sink: Sink) -> None:
 
 
 def expected() -> list[tuple[Any, ...]]:
-    """Return the rows that a reader has to find."""
     times = [datetime.fromtimestamp((20 + n) * 3600, UTC) for n in range(len(PAGES))]
     return [
         (page or None, n, time, time.date())
@@ -44,7 +43,6 @@ def expected() -> list[tuple[Any, ...]]:
 
 
 def rows(frame: Any) -> list[tuple[Any, ...]]:
-    """Return the rows of a frame, by value."""
     found = frame.select(*COLUMNS).sort("value").collect()
     return [(row[0], row[1], row[2].astimezone(UTC), row[3]) for row in found]
 

@@ -21,12 +21,10 @@ class RowSession(FakeSession):
     """Makes frames that are lists of rows."""
 
     def createDataFrame(self, table: Any, schema: Any) -> Any:  # noqa: N802 - Spark's
-        """Return the rows."""
         return table.to_pylist()
 
 
 def a_config(tmp_path: Path, **settings: Any) -> Config:
-    """Return a configuration with many epochs and little patience."""
     known = {
         "checkpoint.folder": tmp_path / "checkpoints",
         "checkpoint.interval-ms": 20,
@@ -39,7 +37,6 @@ def a_config(tmp_path: Path, **settings: Any) -> Config:
 
 
 def run(app: Any, config: Config, *, retries: int = 2) -> Any:
-    """Run an application that is restarted after failures."""
     with LocalCluster(config) as cluster:
         return cluster.run(app, overrides={"application.total-retries": str(retries)})
 

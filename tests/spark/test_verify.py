@@ -22,7 +22,6 @@ _RECORDS = 5000
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where programs are."""
     return tmp_path
 
 

@@ -200,7 +200,6 @@ class Scene:
             return gear(*args, settings=self.settings, code=code)
 
     def ask(self, *args: str) -> Any:
-        """Return what a command answers to programs."""
         return json.loads(self.gear(*args, "--json"))
 
     def submit(self, *args: str) -> int:
@@ -241,7 +240,6 @@ class Scene:
 
 
 def _write_programs(folder: Path) -> None:
-    """Write all programs, as files, folder, zip and wheel."""
     for name, text in _PROGRAMS.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")

@@ -41,7 +41,6 @@ class Faults:
 
     @property
     def are_over(self) -> bool:
-        """Whether all was done."""
         return not self._plan
 
     def at(self, point: Point) -> None:
@@ -69,7 +68,6 @@ class Faults:
                 return
 
     def step(self, record: Any) -> Any:
-        """Pass through an operator."""
         self.at("step")
         return record
 

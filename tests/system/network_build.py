@@ -81,7 +81,6 @@ class Flow:
     may_end: threading.Event = field(default_factory=threading.Event)
 
     def build(self) -> StreamApplication:
-        """Return the application."""
         flow = self
 
         class Counting(gp.Task):
@@ -146,11 +145,9 @@ class Host:
         stack.callback(self.stop)
 
     def start(self) -> None:
-        """Let the task run."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Let it end."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(10)
@@ -193,12 +190,10 @@ class ProxiedTransport:
 
     @property
     def address(self) -> str:
-        """Where peers reach it."""
         return self.proxy.address if self.proxy else ""
 
     @property
     def stats(self) -> TransportStats:
-        """Those of the transport."""
         return self._transport.stats
 
     def start(self) -> str:
@@ -212,19 +207,15 @@ class ProxiedTransport:
         self.proxy = None
 
     def register(self, task: TaskId, handler: LinkHandler) -> None:
-        """Pass it on."""
         self._transport.register(task, handler)
 
     def unregister(self, task: TaskId) -> None:
-        """Pass it on."""
         self._transport.unregister(task)
 
     def locate(self, routes: Mapping[TaskId, str]) -> None:
-        """Pass it on."""
         self._transport.locate(routes)
 
     def send(self, messages: Sequence[LinkMessage]) -> None:
-        """Pass it on."""
         self._transport.send(messages)
 
 
@@ -243,22 +234,18 @@ class Pair:
         self.second.transport.locate({_START: self.acks.address})
 
     def start(self) -> None:
-        """Let the tasks run."""
         self.first.start()
         self.second.start()
 
     @property
     def finished(self) -> bool:
-        """Whether both tasks have, with all records acknowledged."""
         return self.first.finished.is_set() and self.second.finished.is_set()
 
     def wait_records(self, more: int) -> None:
-        """Wait until so many records more have arrived."""
         wanted = len(self.flow.received) + more
         self.wait(lambda: len(self.flow.received) >= wanted, "records arrive")
 
     def wait(self, holds: Callable[[], object], what: str, timeout_s: float = PATIENCE_S) -> None:
-        """Wait for something that sends no signal."""
         eventually(holds, what, within_s=timeout_s)
 
     def outcome(self, timeout_s: float) -> list[str]:

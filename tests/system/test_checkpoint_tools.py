@@ -47,7 +47,6 @@ _SKIPPED: Final = 5_000
 
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    """Return a cluster with the program."""
     scene = Scene(tmp_path_factory.mktemp("tools"), workers=1)
     (scene.folder / "numbered.py").write_text(_PROGRAM, encoding="utf-8")
     with scene.cluster:
@@ -62,7 +61,6 @@ class Job:
         self.out = scene.folder / "results"
 
     def submit(self, *options: str) -> int:
-        """Start it, with two executors."""
         options = ("--executors", "2", "--set", "streaming.batch-max-records=50", *options)
         return self.scene.submit("numbered.py", *options, "--", str(self.out))
 
@@ -87,7 +85,6 @@ class Job:
         return position
 
     def records(self) -> list[dict[str, int]]:
-        """Return what readers see."""
         files = sorted(self.out.glob("*.jsonl"))
         return [json.loads(line) for file in files for line in file.read_text().splitlines()]
 
@@ -164,7 +161,6 @@ def _verify_what_runs(scene: Scene, ref: str) -> None:
 
 
 def _skip(scene: Scene, app_id: int, place: int) -> None:
-    """Let the next one leave out some numbers."""
     ref, settings = str(app_id), ("checkpoint", "set", str(app_id), _SOURCE)
     (epoch,) = scene.ask("checkpoint", "show", ref)["epochs"]
     there = epoch["offsets"][_SOURCE][_PARTITION]

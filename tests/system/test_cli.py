@@ -68,7 +68,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def gear(*args: str) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end."""
     return subprocess.run(
         [*GEAR, *args], capture_output=True, text=True, timeout=DEADLINE_S, check=False
     )
@@ -92,7 +91,6 @@ def start() -> Iterator[Start]:
 
 
 def first_line(process: Process) -> str:
-    """Wait for the first line on standard output."""
     assert process.stdout is not None
     return process.stdout.readline()
 
@@ -112,11 +110,9 @@ class Cluster:
         self.address = json.loads(first_line(process))["address"]
 
     def gear(self, *args: str) -> subprocess.CompletedProcess[str]:
-        """Run a command that talks to this cluster."""
         return gear(*args, "--master", self.address)
 
     def application(self, app_id: int) -> dict[str, Any]:
-        """Return how an application is."""
         applications = json.loads(self.gear("info", "--json").stdout)["applications"]
         found: dict[str, Any] = next(each for each in applications if each["app_id"] == app_id)
         return found
@@ -124,7 +120,6 @@ class Cluster:
 
 @pytest.fixture
 def cluster(start: Start) -> Cluster:
-    """Return a cluster that is ready."""
     return Cluster(start("local", "--json", "--no-ui", "--set", "cluster.masters=127.0.0.1:0"))
 
 

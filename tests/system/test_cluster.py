@@ -197,7 +197,6 @@ def test_every_command_tells_of_a_living_application(own: Scene) -> None:
 
 
 def assert_that_all_commands_tell(scene: Scene, *options: str) -> None:
-    """Ask each."""
     commands = {
         ("app", "list"): "living",
         ("info",): "workers",
@@ -246,7 +245,6 @@ def test_what_fails_once_restarts_and_what_is_put_aside_comes_back(scene: Scene)
 
 
 def put_aside(scene: Scene, app: str) -> list[Any]:
-    """Return the records in quarantine."""
     records: list[Any] = scene.ask("quarantine", "list", app)["records"]
     return records
 

@@ -50,12 +50,10 @@ def main(args):
 
 
 def of_processor(data: MetricsData, processor: int) -> list[TaskSample]:
-    """Return the tasks of a processor."""
     return [each for each in data.tasks if each.task_id.processor == processor]
 
 
 def counts_of(data: MetricsData) -> list[tuple[int, int]]:
-    """Return the records in and out of each task."""
     return [(each.records_in, each.records_out) for each in data.tasks]
 
 

@@ -96,7 +96,6 @@ class Proxied:
                 raise AssertionError(f"{what} passed unseen") from None
 
     def forget_losses(self) -> None:
-        """Begin to note anew."""
         while not self.losses.empty():
             self.losses.get()
 

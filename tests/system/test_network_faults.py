@@ -179,7 +179,6 @@ class Correspondents:
         self.written = 0
 
     def write(self, letters: int = 1, size: int = 1) -> None:
-        """Let one write numbered letters to the other."""
         for _ in range(letters):
             assert self.one.tell(self.other.node, b"%d" % self.written * size)
             self.written += 1

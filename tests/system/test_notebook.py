@@ -23,7 +23,6 @@ class Shown:
         self.display_id = ""
 
     def take(self, message: dict[str, Any]) -> None:
-        """Take a message of the kernel about the cell."""
         content = message["content"]
         if message["msg_type"] == "stream":
             self.text += content["text"]
@@ -67,7 +66,6 @@ class Notebook:
 
 @pytest.fixture
 def notebook(tmp_path: Path) -> Iterator[Notebook]:
-    """Start a kernel in a folder of its own."""
     manager, client = start_new_kernel(startup_timeout=DEADLINE_S, cwd=str(tmp_path))
     try:
         yield Notebook(manager, client)

@@ -89,7 +89,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def got(url: str) -> bytes:
-    """Return what is at a URL."""
     with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 - of this machine
         body: bytes = answer.read()
         return body
@@ -222,13 +221,11 @@ def asked(url: str) -> Any:
 
 
 def numbers(url: str, query: str) -> list[float]:
-    """Return the numbers that a query gives now."""
     data = asked(f"{url}/api/v1/query?query={urllib.parse.quote(query)}")
     values = [float(each["value"][1]) for each in data["result"]] if data else []
     return [value for value in values if not math.isnan(value)]
 
 
 def alerts(url: str) -> set[str]:
-    """Return the names of the alerts that fire."""
     data = asked(f"{url}/api/v1/alerts")
     return {each["labels"]["alertname"] for each in data["alerts"] if each["state"] == "firing"}

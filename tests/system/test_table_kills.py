@@ -17,7 +17,6 @@ DEADLINE_S = 60
 
 
 def a_child(folder: Path) -> "subprocess.Popen[str]":
-    """Begin to write."""
     return subprocess.Popen(
         [sys.executable, "-m", "tests.system.delta_child", str(folder)],
         stdout=subprocess.PIPE,
@@ -28,7 +27,6 @@ def a_child(folder: Path) -> "subprocess.Popen[str]":
 
 
 def numbers(folder: Path, table: str) -> list[int]:
-    """Return what readers see."""
     if table == "delta":
         found = DeltaTable(folder / "delta").to_pyarrow_table()
     else:

@@ -136,7 +136,6 @@ def submitted(tmp_path: Path, attr: str, **config: str) -> ApplicationSummary:
 
 
 def shown_in(folder: Path) -> list[Any]:
-    """Return the records in a folder."""
     return [
         json.loads(line)
         for file in folder.glob("*.jsonl")

@@ -117,12 +117,10 @@ class TargetTask:
 
     @property
     def values(self) -> list[Any]:
-        """The values taken so far."""
         return [message.value for message in self.messages]
 
     @property
     def epochs(self) -> list[tuple[int, list[Any]]]:
-        """The values of each epoch, those without any included."""
         found: dict[int, list[Any]] = {}
         for message in self.data:
             assert isinstance(message.batch, Batch)
@@ -216,7 +214,6 @@ class Bench:
 
     @property
     def target(self) -> TargetTask:
-        """The first task downstream."""
         return next(iter(self.targets.values()))
 
     # -- upstream --------------------------------------------------------------------------
@@ -248,7 +245,6 @@ class Bench:
         )
 
     def ask(self, *, source: int = 0) -> None:
-        """Ask whether everything sent was processed."""
         task = self.sources[source]
         self.runner.receive(AckRequest(UPSTREAM_SESSION, task, TASK, self._records[task]))
 
@@ -322,7 +318,6 @@ class Bench:
 
 
 def a_context(*, task_index: int = 0, parallelism: int = 1, batch: int = 4) -> TaskContext:
-    """Return a context of a task that sends nothing."""
     bench = Bench(Task, upstream=0, task_limits=TaskLimits(batch_records=batch))
     context = bench.runner.context
     context.task_id, context.parallelism = TaskId(1, task_index), parallelism
@@ -333,7 +328,6 @@ class Echo(Task):
     """Sends what it gets."""
 
     def on_next(self, message: Message) -> None:
-        """Send it."""
         self.context.output(message)
 
 
@@ -345,38 +339,29 @@ class Recorder(Task):
         self.calls: list[Any] = []
 
     def on_start(self, start_time_ms: int) -> None:
-        """Note it."""
         self.calls.append(("start", start_time_ms))
 
     def on_next(self, message: Message) -> None:
-        """Note it."""
         self.calls.append(message.value)
 
     def on_watermark(self, watermark_ms: int) -> None:
-        """Note it."""
         self.calls.append(("watermark", watermark_ms))
 
     def on_timer(self, payload: object) -> None:
-        """Note it."""
         self.calls.append(("timer", payload))
 
     def on_unmanaged(self, value: Any) -> None:
-        """Note it."""
         self.calls.append(("unmanaged", value))
 
     def on_stop(self, *, completed: bool) -> None:
-        """Note it."""
         self.calls.append(("stop", completed))
 
 
 def task_of(bench: Bench) -> Any:
-    """Return the user's task."""
     return bench.runner.task
 
 
 def source_of(produce: Callable[[Task], Any]) -> type[Task]:
-    """Return a task that produces by a function."""
-
     class Producing(Task):
         def produce(self) -> Any:
             return produce(self)

@@ -55,7 +55,6 @@ class Scripted(SourceReader):
         self.read = 0
 
     def read_batch(self, max_records: int) -> Batch | None:
-        """Do the next step."""
         assert not self.finished, "not called any more"
         self.calls.append(f"read {self.name}")
         self.idle = False
@@ -75,21 +74,17 @@ class Scripted(SourceReader):
         return batch
 
     def snapshot(self) -> Any:
-        """Return how much was read."""
         return self.read
 
     @property
     def watermark_ms(self) -> int:
-        """As the script says."""
         return self.promised_ms
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Records of ten."""
         return self.read, 10
 
     def close(self) -> None:
-        """Note it."""
         self.calls.append(f"close {self.name}")
 
 
@@ -102,11 +97,9 @@ class ScriptedSource(Source):
         self.places: dict[str, Any] = {}
 
     def partitions(self) -> list[str]:
-        """Return their names, in no order."""
         return sorted(self.scripts, reverse=True)
 
     def open(self, partition: str, resume: Any | None) -> SourceReader:
-        """Open one, or fail."""
         self.calls.append(f"open {partition}")
         self.places[partition] = resume
         script = self.scripts[partition]
@@ -137,7 +130,6 @@ class Bounded(SourceReader):
         self.order.watermark_ms = watermark_ms
 
     def read_batch(self, max_records: int) -> Batch | None:
-        """Return the next ones."""
         records = self.records[self.at : self.at + min(max_records, self.batch_records)]
         self.at += len(records)
         self.finished = self.ends and self.at == len(self.records)
@@ -146,12 +138,10 @@ class Bounded(SourceReader):
         return Batch([value for value, _ in records], times) if records else None
 
     def snapshot(self) -> tuple[int, int]:
-        """Return how many were read, and the watermark."""
         return self.at, self.order.watermark_ms
 
     @property
     def watermark_ms(self) -> int:
-        """The newest time, less the bound."""
         return self.order.watermark_ms
 
 
@@ -171,11 +161,9 @@ class BoundedSource(Source):
         self.ends = ends
 
     def partitions(self) -> list[str]:
-        """Return their names."""
         return list(self.records)
 
     def open(self, partition: str, resume: Any | None) -> Bounded:
-        """Go on from a place."""
         return Bounded(
             self.records[partition],
             out_of_order_ms=self.out_of_order_ms,
@@ -192,15 +180,12 @@ class Written(SinkWriter):
         self.fails = fails
 
     def write_batch(self, batch: Batch) -> None:
-        """Note the values."""
         self._call("write", tuple(batch.values))
 
     def on_watermark(self, watermark_ms: int) -> None:
-        """Note it."""
         self._call("watermark", watermark_ms)
 
     def close(self, *, completed: bool) -> None:
-        """Note it."""
         self._call("close", completed)
 
     def _call(self, name: str, value: object) -> None:
@@ -217,7 +202,6 @@ class NotedSink(Sink):
         self.fails = fails
 
     def open(self, task_index: int, parallelism: int) -> SinkWriter:
-        """Return a writer."""
         self.calls.append(("open", (task_index, parallelism)))
         if self.fails == "open":
             raise OSError("cannot open")
@@ -238,22 +222,18 @@ class Delayed:
 
     @property
     def wake_ms(self) -> int | None:
-        """When the first record is due."""
         return self.waiting[0][0] if self.waiting else None
 
     @property
     def hold_ms(self) -> int:
-        """Oldest record that waits."""
         return min((time for _, _, time in self.waiting), default=MAX_MS)
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        """Let them wait."""
         due_ms = self._context.now_ms() + self._delay_ms
         self.waiting += [(due_ms, *pair) for pair in zip(values, timestamps, strict=True)]
         return iter(())
 
     def on_time(self, now_ms: int) -> Iterator[Columns]:
-        """Yield those that are due, one by one."""
         self.called.append(now_ms)
         while self.waiting and self.waiting[0][0] <= now_ms:
             _, value, time = self.waiting.pop(0)
@@ -267,11 +247,9 @@ class Delayed:
             self.waiting = []
 
     def snapshot(self) -> Any:
-        """Return what waits."""
         return [list(each) for each in self.waiting]
 
     def restore(self, state: Any) -> None:
-        """Let it wait again."""
         self.waiting = [(due_ms, value, time) for due_ms, value, time in state or ()]
 
     def close(self, *, completed: bool) -> None:
@@ -286,16 +264,13 @@ class Spread:
     hold_ms = MAX_MS
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        """Pass them on."""
         for value, time in zip(values, timestamps, strict=True):
             yield [value], [time]
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
-        """Nothing waits."""
         return iter(())
 
     def snapshot(self) -> Any:
-        """Nothing is kept."""
         return None
 
     def restore(self, state: Any) -> None:
@@ -316,27 +291,22 @@ class Held(Spread):
 
     @property
     def hold_ms(self) -> int:  # type: ignore[override] # of others a constant
-        """Oldest record."""
         return min((time for _, time in self.kept), default=MAX_MS)
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        """Keep them."""
         self.kept += zip(values, timestamps, strict=True)
         return iter(())
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
-        """Yield those that are older, one by one."""
         self.watermark_ms = watermark_ms
         while self.kept and self.kept[0][1] < watermark_ms:
             value, time = self.kept.pop(0)
             yield [value], [time]
 
     def snapshot(self) -> Any:
-        """Return all."""
         return [self.watermark_ms, [list(each) for each in self.kept]]
 
     def restore(self, state: Any) -> None:
-        """Keep them again."""
         self.watermark_ms, kept = state or (MIN_MS, [])
         self.kept = [(value, time) for value, time in kept]
 
@@ -366,12 +336,10 @@ def a_source_bench(
 
 
 def mapped(function: Any) -> FusedStage:
-    """Return a stage of one map."""
     return FusedStage([RowOperator("map", "map", function)], limit=4)
 
 
 def chained(*stages: Stage) -> Callable[[TaskContext], ChainTask]:
-    """Return what makes a chain of these stages."""
     return lambda context: ChainTask(context, lambda _: stages)
 
 

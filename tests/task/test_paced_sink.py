@@ -32,40 +32,32 @@ class Desk(Sink, PacedWriter):
         self._open: list[Any] = []
 
     def open(self, task_index: int, parallelism: int) -> "Desk":
-        """Write by itself."""
         return self
 
     def begin(self, context: SinkContext) -> None:
-        """Note for whom."""
         self.context = context
 
     def recover(
         self, prepared: Mapping[int, Any], *, epoch: int, run: str, incarnation: int
     ) -> None:
-        """Show what was prepared."""
         for each in prepared.values():
             self.shown += each
 
     def write_batch(self, batch: Batch) -> None:
-        """Keep the records."""
         self.written += batch.values
         self._open += batch.values
 
     def prepare(self, epoch: int) -> list[Any] | None:
-        """Hand the records over."""
         records, self._open = self._open, []
         return records or None
 
     def commit(self, epoch: int, prepared: Any) -> None:
-        """Show them."""
         self.shown += prepared
 
     def consumers(self) -> Sequence[ConsumerReport]:
-        """Tell of one."""
         return (ConsumerReport(name="desk", batch_id=len(self.shown)),)
 
     def close(self, *, completed: bool) -> None:
-        """Note it."""
         self.closed.append(completed)
 
 

@@ -16,7 +16,6 @@ from tests.task.stage_build import BoundedSource, ScriptedSource, a_source_bench
 
 
 def replayable(**scripts: Any) -> ScriptedSource:
-    """Return a source that can go back."""
     source = ScriptedSource(**scripts)
     source.replayable = True
     return source

@@ -14,15 +14,12 @@ class Totals(PersistentTask[WindowState[int]]):
     """Adds numbers up in windows of 10 ms."""
 
     def persistent_state(self) -> WindowState[int]:
-        """Return a window."""
         return WindowState(SumGroup(), ValueSerializer(), Window(10, 10))
 
     def process_message(self, state: WindowState[int], message: Message) -> None:
-        """Add."""
         state.update(message.timestamp, message.value)
 
     def process_watermark(self, state: WindowState[int], watermark_ms: int) -> Iterator[Message]:
-        """Tell what each window has come to."""
         for window, total in state.closing(watermark_ms):
             yield Message(total, window.end_ms - 1)
 

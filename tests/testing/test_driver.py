@@ -19,7 +19,6 @@ class Recorder(gp.Task):
     """Notes what it is called with."""
 
     def on_start(self, start_time_ms: int) -> None:
-        """Begin with nothing."""
         self.calls: list[Any] = []
 
     def on_next(self, message: gp.Message) -> None:
@@ -31,20 +30,16 @@ class Recorder(gp.Task):
             self.context.send_unmanaged(TaskId(2, 0), "psst")
 
     def on_watermark(self, watermark_ms: int) -> None:
-        """Note it."""
         self.calls.append(watermark_ms)
 
     def on_timer(self, payload: object) -> None:
-        """Send it."""
         self.context.output(gp.Message(payload, self.context.now_ms()))
 
     def on_stop(self, *, completed: bool) -> None:
-        """Note it."""
         self.calls.append(("stop", completed))
 
 
 def calls_of(task_driver: TaskDriver) -> list[Any]:
-    """Return what a recorder noted."""
     assert isinstance(task_driver.task, Recorder)
     return task_driver.task.calls
 
@@ -191,7 +186,6 @@ class Counting(gp.Task):
     sent = 0
 
     def produce(self) -> int:
-        """Send the next one."""
         self.sent += 1
         self.context.output(gp.Message(self.sent))
         return int(self.context.config["pause_ms"])
@@ -366,16 +360,13 @@ class Total(gp.Task):
     """Keeps a sum."""
 
     def on_start(self, start_time_ms: int) -> None:
-        """Begin, or go on."""
         self.total: int = self.context.resume or 0
 
     def on_next(self, message: gp.Message) -> None:
-        """Add and send."""
         self.total += message.value
         self.context.output(gp.Message(self.total, message.timestamp))
 
     def snapshot(self) -> int:
-        """Return the sum."""
         return self.total
 
 

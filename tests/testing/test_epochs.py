@@ -15,18 +15,15 @@ A, B = TaskId(0, 0), TaskId(1, 0)
 
 
 def some_epochs(*, damaged: float = 0.0, cut: EpochCut = "position") -> SimulatedEpochs:
-    """Return those of two tasks."""
     return SimulatedEpochs([A, B], cut=cut, faults=EpochFaults(damaged=damaged))
 
 
 def a_snapshot(epoch: int, *, has_missed_cut: bool = False) -> TaskSnapshot:
-    """Return what a task hands over."""
     head = f"head{epoch}".encode()
     return TaskSnapshot(epoch=epoch, head=head, has_missed_cut=has_missed_cut)
 
 
 def complete(epochs: SimulatedEpochs) -> int:
-    """End an epoch in both tasks, and store it."""
     epoch = epochs.begin([]).epoch
     epochs.on_snapshots(A, [a_snapshot(epoch)])
     epochs.on_snapshots(B, [a_snapshot(epoch)])
@@ -35,7 +32,6 @@ def complete(epochs: SimulatedEpochs) -> int:
 
 
 def a_clock(newest_ms: int, clock_ms: int = 0) -> TaskClock:
-    """Return what a source tells."""
     return TaskClock(
         task_id=A,
         session=SessionId(1),

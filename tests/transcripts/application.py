@@ -160,7 +160,6 @@ class _Application:
         return _decided(self._bench.lose(ExecutorId(int(words.plain[0])), "signal 9"))
 
     def fail(self, words: Words) -> Iterator[str]:
-        """Let a task fail."""
         processor, index = words.plain[0].split(".")
         return _decided(self._bench.fail_task(TaskId(int(processor), int(index)), "it raised"))
 
@@ -205,7 +204,6 @@ class _Application:
 
 
 def application_player() -> Player:
-    """Return the commands of an application."""
     it = _Application()
     named = (it.start, it.without, it.wait, it.grant, it.lose, it.fail, it.store, it.damage)
     return {each.__name__: each for each in (*named, it.finish, it.relaunch)}

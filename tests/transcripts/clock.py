@@ -67,7 +67,6 @@ class _Clock:
         yield f"clock {_shown(self._clock.global_min_ms)}, as before"
 
     def wait(self, words: Words) -> Iterator[str]:
-        """Let time pass."""
         self._now_ms += int(words.plain[0])
         stall = self._clock.check_stall(self._now_ms)
         if stall is not None:
@@ -75,7 +74,6 @@ class _Clock:
             yield f"stalled at {_shown(stall.clock_ms)} for {stall.stalled_for_ms} ms by {tasks}"
 
     def why(self, _: Words) -> Iterator[str]:
-        """Ask what the clock waits for."""
         for link in self._clock.why():
             yield (
                 f"{link.task_id}: clock {_shown(link.clock_ms)}, "
@@ -84,7 +82,6 @@ class _Clock:
 
 
 def clock_player() -> Player:
-    """Return the commands of a clock."""
     clock = _Clock()
     named = (clock.chain, clock.report, clock.restart, clock.wait, clock.why)
     return {each.__name__: each for each in named}

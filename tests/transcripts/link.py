@@ -43,7 +43,6 @@ class _Link:
         yield f"session {self._session}, credit {self._sender.credit(0)}"
 
     def send(self, words: Words) -> Iterator[str]:
-        """Send records in one message, of an event time."""
         records, at_ms = int(words.plain[0]), words.number("at", MAX_MS)
         asked = self._sender.on_sent(
             0,
@@ -59,18 +58,15 @@ class _Link:
             yield self._ask(asked)
 
     def wait(self, words: Words) -> Iterator[str]:
-        """Let time pass."""
         self._now_ms += int(words.plain[0])
         for _, asked in self._sender.on_tick(self._now_ms):
             yield self._ask(asked)
 
     def lose(self, _: Words) -> Iterator[str]:
-        """Lose the oldest message on the wire."""
         what, number = self._wire.popleft()[1:3]
         yield f"{what} {number} is lost"
 
     def repeat(self, _: Words) -> Iterator[str]:
-        """Have the oldest message come twice."""
         self._wire.appendleft(self._wire[0])
         yield from ()
 
@@ -109,7 +105,6 @@ class _Link:
 
 
 def link_player() -> Player:
-    """Return the commands of a link."""
     link = _Link()
     named = (link.limits, link.restart, link.send, link.wait, link.lose, link.repeat, link.deliver)
     return {each.__name__: each for each in named}

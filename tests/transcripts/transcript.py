@@ -21,7 +21,6 @@ class Words:
     settings: dict[str, str] = field(default_factory=dict)
 
     def number(self, key: str, default: int) -> int:
-        """Return a setting that is a number."""
         return int(self.settings.get(key, default))
 
 

@@ -31,11 +31,9 @@ class Inbox:
         self._queue: queue.SimpleQueue[list[LinkMessage]] = queue.SimpleQueue()
 
     def __call__(self, messages: list[LinkMessage]) -> None:
-        """Take messages."""
         self._queue.put(messages)
 
     def take(self, wanted: int) -> list[LinkMessage]:
-        """Wait for this many messages."""
         taken: list[LinkMessage] = []
         deadline_s = time.monotonic() + PATIENCE_S
         while len(taken) < wanted:
@@ -52,7 +50,6 @@ class Inbox:
 
     @property
     def empty(self) -> bool:
-        """Tell whether nothing waits."""
         return self._queue.empty()
 
 
@@ -63,7 +60,6 @@ class Losses:
         self._queue: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
 
     def __call__(self, address: str, reason: str) -> None:
-        """Note a loss."""
         self._queue.put((address, reason))
 
     def take(self) -> tuple[str, str]:
@@ -72,11 +68,9 @@ class Losses:
 
 
 def request(seq: int, target: TaskId, source: TaskId = TaskId(0, 0)) -> AckRequest:
-    """Return a small message."""
     return AckRequest(SessionId(1), source, target, seq)
 
 
 def data(seq: int, target: TaskId, values: list[Any]) -> DataMessage:
-    """Return a batch of records."""
     batch = Batch(values, list(range(len(values))))
     return DataMessage(SessionId(1), TaskId(0, 0), target, seq, batch)

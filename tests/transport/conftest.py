@@ -15,7 +15,6 @@ DAYS = 365
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
-    """All kinds of certificates."""
     parent = tmp_path_factory.mktemp("certificates")
     made = Folders(*(parent / name for name in Folders._fields))
     make_authority_and_node(made.cluster, ["node.example"], days=DAYS)
@@ -27,13 +26,11 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
 
 @pytest.fixture(scope="session")
 def contexts(folders: Folders) -> TlsContexts:
-    """Those of a machine of the cluster."""
     return load_contexts(folders.cluster)
 
 
 @pytest.fixture(scope="session")
 def shown(contexts: TlsContexts) -> Credentials:
-    """What a process of the cluster shows."""
     return Credentials(keys=KEYS, tls=contexts)
 
 

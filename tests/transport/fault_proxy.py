@@ -103,12 +103,9 @@ class Network:
         return proxy
 
     def run(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
-        """Run something on the thread and wait for it."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(_WAIT_S)
 
     def call(self, act: Callable[[], object]) -> None:
-        """Do something on the thread and wait for it."""
-
         async def acting() -> None:
             act()
 
@@ -147,7 +144,6 @@ class FaultProxy:
         return done
 
     def disarm(self) -> None:
-        """Forget faults that have met no frame."""
         for armed in self.armed.values():
             self.network.call(armed.clear)
 
@@ -170,7 +166,6 @@ class FaultProxy:
     # -- on the network's thread -----------------------------------------------------------
 
     async def start(self) -> None:
-        """Listen."""
         self._listener = socket.create_server(split_address(self.address))
         self._listener.setblocking(False)
         host, port = self._listener.getsockname()
@@ -193,7 +188,6 @@ class FaultProxy:
         await asyncio.sleep(_SETTLE_S)  # Sockets are closed in the turns after this one.
 
     def note(self, fault: Fault, done: "Future[None]") -> None:
-        """Count a fault that has happened."""
         self.done[fault] += 1
         self.network.done[fault] += 1
         done.set_result(None)
@@ -254,7 +248,6 @@ class _Carried:
         self._swapped: dict[Way, bytes] = {}
 
     async def carry(self) -> None:
-        """Carry until one end closes."""
         queues: dict[Way, asyncio.Queue[_Item]] = {way: asyncio.Queue(_QUEUE_MAX) for way in Way}
         pumps = [self._read(way, queues[way]) for way in Way]
         pumps += [self._write(way, queues[way]) for way in Way]
@@ -276,7 +269,6 @@ class _Carried:
                 writer.transport.abort()
 
     def reset(self) -> None:
-        """End it with an RST to both."""
         for writer in self._writer.values():
             sock = writer.get_extra_info("socket")
             with suppress(OSError):
@@ -286,7 +278,6 @@ class _Carried:
             pump.cancel()
 
     def on_sockets(self, act: Callable[[Any], None]) -> None:
-        """Do something to both sockets."""
         for writer in self._writer.values():
             act(writer.get_extra_info("socket"))
 

@@ -49,11 +49,9 @@ class Process:
             self.serve()
 
     def serve(self) -> None:
-        """Take letters."""
         self.nodes.serve(lambda sender, letter: self.letters.put((sender, letter)))
 
     def tell(self, node: str, body: bytes = b"hello") -> bool:
-        """Send a letter."""
         return self.nodes.send(node, to="x", body=body)
 
     def take(self, wanted: int = 1) -> list[bytes]:
@@ -61,7 +59,6 @@ class Process:
         return [self.letters.get(timeout=PATIENCE_S)[1].body for _ in range(wanted)]
 
     def watch(self, node: str, key: object = "watcher") -> None:
-        """Have the loss noted."""
         self.nodes.watch(node, key, self.losses.put)
 
     def lost(self) -> str:
@@ -110,7 +107,6 @@ class Raw:
         self._connection.events()
 
     def say(self, *messages: PeerMessage) -> None:
-        """Send messages at once."""
         frames = [encode_peer(message, FrameLimits()) for message in messages]
         self._sock.sendall(b"".join(buffer for frame in frames for buffer in frame))
 
@@ -130,7 +126,6 @@ class Raw:
 
 
 def a_letter(number: int) -> Letter:
-    """Return a letter as it is on the wire."""
     return Letter(number=number, to="x", body=b"%d" % number)
 
 

@@ -46,7 +46,6 @@ OTHER_CLUSTER = KeyRing.of_cluster(b"t" * 32)
 
 
 def keys_of(app_id: int, secret: bytes = SECRET) -> KeyRing:
-    """Return what a process of an application knows."""
     return KeyRing.of_application(AppId(app_id), application_key(secret, AppId(app_id)))
 
 
@@ -66,11 +65,9 @@ class Port:
         self.nodes.serve(lambda _, letter: self.letters.put(letter.body))
 
     def connect(self) -> socket.socket:
-        """Return a raw connection."""
         return socket.create_connection(split_address(self.address), PATIENCE_S)
 
     def assert_heard_nothing(self) -> None:
-        """Nothing was decoded for anybody."""
         assert self.inbox.empty
         assert self.asked.empty()
         assert self.transport.stats.frames_in == 0
@@ -101,7 +98,6 @@ class Port:
 
 
 def a_port(stack: ExitStack, keys: KeyRing = KEYS, limits: TransportLimits = LIMITS) -> Port:
-    """Return a port that is closed at the end."""
     port = Port(keys, limits)
     stack.callback(port.transport.stop)
     return port
@@ -109,7 +105,6 @@ def a_port(stack: ExitStack, keys: KeyRing = KEYS, limits: TransportLimits = LIM
 
 @pytest.fixture
 def port(stack: ExitStack) -> Port:
-    """A port of a process of the cluster."""
     return a_port(stack)
 
 
@@ -143,7 +138,6 @@ def as_client(
 def proved(
     sock: socket.socket, keys: KeyRing = KEYS, purpose: Purpose = Purpose.LINK
 ) -> Connection:
-    """Shake hands to the end."""
     client = as_client(sock, keys, purpose)
     client.receive_data(sock.recv(PROOF_BYTES, socket.MSG_WAITALL), 1)
     assert client.authenticated
@@ -336,17 +330,14 @@ def test_a_crowd_of_strangers_takes_little_memory_and_goes_away(stack: ExitStack
 
 
 def oversize() -> bytes:
-    """Return a header that announces four gigabytes."""
     return b"\xff\xff\xff\xff" + GOOD_FRAME[4:]
 
 
 def damaged() -> bytes:
-    """Return a frame with a flipped bit."""
     return GOOD_FRAME[:-1] + bytes([GOOD_FRAME[-1] ^ 1])
 
 
 def of_no_kind() -> bytes:
-    """Return a frame of an unknown kind."""
     return GOOD_FRAME[:5] + b"\xee" + GOOD_FRAME[6:]
 
 

@@ -102,10 +102,8 @@ def a_summary(**changes: Any) -> ApplicationSummary:
 
 
 def a_detail(**changes: Any) -> ApplicationDetail:
-    """Return the details with other facts."""
     return replace(DETAIL, **changes)
 
 
 def a_look(at_ms: int = NOW_MS, **answers: Any) -> Look:
-    """Return a look at the running application."""
     return replace(Look(at_ms=at_ms, summary=SUMMARY, detail=DETAIL), **answers)

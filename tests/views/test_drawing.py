@@ -24,17 +24,14 @@ def a_view(**first: Any) -> AppView:
 
 
 def parsed(svg: str) -> ET.Element:
-    """Return a drawing, which has to be well-formed."""
     return ET.fromstring(svg)  # noqa: S314 - of our own making
 
 
 def words_of(svg: str) -> list[str]:
-    """Return all that is written in a drawing."""
     return [each.text or "" for each in parsed(svg).iter(f"{_NS}text")]
 
 
 def titles_of(svg: str) -> list[str]:
-    """Return what shows when parts are pointed at."""
     return [each.text or "" for each in parsed(svg).iter(f"{_NS}title")]
 
 

@@ -32,18 +32,15 @@ def a_task(processor: int, index: int, **values: Any) -> TaskSample:
 
 
 def measured(at_ms: int, *tasks: TaskSample, **more: Any) -> MetricsData:
-    """Return measurements of these tasks and of executor 0."""
     known = {"executors": (an_executor(PROCESS),), **more}
     return MetricsData(app_id=APP, at_ms=at_ms, tasks=tasks, **known)
 
 
 def an_executor(process: ProcessSample) -> ExecutorSample:
-    """Return the measurements of executor 0."""
     return ExecutorSample(executor_id=ExecutorId(0), launch=1, process=process)
 
 
 def two_looks(was: MetricsData, now: MetricsData) -> tuple[Look, Look]:
-    """Return the newest look, and the one before."""
     return a_look(now.at_ms, metrics=now), a_look(was.at_ms, metrics=was)
 
 

@@ -30,7 +30,6 @@ class Page(HTMLParser):
         self.feed(html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Begin a tag."""
         self.tags.add(tag)
         self.open.append(tag)
         if tag == "tr":
@@ -39,15 +38,12 @@ class Page(HTMLParser):
             self.rows[-1].append("")
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note a tag without content."""
         self.tags.add(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        """End the tag that was begun last."""
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        """Note a text."""
         self.texts.append(data)
         if self.open and self.open[-1] in {"td", "th"}:
             self.rows[-1][-1] += data

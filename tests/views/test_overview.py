@@ -13,7 +13,6 @@ from tests.views.build import NOW_MS, a_look, a_summary
 
 
 def an_overview(*rows: AppRow) -> OverviewView:
-    """Return the overview of a cluster with one worker."""
     worker = WorkerSummary(worker_id=WorkerId(0), slots=8, free_slots=3, address="a:1", executors=2)
     return overview_view(
         at_ms=NOW_MS, cluster_id="c", version="1", rows=list(rows), workers=[worker]

@@ -40,7 +40,6 @@ class Seen(HTMLParser):
         self.feed(html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note an element."""
         self.elements.append(tag)
         if tag not in {"meta", "br"}:
             self.open.append(tag)
@@ -49,20 +48,16 @@ class Seen(HTMLParser):
         ]
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note an element without content."""
         self.elements.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        """Check that elements are nested."""
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        """Note a text."""
         self.texts.append(data)
 
 
 def a_report(**changes: Any) -> Report:
-    """Return the report of a running application."""
     look = a_look()
     views = [processor_view(look, number) for number in range(3)]
     known = {
@@ -75,7 +70,6 @@ def a_report(**changes: Any) -> Report:
 
 
 def seen(**changes: Any) -> Seen:
-    """Return what the file of such a report has."""
     return Seen(report_html(a_report(**changes)))
 
 

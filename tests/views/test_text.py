@@ -10,7 +10,6 @@ from gearpy.views import text
 
 
 def a_summary(*, submitted_ms: int = 0, finished_ms: int = 0) -> ApplicationSummary:
-    """Return the summary of an application with these times."""
     return ApplicationSummary(
         app_id=AppId(1),
         name="wordcount",

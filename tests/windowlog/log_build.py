@@ -23,13 +23,11 @@ SCHEMA = LogSchema(ARROW, spark_schema(ARROW), "log", 1, ("window_start", "windo
 
 
 def rows_of(*keys: int) -> pa.RecordBatch:
-    """Return rows of one window each."""
     starts, ends = moments([key * 10 for key in keys]), moments([key * 10 + 10 for key in keys])
     return pa.RecordBatch.from_arrays([starts, ends, pa.array(keys, pa.int64())], schema=ARROW)
 
 
 def a_log(store: Folder | Path | str) -> WindowLog:
-    """Return a log that was begun."""
     log = WindowLog(store)
     log.store.make(*LOG_FOLDERS)
     log.store.put_new(SCHEMA_FILE, schema_text(SCHEMA))
@@ -37,7 +35,6 @@ def a_log(store: Folder | Path | str) -> WindowLog:
 
 
 def a_lane(log: WindowLog, run: str = "r", incarnation: int = 1, **changes: Any) -> LaneWriter:
-    """Return a writer that has begun."""
     known: dict[str, Any] = {"writer": "windows", "task": 0, "compression": "lz4", **changes}
     lane = LaneWriter(log, **known)
     lane.begin(run=run, incarnation=incarnation)
@@ -57,14 +54,12 @@ def prepared(
 
 
 def shown(lane: LaneWriter, epoch: int, *keys: int, body: Body = "parquet") -> PreparedBatch:
-    """Write a batch, and show it."""
     found = prepared(lane, epoch, *keys, body=body)
     lane.show(found)
     return found
 
 
 def a_log_of(store: Folder | Path | str, batches: Sequence[Sequence[int]]) -> WindowLog:
-    """Return a log with a lane of some batches."""
     log = a_log(store)
     lane = a_lane(log)
     for epoch, keys in enumerate(batches, start=1):
@@ -73,7 +68,6 @@ def a_log_of(store: Folder | Path | str, batches: Sequence[Sequence[int]]) -> Wi
 
 
 def keys_in(log: WindowLog) -> list[int]:
-    """Return all that a new reader gets."""
     view = log.view()
     keys: list[int] = log.read_between(view.start(), view.ends())["key"].to_pylist()
     return keys

@@ -27,26 +27,22 @@ class Bench:
         self.watch = LogConsumers(self.log, lambda: self.now_ms, **kwargs)
 
     def show(self, seq: int) -> None:
-        """Write one more file."""
         name = segment_name(LANE, first=seq, last=seq, rows=10, epoch=seq, run="run", incarnation=1)
         info = SegmentInfo(batches=[BatchInfo(seq, 10, seq)])
         with self.log.store.create(name) as file:
             write_body(file, pa.table({"n": range(10)}), info, body="parquet")
 
     def read(self, name: str, seq: int, **kwargs: Any) -> None:
-        """Let a reader say how far it is."""
         lanes = {LANE: seq} if seq else {}
         self.log.report(ReaderReport(name=name, lanes=lanes, at_ms=self.now_ms, **kwargs))
 
     def look(self, *, after_ms: int = 10_000) -> tuple[ConsumerReport, ...]:
-        """Return what is known some time later."""
         self.now_ms += after_ms
         return self.watch.reports()
 
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
-    """Return one with an empty log."""
     return Bench(tmp_path / "log")
 
 

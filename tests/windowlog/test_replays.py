@@ -16,18 +16,15 @@ ROWS = st.lists(st.tuples(st.integers(0, 2), st.sampled_from("abc")), max_size=1
 
 
 def batch_of(rows: list[Row]) -> pa.RecordBatch:
-    """Return rows as columns."""
     columns = [[row[place] for row in rows] for place in range(2)]
     return pa.RecordBatch.from_pydict(dict(zip(SCHEMA.names, columns, strict=True)), schema=SCHEMA)
 
 
 def rows_of(batch: pa.RecordBatch | None) -> list[Row]:
-    """Return columns as rows."""
     return [] if batch is None else [tuple(row.values()) for row in batch.to_pylist()]
 
 
 def expecting(rows: list[Row], identity: tuple[str, ...] = ("key",)) -> Replays:
-    """Return what waits for rows that were shown."""
     replays = Replays(identity)
     replays.expect(pa.Table.from_batches([batch_of(rows)]))
     return replays

@@ -197,7 +197,6 @@ def test_a_malformed_answer_is_refused(body: bytes) -> None:
 
 
 def only_frame(buffers: list[bytes | memoryview]) -> Frame:
-    """Return the one frame in some buffers."""
     (frame,) = FrameDecoder(FrameLimits()).feed(b"".join(buffers))
     return frame
 

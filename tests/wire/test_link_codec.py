@@ -54,7 +54,6 @@ MESSAGES: st.SearchStrategy[LinkMessage] = st.one_of(
 
 
 def a_data_message(values: list[Any]) -> DataMessage:
-    """Return a data message with some values."""
     batch = Batch(values, [0] * len(values))
     return DataMessage(SessionId(1), TaskId(0, 0), TaskId(1, 0), 1, batch)
 

@@ -34,7 +34,6 @@ class WorldActorSystem(LocalActorSystem):
 
     @property
     def timers(self) -> "_WorldTimers":
-        """See `ActorSystem`."""
         return self._timers
 
     def do(self, act: Callable[[], object]) -> None:
@@ -45,31 +44,25 @@ class WorldActorSystem(LocalActorSystem):
             act()
 
     def roots(self) -> list[Ref[Any]]:
-        """Return the actors that have no parent."""
         return [life.ref for life in self.lives() if life.parent is None]
 
     def kill(self) -> None:
-        """End the process as SIGKILL does."""
         self.is_killed = True
         self._held.clear()
 
     def pause(self) -> None:
-        """Stop the process as SIGSTOP does."""
         self.is_paused = True
 
     def resume(self) -> None:
-        """Let it go on as SIGCONT does."""
         self.is_paused = False
         held, self._held = self._held, []
         for act in held:  # In the order in which it came.
             self.do(act)
 
     def now_ms(self) -> int:
-        """See `ActorSystem`."""
         return self.world.now_ms
 
     def wall_ms(self) -> int:
-        """See `ActorSystem`."""
         return self.world.now_ms
 
     def wait(self, reply: Reply, timeout_s: float) -> bool:
@@ -77,12 +70,10 @@ class WorldActorSystem(LocalActorSystem):
         return self.world.run(lambda: reply.is_done, within_ms=int(timeout_s * 1000))
 
     def shutdown(self, timeout_s: float = 10.0) -> bool:
-        """See `ActorSystem`; does not wait."""
         self.stop_all()
         return True
 
     def dispatcher_of(self, name: str, choice: DispatcherChoice) -> "_WorldDispatcher":
-        """See `LocalActorSystem`."""
         return _WorldDispatcher(name, self)
 
 
@@ -99,7 +90,6 @@ class _WorldDispatcher:
         """See `Dispatcher`; nothing to do."""
 
     def schedule(self, runnable: Runnable) -> None:
-        """See `Dispatcher`."""
         world, wait_ms = self._system.world, self._system.wait_ms(self._name)
         turn = partial(runnable.take_turn, _TURN_MESSAGES, inf)
         world.later(wait_ms + world.rng.randrange(2), lambda: self._system.do(turn))

@@ -68,12 +68,10 @@ class Process:
 
     @property
     def address(self) -> str:
-        """Where others reach it."""
         return address_of(self.nodes.node)
 
     @property
     def is_alive(self) -> bool:
-        """Whether it was not killed."""
         return not self.system.is_killed
 
 
@@ -236,7 +234,6 @@ class ClusterSimulation:
         return process
 
     def start_worker(self, number: int) -> Process:
-        """Start a worker."""
         process = self._process(f"worker{number}")
         settings = WorkerSettings(
             reconnect_timeout_ms=self.config.cluster.reconnect_timeout_s * 1000,

@@ -75,7 +75,6 @@ class Network:
         return nodes
 
     def add_transport(self, transport: "WorldTransport") -> None:
-        """Let others send to a transport."""
         self._transports[transport.address] = transport
 
     def find(self, node: str) -> "WorldNodes | None":
@@ -86,7 +85,6 @@ class Network:
         return found
 
     def living(self) -> list["WorldNodes"]:
-        """Return the processes that can answer."""
         return [
             each
             for each in self._nodes.values()
@@ -123,7 +121,6 @@ class Network:
     # -- cuts ------------------------------------------------------------------------------
 
     def cut(self, one: str, other: str, duration_ms: int) -> None:
-        """Let nothing pass between two processes for a time."""
         self._keep(self._cut, one, other, duration_ms)
         if duration_ms >= self.heartbeat_timeout_ms:
             self.world.later(self.heartbeat_timeout_ms, lambda: self._give_up_both(one, other))
@@ -181,7 +178,6 @@ class Network:
         self.world.at(at_ms, lambda: self._deliver_next(key))
 
     def drop(self, source: str, target: str, kind: str) -> None:
-        """Lose the messages under way."""
         wire = self._wires.get((address_of(source), address_of(target), kind))
         if wire is not None:
             wire.waiting.clear()
@@ -212,11 +208,9 @@ class WorldNodes:
 
     @property
     def node(self) -> str:
-        """See `Peers`."""
         return self._node
 
     def serve(self, deliver: TakeLetter) -> None:
-        """See `Peers`."""
         self._deliver = deliver
 
     def send(
@@ -229,7 +223,6 @@ class WorldNodes:
         ask: int = 0,
         answers: int = 0,
     ) -> bool:
-        """See `Peers`."""
         if node in self.given_up:
             return False
         self._known.add(node)
@@ -242,7 +235,6 @@ class WorldNodes:
         return True
 
     def watch(self, node: str, key: object, lost: PeerLost) -> None:
-        """See `Peers`."""
         if node in self.given_up:
             lost("it was given up")
             return
@@ -255,11 +247,9 @@ class WorldNodes:
             )
 
     def unwatch(self, node: str, key: object) -> None:
-        """See `Peers`."""
         self._watchers.get(node, {}).pop(key, None)
 
     def fence(self, node: str) -> None:
-        """See `Peers`."""
         self.given_up.add(node)
         target = self._network.find(node)
         if target is not None:
@@ -276,7 +266,6 @@ class WorldNodes:
                 return
 
     def on_dead(self, node: str) -> None:
-        """Learn that no process listens there any more."""
         self.system.do(lambda: self.give_up(node, "connection refused"))
 
     def give_up(self, node: str, reason: str) -> None:
@@ -307,7 +296,6 @@ class WorldNodes:
         target.system.do(lambda: target.take(self._node, letter))
 
     def take(self, sender: str, letter: Letter) -> None:
-        """Hand a letter on."""
         if self._deliver is not None:
             self._deliver(sender, letter)
 
@@ -327,16 +315,13 @@ class WorldTransport:
 
     @property
     def address(self) -> str:
-        """See `Transport`."""
         return self._address
 
     @property
     def stats(self) -> TransportStats:
-        """See `Transport`."""
         return TransportStats()
 
     def start(self) -> str:
-        """See `Transport`."""
         self._network.add_transport(self)
         return self._address
 
@@ -344,19 +329,15 @@ class WorldTransport:
         """See `Transport`."""
 
     def register(self, task: TaskId, handler: LinkHandler) -> None:
-        """See `Transport`."""
         self._routes.register(task, handler)
 
     def unregister(self, task: TaskId) -> None:
-        """See `Transport`."""
         self._routes.unregister(task)
 
     def locate(self, routes: Mapping[TaskId, str]) -> None:
-        """See `Transport`."""
         self._routes.locate(routes)
 
     def send(self, messages: Sequence[LinkMessage]) -> None:
-        """See `Transport`."""
         here, elsewhere = self._routes.split(messages)
         for handler, batch in here:
             handler(batch)
@@ -390,7 +371,6 @@ class WorldTransport:
             target.system.do(lambda: target.take(message))
 
     def take(self, message: LinkMessage) -> None:
-        """Hand a message to its task."""
         here, _ = self._routes.split([message])
         for handler, batch in here:
             handler(batch)

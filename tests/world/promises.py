@@ -47,7 +47,6 @@ class LetterPromises:
         self._launches: dict[int, int] = {}  # The newest one of each app master; -1: of the master.
 
     def on_letter(self, letter: Letter) -> None:
-        """Look at a letter that is sent."""
         message: Any = None if letter.answers else decode_control(letter.body)
         match message:
             case LaunchExecutor():

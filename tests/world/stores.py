@@ -62,7 +62,6 @@ class FaultyCheckpoints:
 
     @property
     def place(self) -> str:
-        """See `Checkpoints`."""
         return self.stored.place
 
     def save(self, name: str, chunks: Iterable[bytes]) -> StoredFile:
@@ -75,31 +74,26 @@ class FaultyCheckpoints:
         return self.stored.save(name, [data])
 
     def open(self, location: str) -> BinaryIO:
-        """See `Checkpoints`."""
         if self._is_failing(location):
             raise self._failure("open", location)
         return self.stored.open(location)
 
     def load(self, location: str, sha256: str = "") -> bytes:
-        """See `Checkpoints`."""
         if self._is_failing(location):
             raise self._failure("load", location)
         return self.stored.load(location, sha256)
 
     def names(self, prefix: str) -> list[str]:
-        """See `Checkpoints`."""
         if self._is_failing(prefix):
             raise self._failure("list", prefix)
         return self.stored.names(prefix)
 
     def drop(self, location: str) -> None:
-        """See `Checkpoints`."""
         if self._is_failing(location):
             raise self._failure("drop", location)
         self.stored.drop(location)
 
     def drop_all(self, prefix: str) -> None:
-        """See `Checkpoints`."""
         if self._is_failing(prefix):
             raise self._failure("drop", prefix)
         self.stored.drop_all(prefix)

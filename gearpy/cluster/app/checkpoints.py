@@ -51,11 +51,7 @@ class AppCheckpoints:
     this one appends no more: `LogSuperseded`.
 
     Args:
-        checkpoints: the store.
         prefix: below which name everything of the application is.
-        launch: of the app master.
-        segments_max: of the log.
-        wall_ms: ms since the epoch.
     """
 
     def __init__(
@@ -89,10 +85,8 @@ class AppCheckpoints:
         """Open the log, note the DAG, return the epochs and the configuration found in the log.
 
         Args:
-            dag: what will run.
             config: the settings of the submission; they count for the first launch,
                 later ones go by the log.
-            name: of the application.
             resume_from: text of a `ResumePoint`: an epoch of another application that is the first
                 one of this one, if it has none of its own.
             known_launch: the newest launch that is known to have opened the log; 0: none is.

@@ -59,11 +59,7 @@ def detail_of(
     """Describe an application; while it begins, with the facts that are known already.
 
     Args:
-        app_id: of the application.
         core: knows how it is; None while it begins.
-        failures: the latest, oldest first.
-        now_ms: monotonic ms.
-        guarantees: see `path_lines`.
         fallbacks: how often each region has gone back behind its newest epoch.
         stored_ms: returns when an epoch of a region was stored.
     """

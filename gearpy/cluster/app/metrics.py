@@ -27,12 +27,6 @@ class AppMetrics:
     """Keeps what executors measure, and answers clients.
 
     Runs on: the app master's turns.
-
-    Args:
-        app_id: of the application.
-        dag: its graph.
-        launch: of its app master.
-        wall_ms: ms since the epoch.
     """
 
     def __init__(self, app_id: AppId, dag: Dag, launch: int, wall_ms: Callable[[], int]) -> None:

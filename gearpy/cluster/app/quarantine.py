@@ -14,8 +14,6 @@ class AppQuarantine:
     Part of an app master; runs on its thread.
 
     Args:
-        app_id: the application.
-        launch: of its app master.
         records_max: at more, something is wrong with the program, not with records.
     """
 

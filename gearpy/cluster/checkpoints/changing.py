@@ -244,10 +244,7 @@ def drop_expired(checkpoints: Checkpoints, own: str, keep_ms: int, now_ms: int) 
     gone on from stays as long as that needs its files.
 
     Args:
-        checkpoints: the store.
         own: below which name the application is that asks.
-        keep_ms: how long one is kept.
-        now_ms: ms since the epoch.
 
     Raises:
         GearpyError: the log of an application cannot be read.

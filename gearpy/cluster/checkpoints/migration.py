@@ -74,11 +74,8 @@ def migrate(
     """Write the epochs anew; state without a place is left out.
 
     Args:
-        checkpoints: where files are.
         manifests: one epoch of each region of the old graph.
         overrides: places of its sources that were set by hand.
-        old: where its steps were.
-        dag: the new graph.
         prefix: below which name everything of the new application is.
 
     Raises:
@@ -162,7 +159,6 @@ class _Moving:
         }
 
     def old_tasks(self, pid: ProcessorId) -> list[TaskId]:
-        """Return the old tasks whose state goes to a processor."""
         pids = dict.fromkeys(place.processor for _, place in self._steps(pid))
         return [task for each in pids for task in self.before.tasks(each)]
 
@@ -231,7 +227,6 @@ class _Moving:
         return len(self.before.tasks(ProcessorId(task.processor))) == spec.parallelism
 
     def _cells(self, spec: ProcessorSpec, index: int) -> Iterator[tuple[int, bytes]]:
-        """Yield the keyed state of a task."""
         wanted = None if spec.steps[0].is_whole else {name for name, _ in self._steps(spec.id)}
         for task in self.old_tasks(spec.id):
             is_one_to_one = self._is_one_to_one(task, spec)

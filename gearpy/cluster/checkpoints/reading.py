@@ -183,7 +183,6 @@ def open_store(place: str, *, named_by: str = "--checkpoints or checkpoint.folde
     """Return the checkpoint store in a folder or at a URL; a folder is not made.
 
     Args:
-        place: the folder or URL.
         named_by: with what a user has named it, or would name another.
 
     Raises:
@@ -215,8 +214,6 @@ def find_application(checkpoints: Checkpoints, wanted: str, *, cluster: str | No
     """Find an application by its number, or the newest one of a name; return its prefix.
 
     Args:
-        checkpoints: the store.
-        wanted: the number or name.
         cluster: id of its cluster; None: there is only one that has it.
 
     Raises:

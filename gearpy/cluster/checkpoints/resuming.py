@@ -28,8 +28,6 @@ def resume_point(text: str, *, config: Config, cluster_id: str, drops_state: boo
     Args:
         text: the number or name of an application of this cluster, or ``cluster/appN`` of any; each
             alone, for its newest epoch, or with ``@`` and an epoch.
-        config: says where checkpoints are.
-        cluster_id: of this cluster.
         drops_state: what the program has no place for may be left behind.
 
     Raises:
@@ -53,11 +51,6 @@ def resume_point(text: str, *, config: Config, cluster_id: str, drops_state: boo
 
 def resume_moves(point: str, dag: Dag, *, config: Config) -> list[StateMove]:
     """Return the fate in a graph of the state of each step of a checkpoint.
-
-    Args:
-        point: the checkpoint, as `resume_point` gives it.
-        dag: the graph.
-        config: says where checkpoints are.
 
     Returns:
         Nothing if the checkpoint is of a gearpy that gave steps no ids.

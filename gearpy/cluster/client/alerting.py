@@ -32,7 +32,6 @@ class Webhook:
     again a few times; nobody waits for it.
 
     Args:
-        url: http or https.
         pause_s: before the second attempt.
     """
 
@@ -102,8 +101,6 @@ class Alerting:
     Args:
         look: returns a view of each application that there is; it may raise `GearpyError`.
         cluster_id: returns that of the cluster, for webhooks; it may raise it, too.
-        config: has the thresholds and the webhooks.
-        every_s: between two looks.
     """
 
     def __init__(

@@ -108,10 +108,8 @@ class Desk:
 
     Args:
         ask_master: asks the master actor; raises `GearpyError` when there is no answer.
-        post: asks app masters and workers.
         artifacts: keeps what is uploaded; without it nothing can be.
         read_log: reads the logs of executors that run in this process.
-        about: answers `GetMaster`.
         timeout_s: how long clients wait; who is asked for them has most of that time.
 
     Runs on: any thread, several at once; blocks until there is an answer.

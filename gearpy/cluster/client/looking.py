@@ -27,8 +27,6 @@ def look_at(client: ClusterClient, app_id: AppId, *, lately_ms: int | None = _LA
     """Ask the master, and the app master if there is one; else for what it has left behind.
 
     Args:
-        client: of the cluster.
-        app_id: of the application.
         lately_ms: how far the series goes back; None for as far as is known.
 
     Raises:

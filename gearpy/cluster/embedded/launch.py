@@ -45,10 +45,6 @@ def launched(
     The context may be left by another thread than the one that has entered it.
 
     Args:
-        application: what to run.
-        executors: how many executors share its tasks.
-        config: the configuration.
-        say: tells the user a line.
         checkpoint: a folder of its own for the run; see `run`.
 
     Raises:

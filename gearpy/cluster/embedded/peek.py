@@ -17,8 +17,6 @@ def run_for_a_look(
     """Run an application until its end, until there is enough, or until the time is over.
 
     Args:
-        application: what to run.
-        is_enough: tells whether it may end.
         timeout_s: how many seconds it may take; None for as long as it takes.
 
     Raises:

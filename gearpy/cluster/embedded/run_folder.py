@@ -62,7 +62,6 @@ class RunFolder:
 
     Args:
         path: the folder; it is made if there is none.
-        application: the application to run.
 
     Raises:
         ConfigError: another process runs there, it is of another program, it has other files, what

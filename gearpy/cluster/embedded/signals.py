@@ -24,7 +24,6 @@ class StopSignals:
             `KeyboardInterrupt`, which goes on from wherever the main thread is.
         replaces: tells of the handler that a signal has whether this one takes its place; by
             default it does where a program has set none of its own.
-        clock_s: monotonic seconds.
     """
 
     def __init__(

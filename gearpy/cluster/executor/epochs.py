@@ -37,8 +37,6 @@ class EpochFiles:
     that was given up, is part of the next one.
 
     Args:
-        tasks: all of the attempt in this executor.
-        prefix: of the names of its files.
         suffix: of these names; no other executor and attempt has both.
         chain: the files that the tasks have gone on from and that hold keyed state.
         chain_files_max: when everything is written anew.
@@ -155,13 +153,6 @@ class GroupEpochs:
     """Runs the epochs of a group: tells its tasks, stores their snapshots, tells the app master.
 
     Part of an `ExecutorActor`; runs on its thread.
-
-    Args:
-        group: the tasks.
-        files: the files of their snapshots.
-        executor_id: for the app master.
-        tell: tells the app master.
-        writer: stores.
     """
 
     def __init__(

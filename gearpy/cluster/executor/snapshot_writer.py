@@ -30,12 +30,10 @@ class StoreEpoch:
     """Store an epoch under a name.
 
     Attributes:
-        attempt: whose epoch it is.
         snapshots: of each task all that are not stored yet, oldest first; the last one is of the
             epoch, and its head is what counts.
         kept: files before it that it goes on from.
         rebased: files behind these that it takes the place of.
-        segments: the segments of the changelog to store.
         changelog: its segments so far, if the keyed state of all tasks is in them.
     """
 
@@ -115,10 +113,6 @@ class SnapshotWriter(Actor[WriterMessage]):
 
     Runs on: a thread of its own, so that neither tasks nor the executor wait for a disk.
     Restart: none; its executor ends with it.
-
-    Args:
-        owner: gets the answers.
-        checkpoints: where files are.
     """
 
     def __init__(self, owner: Ref[WriterAnswer], checkpoints: Checkpoints) -> None:

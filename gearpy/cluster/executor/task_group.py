@@ -12,10 +12,8 @@ class TaskGroup:
     """Tracks the tasks of a group: which have started, and which have stopped.
 
     Attributes:
-        tasks: the actor of each task.
         runners: the runner of each task, to be asked for its load.
         waiting_start: tasks that were asked to start and have not; None: nobody was asked.
-        is_asked_to_stop: the app master waits for `TasksStopped`.
         successor: the attempt that follows when all tasks have stopped.
     """
 

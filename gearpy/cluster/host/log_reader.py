@@ -99,7 +99,6 @@ class _Log:
         self.size = sum(part.size for part in parts)
 
     def read(self, start: int, end: int) -> bytes:
-        """Return the bytes of a span."""
         data, before = b"", 0
         for part in self._parts:
             first, last = max(start - before, 0), min(end - before, part.size)

@@ -241,7 +241,6 @@ class _JsonFormatter(logging.Formatter):
     """One object a line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the object."""
         fields = {
             "time": _time_of(record),
             "level": record.levelname.lower(),

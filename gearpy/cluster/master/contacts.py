@@ -18,7 +18,6 @@ class MasterContacts:
     Runs on: the master's turns.
 
     Args:
-        post: finds them.
         context: of the master; it has one at its turns only.
     """
 

@@ -46,10 +46,7 @@ class Masters:
 
     Args:
         addresses: of all masters, ``host:port``.
-        shown: in whose name to ask.
-        limits: of the connections.
         timeout_s: how long a master may take to answer.
-        patience_s: for how long to ask again.
         one_cluster: keep the connection, and refuse a master of another cluster that has taken
             its place: applications have numbers, and those of another cluster have the same ones.
     """

@@ -60,7 +60,6 @@ def load(artifact: Artifact, folder: Path | None = None) -> StreamApplication:
     """Import a program into this process, which has no other, and build its application.
 
     Args:
-        artifact: the submitted program.
         folder: where it was unpacked, if it was uploaded.
 
     Raises:

@@ -28,9 +28,7 @@ class ArtifactCache:
     Runs on: any thread. Restart: what was fetched is kept, what was begun is begun again.
 
     Args:
-        folder: made if it is not there.
         ask: asks the master; raises `GearpyError` when there is no answer.
-        limits: how large a program may be.
     """
 
     def __init__(self, folder: Path, ask: Callable[[Any], Any], limits: ArtifactLimits) -> None:

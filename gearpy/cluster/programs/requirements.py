@@ -29,7 +29,6 @@ def check_requirements(folder: Path, module: str) -> None:
     """Refuse a program that needs packages not installed here.
 
     Args:
-        folder: the program, unpacked.
         module: the module that will be imported, if it is not a single file.
 
     Raises:

@@ -68,10 +68,8 @@ def entry_of(
     """Return which module and attribute the names mean.
 
     Args:
-        files: paths of all files of the program.
         names: what stood behind the path, at most two.
         tops: the packages or modules that the program may be looked for in.
-        shown: the target's path, for people.
 
     Raises:
         ConfigError: there is none, or it is not clear which.

@@ -25,11 +25,6 @@ def loaded_here(program: Uploadable, target: str, config: Config) -> StreamAppli
     A package that is missing here may be there, and the other way round, so only the cluster checks
     requirements.
 
-    Args:
-        program: it was packed.
-        target: as the user has named it.
-        config: the configuration.
-
     Raises:
         ConfigError: there is no application, or it cannot run.
         OperatorError: the program itself raised.

@@ -283,7 +283,6 @@ def _is_of(tag: Tag, place: StepPlace) -> bool:
 
 
 def _name_of(tag: Tag, place: StepPlace) -> str:
-    """Return the name of a state within its step."""
     names = [name for name in tag.path if name != ROOT]
     own = names if place.step.is_whole else names[1:]
     if tag.kind == "timers":

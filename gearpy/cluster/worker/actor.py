@@ -77,7 +77,6 @@ class WorkerSettings:
         other_masters: further addresses to look for a master at.
         reconnect_timeout_ms: it looks so long for a master that it had; then it ends.
         stop_timeout_ms: what an app master's end leaves behind is killed after so long.
-        read_log: answers `ReadLog`.
         on_ready: is told, in a line for people, that a master has the worker; once.
         on_waiting: likewise, that there is no master yet; once.
         about: answers `DescribeWorker`, with what the worker has at that moment.

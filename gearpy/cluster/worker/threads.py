@@ -50,7 +50,6 @@ class ThreadLauncher:
     Runs on: any thread.
 
     Args:
-        system: where the actors live.
         checkpoints: where snapshots are; those in memory end with this process, as all else does.
         data: how executors reach each other: in memory, or each by its own TCP listener.
         folder_of: returns where an uploaded artifact is unpacked; None for others.

@@ -72,12 +72,9 @@ class ApplicationCore:
     `Release`, `EpochsRetired` and `DropSnapshots`.
 
     Args:
-        dag: the application.
         executors: how many share its tasks; 0 for as many as it takes where there is room.
-        limits: budgets and time-outs.
         launch: how often the app master was launched; of two, the later one's tasks count.
         has_run: whether it was active under an app master before. It waits for slots then.
-        rng: spreads pauses.
         manifests: the stored epochs of all regions, found by a relaunched app master.
         overrides: places of sources that count more than the newest of those epochs.
         owns: which files, by location, belong to this application; no other is ever deleted.

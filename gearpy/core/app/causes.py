@@ -18,10 +18,6 @@ class Drain:
     """The time limits of a drain: when it has failed, and when the remaining executors are killed.
 
     Invariant: a drain is late before its executors are killed.
-
-    Args:
-        now_ms: when it was asked for.
-        timeout_ms: until it has failed.
     """
 
     def __init__(self, *, now_ms: int, timeout_ms: int) -> None:

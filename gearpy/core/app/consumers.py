@@ -27,13 +27,7 @@ def consumers_of(dag: Dag, reports: Mapping[TaskId, TaskClock]) -> list[Consumer
 def stalled(
     consumers: Iterable[ConsumerSummary], now_ms: int, *, after_ms: int = STALLED_MS
 ) -> list[ConsumerSummary]:
-    """Return the stuck consumers, the longest stuck first.
-
-    Args:
-        consumers: of an application.
-        now_ms: wall time.
-        after_ms: what counts as stuck.
-    """
+    """Return the stuck consumers, the longest stuck first."""
     found = [
         each
         for each in consumers

@@ -116,17 +116,11 @@ class Deployment:
     what `StartAllTasks` starts is known to everybody. Stopping always ends.
 
     Args:
-        version: of the dag.
         region: the connected part of the dag that the tasks make up.
         attempt: no other deployment of the application has the same.
         placement: the executor of every task of the region.
         addresses: the data listener of each executor that has a task.
-        first_session: tasks get sessions from here on.
-        step_timeout_ms: each step ends within this time.
-        epoch: what the first records belong to.
         snapshots: what the tasks go on from, in the order in which it is read.
-        overrides: places of sources that count more.
-        start_time_ms: event time at which sources open.
     """
 
     def __init__(

@@ -82,9 +82,7 @@ class ExecutorManager:
     use by a launch or given back. Nothing is launched that was not asked for.
 
     Args:
-        slots: all of them together.
         executors: how many share them; 0 until `divide` says it.
-        first_launch: launches count from here on.
     """
 
     def __init__(self, *, slots: int, executors: int, first_launch: int = 1) -> None:

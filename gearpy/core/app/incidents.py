@@ -34,9 +34,7 @@ class Incidents:
     thing that it hits once.
 
     Args:
-        restarts: the budget.
         poison_attempts: a record may fail so often.
-        rng: spreads pauses.
     """
 
     def __init__(self, restarts: RestartPolicy, *, poison_attempts: int, rng: "Random") -> None:

@@ -35,13 +35,9 @@ class Region:
 
     Args:
         number: its place among the regions of the dag.
-        tasks: all of them.
-        placement: where each one runs.
-        version: of the dag.
         manifests: the epochs that are stored, oldest first; the first attempt goes on from the
             newest one.
         overrides: places of its sources that count more, until another epoch is complete.
-        owns: which files, by location, may be deleted.
     """
 
     def __init__(

@@ -47,10 +47,6 @@ class RegionEpochs:
     history, awaits an epoch that lists it, or is given out once to be deleted.
 
     Args:
-        region: its number.
-        version: of the dag.
-        placement: where each of its tasks runs.
-        manifests: the epochs that are stored, oldest first.
         owns: which files, by location, belong to this application; no other is ever deleted.
     """
 

@@ -11,14 +11,7 @@ from gearpy.messages.app import SnapshotFile, TaskOffsets
 
 
 class RegionSet:
-    """All regions of a dag, by number.
-
-    Args:
-        placement: where each task of the dag runs.
-        manifests: epochs of the regions that are stored.
-        overrides: places of sources that count more.
-        owns: which files, by location, may be deleted.
-    """
+    """All regions of a dag, by number."""
 
     def __init__(
         self,

@@ -53,10 +53,6 @@ class Attempts:
 
     Invariant: no more than ``concurrency`` run at any time; each call is begun at least once and
     at most ``1 + retries`` times, and is over once.
-
-    Args:
-        limits: what to keep to.
-        rng: spreads retries.
     """
 
     def __init__(self, limits: CallLimits, rng: "Random") -> None:

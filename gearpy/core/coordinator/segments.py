@@ -282,9 +282,6 @@ class CoordinatorLogWriter:
     Invariant: `state` is what a reader finds, if nobody else has opened the log.
 
     Args:
-        log: the folder, for texts.
-        launch: of the application.
-        nonce: eight random hexadecimal digits.
         segments_max: after so many the log is compacted.
         known_launch: the newest one that is known to have opened the log; 0: none is.
     """

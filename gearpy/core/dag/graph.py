@@ -51,8 +51,6 @@ class StepSpec:
 
     Attributes:
         id: names it over changes of the program; unique in a graph.
-        name: for people.
-        kind: the word for it.
         keeps: what it keeps over restarts, and in which form; empty for nothing. What was kept
             under another text is of no use to it.
         key: the key by which its records come together; empty if that does not matter.

@@ -89,8 +89,6 @@ class EpochCoordinator:
     comes twice.
 
     Args:
-        epoch: the first one.
-        placement: which executor has which task.
         base: the files that the tasks have gone on from.
         pace: when the next epoch may begin to end.
         timeout_ms: an epoch that is not complete by then is given up.
@@ -246,11 +244,7 @@ def merged(
 
 
 class CommitRound:
-    """Tells all executors that an epoch is stored for good, until all have said that they know.
-
-    Args:
-        epoch: it, and all before it.
-    """
+    """Tells all executors that an epoch is stored for good, until all have said that they know."""
 
     def __init__(self, epoch: int, executors: Iterable[ExecutorId], now_ms: int) -> None:
         self.epoch = epoch

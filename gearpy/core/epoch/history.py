@@ -17,10 +17,6 @@ class EpochHistory:
 
     Invariant: what a relaunched app master would go back to, the newest *stored* epoch, and all
     that are newer are kept. A file is given out when the last epoch that lists it goes, once.
-
-    Args:
-        retained: so many stored epochs are kept.
-        manifests: those that are stored, oldest first.
     """
 
     def __init__(self, *, retained: int, manifests: Iterable[Manifest] = ()) -> None:

@@ -50,7 +50,6 @@ class EpochPace:
         return max(began_ms + self._wait_ms(), now_ms + self._pause_ms(took_ms))
 
     def _wait_ms(self) -> int:
-        """Return the time from one beginning to the next."""
         if self._policy != "max-replay":
             return self._interval_ms
         return max(self._interval_ms, self._max_replay_ms - self._took_ms)

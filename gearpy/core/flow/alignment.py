@@ -40,8 +40,6 @@ class LinkAlignment(Generic[M]):
     the epoch ends, `hold_back` lets links wait that are ahead, all the same.
 
     Args:
-        links: the senders.
-        epoch: the first epoch of all links.
         is_holding_back: whether links that are ahead wait.
     """
 
@@ -64,8 +62,6 @@ class LinkAlignment(Generic[M]):
         """Take a message; return the messages to process now, in this order.
 
         Args:
-            link: where it comes from.
-            message: whatever it is.
             epoch: of a data message; None for others, which only keep their place.
 
         Raises:

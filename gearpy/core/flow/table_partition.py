@@ -57,8 +57,6 @@ def split_table(
 
     Args:
         targets: of the rows; or of keys.
-        table: the rows.
-        timestamps: of the rows.
         places: for each row the place of its key.
     """
     import pyarrow as pa  # noqa: PLC0415 - there is a table, so Arrow is there

@@ -146,10 +146,6 @@ class MonoidState(Generic[T]):
 class NonWindowState(Generic[T]):
     """One value over all records. Implements `PersistentState`. Gearpump: `NonWindowState`.
 
-    Args:
-        monoid: adds values up.
-        serializer: turns their sum into bytes.
-
     Invariant: a checkpoint is the sum of all values whose epochs it ends, and of nothing else.
     """
 

@@ -120,11 +120,7 @@ class UnionMonoid(Generic[K]):
 
 @dataclass(frozen=True)
 class MapMonoid(Generic[K, V]):
-    """One value for each key; values of equal keys are added up.
-
-    Args:
-        values: adds the values of one key up.
-    """
+    """One value for each key; values of equal keys are added up."""
 
     values: Monoid[V]
 

@@ -97,9 +97,7 @@ class WindowState(Generic[T]):
     window is late and does not count. Gearpump: `WindowState`, which slides one step at a record.
 
     Args:
-        group: adds values up and takes them away.
         serializer: turns the sum of a piece of time into bytes.
-        window: size and step.
 
     Invariant: each sum is that of the pieces in the current window, of the epochs of its side.
     """
@@ -237,7 +235,6 @@ class _Sums(Generic[T]):
         self.sums: dict[int, T] = {}
 
     def add(self, group: Group[T], start_ms: int, value: T) -> None:
-        """Add to a piece of time."""
         if start_ms not in self.sums:
             insort(self.starts, start_ms)
             self.sums[start_ms] = group.zero()

@@ -118,11 +118,8 @@ class Handoff:
     Ask `next` what to do, do it, tell what came of it, and ask again.
 
     Args:
-        limits: see `HandoffLimits`.
         done: the newest batch that was taken; None if there is none.
-        intended: the newest batch that was begun.
         begin: where the first batch begins; None: with the oldest that is kept by then.
-        rng: spreads pauses.
 
     Raises:
         GearpyError: the two do not belong together, so what was written down is damaged.
@@ -300,9 +297,6 @@ class Pressure:
     and that could wait for this.
 
     Invariant: it never waits while nothing is left to hand over.
-
-    Attributes:
-        rows_max: so many may wait.
     """
 
     rows_max: int

@@ -40,7 +40,6 @@ class Lanes:
 
     Args:
         places: where each lane was left; of others all is read.
-        watermark_ms: what was promised before.
         until: nothing behind this is read; None: there is no end.
         idle_ms: a lane that has had nothing for so long holds no other back.
     """
@@ -80,8 +79,6 @@ class Lanes:
 
         Args:
             starts: before the first batch of each lane that is kept.
-            ends: the last batch of each lane.
-            now_ms: the wall clock.
         """
         for lane, end in ends.items():
             if self._until is not None and lane not in self._until:
@@ -154,8 +151,6 @@ class LaneOwner:
     give the lane away never gets it back: its windows may be in the log, written by its successor.
 
     Attributes:
-        run: as in names of files.
-        incarnation: of the task.
         former: runs that had the lane before, the last ones.
         since: the first batch that the run may have written; 0 as long as nobody knows.
         id: of the lane, which is another when its folder was made anew.

@@ -82,8 +82,6 @@ def next_change(
     """Return the transaction by which a lane is taken over, if need be, and an epoch is shown.
 
     Args:
-        noted: what the table has noted.
-        incarnation: who asks.
         since: the epoch that it went on from; what earlier ones have shown for later epochs is
             removed when it takes over.
         epoch: the one to show; None to take over only.
@@ -116,12 +114,6 @@ def rewritten(
     """Return later epochs whose files are missing or changed.
 
     Another writer has merged them with others, so their rows cannot be removed by removing files.
-
-    Args:
-        noted: what the table has noted.
-        since: the epoch to go back to.
-        history: of the lane, the latest first.
-        parts: the files of the lane.
     """
     if noted.epoch <= since:
         return []

@@ -41,12 +41,6 @@ class LogSegment(NamedTuple):
     """A file of a log.
 
     Attributes:
-        name: of the file.
-        lane: whose batches it has.
-        first: number of its first batch.
-        last: number of its last batch.
-        rows: of all its batches.
-        epoch: of its last batch.
         run: that wrote its last batch, as in names of files.
         incarnation: of the task that wrote its last batch.
     """
@@ -117,13 +111,7 @@ def segment_name(
     """Return the name of a file; `segments_of` reads it.
 
     Args:
-        lane: see `lane_name`.
-        first: number of its first batch.
-        last: number of its last batch.
-        rows: of all its batches.
-        epoch: of its last batch.
         run: that wrote it, made of letters, digits and ``_~-``.
-        incarnation: of the task that wrote it.
         body: ``parquet`` or ``arrow``.
     """
     return f"{lane}-{first:012d}-{last:012d}-{rows}-{epoch:010d}-{run}-{incarnation:016x}.{body}"
@@ -324,12 +312,7 @@ def _cut(piece: LogPiece, batches: int) -> LogPiece:
 
 
 def is_tiny(rows: int, *, since_ms: float) -> bool:
-    """Tell whether files are so small, and come so fast, that opening them costs the most.
-
-    Args:
-        rows: of the file.
-        since_ms: time since the one before.
-    """
+    """Tell whether files are so small, and come so fast, that opening them costs the most."""
     return rows <= TINY_ROWS_MAX and since_ms <= TINY_EVERY_MS
 
 

@@ -55,10 +55,8 @@ class AsOfJoin:
     the order in which right ones of the same key and time came; on nothing else.
 
     Args:
-        direction: where the right record is.
         tolerance_ms: how far away; None for any distance.
         how: whether left records come out that have found nothing.
-        limit: of rows yielded at once.
     """
 
     def __init__(

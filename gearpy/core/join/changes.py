@@ -38,9 +38,6 @@ class Kept(msgspec.Struct, gc=False):
 
     Attributes:
         seq: its number; greater than those of all that came before.
-        side: `LEFT` or `RIGHT`.
-        time_ms: its event time.
-        value: itself.
         is_waiting: it will come out alone, if no partner comes.
     """
 
@@ -149,7 +146,6 @@ class KeyCells:
     """Tells which keys of the owner's have changed, with all that they have.
 
     Args:
-        name: of the namespace.
         value_of: returns all that a key has, as plain data that does not change any more; None
             for nothing.
     """

@@ -37,7 +37,6 @@ class _Sides:
             records.insert(at, kept)
 
     def forget(self, side: int, before_ms: int) -> None:
-        """Forget old records."""
         over = bisect_left(self.times[side], before_ms)
         del self.times[side][:over], self.records[side][:over]
 

@@ -48,7 +48,6 @@ class SessionJoin:
 
     Args:
         gap_ms: of silence, on both sides, that ends a session.
-        pairing: makes the results of a session.
     """
 
     def __init__(self, gap_ms: int, pairing: Pairing) -> None:

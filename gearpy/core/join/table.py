@@ -33,7 +33,6 @@ class RowsOfKeys:
     one key and time are duplicates; without versions those of one key are.
 
     Args:
-        keys: of the rows, in their order.
         times: event times of the rows, in ms, if they have versions.
         many: what becomes of duplicates: "error" refuses the table, "first" and "last" take one,
             "all" takes all of them.

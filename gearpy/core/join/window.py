@@ -30,7 +30,6 @@ class WindowJoin:
 
     Args:
         windows: which; when they fire does not count.
-        pairing: makes the results of a key.
     """
 
     def __init__(self, windows: AlignedWindows, pairing: Pairing) -> None:
@@ -139,7 +138,6 @@ class WindowJoin:
         return panes
 
     def _groups(self, start: int) -> Iterator[Group]:
-        """Yield the keys of a window and their values."""
         pieces = self._pieces
         low, high = bisect_left(pieces, start), bisect_left(pieces, self._windows.end_of(start))
         panes = [self._panes[piece] for piece in pieces[low:high]]

@@ -111,7 +111,6 @@ class SlotScheduler:
     first starts come meanwhile.
 
     Args:
-        ledger: the holders of slots.
         reserve_ms: the slots of an executor that ends are kept for its application for so long.
     """
 

@@ -36,7 +36,6 @@ class RunningChange(NamedTuple):
     """The changes that a worker's report of its executors has led to.
 
     Args:
-        begun: the new executors.
         unasked: executors that had no grant any more, as if just granted.
         ended: slots that are free again, as if just granted to their holder.
     """

@@ -410,7 +410,6 @@ class _Spread:
     ddof: int
 
     def add(self, kept: Any, value: Any) -> Any:
-        """Take a value in."""
         if value is None:
             return kept
         number = _real(value)
@@ -422,7 +421,6 @@ class _Spread:
         return n + 1, mean, squares + step * (number - mean)
 
     def merge(self, kept: Any, other: Any) -> Any:
-        """Join two parts."""
         if kept is None or other is None:
             return kept or other
         n, mean, squares = kept
@@ -432,14 +430,12 @@ class _Spread:
         return total, mean + step * m / total, squares
 
     def variance(self, kept: Any) -> float | None:
-        """Return the variance."""
         if kept is None or kept[0] <= self.ddof:
             return None
         n, _, squares = kept
         return float(squares / (n - self.ddof))
 
     def stddev(self, kept: Any) -> float | None:
-        """Return the standard deviation."""
         variance = self.variance(kept)
         return None if variance is None else math.sqrt(variance)
 

@@ -29,9 +29,7 @@ class CountPanes:
     Invariant: no pane has as many records as fill a window.
 
     Attributes:
-        panes: by key.
         touched: keys whose panes have changed; emptied by the owner.
-        clock_ms: how far event time is.
     """
 
     wake_ms = MAX_MS

@@ -22,8 +22,6 @@ class Held(NamedTuple):
         side: which of several kinds it is; at one place smaller ones come first.
         rank: its partition, and how much of that was read before it; empty if nobody knows.
         turn: the number of the record, among all that were ever held here.
-        time_ms: its event time.
-        value: itself.
     """
 
     place_ms: int
@@ -84,10 +82,7 @@ class EventOrder:
         """Let records of one partition wait, in the order in which they were read.
 
         Args:
-            values: of the records, at least one.
-            timestamps: their event times in ms.
             places: where in event time each of them comes, in ms.
-            rank: see `Held`.
             sides: see `Held`; None if there is only one.
         """
         turns = count(self._turn)
@@ -102,7 +97,6 @@ class EventOrder:
         """Take out the records that event time has passed, in order; all, where it has ended.
 
         Args:
-            passed_ms: how far it is.
             is_inclusive: also those whose place is there, as nothing comes before them any more.
         """
         until_ms = passed_ms + 1 if is_inclusive or passed_ms >= MAX_MS else passed_ms

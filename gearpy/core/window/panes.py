@@ -89,7 +89,6 @@ class Phase(NamedTuple):
     """Trigger of panes before their window closes, or after.
 
     Attributes:
-        timing: of the firings.
         trigger: None: nothing fires.
         event_delays: how long after the oldest record it must be asked again, in event time.
         wall_delays: how long after the first record it must be asked again, in wall time.
@@ -105,8 +104,6 @@ class PaneRules:
     """Rules by which a pane grows, merges and fires, for all kinds of windows.
 
     Args:
-        windows: with trigger and accumulation.
-        fold: makes values of records.
         shares: records belong to several windows, which must not share what can change.
     """
 
@@ -276,7 +273,6 @@ class TimedPanes(Generic[TurnT, AskT]):
         return chain.from_iterable(places for _, places in due)
 
     def _phase_of(self, end_ms: int) -> Phase:
-        """Return the phase of a window by its end."""
         return self._rules.early if self.clock_ms < end_ms else self._rules.late
 
     def _timing_of(

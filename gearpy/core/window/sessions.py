@@ -250,7 +250,6 @@ class SessionPanes(TimedPanes[Any, Any]):
                         self._replace(key, each, (start_ms, end_ms, turn_ms, *each[_PANE:]))
 
     def _asked(self, now_ms: int) -> Iterator[tuple[int, int, int, Any]]:
-        """Yield the sessions of keys whose triggers are due."""
         for key in self._asks_due(now_ms):
             for start_ms, end_ms, _, order, *_ in _each(self.panes.get(key, ())):
                 yield end_ms, start_ms, order, key
@@ -325,7 +324,6 @@ class SessionPanes(TimedPanes[Any, Any]):
 
 
 def _each(sessions: _Session) -> list[_Session]:
-    """Return the sessions of a key one by one."""
     if len(sessions) == _WIDTH:
         return [sessions]
     return [sessions[at : at + _WIDTH] for at in range(0, len(sessions), _WIDTH)]

@@ -45,7 +45,6 @@ class _OfTwo(ActsInside):
 
     @property
     def shown_key(self) -> str:
-        """The keys of both sides."""
         return " = ".join(dict.fromkeys((key_text(self.left_key), key_text(self.right_key))))
 
 

@@ -17,10 +17,6 @@ class Backlog:
 
     Invariant: rows shown after the last look count until the next one, so `is_empty` never comes
     too early.
-
-    Args:
-        rows_max: see `Pressure`.
-        wall_ms: ms since the epoch.
     """
 
     def __init__(self, *, rows_max: int, wall_ms: Callable[[], int]) -> None:

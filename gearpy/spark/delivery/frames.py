@@ -35,7 +35,6 @@ class BatchFrames:
         log: which log.
         sink: name of the sink.
         app: name of the application.
-        in_memory_rows: so many rows are few.
     """
 
     def __init__(self, log: WindowLog, *, sink: str, app: str, in_memory_rows: int) -> None:

@@ -46,7 +46,6 @@ def listen(
     meant.
 
     Args:
-        spark: the session, local or remote.
         path: the folder of the log, or its URL.
         query: name of the only query that is meant.
         storage_options: for the file system of a URL.
@@ -82,7 +81,6 @@ class QueryNotes:
     Runs on: the thread of Spark's listeners.
 
     Args:
-        log: that is read.
         query: name of the only query that is meant; None: any.
     """
 
@@ -120,13 +118,7 @@ class QueryNotes:
 
 
 def report_of(progress: Mapping[str, Any], view: LogView, *, now_ms: int) -> ReaderReport | None:
-    """Return a query's progress as a report on a log; None if it reads another log.
-
-    Args:
-        progress: Spark's `StreamingQueryProgress`, as it is in JSON.
-        view: of the log.
-        now_ms: the wall clock.
-    """
+    """Return a query's progress as a report on a log; None if it reads another log."""
     source = next((each for each in progress["sources"] if _reads(each, view)), None)
     if source is None:
         return None

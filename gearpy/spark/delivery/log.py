@@ -28,8 +28,6 @@ class BatchLog:
     first batch begins.
 
     Args:
-        store: the folder of the window log.
-        name: of the sink.
         log_id: tells which log it is; empty while there is none.
     """
 

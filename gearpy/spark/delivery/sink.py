@@ -33,7 +33,6 @@ class SparkSink(Sink):
         function: gets a frame of Spark and a `SparkBatch`.
         path: of the window log, which keeps batches until they are handed over: a folder or a URL.
         spark: where; see `SparkTarget`.
-        name: tells sinks apart that share a log.
         retain: files are kept for so long, and until they are handed over; None: for ever.
         options: of `window_log_folder`, such as ``key`` and ``schema``.
 
@@ -114,13 +113,7 @@ class SparkSink(Sink):
 
 
 class SparkWriter(WindowLogWriter, PacedWriter):
-    """Writes a window log, and lets a `Delivery` hand over the batches that are shown.
-
-    Args:
-        options: of the log.
-        log: where to write.
-        deliver: makes the delivery.
-    """
+    """Writes a window log, and lets a `Delivery` hand over the batches that are shown."""
 
     def __init__(
         self, options: LogOptions, log: WindowLog, deliver: Callable[[SinkContext], Delivery]

@@ -55,15 +55,7 @@ class DeliverySpec:
     """The settings of a delivery: which log, to which function, under which limits.
 
     Attributes:
-        path: of the window log.
-        options: for the file system of its URL.
-        name: of the sink, in the log.
         lane: the lane of the log that the sink itself writes.
-        app: name of the application.
-        operator: name of the sink, for people.
-        function: the user's.
-        target: gives sessions.
-        config: limits.
         retain_ms: files that were handed over are removed when they are older; None: never.
     """
 
@@ -85,10 +77,6 @@ class Delivery:
     Runs on: a thread of its own, since a job of Spark takes as long as it takes. `on_shown`,
     `close` and all questions may come from any thread, and never wait for Spark.
     Restart: another one goes on, in any process; in this one it begins when this one has ended.
-
-    Args:
-        spec: the settings.
-        wake: called when an answer has changed.
     """
 
     def __init__(self, spec: DeliverySpec, wake: Callable[[], object]) -> None:

@@ -118,10 +118,6 @@ def twin_frame(spark: "SparkSession", plan: LinearPlan) -> TwinFrame:
     Where Python aggregates, keys are spread over as many tasks as ``spark.sql.shuffle.partitions``
     says, but no more than a few.
 
-    Args:
-        spark: runs it.
-        plan: the steps that it computes.
-
     Raises:
         ConfigError: the source gives nothing to read.
     """
@@ -145,7 +141,6 @@ class _Query:
         self._frame, self._reads = _read(spark, plan)
 
     def add(self, step: RowsStep | BatchStep | GroupStep) -> None:
-        """Add a step."""
         if isinstance(step, GroupStep):
             self._add_group(step)
             return
@@ -155,7 +150,6 @@ class _Query:
         self._schema = None if gives is None else gives.arrow
 
     def made(self, gives: RowSchema | None) -> TwinFrame:
-        """Return the query."""
         worker = self._worker(RecordsOut())
         return TwinFrame(frame=self._frame, worker=worker, takes=gives, group=self._group)
 

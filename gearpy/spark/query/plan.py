@@ -29,7 +29,6 @@ class RowsStep:
     """Functions over single records, one after the other.
 
     Attributes:
-        operators: at least one.
         takes: the schema by which columns become rows, where columns come.
     """
 
@@ -57,13 +56,10 @@ class GroupStep:
     """The step that aggregates the records of each key and window; one result for each.
 
     Attributes:
-        name: for people.
-        windows: which fire once, by event time.
         key: of a record; None: all are one.
         columns: the names, if the key was given by names.
         aggregates: by the name in the result; empty where there is a ``fold``.
         is_single: there is one aggregate, and its value is the result.
-        fold: the user's own.
         takes: the schema by which columns become rows, where columns come.
     """
 
@@ -100,10 +96,7 @@ class LinearPlan:
     """The way of the records of one source to one sink.
 
     Attributes:
-        app: name of the application.
-        sink: name of the step that writes.
         source: where records come from; it ends.
-        steps: the steps for its records.
         gives: the schema of the records written, if it is declared.
     """
 

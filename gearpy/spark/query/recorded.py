@@ -33,11 +33,6 @@ _IDLE_S: Final = 0.01
 def record(source: Source, folder: Path, *, limit: int | None = None) -> "RecordedSource":
     """Read a source to its end, or so many records of it, into files of a folder.
 
-    Args:
-        source: the source to read.
-        folder: is made.
-        limit: how many records of all partitions together.
-
     Raises:
         ConfigError: the source has no end, and there is no limit; or it cannot be kept.
     """
@@ -87,7 +82,6 @@ class _Part:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing will come any more."""
         return self._reader.finished
 
     def take(self, limit: int | None) -> int:
@@ -100,7 +94,6 @@ class _Part:
         return len(batch)
 
     def close(self) -> None:
-        """End the file."""
         self._writer.close()
         self._reader.close()
 
@@ -122,7 +115,6 @@ class RecordedSource(Source):
     Args:
         paths: the files; each is a partition.
         schema: of their columns; None for records of any kind.
-        of: the description of the recorded source.
     """
 
     replayable = True
@@ -196,7 +188,6 @@ class _RecordedReader(SourceReader):
         return part
 
     def snapshot(self) -> int:
-        """Return how many records were given."""
         return self._given
 
     @property
@@ -205,7 +196,6 @@ class _RecordedReader(SourceReader):
         return self._watermark_ms
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
     def _read(self) -> Iterator[tuple[Batch, int]]:

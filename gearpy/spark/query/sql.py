@@ -39,7 +39,6 @@ class SqlGroup:
     """An aggregate of windows that SQL can compute, of columns of these types.
 
     Attributes:
-        step: the aggregates to compute.
         schema: the columns that it needs, of the types in which Spark gets them.
     """
 

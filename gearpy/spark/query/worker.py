@@ -66,9 +66,6 @@ class Worker:
     """One function for ``mapInArrow``.
 
     Attributes:
-        reads: the input.
-        steps: the steps between.
-        gives: the output.
         records: how classes travel that are not known where it runs, by their names.
     """
 

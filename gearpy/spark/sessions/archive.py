@@ -202,7 +202,6 @@ def _front(conf: Mapping[str, str]) -> list[str]:
 
 
 def _files(places: Iterable[str]) -> Iterator[Path]:
-    """Yield the files of a class path."""
     for place in map(Path, places):
         if place.name == "*":
             yield from sorted(place.parent.glob("*.[jJ][aA][rR]"))

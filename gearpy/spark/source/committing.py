@@ -67,7 +67,6 @@ class SourceDelivery:
     Attributes:
         run: the run that delivers it; see `query_run`, `transaction_run` and `single_run`.
         number: grows from batch to batch of a run; None for a run that has only one.
-        parts: the parts of its tasks, in order.
     """
 
     run: str
@@ -249,7 +248,6 @@ def _written(
 
 
 def _noted(table: pa.Table, options: WriteOptions, *, seq: int, number: int) -> BatchInfo:
-    """Return the notes about a batch for its file."""
     notes = BatchNotes()
     for batch in table.to_batches():
         notes.add(batch)

@@ -57,7 +57,6 @@ class SourceReadOptions:
 
     Attributes:
         starting: where to begin; None: at the oldest batch that is kept.
-        from_end: begin with the next batch that comes.
         ending: where to end; None: at the newest batch.
         windows_since_ms: rows of windows that begin earlier are left out.
         reader: the name of its reports.

@@ -43,9 +43,7 @@ def first_position(
     """Return where a new reader begins.
 
     Args:
-        view: of the log.
         starting: as told; None: before the oldest batches that are kept.
-        from_end: behind the newest ones.
     """
     if starting is not None:
         return position_of(starting)
@@ -60,15 +58,7 @@ def next_position(
     max_batches: int | None = None,
     until: Position | None = None,
 ) -> dict[str, int]:
-    """Return up to where a reader reads next; ``start`` itself if there is nothing.
-
-    Args:
-        view: of the log.
-        start: where the reader is.
-        max_rows: that are read at a time.
-        max_batches: that are read at a time.
-        until: nothing behind this is read.
-    """
+    """Return up to where a reader reads next; ``start`` itself if there is nothing."""
     found = view.advance(start, max_rows=max_rows, max_batches=max_batches, until=until)
     # A lane that has lost a file, or all of them, must not take a reader back.
     forward = {lane: max(last, start.get(lane, 0)) for lane, last in found.items()}
@@ -95,7 +85,6 @@ def shares(pieces: Sequence[LogPiece], tasks: int | None = None) -> list[list[Lo
     """Split files into the shares of tasks: neighbours, of about as many rows.
 
     Args:
-        pieces: to read, in order.
         tasks: how many there are at most; None: one for as many rows as are worth it.
     """
     rows = sum(piece.rows for piece in pieces)
@@ -114,12 +103,7 @@ def shares(pieces: Sequence[LogPiece], tasks: int | None = None) -> list[list[Lo
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Which windows are asked for: a file is of use if one of its windows can be among them.
-
-    Attributes:
-        ends_after_ms: they end later than this.
-        starts_before_ms: they start earlier than this.
-    """
+    """Which windows are asked for: a file is of use if one of its windows can be among them."""
 
     ends_after_ms: int | None = None
     starts_before_ms: int | None = None
@@ -151,11 +135,6 @@ def span_of(column: str, condition: str, time: datetime) -> Span:
     """Return which windows a condition leaves; all of them where it says nothing about windows.
 
     A window ends later than it starts, so what is said of its start tells of its end, too.
-
-    Args:
-        column: that it is about.
-        condition: its name in Spark.
-        time: that it compares with.
     """
     if column not in _WINDOW_COLUMNS:
         return Span()

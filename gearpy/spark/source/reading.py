@@ -66,10 +66,6 @@ class SourceLogReader(DataSourceReader):
     """Reads the rows between two positions.
 
     Runs on: a process for planning, then those of the tasks.
-
-    Args:
-        options: which log, from where to where.
-        schema: as Spark wants it.
     """
 
     def __init__(self, options: SourceReadOptions, schema: StructType) -> None:

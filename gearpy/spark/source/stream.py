@@ -56,10 +56,6 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     Runs on: a process of its own for each query, one thread; and those of the tasks, which read.
     Restart: Spark gives the offsets of its checkpoint.
-
-    Args:
-        options: which log, from where to where.
-        schema: as Spark wants it.
     """
 
     def __init__(self, options: SourceReadOptions, schema: StructType) -> None:
@@ -161,10 +157,6 @@ class LogStreamWriter(DataSourceStreamArrowWriter):
 
     Runs on: as `LogWriter`; what shows a batch is a new object each time.
     Restart: Spark may deliver its last batch again, which is recognised then.
-
-    Args:
-        options: which log, under which name.
-        schema: of the rows.
     """
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:

@@ -35,10 +35,6 @@ class SourceLogWriter(DataSourceArrowWriter):
     """Appends one batch.
 
     Runs on: a process for planning, those of the tasks, and one that shows what they have written.
-
-    Args:
-        options: which log, under which name.
-        schema: of the rows.
     """
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:

@@ -62,9 +62,7 @@ def columnar_mistakes(
     """Return why this cannot be aggregated in columns; empty if it can.
 
     Args:
-        windows: over which.
         key: the columns of the key; none for all records together.
-        aggregates: the aggregates to compute.
         schema: of the tables, a `pyarrow.Schema`; None if it is not known before they come.
     """
     mistakes = [
@@ -114,11 +112,7 @@ class PartialAggregateStage:
     is kept.
 
     Args:
-        context: of the task.
-        name: for people.
-        windows: tumbling, sliding, or the one over everything.
         key: names of its columns; none for all records together.
-        aggregates: the aggregates to compute.
 
     Raises:
         ConfigError: this cannot be done in columns; see `columnar_mistakes`.
@@ -279,12 +273,9 @@ class MergeAggregateStage(WindowFold):
     given the records behind them. Late ones are counted and dropped.
 
     Args:
-        context: of the task.
-        name: for people.
         windows: as at the other end, like all that follows.
         key: names of its columns. The key of a result is the value of one, the tuple of several,
             or None.
-        aggregates: the aggregates to compute.
     """
 
     def __init__(

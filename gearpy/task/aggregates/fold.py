@@ -54,7 +54,6 @@ class Fold:
             change the value and return it.
         merge: joins the values of two panes, which are not used any more; the second came later.
         result: makes the result of a pane's value, which goes on. None: the value itself.
-        timed: whether the functions take event times.
         loop: makes a loop that folds a whole batch in, quicker than record by record.
         commutes: the order of records makes no difference, so parts may be merged in any.
         records_in: how many records some values stand for, where these are late.
@@ -75,8 +74,6 @@ class FoldingStage:
     """A stage that folds records by key; rejects the records on which user code raises.
 
     Args:
-        context: of the task.
-        name: for people.
         key: of a record; None for one value over all records.
     """
 
@@ -92,7 +89,6 @@ class FoldingStage:
         """Nothing to release."""
 
     def _bulk(self, tag: str) -> BulkState:
-        """Return keyed state of the stage's own."""
         is_keyed = self._key is not _no_key
         return step_bulk(self._context, tag, self.place, operator=self.name, is_keyed=is_keyed)
 
@@ -102,14 +98,7 @@ class FoldingStage:
 
 
 class RunningStage(FoldingStage):
-    """Folds each key over the whole stream. Subclasses fold a record in, in ``process``.
-
-    Args:
-        context: of the task.
-        name: for people.
-        key: of a record.
-        fold: the fold of a key's records.
-    """
+    """Folds each key over the whole stream. Subclasses fold a record in, in ``process``."""
 
     hold_ms = MAX_MS
     #: The notes of ``process`` about the keys that it has changed; see `Changes`.
@@ -245,12 +234,9 @@ class WindowedStage(FoldingStage):
 
     Args:
         context: of the task; has the state.
-        name: for people.
         key: of a record; None for one value over all records.
-        limit: results handed over at once.
         late: the rule for records that come too late for all of their windows: "restamp" gives
             them the time of the watermark, "side" sends them to a side output.
-        late_tag: of that side output.
         waits: which records wait for event time; all, where the fold sees their order.
     """
 
@@ -279,7 +265,6 @@ class WindowedStage(FoldingStage):
         return values, timestamps
 
     def _send_aside(self, values: list[Any], timestamps: list[int], watermark_ms: int) -> None:
-        """Send late records to the side output."""
         self._context.sees_late = True  # From here on.
         times = marked_late(timestamps, watermark_ms)
         for value, time in zip(values, times, strict=True):
@@ -299,7 +284,6 @@ class WindowFold(WindowedStage):
     Args:
         windows: tumbling or sliding ones, or the one of all time.
         fold: for sliding windows, one that commutes; where ``timed``, one with a loop.
-        others: see `WindowedStage`.
     """
 
     def __init__(
@@ -431,7 +415,6 @@ class WindowFold(WindowedStage):
             self._end(start)
 
     def _begin(self, start: int, restored: dict[Any, Any] | None = None) -> dict[Any, Any]:
-        """Open a window."""
         values = restored or {}
         values = self._open[start] = Counter(values) if self._fold.kind == "count" else values
         self._changes[start] = Changes(
@@ -544,7 +527,6 @@ class WindowFold(WindowedStage):
 def _rows(
     values: dict[Any, Any], result: Callable[[Any], Any] | None, start: int, end: int
 ) -> Iterator[tuple[Any, ...]]:
-    """Return the fields of the results of a window."""
     given = values.values() if result is None else map(result, values.values())
     # Most of the fields are the same for all. `zip` ends with the keys.
     return zip(

@@ -205,7 +205,6 @@ class _Whole:
 
     @staticmethod
     def inputs(column: pa.Array) -> list[Input]:
-        """Return the sums to compute."""
         if pa.types.is_duration(column.type):
             column = column.cast(pa.int64())
         elif pa.types.is_boolean(column.type):
@@ -228,7 +227,6 @@ class _Whole:
 
     @staticmethod
     def totals(low: pa.Array, high: pa.Array) -> list[Any]:
-        """Return the sums."""
         lows: list[Any] = low.cast(pa.int64()).to_pylist()
         if pc.any(pc.not_equal(high, 0), min_count=0).as_py():
             pairs = zip(lows, high.to_pylist(), strict=True)
@@ -246,7 +244,6 @@ class _Sum:
         pass
 
     def inputs(self, column: pa.Array, rows: Rows) -> list[Input]:
-        """Return the sums to compute."""
         kind = column.type
         if _is_whole(kind):
             return _Whole.inputs(column)
@@ -265,7 +262,6 @@ class _Sum:
         return [found[0], pa.nulls(len(found[0]), pa.int64())]
 
     def accumulators(self, columns: list[pa.Array]) -> list[Any]:
-        """Return the sums."""
         low, high = columns
         totals: list[Any] = _Whole.totals(low, high) if _is_whole(low.type) else low.to_pylist()
         return totals
@@ -275,15 +271,12 @@ class _Mean(_Sum):
     """A sum, and the number of its values."""
 
     def inputs(self, column: pa.Array, rows: Rows) -> list[Input]:
-        """Return the sums and the numbers to compute."""
         return [(column, "count", None), *super().inputs(column, rows)]
 
     def finish(self, found: list[pa.Array], column: pa.Array, rows: Rows) -> list[pa.Array]:
-        """Return the sums and the numbers."""
         return [found[0], *super().finish(found[1:], column, rows)]
 
     def accumulators(self, columns: list[pa.Array]) -> list[Any]:
-        """Return pairs of sum and number."""
         totals = super().accumulators(columns[1:])
         pairs = zip(totals, columns[0].to_pylist(), strict=True)
         return [(total, count) if count else None for total, count in pairs]
@@ -302,11 +295,9 @@ class _Extreme:
         return [(column, self.aggregate.kind, None)]
 
     def finish(self, found: list[pa.Array], column: pa.Array, rows: Rows) -> list[pa.Array]:
-        """Return the values."""
         return [found[0].cast(column.type)]
 
     def accumulators(self, columns: list[pa.Array]) -> list[Any]:
-        """Return the values."""
         return cells_of(columns[0])
 
 
@@ -322,12 +313,10 @@ class _Edge:
         return [(ranks, "min" if self.aggregate.kind == "first" else "max", None)]
 
     def finish(self, found: list[pa.Array], column: pa.Array, rows: Rows) -> list[pa.Array]:
-        """Return times and values."""
         at = rows.of_ranks(found[0])
         return [rows.times.take(at), column.take(at)]
 
     def accumulators(self, columns: list[pa.Array]) -> list[Any]:
-        """Return pairs of time and value."""
         pairs = zip(columns[0].to_pylist(), cells_of(columns[1]), strict=True)
         return [None if pair[0] is None else pair for pair in pairs]
 
@@ -343,7 +332,6 @@ class _Values:
         return [(rows.places, "list", None)]
 
     def finish(self, found: list[pa.Array], column: pa.Array, rows: Rows) -> list[pa.Array]:
-        """Return the lists of values."""
         (places,) = found
         values = column.take(places.flatten())
         lengths = pc.list_value_length(places)
@@ -373,11 +361,9 @@ class _Distinct:
         return [(column, "distinct", None)]
 
     def finish(self, found: list[pa.Array], column: pa.Array, rows: Rows) -> list[pa.Array]:
-        """Return the lists of different values."""
         return found
 
     def accumulators(self, columns: list[pa.Array]) -> list[Any]:
-        """Return sets."""
         kind = columns[0].type.value_type
         lists = cells_of(columns[0])
         if pa.types.is_floating(kind):
@@ -404,11 +390,9 @@ class _Spread:
         ]
 
     def finish(self, found: list[pa.Array], column: pa.Array, rows: Rows) -> list[pa.Array]:
-        """Return all three."""
         return found
 
     def accumulators(self, columns: list[pa.Array]) -> list[Any]:
-        """Return the three numbers of each group."""
         rows = zip(*(each.to_pylist() for each in columns), strict=True)
         return [(n, mean, variance * n) if n else None for n, mean, variance in rows]
 
@@ -424,11 +408,9 @@ class _Truth:
         return [(_truth(column), self.aggregate.kind, _NO_NULLS)]
 
     def finish(self, found: list[pa.Array], column: pa.Array, rows: Rows) -> list[pa.Array]:
-        """Return the answers."""
         return found
 
     def accumulators(self, columns: list[pa.Array]) -> list[Any]:
-        """Return the answers."""
         answers: list[Any] = columns[0].to_pylist()
         return answers
 

@@ -34,13 +34,6 @@ class PartialCount(WindowFold):
 
     Nothing of it is in a snapshot: the chain sends waiting counts when an epoch ends; see `drain`.
     Late records are sent at once, each with its own time, since it may still be taken.
-
-    Args:
-        context: of the task.
-        name: for people.
-        windows: that fire once.
-        key: of a record.
-        limit: pairs handed over at once.
     """
 
     def __init__(

@@ -65,9 +65,7 @@ class WindowStage(WindowedStage):
     change nothing themselves. Gearpump: `WindowOperator`, which buffers all records.
 
     Args:
-        windows: with trigger, accumulation and lateness.
         fold: the fold of the records of a pane.
-        others: see `WindowedStage`.
 
     Raises:
         ConfigError: the windows need a function that the fold lacks.
@@ -203,12 +201,7 @@ class WindowStage(WindowedStage):
 
 
 class _AlignedStore:
-    """Panes by window and key; each window is a namespace.
-
-    Args:
-        panes: restored already.
-        kept: is told the changes.
-    """
+    """Panes by window and key; each window is a namespace."""
 
     def __init__(self, panes: AlignedPanes, kept: BulkState) -> None:
         self._panes = panes
@@ -246,10 +239,6 @@ class _KeyStore:
     """Panes by key, where keys come and go.
 
     Invariant: ``_stored`` are the keys that are stored.
-
-    Args:
-        panes: restored already.
-        kept: is told the changes.
     """
 
     def __init__(self, panes: SessionPanes | CountPanes, kept: BulkState) -> None:

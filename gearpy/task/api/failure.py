@@ -17,11 +17,7 @@ USER_ERRORS: Final = (Exception, SystemExit)
 
 
 class TimerFailure(Exception):
-    """A timer has raised that fired before a record: the record is not to blame.
-
-    Args:
-        error: the exception raised.
-    """
+    """A timer has raised that fired before a record: the record is not to blame."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(str(error))

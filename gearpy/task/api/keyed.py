@@ -28,8 +28,6 @@ class KeyedTask:
 
     Args:
         name: of the task, unlike that of any other in the process.
-        open_state: makes the state.
-        wall_ms: ms since the epoch.
         watermark_ms: how far the inputs of the task are.
     """
 
@@ -123,9 +121,6 @@ class KeyedTask:
         """Do as `keyed` for records in the order of event time: timers up to one fire before it.
 
         Args:
-            on_next: of the task.
-            on_timer: of the task.
-            key_of: gives the key of a record.
             reach: called with how far event time is, in ms, before either is.
         """
         self._key_of, self._reach = key_of, reach

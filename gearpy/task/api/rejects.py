@@ -30,7 +30,6 @@ class Midway:
 
     Attributes:
         place: number of the step in the task's chain, from 0, or `OUTPUT`.
-        value: the record that the step was given.
     """
 
     place: int
@@ -54,11 +53,6 @@ class Rejects:
 
     Invariant: `take` returns only if the record is dropped, counted and, in quarantine, handed
     over in ``records``, which the task's owner empties.
-
-    Args:
-        policy: the rule for bad records.
-        counters: of the task.
-        task: its name, for error cards.
     """
 
     def __init__(
@@ -78,9 +72,6 @@ class Rejects:
         """Drop a record, or raise the error.
 
         Args:
-            value: the record that could not be taken.
-            event_time_ms: its event time.
-            error: the exception of user code.
             place: the step of the chain that was given it; see `Midway`.
 
         Raises:

@@ -24,7 +24,6 @@ class Side:
 
     Attributes:
         tag: which one; no two of a processor have the same.
-        value: the record itself.
     """
 
     tag: str
@@ -41,7 +40,6 @@ class SidePartitioner(Partitioner):
     not theirs.
 
     Args:
-        inner: splits the rest.
         tags: of the outputs that the edge is for; `MAIN` is one, too.
     """
 

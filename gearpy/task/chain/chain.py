@@ -156,8 +156,6 @@ class _Lane:
     """Stages of a chain that run without a wait; the first of them, or one behind a deferring one.
 
     Args:
-        first: place of its first stage.
-        head: the deferring stage before that.
         timed: its stages that wait for wall time, and their places.
     """
 
@@ -195,7 +193,6 @@ class _Left(NamedTuple):
     """Work that was left in the middle, as a deferring stage had no room.
 
     Attributes:
-        place: of that stage.
         lane: whose work it is; None: a job of the runner.
     """
 

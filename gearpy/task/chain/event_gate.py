@@ -38,8 +38,6 @@ class Due(NamedTuple):
     Attributes:
         at_ms: how far event time is for a late record, which is alone then; `MIN_MS` for records
             that are in time.
-        values: of the records.
-        timestamps: their event times, plain.
     """
 
     at_ms: int
@@ -56,7 +54,6 @@ class EventGate:
     Args:
         context: of the task; has the state.
         key: of a record; None: the step has none.
-        waits: which records.
         side_of: of a record, which kind it is; at one time smaller ones come first.
     """
 
@@ -179,9 +176,6 @@ class OrderedOutput(list[Message]):
     """The output of a task that gets its records in the order of event time.
 
     A record older than event time was at its output is late for the stages behind.
-
-    Args:
-        on_late: called where there is such a message.
     """
 
     def __init__(self, on_late: Callable[[], object]) -> None:
@@ -206,9 +200,7 @@ class OrderedStage:
     """A stage whose records come in the order of event time.
 
     Args:
-        context: of the task.
         inner: the stage; nothing waits in it, and it need not be told of event time.
-        key: of a record.
     """
 
     def __init__(self, context: TaskContext, inner: Stage, key: Callable[[Any], Any]) -> None:

@@ -26,11 +26,6 @@ def compiled(lines: Sequence[str], names: Mapping[str, Any], *, what: str) -> Ca
     """Return the function that lines of source define as ``made``.
 
     The lines are made of fixed words, numbers, and names of fields in quotes as `repr` makes them.
-
-    Args:
-        lines: of the source.
-        names: the objects that it uses.
-        what: a name, shown in tracebacks.
     """
     scope = dict(names)
     code = compile("\n".join(lines) + "\n", f"<gearpy {what}>", "exec")
@@ -68,7 +63,6 @@ class FusedStage:
     """A chain of row operators as one generated loop.
 
     Args:
-        operators: at least one.
         limit: records after which a flat_map hands over its results; then it waits to be
             pulled on, so that one exploding record does not fill the memory.
         rejects: the rule for a record that user code raises on. It is the one that entered

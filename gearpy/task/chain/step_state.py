@@ -40,8 +40,6 @@ class Changes:
 
     Args:
         values: the dict; the owner changes it and calls `note`.
-        kept: is told.
-        namespace: in which it is told.
         gathers: `dict` where `note` is given pairs, `set` where it is given keys.
         is_restored: the dict is as it was told last.
         copied_max: keys of a dict that is copied.

@@ -36,9 +36,6 @@ class TableRows:
     """The rows of a table as they were read at one time, and which of them a key has.
 
     Args:
-        values: the rows: a list, or a table.
-        schema: of its columns, where it has some.
-        of_keys: which rows a key has.
         version: the answer of `Source.version` when it was read.
     """
 
@@ -101,11 +98,8 @@ class SideTable:
     Restart: a table that is not in use any more is forgotten, and read anew.
 
     Args:
-        operator: name of the step, for errors.
         source: where the rows come from; it ends.
-        key: of a row.
         many: the rule for several rows with one key.
-        versioned: rows count from their event time on.
     """
 
     def __init__(
@@ -131,8 +125,6 @@ class SideTable:
         """Return the table; read it if the run has not, or too long ago.
 
         Args:
-            run: of the application.
-            now_ms: wall time.
             age_ms: how old the rows may be; then the table is read again, if it may have
                 changed.
 
@@ -224,7 +216,6 @@ def fields_of_row(row: Any) -> Sequence[str]:
 
 
 def _batches(source: Source, partition: str) -> Any:
-    """Yield values and times of one partition."""
     reader = source.open(partition, None)
     try:
         while not reader.finished:

@@ -57,7 +57,6 @@ class JoinSpec:
     """A join; made by `over`, `cogroup`, `interval`, `asof` or `latest`, which check it.
 
     Attributes:
-        kind: of join.
         description: all that the state depends on, for plans, ids, and snapshots.
         start: makes it; is given how many rows it yields at once.
         combine: makes a result of a pair; None: `JoinResult`.
@@ -190,9 +189,6 @@ class JoinStage:
     a `DeferringStage` whose `process` does yield known results at once.
 
     Args:
-        context: has the state.
-        name: for people.
-        spec: says how.
         waits: which records wait for event time; all, where it is to see their order.
     """
 

@@ -29,8 +29,6 @@ class TableJoinSpec:
     """A join with a table.
 
     Attributes:
-        table: reads it.
-        left: key of a record.
         right: names of the fields that are the key of a row, which records have already; empty if
             a function gives it.
         how: whether records come out for which there is no row.

@@ -136,9 +136,6 @@ class ClockBoard:
     """The latest clock of each task of an executor, posted by tasks and collected on a timer.
 
     Runs on: any thread.
-
-    Attributes:
-        turns: the turns under way.
     """
 
     def __init__(self) -> None:
@@ -326,6 +323,5 @@ class TaskActor(BatchActor[TaskMessage]):
 
 
 def _signal(task: Ref[TaskMessage]) -> None:
-    """Have a task take a turn. Runs on any thread."""
     with suppress(MailboxFull):  # Then it takes one anyway.
         task.tell(_SIGNAL)

@@ -25,12 +25,9 @@ def driver_of(
     """Return a function that makes a job of a batch of records.
 
     Args:
-        task: the task that gets them.
         buffer: its output; emptied by its owner whenever a job is left.
         limit: records in the buffer at which a job is left.
-        operator: name of the task, to blame.
         rejects: takes the records on which the task raises.
-        on_next: called in place of the task's own.
     """
     driver = _Driver(
         task, buffer, limit, operator, rejects=rejects, on_next=on_next or task.on_next

@@ -42,11 +42,7 @@ class CommitRequest:
 
 
 class CutRequest:
-    """Notes the requests to a task without inputs to end an epoch, perhaps by event time.
-
-    Args:
-        epoch: the first one of the task.
-    """
+    """Notes the requests to a task without inputs to end an epoch, perhaps by event time."""
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch - 1  #: The newest one that was asked to end.
@@ -81,11 +77,7 @@ class CutRequest:
 
 
 class LaterOutput:
-    """Keeps the output of an unaligned task for epochs that have not begun.
-
-    Args:
-        records_max: so many may wait.
-    """
+    """Keeps the output of an unaligned task for epochs that have not begun."""
 
     def __init__(self, records_max: int) -> None:
         self._records_max = records_max

@@ -36,11 +36,6 @@ class Inlet:
     Ack requests stand in the same queue as the records, so an `Ack` says that everything sent
     before the question was processed. A link that has ended the epoch waits until all have; then
     an `EpochEnd` stands in the queue. Gearpump: `TaskActor`'s queue and `SecurityChecker`.
-
-    Args:
-        task_id: whose inputs these are.
-        upstream: the tasks that send.
-        epoch: the epoch of their first records.
     """
 
     def __init__(self, task_id: TaskId, upstream: Iterable[TaskId], epoch: int) -> None:

@@ -39,13 +39,6 @@ class TaskMeter:
     that is source and sink at once it is the time of a turn.
 
     Runs on: the task's thread; `load` on any one.
-
-    Args:
-        context: of the task.
-        settings: of all tasks.
-        is_source: it has no inputs.
-        is_sink: it has no outputs.
-        send: sends a probe to the tasks downstream.
     """
 
     def __init__(

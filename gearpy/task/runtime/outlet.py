@@ -84,7 +84,6 @@ class _Portion(NamedTuple):
 
     @classmethod
     def of(cls, batch: Batch, epoch: int, size_bytes: int) -> "_Portion":
-        """Return a portion of at least one record."""
         return cls(batch, epoch, oldest_of(batch.timestamps, MAX_MS), size_bytes)
 
     @classmethod
@@ -401,9 +400,6 @@ class Promises:
     """Passes on watermarks and idleness as far as `Task.passes_ms` lets.
 
     A task is not idle as long as it holds a watermark up: its records will come.
-
-    Args:
-        outlet: tells them.
     """
 
     def __init__(self, outlet: Outlet) -> None:
@@ -439,7 +435,6 @@ def _unshared(parts: list[_Parts], *, has_sides: bool) -> list[_Parts]:
     might have changed the record.
 
     Args:
-        parts: of each edge.
         has_sides: edges are for several outputs, so that not each of them gets all records.
     """
     given: set[int] = set()  # Records with a target, by identity.

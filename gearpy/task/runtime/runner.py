@@ -71,18 +71,13 @@ class TaskRunner:
     Gearpump: `TaskActor`, `TaskWrapper`.
 
     Args:
-        info: the task's id, names and place.
         make: makes the user's task from its context; called by `open`.
         limits: sizes of output batches, credit, how often watermarks go out bare.
         task_limits: the limits in the context of the user's task.
         turn_ms: how long one `turn` may take, as far as user code lets go.
-        clock_ms: monotonic ms.
-        wall_ms: ms since the epoch.
-        epoch: the epoch of the first records.
         open_state: makes its keyed state, when it is used.
         resume: the state to go on from; None: from the beginning.
         on_error: the policy for a record that user code raises on.
-        coroutines: runs its coroutines.
         metering: how it is measured; None: it is not.
     """
 

@@ -24,8 +24,6 @@ class Work(NamedTuple):
     Attributes:
         step: name of the step of a chain that works; empty where that is not known.
         source: ``file:line`` of the innermost line of user code; empty if there is none.
-        source_line: its text.
-        stack: of the thread, as Python prints it.
     """
 
     step: str
@@ -72,9 +70,7 @@ class TurnWatch:
     """Reports long turns and their work, and the turn that has lasted too long.
 
     Args:
-        board: has the turns.
         limit_ms: how long one may last; 0: for ever.
-        name_of: returns the name of a task.
     """
 
     def __init__(self, board: TurnBoard, limit_ms: int, name_of: Callable[[TaskId], str]) -> None:

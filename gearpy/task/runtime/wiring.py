@@ -47,9 +47,6 @@ class RunnerFactory:
         """Return the runner of a task, not opened yet.
 
         Args:
-            task_id: which task.
-            session: number of its new incarnation.
-            epoch: the epoch of its first records.
             resume: its state at the end of the epoch before; None: it begins at the beginning.
         """
         processor = self.application.processors[ProcessorId(task_id.processor)]

@@ -32,12 +32,6 @@ class SourcePartition:
     Invariant: no record given is older than `promised_ms` was before, late ones excepted.
 
     Args:
-        name: of the partition.
-        reader: where its records come from.
-        source: description of the source, for errors.
-        late: judges its records.
-        counters: of the task.
-        origin: tells which partition it is.
         idle_after_ms: how long it gives nothing until it counts as idle; None: its reader tells.
         advances: whether it then promises that nothing older than ``idle_after_ms`` before the wall
             time will come, and so is not idle, but moves on with the clock.

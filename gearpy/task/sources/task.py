@@ -34,8 +34,6 @@ def source_states(
 
     Args:
         kept: snapshots of all tasks that there were; of other tasks than these it is nothing.
-        partitions: all that there are now.
-        parallelism: how many tasks there are now.
 
     Raises:
         ConfigError: a partition is not there any more.
@@ -87,11 +85,7 @@ class SourceTask(ChainTask):
     next epoch, and are in the snapshot; if they are too many, the epoch ends where it is.
 
     Args:
-        context: of the task.
-        source: the source to read.
-        make_stages: makes the stages of the chain.
         late: the policy for late records; see `LateRecords`.
-        late_tag: of the side output for them.
         idle_after_ms: a partition that has given nothing for so long is idle until it gives.
         when_idle: "hold" leaves event time alone while all partitions are idle; with "advance" an
             idle partition promises that nothing older than ``idle_after_ms`` before the wall time

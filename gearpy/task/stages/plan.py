@@ -76,7 +76,6 @@ class PhysicalPlan:
         return sum(each.parallelism for each in self.processors)
 
     def _repr_html_(self) -> str:
-        """Return the plan for a notebook."""
         paths = [f"{each.source} → {each.sink}: {each.guarantee}" for each in self.paths]
         return plan_html(self._view, about=paths)
 

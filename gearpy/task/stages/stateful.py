@@ -39,10 +39,8 @@ class KeyedStage:
     function changes nothing itself; its results are taken back, as far as not handed over.
 
     Args:
-        context: has the state.
         name: for people; the state is found without it.
         key: gives the key of a record; the records must come by it.
-        function: the user's.
     """
 
     hold_ms = MAX_MS
@@ -78,7 +76,6 @@ class KeyedStage:
         """Nothing to release."""
 
     def _replace(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        """Yield one result for each record."""
         state, key_of, step, keep = self._state, self._key, self._step, self._keep
         out: list[Any] = []
         times: list[int] = []
@@ -149,7 +146,6 @@ class PlaceStage:
     Args:
         context: of the one task that has the stage.
         name: for people; the count is found without it.
-        count: the number of first records.
         is_first: these pass; else all others.
     """
 
@@ -195,7 +191,6 @@ class DistinctStage:
     Invariant: a record that passes is at least ``within_ms`` away from the time kept for its key.
 
     Args:
-        context: has the state.
         name: for people; the state is found without it.
         key: gives the key of a record; the records must come by it.
         within_ms: None for good.

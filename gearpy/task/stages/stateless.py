@@ -17,7 +17,6 @@ class _Stateless:
     place = 0
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
-        """Nothing waits."""
         return iter(())
 
     def snapshot(self) -> None:
@@ -36,8 +35,6 @@ class BranchStage(_Stateless):
     The last stage of its chain, since its output is wrapped.
 
     Args:
-        context: of the task.
-        name: for people.
         predicates: with the tag under which a record leaves the task; "" drops it.
         default: tag for records that no predicate is true of; "" drops them.
     """
@@ -82,10 +79,7 @@ class LogStage(_Stateless):
     """Writes a line to the log for the first of every so many records, and passes all on.
 
     Args:
-        context: has the log.
-        name: stands in each line.
         level: of the lines; a number of `logging`.
-        every: how many records a line stands for.
     """
 
     def __init__(self, context: TaskContext, name: str, *, level: int, every: int) -> None:

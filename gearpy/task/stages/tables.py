@@ -29,11 +29,9 @@ class _Stateless:
     place = 0
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
-        """Nothing waits here."""
         return iter(())
 
     def snapshot(self) -> Any:
-        """Nothing is kept."""
         return None
 
     def restore(self, state: Any) -> None:
@@ -47,8 +45,6 @@ class RowsStage(_Stateless):
     """Takes tables, yields rows, in portions that a task hands on at a time.
 
     Args:
-        context: of the task.
-        name: for people.
         schema: the schema of the rows; None: dicts.
     """
 
@@ -109,8 +105,6 @@ class TableStage(_Stateless):
     which did not.
 
     Args:
-        context: of the task.
-        name: for people.
         schema: the schema of the rows; None: found out.
     """
 
@@ -168,10 +162,7 @@ class MapBatchesStage(_Stateless):
     than once.
 
     Args:
-        context: of the task.
-        name: for people.
         function: takes and returns a `pyarrow.RecordBatch`, or a data frame.
-        form: "arrow", "pandas" or "polars".
         times: name of a column of event times, ms as int64, which the function is given, beside
             those of the stream, and returns; None: it gets none.
         gives: has the columns that it must return; None: whichever there are.

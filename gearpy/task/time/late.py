@@ -37,10 +37,8 @@ class Portion:
 
     Attributes:
         before_ms: promised before the first one: no record is older, late ones excepted.
-        after_ms: promised behind the last one.
         out_of_order_ms: the promise is the newest event time less this. None: it has moved at
             the end, as far as is known.
-        origin: the partition.
         aside: of a table, for each row whether it is for the side output, as a
             `pyarrow.BooleanArray`; None if none is. Other records are wrapped.
     """
@@ -104,8 +102,6 @@ class LateRecords:
         policy: "keep" lets them pass with the promise before them, and does not count them,
             since windows will; "drop" leaves them out; "restamp" gives them the time that was
             promised; "side" wraps them for a side output.
-        counters: of the task.
-        tag: of the side output.
     """
 
     def __init__(self, policy: SourceLate, counters: TaskCounters, tag: str = LATE) -> None:

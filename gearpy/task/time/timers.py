@@ -51,9 +51,6 @@ class Wakes:
 
     Invariant: a task is woken at most once in each ms, so that one that always wants to be lets
     records through.
-
-    Args:
-        wall_ms: ms since the epoch.
     """
 
     def __init__(self, wall_ms: Callable[[], int]) -> None:

@@ -152,7 +152,6 @@ class ControlClient:
                 self._lose(error)
 
     def _receive(self, deadline_ms: int) -> None:
-        """Wait for bytes and feed them to the connection."""
         assert self._socket is not None
         assert self._connection is not None
         self._socket.settimeout(_seconds_until(deadline_ms))

@@ -62,10 +62,8 @@ class Coroutines(Protocol):
 
         Args:
             function: of one value; called and awaited on the event loop.
-            limits: of these calls.
             on_ready: called, on any thread, when there are outcomes to take: once for all that
                 come before they are taken.
-            name: for people.
         """
         ...
 
@@ -102,13 +100,8 @@ class LoopCalls:
     Runs on: `start`, `take` and `close` on the task's thread, all else on the loop's.
 
     Args:
-        function: what to call.
-        limits: of the calls.
-        rng: spreads retries.
         post: has a function run on the loop, soon; may be called on any thread.
-        on_ready: there are outcomes.
         on_closed: nothing runs here any more, or will be as soon as the loop gets to it.
-        name: for people.
     """
 
     def __init__(

@@ -16,10 +16,7 @@ class SharedLookup:
     Runs on: one event loop.
 
     Args:
-        function: looks a key up.
-        size: answers kept.
         ttl_ms: how long one counts; None: for ever.
-        now_ms: wall time.
     """
 
     def __init__(

@@ -27,7 +27,6 @@ class VirtualLoop:
     Has those methods of `asyncio.AbstractEventLoop` that need neither.
 
     Args:
-        now_ms: virtual time.
         later: ``later(delay_ms, act)`` has something happen in virtual time.
     """
 
@@ -143,13 +142,7 @@ class VirtualLoop:
 
 
 class VirtualCoroutines:
-    """`Coroutines` on a `VirtualLoop`.
-
-    Args:
-        now_ms: virtual time.
-        later: has something happen in virtual time.
-        rng: spreads retries.
-    """
+    """`Coroutines` on a `VirtualLoop`."""
 
     def __init__(self, now_ms: Callable[[], int], later: _Later, rng: Random) -> None:
         self._loop = VirtualLoop(now_ms, later)

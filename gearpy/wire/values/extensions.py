@@ -216,8 +216,6 @@ def located(error: CannotTravel, value: Any, registry: RecordRegistry, where: st
 
     Args:
         error: what was raised as the value was encoded.
-        value: all of it.
-        registry: knows its classes.
         where: what to call it, such as "a record".
     """
     for piece, part in _parts(value, registry):

@@ -49,8 +49,6 @@ class RecordType(ABC):
     """How instances of one class travel: its name on the wire, and the columns it comes to.
 
     Attributes:
-        cls: the class.
-        name: on the wire.
         fields: of the columns; at least one, or nothing would tell how many instances there are.
         fingerprint: of the form and its fields, so that two versions of a class do not mix.
     """

@@ -63,9 +63,6 @@ def encode_batch(
     """Return the records of a batch as buffers to join; their number travels beside them.
 
     Args:
-        values: of the records.
-        timestamps: of the records.
-        encoders: of values.
         lead: so many bytes will stand before these. Columns are then at places where they can
             be used as they are.
         has_late: whether a time may be a `LateTime`. Where it is known that none is, that saves a
@@ -217,7 +214,6 @@ class _Decoder:
         self._values = ValueDecoder(registry)
 
     def column(self, view: memoryview, depth: int) -> list[Any]:
-        """Return the values of one column."""
         if depth > COLUMN_DEPTH_MAX:
             raise ProtocolError(f"columns nested deeper than {COLUMN_DEPTH_MAX} levels")
         kind, rest = view[0], view[1:]

@@ -249,7 +249,6 @@ def test_stop_does_not_wait_for_ever_for_stuck_code(configured: Configured) -> N
 
 
 def has_thread(name: str) -> bool:
-    """Whether there is a thread whose name begins so."""
     return any(each.name.startswith(name) for each in threading.enumerate())
 
 
@@ -280,7 +279,6 @@ def test_cluster_that_cannot_listen_leaves_nothing_behind(configured: Configured
 
 
 def workers_of(client: ControlClient) -> Sequence[object]:
-    """Return the workers that a cluster has."""
     answer: Any = client.ask(ListWorkers(), 5)
     workers: Sequence[object] = answer.workers
     return workers
@@ -334,5 +332,4 @@ def _half(number: int) -> float:
 
 
 def _frames(error: BaseException) -> list[str]:
-    """Return the functions in a traceback, the caller first."""
     return [frame.name for frame in traceback.extract_tb(error.__traceback__)]

@@ -27,7 +27,6 @@ def main(args):
 
 @pytest.fixture
 def cluster(configured: Callable[..., Config]) -> Iterator[RemoteCluster]:
-    """Connect to a cluster that listens."""
     config = configured(cluster__masters="127.0.0.1:0")
     with LocalCluster(config, listen=True) as local, connect(local.address, config=config) as made:
         yield made

@@ -20,8 +20,6 @@ Change = Callable[[gp.Stream[int], list[Any]], None]
 
 
 def program(change: Change, results: list[Any], *, name: str = "one") -> Callable[[], Buildable]:
-    """Return what makes an application over the numbers."""
-
     def make() -> Buildable:
         app = gp.StreamApp(name, parallelism=2)
         events = [gp.Message(n, n) for n in NUMBERS]
@@ -32,12 +30,10 @@ def program(change: Change, results: list[Any], *, name: str = "one") -> Callabl
 
 
 def rest(number: int) -> int:
-    """Return the key of a number."""
     return number % 7
 
 
 def counted(numbers: gp.Stream[int], results: list[Any], *, parallelism: int | None = None) -> None:
-    """Count the numbers of each key."""
     keyed = numbers.key_by(rest, parallelism=parallelism)
     keyed.count(name="counts").write(gp.to_list(results), name="out")
 
@@ -45,7 +41,6 @@ def counted(numbers: gp.Stream[int], results: list[Any], *, parallelism: int | N
 def windowed(
     numbers: gp.Stream[int], results: list[Any], *, parallelism: int | None = None
 ) -> None:
-    """Count them in windows."""
     keyed = numbers.key_by(rest, parallelism=parallelism)
     windows = keyed.window(gp.tumbling(SPAN_MS))
     windows.count(name="counts").write(gp.to_list(results), name="out")
@@ -68,12 +63,10 @@ class Scene:
         return running.app_id
 
     def point(self, app_id: AppId, *, drops: bool = False) -> str:
-        """Return what the next one begins with."""
         cluster = self.cluster.client.cluster().cluster_id
         return f"{cluster}/app{app_id}@{'+drop-state' if drops else ''}"
 
     def finish(self, make: Callable[[], Buildable], resume_from: str) -> ApplicationSummary:
-        """Run a program to its end."""
         running = self.cluster.submit(make, resume_from=resume_from)
         summary = self.cluster.run_to_end(running.app_id, within_ms=600_000)
         assert summary is not None
@@ -85,7 +78,6 @@ class Scene:
 
 
 def totals(results: list[Any]) -> dict[Any, int]:
-    """Return the last count of each key."""
     found: dict[Any, int] = {}
     for key, count in results:
         found[key] = max(count, found.get(key, 0))
@@ -206,11 +198,9 @@ def test_what_differs_from_task_to_task_cannot_be_shared_out() -> None:
         total = 0
 
         def on_next(self, message: gp.Message) -> None:
-            """Add one more."""
             self.total += message.value
 
         def snapshot(self) -> int:
-            """Return the sum."""
             return self.total
 
     def summed(numbers: gp.Stream[int], results: list[Any], *, parallelism: int = 2) -> None:

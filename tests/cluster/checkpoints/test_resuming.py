@@ -22,7 +22,6 @@ def resume(text: str, folder: Path | str) -> str:
 
 
 def refusal(text: str, folder: Path | str) -> str:
-    """Return why there is no such checkpoint."""
     with pytest.raises(ConfigError) as caught:
         resume(text, folder)
     assert str(caught.value).startswith(f"--from-checkpoint {text}: checkpoint store {folder}")

@@ -47,7 +47,6 @@ EPOCH18 = f"{PREFIX}/epochs/region0/epoch18-attempt2-executor0"
 
 @pytest.fixture
 def store() -> MemoryCheckpoints:
-    """Return a store with an application that has stopped."""
     made = MemoryCheckpoints()
     an_application(made)
     return made
@@ -139,7 +138,6 @@ class Running(MemoryCheckpoints):
         self.waiting: list[int] = []  #: Epochs that are retired, one by one.
 
     def open(self, location: str) -> Any:
-        """Delete what the application needs no more, then look."""
         if "/epochs/" in location and self.waiting:
             epoch = self.waiting.pop(0)
             log = CoordinatorLog(self, PREFIX, launch=1, source="", wall_ms=lambda: NOON_MS)
@@ -232,7 +230,6 @@ def test_damaged_epochs_cannot_be_compared(store: MemoryCheckpoints) -> None:
 
 
 def planned(store: MemoryCheckpoints, **places: Any) -> list[PlannedPlace]:
-    """Return the plan for partitions of the only source."""
     names = {"a": "a.txt", "b": "b=c.txt"}
     wanted = {names.get(name, name): place for name, place in places.items()}
     return plan_places(StoredEpochs(store, PREFIX), {"0.0": wanted})
@@ -337,7 +334,6 @@ def test_without_a_log_nobody_knows_what_is_needed(store: MemoryCheckpoints) -> 
 
 
 def a_store(*names: str) -> MemoryCheckpoints:
-    """Return a store with these files."""
     checkpoints = MemoryCheckpoints()
     for each in names:
         checkpoints.save(each, [b""])

@@ -38,7 +38,6 @@ class Receiver:
     url: str = ""
 
     def take(self, body: bytes) -> int:
-        """Return the status of the answer."""
         self.tried += 1
         if self.tried <= self.refusals:
             return 503
@@ -49,7 +48,6 @@ class Receiver:
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    """Return a server that takes posts."""
     taken = Receiver()
 
     class Handler(BaseHTTPRequestHandler):

@@ -46,7 +46,6 @@ APP = AppId(2)
 def an_application(
     app_id: int = APP, *, name: str = "shop", status: ApplicationStatus = "active"
 ) -> ApplicationSummary:
-    """Return the summary of an application."""
     return ApplicationSummary(app_id=AppId(app_id), name=name, status=status)
 
 
@@ -204,7 +203,6 @@ def test_wait_returns_when_its_time_is_up() -> None:
 
 
 def a_sample(index: int) -> TaskSample:
-    """Return the measurements of a task."""
     return TaskSample(task_id=TaskId(0, index), session=SessionId(1))
 
 

@@ -23,21 +23,17 @@ class Delta:
         self.released = 0
 
     def sections(self) -> Iterator[Section]:
-        """Yield the name."""
         yield Section(0, self.name.encode())
 
     def release(self) -> None:
-        """Count it."""
         self.released += 1
 
 
 def a_snapshot(epoch: int, delta: Delta | None = None) -> TaskSnapshot:
-    """Return a snapshot whose head is its epoch."""
     return TaskSnapshot(epoch=epoch, head=b"%d" % epoch, delta=delta)
 
 
 def some_files(*tasks: TaskId, chain: tuple[SnapshotFile, ...] = (), most: int = 4) -> EpochFiles:
-    """Return the files of an attempt."""
     return EpochFiles(
         attempt=7,
         tasks=frozenset(tasks or (A,)),
@@ -56,7 +52,6 @@ def stored(job: StoreEpoch, size_bytes: int = 10) -> EpochSaved:
 
 
 def names(files: list[SnapshotFile]) -> list[str]:
-    """Return the epochs in the names of files."""
     return [each.location.rpartition("/")[2].partition("-")[0] for each in files]
 
 

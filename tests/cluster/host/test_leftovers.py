@@ -51,13 +51,11 @@ class Scene:
 
 
 def number_in(path: Path) -> int:
-    """Wait for a number in a file."""
     eventually(lambda: path.exists() and path.read_text().endswith("\n"))
     return int(path.read_text())
 
 
 def is_alive(pid: int) -> bool:
-    """Tell whether a process is there and no zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

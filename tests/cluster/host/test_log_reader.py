@@ -37,7 +37,6 @@ class Logs:
     def ask(
         self, executor: int = 0, *, lines: int = 10, launch: int = 0, after: str = ""
     ) -> LogText | Refused:
-        """Ask for a log of application 3."""
         return self.reader.answer(
             ReadLog(
                 app_id=AppId(3),
@@ -51,7 +50,6 @@ class Logs:
     def read(
         self, executor: int = 0, *, lines: int = 10, launch: int = 0, after: str = ""
     ) -> LogText:
-        """Ask for a log that is there."""
         answer = self.ask(executor, lines=lines, launch=launch, after=after)
         assert isinstance(answer, LogText), answer
         return answer
@@ -65,7 +63,6 @@ class Logs:
 
 @pytest.fixture
 def logs(tmp_path: Path) -> Logs:
-    """Return an empty log folder."""
     return Logs(tmp_path)
 
 

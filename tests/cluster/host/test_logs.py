@@ -27,17 +27,14 @@ from gearpy.messages.client import LogText, ReadLog
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Return where a log will be."""
     return tmp_path / "a.log"
 
 
 def a_log(path: Path, *, bytes_max: int = 100, files: int = 2) -> LogFile:
-    """Return a small log."""
     return LogFile(path, bytes_max=bytes_max, files=files)
 
 
 def contents(path: Path) -> list[bytes]:
-    """Return what is in a log, newest file first."""
     found = [path, *(path.with_name(f"{path.name}.{number}") for number in range(1, 9))]
     return [each.read_bytes() for each in found if each.exists()]
 
@@ -160,7 +157,6 @@ def test_what_is_printed_becomes_json_and_json_stays(path: Path) -> None:
 
 
 def a_record(message: str, *args: object, error: BaseException | None = None) -> logging.LogRecord:
-    """Return a log record of a fixed time."""
     info = None if error is None else (type(error), error, error.__traceback__)
     record = logging.LogRecord("gearpy.x", logging.WARNING, "f", 1, message, args, info)
     record.created = 1_700_000_000.25

@@ -13,7 +13,6 @@ from gearpy.metrics.samples import ClusterSample
 
 
 def got(url: str) -> str:
-    """Return the text at a URL of this machine."""
     with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 - of this machine
         text: str = answer.read().decode()
         return text

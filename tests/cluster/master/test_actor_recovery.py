@@ -183,7 +183,6 @@ def test_a_new_master_knows_all_applications() -> None:
 
 
 def _stored(summary: ApplicationSummary) -> ApplicationSummary:
-    """Leave out what a master learns anew."""
     return replace(summary, progress=ApplicationProgress(), app_master="")
 
 

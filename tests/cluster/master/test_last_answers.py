@@ -7,12 +7,10 @@ from gearpy.messages.cluster import GetLastAnswer, LastAnswer
 
 
 def left(app_id: int, *, launch: int = 1, kind: str = "MetricsData", size: int = 1) -> LastAnswer:
-    """Return what an app master leaves behind."""
     return LastAnswer(app_id=AppId(app_id), launch=launch, kind=kind, answer=bytes(size))
 
 
 def asked(kept: LastAnswers, app_id: int, kind: str = "MetricsData") -> LastAnswer | Refused:
-    """Ask for an answer."""
     return kept.answer(GetLastAnswer(app_id=AppId(app_id), kind=kind))
 
 

@@ -21,13 +21,11 @@ QUESTION = GetApplication(app_id=AppId(1))
 
 @pytest.fixture
 def stack() -> Iterator[ExitStack]:
-    """What it is given is closed at the end."""
     with ExitStack() as stack:
         yield stack
 
 
 def masters(*addresses: str, secret: bytes = SECRET, patience_s: float = PATIENCE_S) -> Masters:
-    """Ask at these addresses."""
     return Masters(addresses, secret, LIMITS, timeout_s=1.0, patience_s=patience_s)
 
 

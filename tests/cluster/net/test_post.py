@@ -32,7 +32,6 @@ class Echo(Actor[Any]):
         self._seen = seen
 
     def receive(self, message: Any) -> object:
-        """Note and answer."""
         self._seen.put(message)
         match message:
             case Ref():
@@ -52,12 +51,10 @@ class Echo(Actor[Any]):
         return ValueStored(app_id=AppId(1), key="", version=1)
 
     def on_exited(self, exited: Exited) -> None:
-        """Note."""
         self._seen.put(exited)
 
 
 def put(key: str = "", value: bytes = b"") -> PutValue:
-    """Return a message."""
     return PutValue(app_id=AppId(1), launch=1, key=key, value=value)
 
 
@@ -74,11 +71,9 @@ class Side:
         self.echo: Ref[Any] = self.system.spawn(lambda: Echo(self.seen), "echo")
 
     def sees(self) -> Any:
-        """Wait for what the actor gets."""
         return self.seen.get(timeout=PATIENCE_S)
 
     def stop(self) -> None:
-        """End the process."""
         self.post.close()
         self.transport.stop()
         self.system.shutdown()
@@ -108,7 +103,6 @@ class Stuck(Actor[Any]):
         self.entered = threading.Event()
 
     def receive(self, message: Any) -> object:
-        """Wait."""
         self.entered.set()
         self._go.wait(PATIENCE_S)
         return None

@@ -27,7 +27,6 @@ app.read(gp.collection([1])).write(gp.to_list([]))
 
 @pytest.fixture(autouse=True)
 def _same_process_after() -> Iterator[None]:
-    """Leave no module and no path behind."""
     modules, path, finders = set(sys.modules), list(sys.path), list(sys.meta_path)
     yield
     for name in set(sys.modules) - modules:
@@ -37,7 +36,6 @@ def _same_process_after() -> Iterator[None]:
 
 
 def write(folder: Path, files: dict[str, str]) -> Path:
-    """Make a folder with these files."""
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -46,7 +44,6 @@ def write(folder: Path, files: dict[str, str]) -> Path:
 
 
 def stored(filename: str = "app.py", **fields: Any) -> Artifact:
-    """Return an artifact that was uploaded."""
     return Artifact(kind="stored", location="0" * 64, filename=filename, **fields)
 
 

@@ -32,7 +32,6 @@ class Master:
         self._lock = threading.Lock()
 
     def __call__(self, message: GetArtifactPart) -> Any:
-        """Answer a worker."""
         with self._lock:
             self.asked += 1
         end = message.offset + self.part

@@ -18,7 +18,6 @@ SHOP: Final = (
 
 
 def entry(files: tuple[str, ...], *names: str) -> Entry:
-    """Return module and attribute."""
     return entry_of(files, names, tops=tops_of(files), shown="shop")
 
 

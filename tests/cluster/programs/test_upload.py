@@ -34,13 +34,11 @@ app.read(gp.collection([1])).write(gp.to_list([]))
 
 
 def config(**overrides: str) -> Config:
-    """Return the defaults, but for limits of artifacts."""
     keys = {f"artifact.{key.replace('_', '-')}": value for key, value in overrides.items()}
     return load(env={}, overrides=keys)
 
 
 def write(folder: Path, files: dict[str, str]) -> Path:
-    """Make a folder with these files."""
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -56,24 +54,20 @@ class Master:
         self.asked: list[Any] = []
 
     def ask(self, message: Any) -> Any:
-        """Answer a client or a worker."""
         self.asked.append(message)
         return self.desk.answer(message)
 
     @property
     def kinds(self) -> list[str]:
-        """The kinds of messages, in order."""
         return [type(message).__name__ for message in self.asked]
 
 
 @pytest.fixture
 def master(tmp_path: Path) -> Master:
-    """Return a master without artifacts."""
     return Master(tmp_path)
 
 
 def name_on_the_cluster(artifact: Artifact, master: Master, tmp_path: Path) -> str:
-    """Fetch and load an artifact as an executor does."""
     cache = ArtifactCache(tmp_path / "worker", master.ask, ArtifactLimits.of(config().artifact))
     loader = ApplicationLoader()
     try:
@@ -208,7 +202,6 @@ def test_mistakes_show_before_the_upload(
 
 @pytest.fixture
 def large(tmp_path: Path) -> str:
-    """Return a program of several parts."""
     path = tmp_path / "large.py"
     path.write_bytes(b"#" * (3 * PART_BYTES + 10))
     return str(path)

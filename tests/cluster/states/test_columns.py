@@ -56,7 +56,6 @@ def columns_of(state: KeyedState, *, known: bool = True) -> dict[str, StateColum
 
 
 def table_of(state: KeyedState, name: str, *, known: bool = True) -> pa.Table:
-    """Return one state as a table, sorted by keys."""
     return columns_of(state, known=known)[name].table()
 
 
@@ -70,7 +69,6 @@ def values(*each: Any, coder: Any = "msgpack") -> KeyedState:
 
 
 def by_key(table: pa.Table, column: str = "value") -> dict[Any, Any]:
-    """Return a column by key."""
     return dict(zip(table["key"].to_pylist(), table[column].to_pylist(), strict=True))
 
 

@@ -23,7 +23,6 @@ def first(state: KeyedState) -> None:
 
 
 def second(state: KeyedState) -> None:
-    """Bob leaves, and ada comes again."""
     visits = state.value("visits", coder="int", default=0)
     state.key = "bob"
     visits.clear()
@@ -33,7 +32,6 @@ def second(state: KeyedState) -> None:
 
 @pytest.fixture
 def store() -> MemoryCheckpoints:
-    """Return a store with an application of two epochs."""
     made = MemoryCheckpoints()
     a_kept_application(made, [first, second])
     return made

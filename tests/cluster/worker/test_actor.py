@@ -39,7 +39,6 @@ class Probe(Actor[Any]):
         self._worker_id = worker_id
 
     def receive(self, message: Any) -> None:
-        """Keep it."""
         self._got.append(message)
         if isinstance(message, RegisterWorker) and self._worker_id is not None:
             self._post.tell(
@@ -57,7 +56,6 @@ class FakeLaunched:
         self.stops: list[bool] = []
 
     def stop(self, *, kill: bool) -> None:
-        """Note it."""
         self.stops.append(kill)
 
 
@@ -69,7 +67,6 @@ class FakeLauncher:
         self.error: Exception | None = None
 
     def launch(self, message: LaunchExecutor, on_exit: Callable[[str], None]) -> FakeLaunched:
-        """Note it, or raise what the test wants."""
         if self.error is not None:
             raise self.error
         self.launched.append(FakeLaunched(message, on_exit))
@@ -92,7 +89,6 @@ class Scene:
         self.worker: Ref[Any]
 
     def start(self, *masters: str, read_log: Callable[[ReadLog], LogText] | None = None) -> None:
-        """Start the worker."""
         first, *others = masters or ("master",)
         settings = WorkerSettings(
             other_masters=[ActorPath("", each) for each in others],
@@ -116,37 +112,31 @@ class Scene:
         return self.system.spawn(lambda: Probe(got, self.post, number), name)
 
     def run(self, for_ms: int = 100) -> None:
-        """Let some time pass."""
         over: list[bool] = []
         self.world.later(for_ms, lambda: over.append(True))
         self.world.run(lambda: bool(over), within_ms=for_ms)
 
     def tell(self, *messages: Any) -> None:
-        """Tell the worker."""
         for message in messages:
             self.worker.tell(message)
         self.run()
 
     def stop(self, name: str) -> None:
-        """End a role."""
         ref = self.system.resolve(name)
         assert ref is not None
         self.system.stop(ref)
         self.run()
 
     def told(self, name: str, kind: type[Any]) -> list[Any]:
-        """Return what a role was told of a kind."""
         return [each for each in self.got[name] if isinstance(each, kind)]
 
     def end(self, number: int, cause: str = "") -> None:
-        """End what was launched as the so-many-th."""
         self.launcher.launched[number].end(cause)
         self.run()
 
 
 @pytest.fixture
 def scene() -> Scene:
-    """Return a worker that a master has."""
     made = Scene()
     made.probe("master", 3)
     made.start()
@@ -156,7 +146,6 @@ def scene() -> Scene:
 def a_launch(
     executor_id: int = 0, *, launch: int = 1, slots: int = 2, boss: str = "boss"
 ) -> LaunchExecutor:
-    """Return the message that starts an executor."""
     return LaunchExecutor(
         app_id=APP,
         executor_id=ExecutorId(executor_id),
@@ -172,21 +161,18 @@ def a_launch(
 
 
 def a_shutdown(executor_id: int = 0, *, launch: int = 1, kill: bool = False) -> ShutdownExecutor:
-    """Return the message that stops an executor."""
     return ShutdownExecutor(
         app_id=APP, executor_id=ExecutorId(executor_id), launch=launch, reason="test", kill=kill
     )
 
 
 def an_exit(executor_id: int = 0, *, launch: int = 1, cause: str = "") -> ExecutorExited:
-    """Return what is told of an end."""
     return ExecutorExited(
         app_id=APP, executor_id=ExecutorId(executor_id), launch=launch, cause=cause
     )
 
 
 def a_running(executor_id: int = 0, *, slots: int = 2, launch: int = 1) -> RunningExecutor:
-    """Return how an executor is told to a master."""
     return RunningExecutor(
         app_id=APP,
         executor_id=ExecutorId(executor_id),

@@ -47,13 +47,11 @@ class Probe(Actor[Any]):
         self._got = got
 
     def receive(self, message: Any) -> None:
-        """Keep it."""
         self._got.append(message)
 
 
 @pytest.fixture
 def system() -> Iterator[ThreadedActorSystem]:
-    """Return a system that ends with the test."""
     with ThreadedActorSystem() as made:
         yield made
 
@@ -135,7 +133,6 @@ class Waiting(MemoryCheckpoints):
         self.may_read = Event()
 
     def open(self, location: str) -> BinaryIO:
-        """Wait first."""
         self.may_read.wait()
         return super().open(location)
 
@@ -164,7 +161,6 @@ def test_attempt_that_cannot_be_loaded_does_not_stop_the_one_behind_it(
 
 
 def wait_for_count(got: list[Any], kind: type[Any], number: int) -> None:
-    """Wait for so many messages of a kind."""
     eventually(lambda: sum(type(each) is kind for each in got) >= number)
 
 

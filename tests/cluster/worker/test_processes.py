@@ -51,14 +51,12 @@ class Scene:
         self.launches = 0
 
     def start(self, code: str, *, read: str = READ, **overrides: object) -> ChildProcess:
-        """Start a child that runs some code."""
         config = self.configured(log__folder=self.folder / "logs", **overrides)
         self.launcher = ProcessLauncher(self.settings(config, read + code))
         self.launches += 1
         return self.launcher.launch(a_launch(self.launches), self.on_exit)
 
     def settings(self, config: Config, code: str) -> ProcessSettings:
-        """Return the settings of a launcher."""
         return ProcessSettings(
             config=config,
             keys=KeyRing.of_cluster(SECRET),
@@ -73,23 +71,19 @@ class Scene:
         self.ends.put((cause, time.monotonic()))
 
     def cause(self) -> str:
-        """Wait for the end of a child."""
         return self.ends.get(timeout=DEADLINE_S)[0]
 
     @property
     def log(self) -> str:
-        """What the last child has written."""
         path = self.folder / "logs" / "app-7" / f"executor-0-launch-{self.launches}.log"
         return path.read_text() if path.exists() else ""
 
     def words(self, count: int) -> list[str]:
-        """Wait for so many words from the last child."""
         eventually(lambda: self.log.endswith("\n") and len(self.log.split()) >= count)
         return self.log.split()
 
     @property
     def folders(self) -> list[Path]:
-        """Return the working folders that are left."""
         return list((self.folder / "work").iterdir())
 
 
@@ -103,7 +97,6 @@ def scene(tmp_path: Path, configured: Callable[..., Config]) -> Iterator[Scene]:
 
 
 def a_launch(launch: int = 1, config: dict[str, str] | None = None) -> LaunchExecutor:
-    """Return the message that starts an executor."""
     return LaunchExecutor(
         app_id=AppId(7),
         executor_id=ExecutorId(0),

@@ -29,7 +29,6 @@ def a_dag(*parallelism: int, version: int = 0, life: Life = IMMORTAL) -> Dag:
 
 
 def sessions(dag: Dag, session: int = 1) -> dict[TaskId, SessionId]:
-    """Return one session number for all tasks."""
     return dict.fromkeys(dag.tasks(), SessionId(session))
 
 
@@ -64,7 +63,6 @@ def report(
 
 
 def waits(chain: tuple[ClockHolder, ...]) -> list[tuple[str, WaitsFor]]:
-    """Return name and reason of each link."""
     return [(each.name, each.waits_for) for each in chain]
 
 

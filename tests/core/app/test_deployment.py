@@ -65,7 +65,6 @@ def a_deployment(
 def answer(
     deployment: Deployment, executor: ExecutorId, *, attempt: int = 0, now_ms: int = 0
 ) -> list[Command]:
-    """Give an executor's answer to the step at hand."""
     match deployment.state:
         case "launching":
             launched = TasksLaunched(executor_id=executor, version=0, attempt=attempt)
@@ -92,7 +91,6 @@ def a_deployment_in(state: DeploymentState) -> Deployment:
 
 
 def sent(commands: list[Command]) -> list[tuple[int, type]]:
-    """Return executor and kind of each message sent."""
     return [(each.executor_id, type(each.message)) for each in commands if isinstance(each, Send)]
 
 

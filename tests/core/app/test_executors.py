@@ -13,17 +13,14 @@ ALL = {A, B, C}
 
 
 def a_path(worker: int = 7) -> ActorPath:
-    """Return where a worker is."""
     return ActorPath(f"host:{worker}#0000000000000001", "worker")
 
 
 def allocation(slots: int, worker: int = 7) -> Allocation:
-    """Return slots on a worker."""
     return Allocation(worker_id=WorkerId(worker), worker=a_path(worker), slots=slots)
 
 
 def registration(executor: ExecutorId, launch: int) -> RegisterExecutor:
-    """Return what a process says when it is up."""
     return RegisterExecutor(
         executor_id=executor,
         launch=launch,

@@ -38,7 +38,6 @@ def a_region(*manifests: Manifest, overrides: Sequence[TaskOffsets] = ()) -> Reg
 
 
 def a_manifest(epoch: int) -> Manifest:
-    """Return a manifest of one file."""
     file = SnapshotFile(location=f"old{epoch}", sha256="", tasks=(SOURCE, SINK))
     return Manifest(region=4, epoch=epoch, attempt=1, clock_ms=50, snapshots=(file,))
 
@@ -67,7 +66,6 @@ def deploy(region: Region, attempt: int = 7) -> list[LaunchTasks]:
 
 
 def start(region: Region) -> None:
-    """Let the executors answer until all runs."""
     attempt = region.attempt or 0
     commands = []
     for kind in (TasksLaunched, TaskLocationsReceived, TasksStarted):

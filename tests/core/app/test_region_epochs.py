@@ -145,7 +145,6 @@ BY_TIME = some_limits(retained=2, cut="event-time", epoch_timeout_ms=TIMEOUT_MS)
 
 
 def cut_times(commands: list[Command]) -> list[int | None]:
-    """Return the cut times of announcements."""
     sent = [each.message for each in commands if isinstance(each, Send)]
     return [each.cut_time_ms for each in sent if isinstance(each, BeginEpoch)]
 

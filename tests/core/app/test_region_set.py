@@ -12,7 +12,6 @@ A, B = ExecutorId(0), ExecutorId(1)
 
 
 def a_manifest(region: int, epoch: int) -> Manifest:
-    """Return a manifest of one file."""
     file = SnapshotFile(location=f"{region}/{epoch}", sha256="", tasks=(TaskId(2 * region, 0),))
     return Manifest(region=region, epoch=epoch, attempt=1, clock_ms=10 * epoch, snapshots=(file,))
 

@@ -120,7 +120,6 @@ class Both:
 
 
 def other_nan() -> float:
-    """Return a NaN of its own."""
     return float("nan")
 
 

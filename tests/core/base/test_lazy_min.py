@@ -9,7 +9,6 @@ changes = st.lists(st.tuples(st.integers(0, 5), st.none() | st.integers(-9, 9)),
 
 
 def heap_of(minimum: LazyMin[int]) -> list[tuple[int, int]]:
-    """Return the heap inside."""
     heap: list[tuple[int, int]] = getattr(minimum, "_heap")  # noqa: B009 -- private on purpose
     return heap
 

@@ -44,7 +44,6 @@ PLAIN: st.SearchStrategy[Any] = st.recursive(
 
 
 def decoded(data: bytes, name: str = NAME) -> list[CoordinatorMessage]:
-    """Return the messages of a file."""
     return list(decode_segment(data, name=name, log=LOG))
 
 
@@ -183,7 +182,6 @@ def test_a_mark_comes_back_as_it_was(mark: CommitMark) -> None:
 
 
 def nested(levels: int) -> Any:
-    """Return lists in each other."""
     return [nested(levels - 1)] if levels else None
 
 

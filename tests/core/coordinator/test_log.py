@@ -34,23 +34,19 @@ ONE, TWO, TEN = TaskId(0, 0), TaskId(0, 2), TaskId(0, 10)
 def a_message(
     type_: str, key: str, values: Mapping[str, Any] | None, *, version: int = 1
 ) -> CoordinatorMessage:
-    """Return a message."""
     return CoordinatorMessage(type=type_, key=key, values=values, version=version)
 
 
 def apply(state: CoordinatorState, drafts: Iterable[CoordinatorMessage]) -> None:
-    """Append drafts."""
     for each in drafts:
         state.on_message(a_message(each.type, each.key, each.values))
 
 
 def state_of(*messages: CoordinatorMessage) -> CoordinatorState:
-    """Return the state after these messages."""
     return CoordinatorState(messages)
 
 
 def a_manifest(epoch: int, region: int = 0) -> Manifest:
-    """Return a manifest of one file."""
     file = SnapshotFile(location=f"e{epoch}", sha256="0f", tasks=(ONE,), size_bytes=9)
     return Manifest(region=region, epoch=epoch, attempt=1, clock_ms=epoch, snapshots=(file,))
 

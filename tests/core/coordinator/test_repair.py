@@ -33,7 +33,6 @@ def a_log(*, compacted: int = 0) -> Store:
 
 
 def salvaged(store: Store) -> SalvagedLog:
-    """Return what is left."""
     return store.run(salvage_log(LOG))
 
 
@@ -43,7 +42,6 @@ def epochs_of(state: CoordinatorState) -> list[str]:
 
 
 def names_of(store: Store) -> list[str]:
-    """Return the files that count, in order."""
     return [each.name for each in files_that_count(store.files)]
 
 

@@ -36,7 +36,6 @@ from tests.core.coordinator_world import (
 
 
 def opened(store: Store, launch: int = 1, **settings: object) -> CoordinatorLogWriter:
-    """Return a writer that has opened the log."""
     writer = a_writer(launch, **settings)  # type: ignore[arg-type] # As `a_writer` takes them.
     store.run(writer.open())
     return writer
@@ -49,7 +48,6 @@ def append(store: Store, writer: CoordinatorLogWriter, *keys: str) -> None:
 
 
 def found(store: Store) -> set[str]:
-    """Return the keys that a reader finds."""
     return keys_of(contents_of(store).state)
 
 
@@ -183,7 +181,6 @@ class FailingStore(Store):
         self._is_done = is_done
 
     def do(self, step: Step) -> object:
-        """Do a step, or fail."""
         self.left -= 1
         if self.left:
             return super().do(step)
@@ -278,7 +275,6 @@ def test_what_cannot_be_dropped_is_dropped_with_the_next_base() -> None:
 
 
 def a_log() -> Store:
-    """Return a log with a base and three segments."""
     store = Store()
     append(store, opened(store), "a", "b", "c")
     return store

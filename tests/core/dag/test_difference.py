@@ -12,7 +12,6 @@ from gearpy.ids import ProcessorId
 
 
 def a_dag(*parallelisms: int, partitioner: str = "hash", partitions: str = "") -> Dag:
-    """Return a chain of processors."""
     specs = [
         ProcessorSpec(id=ProcessorId(i), name=f"step{i}", parallelism=n, kind="jobs.Step")
         for i, n in enumerate(parallelisms)
@@ -26,7 +25,6 @@ def a_dag(*parallelisms: int, partitioner: str = "hash", partitions: str = "") -
 
 
 def difference(one: Dag, other: Dag) -> str:
-    """Compare what an app master and an executor built."""
     return graph_difference(one.description, other.description, theirs="executor 2")
 
 

@@ -20,7 +20,6 @@ def a_processor(pid: int, *, parallelism: int = 1, name: str = "") -> ProcessorS
 
 
 def an_edge(source: int, target: int, *, partitioner: str = "hash") -> EdgeSpec:
-    """Return an edge between two processor ids."""
     return EdgeSpec(source=ProcessorId(source), target=ProcessorId(target), partitioner=partitioner)
 
 

@@ -10,7 +10,6 @@ from gearpy.ids import ExecutorId, ProcessorId
 
 
 def a_dag(*parallelism: int) -> Dag:
-    """Return a dag of unconnected processors."""
     processors = [
         ProcessorSpec(id=ProcessorId(pid), name=f"p{pid}", parallelism=tasks)
         for pid, tasks in enumerate(parallelism)
@@ -19,7 +18,6 @@ def a_dag(*parallelism: int) -> Dag:
 
 
 def slots(*counts: int) -> dict[ExecutorId, int]:
-    """Return executors 0, 1, ... with these slots."""
     return {ExecutorId(executor): count for executor, count in enumerate(counts)}
 
 

@@ -13,7 +13,6 @@ READ, WORK, WRITE = TaskId(0, 0), TaskId(1, 0), TaskId(2, 0)
 
 
 def a_dag() -> Dag:
-    """Return read -> work -> write."""
     processors = [
         ProcessorSpec(id=ProcessorId(pid), name=name)
         for pid, name in enumerate(("read", "work", "write"))
@@ -35,7 +34,6 @@ def a_report(
     done: int = 0,
     total: int = 0,
 ) -> TaskClock:
-    """Return the report of a task."""
     return TaskClock(
         task_id=task_id,
         session=SessionId(1),
@@ -53,7 +51,6 @@ def a_report(
 
 
 def progress(*reports: TaskClock, stall: str = "") -> ApplicationProgress:
-    """Sum up the reports."""
     return progress_of(a_dag(), {report.task_id: report for report in reports}, stall=stall)
 
 

@@ -8,7 +8,6 @@ from gearpy.ids import ProcessorId
 
 
 def a_dag(count: int, edges: set[tuple[int, int]]) -> Dag:
-    """Return a dag of so many processors."""
     return Dag.build(
         [ProcessorSpec(id=ProcessorId(pid), name=f"p{pid}") for pid in range(count)],
         [EdgeSpec(source=ProcessorId(one), target=ProcessorId(two)) for one, two in sorted(edges)],

@@ -20,7 +20,6 @@ def a_layout(*processors: str, parallelism: int = 1, **keeps: str) -> Layout:
 
 
 def fates(old: Layout, new: Layout) -> dict[str, str]:
-    """Return what becomes of each step."""
     return {each.id: each.fate for each in state_moves(old, new)}
 
 

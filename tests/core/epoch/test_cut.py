@@ -12,7 +12,6 @@ ONE, TWO = TaskId(0, 0), TaskId(0, 1)
 
 
 def report(cuts: CutTimes, newest_ms: int, *, task: TaskId = ONE, span_ms: int = 0) -> None:
-    """Let a source tell what it has read."""
     cuts.on_clock(
         TaskClock(
             task_id=task,

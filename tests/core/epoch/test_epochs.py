@@ -26,12 +26,10 @@ PLACEMENT = {A: ONE, B: TWO}
 
 
 def a_file(name: str = "a", *tasks: TaskId, size_bytes: int = 5) -> SnapshotFile:
-    """Return a file."""
     return SnapshotFile(location=name, sha256="0f", tasks=tasks or (A,), size_bytes=size_bytes)
 
 
 def a_manifest(epoch: int, *names: str) -> Manifest:
-    """Return a manifest of these files."""
     files = tuple(map(a_file, names or (f"e{epoch}",)))
     return Manifest(region=0, epoch=epoch, attempt=1, clock_ms=epoch * 10, snapshots=files)
 
@@ -67,7 +65,6 @@ def stored(
     attempt: int = 7,
     has_missed_cut: bool = False,
 ) -> EpochStored:
-    """Return an executor's answer, with files from before."""
     task = A if executor == ONE else B
     return EpochStored(
         executor_id=executor,

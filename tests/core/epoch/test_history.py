@@ -13,17 +13,14 @@ ONE, TWO = ExecutorId(1), ExecutorId(2)
 
 
 def a_file(name: str = "a") -> SnapshotFile:
-    """Return a file of one task."""
     return SnapshotFile(location=name, sha256="0f", tasks=(TaskId(0, 0),))
 
 
 def files(*names: str) -> tuple[SnapshotFile, ...]:
-    """Return files of one task."""
     return tuple(map(a_file, names))
 
 
 def a_manifest(epoch: int, *names: str, cut_time_ms: int | None = None) -> Manifest:
-    """Return a manifest of these files."""
     return Manifest(
         region=0,
         epoch=epoch,
@@ -35,7 +32,6 @@ def a_manifest(epoch: int, *names: str, cut_time_ms: int | None = None) -> Manif
 
 
 def stored(epoch: int, *names: str, executor_id: ExecutorId = ONE) -> EpochStored:
-    """Return what an executor tells."""
     return EpochStored(executor_id=executor_id, attempt=1, epoch=epoch, snapshots=files(*names))
 
 

@@ -14,7 +14,6 @@ POLICIES: list[PacePolicy] = ["fixed", "max-overhead", "max-replay"]
 def a_pace(
     policy: PacePolicy, *, interval_ms: int = 100, percent: int = 10, replay_ms: int = 1000
 ) -> EpochPace:
-    """Return a pace."""
     return EpochPace(
         policy=policy,
         interval_ms=interval_ms,

@@ -22,12 +22,10 @@ class Sent(NamedTuple):
 
 
 def data(link: TaskId, number: int, epoch: int) -> Sent:
-    """Return a data message."""
     return Sent(link, number, epoch)
 
 
 def take(alignment: LinkAlignment[Sent], *messages: Sent) -> list[Any]:
-    """Return what some messages let pass."""
     return [passed for sent in messages for passed in alignment.take(sent.link, sent, sent.epoch)]
 
 
@@ -161,7 +159,6 @@ def test_nothing_of_an_epoch_follows_its_end_wherever_it_is_enough(
 
 
 def check_ends(passed: list[Any], *, last: int) -> None:
-    """Assert that nothing of an epoch follows its end."""
     ended = 0
     for item in passed:
         assert item.epoch is None or item.epoch > ended

@@ -17,7 +17,6 @@ def a_window(*times: int, size: int = 10, ordered: bool = True) -> AsyncWindow:
 
 
 def released(window: AsyncWindow) -> list[Any]:
-    """Return all results that are given now."""
     return window.release(1000)[0]
 
 

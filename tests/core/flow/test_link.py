@@ -46,14 +46,12 @@ def send(
     size_bytes: int = 0,
     now_ms: int = 0,
 ) -> int | None:
-    """Count what was sent."""
     return subscription.on_sent(
         target, records=records, size_bytes=size_bytes, oldest_ms=oldest_ms, now_ms=now_ms
     )
 
 
 def ack(subscription: Subscription, seq: int, *, target: int = 0) -> None:
-    """Acknowledge so many records."""
     subscription.on_ack(target, seq=seq, received=seq)
 
 
@@ -153,7 +151,6 @@ class SubscriptionModel:
             self._note(target, asked)
 
     def tick(self, passed_ms: int) -> None:
-        """Let time pass."""
         self.now_ms += passed_ms
         for target, seq in self.subscription.on_tick(self.now_ms):
             self._note(target, seq)
@@ -166,7 +163,6 @@ class SubscriptionModel:
             self.acked[target] = max(self.acked[target], seq)
 
     def check(self) -> None:
-        """Compare with what the lists say."""
         oldest = MAX_MS
         for target, times in enumerate(self.times):
             pending = len(times) - self.acked[target]
@@ -220,7 +216,6 @@ def test_window_and_oldest_record_are_those_of_a_list_of_all_records(
 
 
 def open_counts() -> ReceiverCounts:
-    """Return counts with the session of one link open."""
     counts = ReceiverCounts()
     counts.on_open(SOURCE, SESSION)
     return counts
@@ -294,7 +289,6 @@ class FaultyLink:
         self._take_answers()
 
     def settle(self) -> None:
-        """Let time pass until everything is acknowledged."""
         for _ in range(200):
             if self._subscription.is_settled:
                 return

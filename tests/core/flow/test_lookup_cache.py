@@ -11,7 +11,6 @@ from gearpy.errors import ConfigError
 
 
 def a_cache(size: int = 2, ttl_ms: int | None = 100, **answers: Any) -> LookupCache[str]:
-    """Return a cache with answers that came at 0."""
     cache: LookupCache[str] = LookupCache(size, ttl_ms)
     for key, value in answers.items():
         cache.ask(key, "")

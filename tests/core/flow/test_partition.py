@@ -35,7 +35,6 @@ class Fixed(UnicastPartitioner):
         self.target = target
 
     def get_partition(self, value: Any, parallelism: int, sender: int) -> int:
-        """Return the fixed task."""
         target: int = self.target
         return target
 
@@ -47,7 +46,6 @@ class Alternating(UnicastPartitioner):
         self.seen: list[Any] = []
 
     def get_partition(self, value: Any, parallelism: int, sender: int) -> int:
-        """Return the next task."""
         self.seen.append(value)
         return len(self.seen) % parallelism
 
@@ -56,7 +54,6 @@ class EvenTwice(MulticastPartitioner):
     """Sends even numbers to tasks 0 and 1, drops 3, and others to task 0."""
 
     def get_partitions(self, value: Any, parallelism: int, sender: int) -> Sequence[int]:
-        """Return the tasks."""
         if value == 3:
             return [DROP]
         return [0, 1] if value % 2 == 0 else [0]
@@ -72,7 +69,6 @@ def split(
 
 
 def a_fork(partitioner: Partitioner, *, seed: int = 1) -> Partitioner:
-    """Return one sender's own instance."""
     return partitioner.fork(Random(seed))
 
 

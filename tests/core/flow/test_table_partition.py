@@ -55,7 +55,6 @@ class ByPlace(UnicastPartitioner):
     """Sends a row where it says, or nowhere."""
 
     def get_partition(self, value: Any, parallelism: int, sender: int) -> int:
-        """Return what the row says."""
         target: int = value["to"]
         return target
 
@@ -64,7 +63,6 @@ class Copies(MulticastPartitioner):
     """Sends a row to as many tasks as it says, from the last one; to the first one twice."""
 
     def get_partitions(self, value: Any, parallelism: int, sender: int) -> Sequence[int]:
-        """Return the tasks."""
         count: int = value["to"]
         return [*reversed(range(count)), 0] if count > 0 else [DROP]
 

@@ -16,11 +16,9 @@ class Json:
     """A serializer for tests."""
 
     def to_bytes(self, value: Any) -> bytes:
-        """Return it as JSON."""
         return json.dumps(value).encode()
 
     def from_bytes(self, data: bytes) -> Any:
-        """Read JSON."""
         return json.loads(data)
 
 
@@ -37,12 +35,10 @@ STEPS = st.lists(RECORDS | st.none(), max_size=30)
 
 
 def a_state() -> NonWindowState[int]:
-    """Return a state that adds numbers up."""
     return NonWindowState(SumGroup(), Json())
 
 
 def update(state: PersistentState[int], *records: Record) -> None:
-    """Let a state process records."""
     for record in records:
         state.enter(record.epoch)
         state.update(0, record.value)

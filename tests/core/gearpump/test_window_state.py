@@ -20,11 +20,9 @@ class Json:
     """A serializer for tests."""
 
     def to_bytes(self, value: Any) -> bytes:
-        """Return it as JSON."""
         return json.dumps(value).encode()
 
     def from_bytes(self, data: bytes) -> Any:
-        """Read JSON."""
         return json.loads(data)
 
 
@@ -45,12 +43,10 @@ STEPS = st.lists(RECORDS | WATERMARKS | st.none(), max_size=40)
 
 
 def a_state(window: Window | None = None) -> WindowState[int]:
-    """Return a state that adds numbers up."""
     return WindowState(SumGroup(), Json(), window or Window(10, 5))
 
 
 def update(state: WindowState[int], *records: Record) -> None:
-    """Let a state process records."""
     for record in records:
         state.enter(record.epoch)
         state.update(record.time_ms, record.value)

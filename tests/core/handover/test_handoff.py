@@ -37,7 +37,6 @@ def a_view(*rows: int, first: int = 1, lane: str = LANE) -> LogView:
 
 
 def a_batch(batch_id: int, start: int, end: int, rows: int = 1) -> HandoffBatch:
-    """Return a batch of one lane."""
     begin = {LANE: start} if start else {}
     return HandoffBatch(batch_id=batch_id, start=begin, end={LANE: end}, rows=rows)
 
@@ -49,7 +48,6 @@ def a_handoff(
     *,
     is_connected: bool = True,
 ) -> Handoff:
-    """Return one that has a session."""
     handoff = Handoff(limits, done=done, intended=intended, rng=Random(1))
     if is_connected:
         handoff.on_connected()

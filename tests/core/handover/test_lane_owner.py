@@ -11,7 +11,6 @@ from gearpy.errors import GearpyError, WindowLogDamaged
 
 
 def an_owner(run: str = "r", incarnation: int = 1, *former: str) -> LaneOwner:
-    """Return an owner."""
     return LaneOwner(run=run, incarnation=incarnation, former=former)
 
 

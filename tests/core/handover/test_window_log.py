@@ -33,12 +33,10 @@ def a_segment(first: int, last: int | None = None, **changes: Any) -> LogSegment
 
 
 def a_view(*segments: LogSegment) -> LogView:
-    """Return what can be read of some files."""
     return LogView(segments)
 
 
 def singles(first: int, last: int, **changes: Any) -> list[LogSegment]:
-    """Return files of one batch each."""
     return [a_segment(seq, **changes) for seq in range(first, last + 1)]
 
 
@@ -187,7 +185,6 @@ def test_a_position_never_goes_back() -> None:
 
 
 def pieces_of(*segments: LogSegment) -> list[LogPiece]:
-    """Return the files of a lane."""
     return list(a_view(*segments).pieces(A))
 
 

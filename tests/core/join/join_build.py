@@ -70,12 +70,10 @@ class Run:
 
     @property
     def counted(self) -> Counter[Result]:
-        """The results in no order."""
         return Counter(self.results)
 
 
 def columns(batch: list[Given]) -> tuple[list[Any], list[int]]:
-    """Return a batch as a join takes it."""
     return [tuple(given[:3]) for given in batch], [given.time for given in batch]
 
 

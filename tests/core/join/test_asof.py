@@ -21,7 +21,6 @@ def a_join(
     *,
     limit: int = 100,
 ) -> AsOfJoin:
-    """Return a join that has begun."""
     join = AsOfJoin(direction=direction, tolerance_ms=tolerance_ms, how=how, limit=limit)
     join.resume(MIN_MS)
     return join

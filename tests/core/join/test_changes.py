@@ -12,7 +12,6 @@ from gearpy.errors import ProtocolError
 
 
 def added(log: RecordLog, span: int, key: Any, *, is_waiting: bool = False) -> Kept:
-    """Add a record."""
     log.seq += 1
     kept = Kept(log.seq, LEFT, 100 + log.seq, f"v{log.seq}", is_waiting)
     fresh = log.fresh.get(span)
@@ -21,7 +20,6 @@ def added(log: RecordLog, span: int, key: Any, *, is_waiting: bool = False) -> K
 
 
 def stored(cells: dict[Any, dict[Any, Any]], changes: list[CellChange]) -> None:
-    """Do what changes say."""
     for namespace, pairs, is_deleted in changes:
         kept = cells.setdefault(namespace, {})
         for key, value in pairs.items():

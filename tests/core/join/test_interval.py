@@ -13,7 +13,6 @@ from tests.core.join.join_build import (
 
 
 def a_join(before_ms: int, after_ms: int, how: How = "inner", *, limit: int = 100) -> IntervalJoin:
-    """Return a join that has begun."""
     join = IntervalJoin(before_ms=before_ms, after_ms=after_ms, how=how, limit=limit)
     join.resume(MIN_MS)
     return join

@@ -9,7 +9,6 @@ from tests.core.join.join_build import Given, fed
 
 
 def a_join(how: Literal["left", "inner"] = "left") -> LatestJoin:
-    """Return a join that has begun."""
     join = LatestJoin(how=how)
     join.resume(MIN_MS)
     return join

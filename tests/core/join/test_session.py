@@ -10,7 +10,6 @@ from tests.core.join.join_build import (
 
 
 def a_join(gap_ms: int, how: How = "outer", *, gathers: bool = False) -> SessionJoin:
-    """Return a join that has begun."""
     join = SessionJoin(gap_ms, Pairing(how, gathers=gathers, limit=3))
     join.resume(MIN_MS)
     return join

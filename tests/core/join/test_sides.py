@@ -81,5 +81,4 @@ def test_state_of_several_tasks_goes_on_in_one(name: str, passed_ms: int) -> Non
 
 
 def flat(portions: Iterator[Rows]) -> list[Any]:
-    """Return rows and times one by one."""
     return [pair for rows, times in portions for pair in zip(rows, times, strict=True)]

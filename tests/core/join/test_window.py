@@ -34,7 +34,6 @@ WINDOWS = st.sampled_from(
 def a_join(
     windows: AlignedWindows, how: How = "inner", *, gathers: bool = False, limit: int = 100
 ) -> WindowJoin:
-    """Return a join that has begun."""
     join = WindowJoin(windows, Pairing(how, gathers=gathers, limit=limit))
     join.resume(MIN_MS)
     return join

@@ -66,11 +66,9 @@ class Cluster:
 
     @property
     def now(self) -> LaunchTimes:
-        """Monotonic and wall time."""
         return LaunchTimes(self.now_ms, 1_000_000 + self.now_ms)
 
     def do(self, actions: list[KeeperAction]) -> list[KeeperAction]:
-        """Apply what was decided."""
         for action in actions:
             match action:
                 case RequestSlot():
@@ -87,14 +85,12 @@ class Cluster:
         return actions
 
     def submit(self, name: str = "words") -> list[KeeperAction]:
-        """Submit an application."""
         artifact = Artifact(kind="file", location="x")
         request = SubmitApplication(name=name, artifact=artifact)
         app_id = self.state.apply(Submit(request=request, at_ms=self.now.wall_ms))
         return self.do(self.keeper.on_submitted(app_id))
 
     def end(self, app_id: AppId, cause: str = "") -> None:
-        """End an application."""
         self.state.apply(
             ChangeStatus(
                 app_id=app_id,
@@ -126,7 +122,6 @@ class Cluster:
         return self.do(self.keeper.on_gone(APP, launch, cause, self.now))
 
     def tick(self, ms: int) -> list[KeeperAction]:
-        """Let time pass."""
         self.now_ms += ms
         return self.do(self.keeper.on_tick(self.now))
 
@@ -376,7 +371,6 @@ def test_a_living_application_always_gets_an_app_master(
 
 
 def happen(cluster: Cluster, event: str, launch: int) -> None:  # noqa: C901 - an arm for each
-    """Let something happen, if it can."""
     keeper, now = cluster.keeper, cluster.now
     match event:
         case "grant" if cluster.wanted:

@@ -16,7 +16,6 @@ STATUSES: tuple[ApplicationStatus, ...] = get_args(ApplicationStatus)
 
 
 def a_request(name: str = "words", *, executors: int = 1) -> SubmitApplication:
-    """Return a submission."""
     artifact = Artifact(kind="file", location="words.py")
     return SubmitApplication(name=name, artifact=artifact, executors=executors, user="ann")
 
@@ -86,7 +85,6 @@ def test_the_end_is_final_and_living_names_are_unique(
 
 
 def try_submit(registry: Registry, name: str, now_ms: int) -> None:
-    """Submit, if the name is free."""
     if registry.living(name) is None:
         registry.submit(a_request(name), now_ms)
 

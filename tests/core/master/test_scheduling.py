@@ -53,11 +53,9 @@ class Bench(SlotScheduler):
         super().__init__(self.ledger, reserve_ms=RESERVE_MS)
 
     def add(self, worker: int, slots: int) -> None:
-        """Add a worker where nothing runs."""
         self.ledger.on_worker(WorkerId(worker), total=slots, running=())
 
     def run(self, grants: list[Grant]) -> None:
-        """Have executors begin with these grants."""
         for grant in grants:
             self.running.setdefault(grant.worker_id, []).append(executor_of(grant, self.serial))
             self.serial += 1
@@ -72,7 +70,6 @@ class Bench(SlotScheduler):
                 self.on_lost(had, 0)
 
     def now(self) -> list[Grant]:
-        """Grant what can be granted."""
         return self.allocate(0)
 
 
@@ -85,7 +82,6 @@ def a_scheduler(*slots: int) -> Bench:
 
 
 def executor_of(grant: Grant, serial: int) -> RunningExecutor:
-    """Return an executor that runs with a grant."""
     return RunningExecutor(
         app_id=grant.app_id,
         executor_id=ExecutorId(serial),
@@ -96,7 +92,6 @@ def executor_of(grant: Grant, serial: int) -> RunningExecutor:
 
 
 def granted(grants: list[Grant]) -> list[tuple[int, int]]:
-    """Return worker and slots of each grant."""
     return [(grant.worker_id, grant.slots) for grant in grants]
 
 

@@ -17,7 +17,6 @@ TIMEOUT_MS = 1000
 
 
 def a_ledger(total: int = 9) -> SlotLedger:
-    """Return a ledger with one worker where nothing runs."""
     ledger = SlotLedger(grant_timeout_ms=TIMEOUT_MS)
     ledger.on_worker(ONE, total=total, running=())
     return ledger
@@ -26,14 +25,12 @@ def a_ledger(total: int = 9) -> SlotLedger:
 def a_grant(
     slots: int, *, app_id: AppId = APP, launch: int = 1, is_for_app_master: bool = False
 ) -> Grant:
-    """Return a grant on that worker."""
     return Grant(app_id, launch, ONE, slots, is_for_app_master)
 
 
 def an_executor(
     slots: int, *, executor: int = 0, launch: int = 1, app_id: AppId = APP, app_master: int = 1
 ) -> RunningExecutor:
-    """Return what a worker tells of an executor."""
     return RunningExecutor(
         app_id=app_id,
         executor_id=ExecutorId(executor),
@@ -44,7 +41,6 @@ def an_executor(
 
 
 def free(ledger: SlotLedger) -> int:
-    """Return the free slots of that worker."""
     return ledger.workers[ONE].free
 
 
@@ -162,7 +158,6 @@ class Crowd:
         )
 
     def allocate(self) -> None:
-        """Grant what is free."""
         for grant in self.scheduler.allocate(self.now_ms):
             self.granted[grant] += 1
             chance = self.rng.random()
@@ -173,7 +168,6 @@ class Crowd:
                 self.ledger.give_back(grant)
 
     def launch(self, grant: Grant) -> None:
-        """Send a launch."""
         self.next_launch += 1
         executor = an_executor(
             grant.slots,
@@ -197,7 +191,6 @@ class Crowd:
     # What workers do.
 
     def arrive(self) -> None:
-        """Take a launch, if it fits."""
         if not self.launches:
             return
         worker, executor = self.launches.pop(self.rng.randrange(len(self.launches)))
@@ -209,19 +202,16 @@ class Crowd:
             self.say(worker, executor)
 
     def lose_launch(self) -> None:
-        """Lose one on its way."""
         if self.launches:
             self.launches.pop(self.rng.randrange(len(self.launches)))
 
     def finish(self) -> None:
-        """End an executor."""
         worker = self.rng.choice([ONE, TWO])
         if self.running[worker]:
             self.running[worker].pop(self.rng.randrange(len(self.running[worker])))
             self.say(worker)
 
     def say(self, worker: WorkerId, *refused: RunningExecutor) -> None:
-        """Send a word on what runs."""
         self.words[worker].append((list(self.running[worker]), list(refused)))
 
     def register(self, worker: WorkerId) -> None:
@@ -233,7 +223,6 @@ class Crowd:
     # What the master does.
 
     def hear(self) -> None:
-        """Take a worker's next word."""
         worker = self.rng.choice([ONE, TWO])
         if self.words[worker] and worker in self.told:
             running, refused = self.words[worker].popleft()
@@ -244,7 +233,6 @@ class Crowd:
             self.ledger.on_running(worker, running)
 
     def hear_all(self, worker: WorkerId, running: list[RunningExecutor]) -> None:
-        """Count, beside the ledger, what a word says."""
         before = self.told.get(worker, [])
         for each in running:
             if each not in before:
@@ -265,7 +253,6 @@ class Crowd:
         self.register(self.rng.choice([ONE, TWO]))
 
     def tick(self) -> None:
-        """Let time pass."""
         self.now_ms += self.rng.randrange(TIMEOUT_MS // 2)
         self.granted.subtract(self.ledger.on_tick(self.now_ms))
         self.granted = +self.granted
@@ -277,7 +264,6 @@ class Crowd:
         self.granted = +self.granted
 
     def grant_of(self, worker: WorkerId, executor: RunningExecutor) -> Grant:
-        """Return what an executor was granted."""
         return Grant(executor.app_id, executor.app_master, worker, executor.slots)
 
     def check(self) -> None:

@@ -38,7 +38,6 @@ CLUSTER = "k3f9a1c2"
 
 
 def a_submit(name: str = "words", *, at_ms: int = 1, resume_from: str = "") -> Submit:
-    """Return a submission."""
     artifact = Artifact(kind="file", location="words.py")
     request = SubmitApplication(name=name, artifact=artifact, resume_from=resume_from)
     return Submit(request=request, at_ms=at_ms)
@@ -50,17 +49,14 @@ def a_change(status: ApplicationStatus, *, app_id: int = 1, at_ms: int = 2) -> C
 
 
 def a_loss(launch: int = 1, *, app_id: int = 1, restarts: int = 0) -> LoseAppMaster:
-    """Return the loss of an app master."""
     return LoseAppMaster(app_id=AppId(app_id), launch=launch, at_ms=5, restarts=restarts)
 
 
 def a_launch(*, app_id: int = 1, worker_id: int = 0, at_ms: int = 2) -> LaunchAppMaster:
-    """Return a launch."""
     return LaunchAppMaster(app_id=AppId(app_id), worker_id=WorkerId(worker_id), at_ms=at_ms)
 
 
 def a_poison(*, app_id: int = 1) -> AddQuarantined:
-    """Return a record that is put aside."""
     return AddQuarantined(
         app_id=AppId(app_id),
         processor_id=2,
@@ -72,12 +68,10 @@ def a_poison(*, app_id: int = 1) -> AddQuarantined:
 
 
 def a_value(key: str = "k", value: bytes = b"v", *, app_id: int = 1) -> StoreValue:
-    """Return a value to store."""
     return StoreValue(app_id=AppId(app_id), key=key, value=value)
 
 
 def a_state(*commands: MasterCommand) -> MasterState:
-    """Return a state after commands."""
     state = MasterState()
     for command in commands:
         state.apply(command)

@@ -42,12 +42,10 @@ EVERY: list[Aggregate] = [
 
 
 def result_of(aggregate: Aggregate, values: list[Any]) -> Any:
-    """Return what values come to."""
     return aggregate.result(accumulated(aggregate, values))
 
 
 def accumulated(aggregate: Aggregate, values: list[Any]) -> Any:
-    """Return the accumulator of values."""
     kept = aggregate.create()
     for value in values:
         kept = aggregate.add(kept, value)

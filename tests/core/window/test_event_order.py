@@ -13,12 +13,10 @@ PARTITIONS = st.lists(st.lists(st.integers(0, 6), max_size=6), min_size=1, max_s
 
 
 def order() -> EventOrder:
-    """Return one that is empty."""
     return EventOrder(lambda value: str(value).encode())
 
 
 def values_of(due: list[Held]) -> list[Any]:
-    """Return what has come."""
     return [held.value for held in due]
 
 

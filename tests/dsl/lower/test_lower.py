@@ -25,14 +25,12 @@ def shape(app: StreamApp) -> list[str]:
 
 
 def an_app(*, parallelism: int = 1, partitions: int = 1) -> tuple[StreamApp, Stream[Any]]:
-    """Return an application and its first stream."""
     app = StreamApp("app", parallelism=parallelism)
     source = gp.collection(range(10), partitions=partitions)
     return app, app.read(source, name="read")
 
 
 def mistakes_of(app: StreamApp) -> Sequence[str]:
-    """Return what is wrong."""
     with pytest.raises(ConfigError) as raised:
         app.build()
     return raised.value.mistakes
@@ -237,7 +235,6 @@ def test_all_mistakes_are_told_at_once() -> None:
 
 
 def late_and_not(stream: Stream[Any]) -> Stream[Any]:
-    """Return counts together with what was late for them."""
     counts = stream.window(gp.tumbling("1s"), late="side").count()
     return counts.late.merge(counts)
 
@@ -256,7 +253,6 @@ STEPS = st.lists(st.sampled_from([*MAKE, "write"]), max_size=8)
 
 
 def built(steps: list[str]) -> StreamApplication:
-    """Return an application of such steps."""
     app, stream = an_app(parallelism=2, partitions=2)
     for step in steps:
         if step == "write":

@@ -25,7 +25,6 @@ class Trade:
 
     @property
     def doubled(self) -> int:
-        """Return what is no column."""
         return 2 * self.price
 
 
@@ -152,7 +151,6 @@ class TableSink(gp.Sink):
     columnar = True
 
     def open(self, task_index: int, parallelism: int) -> gp.SinkWriter:
-        """Never called here."""
         raise NotImplementedError
 
 
@@ -169,17 +167,14 @@ def test_sink_takes_tables_if_it_says_so() -> None:
 
 
 def to_trade(_: Any) -> Trade:
-    """Make an object."""
     return Trade("a", 1)
 
 
 def to_ticks(_: Any) -> Iterator[Tick]:
-    """Make several."""
     yield Tick(1.0)
 
 
 def to_sales(_: Any) -> list[Sale]:
-    """Make dicts."""
     return []
 
 
@@ -192,12 +187,10 @@ def unknown(_: Any) -> "Nowhere":  # type: ignore[name-defined]  # noqa: F821
 
 
 def to_dict(_: Any) -> dict[str, int]:
-    """Say nothing of the fields."""
     return {}
 
 
 def to_many(_: Any) -> Iterable[int]:
-    """Say of numbers."""
     return []
 
 

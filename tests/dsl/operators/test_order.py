@@ -16,16 +16,13 @@ class Quiet(gp.Task[tuple[str, int], Any]):
     """Tells how many records a key had before it was quiet for a while."""
 
     def on_start(self, start_time_ms: int) -> None:
-        """Declare what is kept."""
         self.count = self.context.state.value("count", default=0)
 
     def on_next(self, message: gp.Message[Any]) -> None:
-        """Count; wait anew."""
         self.count.set(self.count.get() + 1)
         self.context.state.timers.event_time(message.timestamp + GAP_MS)
 
     def on_key_timer(self, timer: gp.KeyTimer) -> Iterator[gp.Message[Any]]:
-        """Tell."""
         yield gp.Message((timer.key, self.count.get(), timer.at_ms), timer.at_ms)
         self.context.state.clear()
 

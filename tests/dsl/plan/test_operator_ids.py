@@ -15,7 +15,6 @@ Stream = gp.Stream[Any]
 
 
 def an_app(*branches: Callable[[Stream], Any]) -> gp.StreamApp:
-    """Return a program whose branches read one source."""
     app = gp.StreamApp("app")
     numbers = app.read(gp.collection([1]))
     for branch in branches:
@@ -32,22 +31,18 @@ def ids_of(app: gp.StreamApp, *kinds: str) -> list[str]:
 
 
 def count_by_user(stream: Stream) -> Stream:
-    """Count by name."""
     return stream.key_by("user").count()
 
 
 def windows(stream: Stream) -> Stream:
-    """Sum in windows."""
     return stream.key_by(str).window(gp.tumbling("1s")).sum()
 
 
 def kept(stream: Stream) -> Stream:
-    """Keep something for each key."""
     return stream.key_by(str).map_with_state(lambda last, n: (n, last))
 
 
 def joined(stream: Stream) -> Stream:
-    """Join with itself."""
     return stream.key_by(str).join(stream.map(str).key_by(str), gp.session("1s"))
 
 

@@ -27,13 +27,11 @@ TUMBLING = gp.tumbling(10)
 
 
 def an_app(*, parallelism: int = 1) -> tuple[StreamApp, Stream[Any]]:
-    """Return an application that reads tables."""
     app = StreamApp("plan", parallelism=parallelism)
     return app, app.read(TableSource(EVENTS, parts=parallelism), name="read")
 
 
 def shown(app: StreamApp) -> list[str]:
-    """Return each step with what it reads."""
     return [f"{node.name} <- {', '.join(map(_name, node.inputs))}" for node in physical(app.plan)]
 
 

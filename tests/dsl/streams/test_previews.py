@@ -12,7 +12,6 @@ from gearpy.errors import ConfigError, OperatorError
 
 
 def numbers(count: int = 10, *, parallelism: int = 1) -> Stream[int]:
-    """Return a stream of numbers from 0 on."""
     app = gp.StreamApp("look", parallelism=parallelism)
     return app.read(gp.collection(range(count), partitions=parallelism))
 

@@ -29,7 +29,6 @@ def run(
     parallelism: int = 1,
     partitions: int = 1,
 ) -> list[Any]:
-    """Return what a stream of the values comes to."""
     app = StreamApp("test", parallelism=parallelism)
     results: list[Any] = []
     source = gp.collection(values, partitions=partitions)
@@ -98,7 +97,6 @@ class Numbered(gp.Task):
     count = 0
 
     def on_next(self, message: gp.Message) -> None:
-        """Send it."""
         self.count += 1
         index = self.context.task_id.task_index
         self.context.output(message._replace(value=(index, self.count, message.value)))
@@ -124,7 +122,6 @@ def test_own_task_with_a_key_sees_all_records_of_it() -> None:
 
 
 def numbered(count: int, word: str) -> tuple[int, tuple[str, int]]:
-    """Number the records of a key."""
     return count + 1, (word, count)
 
 
@@ -145,11 +142,9 @@ class Kept(gp.Task):
     """Numbers the records of each key by keyed state."""
 
     def on_start(self, start_time_ms: int) -> None:
-        """Declare it."""
         self.count = self.context.state.value("count", default=0)
 
     def on_next(self, message: gp.Message) -> None:
-        """Number a record."""
         self.count.set(self.count.get() + 1)
         self.context.output(message._replace(value=(message.value, self.count.get())))
 
@@ -208,7 +203,6 @@ class Portioned(BoundedSource):
         self.size = size
 
     def open(self, partition: str, resume: Any | None) -> Bounded:
-        """Open it."""
         reader = super().open(partition, resume)
         reader.batch_records = self.size
         return reader

@@ -53,7 +53,6 @@ class Order(NamedTuple):
 
 
 def joined(make: Any, source: gp.Source[Any] | None = None, *, parallelism: int = 1) -> list[Any]:
-    """Return what comes of orders."""
     app, results = gp.StreamApp("orders", parallelism=parallelism), list[Any]()
     make(app.read(source or gp.collection(ORDERS))).write(gp.to_list(results))
     _ = gp.run(app)

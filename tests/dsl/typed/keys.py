@@ -46,7 +46,6 @@ by_user.map_with_state(lambda kept, row: (row.n, kept + 1))  # expect: None
 
 
 def changed(kept: int | None, row: Row) -> tuple[int, bool]:
-    """Tell whether the number has changed."""
     return row.n, kept != row.n
 
 

@@ -18,7 +18,6 @@ class Name(gp.Task[Row, str]):
     """Takes rows and gives names."""
 
     def on_next(self, message: gp.Message[Row]) -> Iterable[gp.Message[str]]:
-        """Give the user, and beside it the number."""
         assert_type(message.value, Row)
         self.context.output_to("numbers", gp.Message(message.value.n, message.timestamp))
         self.context.output(gp.Message(message.value.user, message.timestamp))
@@ -30,12 +29,10 @@ class Numbered(gp.Task[Row, int]):
     """Counts the rows of each key."""
 
     def __init__(self, context: gp.TaskContext[int]) -> None:
-        """Declare what is kept."""
         super().__init__(context)
         self.count = context.state.value("count", default=0)
 
     def on_next(self, message: gp.Message[Row]) -> Iterator[gp.Message[int]]:
-        """Give the number."""
         self.count.set(self.count.get() + 1)
         self.count.set(message.value.user)  # expect: "set"
         yield gp.Message(self.count.get(), message.timestamp)
@@ -45,7 +42,6 @@ class Plain(gp.Task):
     """Does not say what it takes and gives."""
 
     def on_next(self, message: gp.Message) -> Iterator[gp.Message]:
-        """Give it as it is."""
         yield message
 
 
@@ -53,7 +49,6 @@ class Wrong(gp.Task[Row, str]):
     """Does not do what it says."""
 
     def on_next(self, message: gp.Message[int]) -> Iterable[gp.Message[str]]:  # expect: "on_next"
-        """Give nothing."""
         return []
 
 
@@ -61,11 +56,9 @@ class Reader(gp.SourceReader[Row]):
     """Reads nothing."""
 
     def read_batch(self, max_records: int) -> gp.Batch[Row] | None:
-        """Give one row."""
         return gp.Batch.of(gp.Message(Row("a", 1), 5))
 
     def snapshot(self) -> Any:
-        """Return nothing."""
         return None
 
 
@@ -73,11 +66,9 @@ class Rows(gp.Source[Row]):
     """A source of one's own."""
 
     def partitions(self) -> Sequence[str]:
-        """Return one."""
         return ["one"]
 
     def open(self, partition: str, resume: Any | None) -> gp.SourceReader[Row]:
-        """Return its reader."""
         return Reader()
 
 
@@ -85,7 +76,6 @@ class Writer(gp.SinkWriter[Row]):
     """Prints rows."""
 
     def write_batch(self, batch: gp.Batch[Row]) -> None:
-        """Print them."""
         print([row.user for row in batch.values])
         print([row.nope for row in batch.values])  # expect: "nope"
 
@@ -94,7 +84,6 @@ class Printer(gp.Sink[Row]):
     """A sink of one's own."""
 
     def open(self, task_index: int, parallelism: int) -> gp.SinkWriter[Row]:
-        """Return a writer."""
         return Writer()
 
 

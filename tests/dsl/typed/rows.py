@@ -66,12 +66,10 @@ gp.csv("x.csv", schema=3)  # expect: schema
 
 
 def is_text(value: str | None) -> TypeGuard[str]:
-    """Tell whether there is a text."""
     return value is not None
 
 
 async def country(user: str) -> bytes:
-    """Return the country of a user, some time."""
     return user.encode()
 
 

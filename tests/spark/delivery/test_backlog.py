@@ -10,7 +10,6 @@ class Clock:
     now_ms = 1_000
 
     def __call__(self) -> int:
-        """Return it."""
         return self.now_ms
 
 

@@ -13,7 +13,6 @@ LANE = "windows-00000"
 
 
 def a_log(path: Path) -> LogBuilder:
-    """Return a log of three batches of two rows."""
     build = LogBuilder(path / "log")
     for _ in range(3):
         build.put()
@@ -21,7 +20,6 @@ def a_log(path: Path) -> LogBuilder:
 
 
 def a_progress(offset: Any = None, **others: Any) -> dict[str, Any]:
-    """Return what Spark tells after a batch."""
     source = {"endOffset": offset, "numInputRows": 2, "processedRowsPerSecond": 40.5}
     foreign = {"endOffset": {"logOffset": 3}, "numInputRows": 9}
     return {"id": "q-1", "name": None, "batchId": 7, "sources": [foreign, source], **others}

@@ -14,14 +14,12 @@ from gearpy.storage.folder.local import LocalFolder
 
 
 def a_batch(batch_id: int, *, rows: int = 5) -> HandoffBatch:
-    """Return a batch of one file."""
     before = {"windows-00000": batch_id - 1} if batch_id > 1 else {}
     return HandoffBatch(batch_id=batch_id, start=before, end={"windows-00000": batch_id}, rows=rows)
 
 
 @pytest.fixture(params=["disk", "url"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Folder:
-    """Return the folder of a log."""
     place = tmp_path / "log" if request.param == "disk" else f"memory://{tmp_path.name}/log"
     made = folder_at(place, key="window log")
     made.make(HANDOVERS)
@@ -29,7 +27,6 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Folder:
 
 
 def a_log(store: Folder, name: str = "spark") -> BatchLog:
-    """Return one that may write."""
     log = BatchLog(store, name)
     log.claim()
     return log

@@ -30,7 +30,6 @@ class Taken:
     before: Callable[[SparkBatch], object] = lambda _: None
 
     def __call__(self, frame: Any, batch: SparkBatch) -> None:
-        """Take a batch."""
         self.told.append(batch)
         self.before(batch)
         if self.failures:
@@ -41,7 +40,6 @@ class Taken:
 
     @property
     def rows(self) -> list[int]:
-        """All rows, in order of the batches."""
         return [n for number in sorted(self.batches) for n in self.batches[number]]
 
 
@@ -52,7 +50,6 @@ class Woken:
         self._event = Event()
 
     def __call__(self) -> None:
-        """Wake."""
         self._event.set()
 
     def until(self, is_so: Callable[[], bool]) -> None:
@@ -66,7 +63,6 @@ class Woken:
 def a_delivery(
     log: LogOnDisk, function: Any, *, target: FakeTarget | None = None, **config: Any
 ) -> Iterator[tuple[Delivery, Woken]]:
-    """Run one that has little patience."""
     woken = Woken()
     limits: dict[str, Any] = {"pause_ms": 1, "call_attempts": 3, **config}
     spec = DeliverySpec(

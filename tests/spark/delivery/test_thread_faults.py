@@ -22,13 +22,11 @@ OTHER = "other-00000"
 
 
 def hand_over(log: LogOnDisk, taken: Taken, **config: Any) -> None:
-    """Run a delivery until nothing is left."""
     with a_delivery(log, taken, **config) as (delivery, woken):
         woken.until(lambda: delivery.is_delivered)
 
 
 def failure_of(log: LogOnDisk, taken: Taken, **config: Any) -> BaseException:
-    """Run a delivery until it fails."""
     with a_delivery(log, taken, **config) as (delivery, woken):
         woken.until(lambda: delivery.failure is not None)
         assert delivery.failure is not None

@@ -134,7 +134,6 @@ def _windows_of(windows: Windows, times: Sequence[int]) -> list[tuple[int, int]]
 def _expected(
     windows: Windows, records: Sequence[_Record], plain: Callable[[Any], Any]
 ) -> list[Any]:
-    """Return what plain loops make of the records."""
     keys: list[Any] = []
     for key, _, _ in records:
         if not any(_same(key, known) for known in keys):

@@ -28,7 +28,6 @@ class RecordedSale:
 
 
 def _read(source: gp.Source, size: int = 1000) -> Iterator[tuple[list[Message], int]]:
-    """Yield each batch, and the watermark behind it."""
     for partition in source.partitions():
         reader = source.open(partition, None)
         while not reader.finished:
@@ -140,11 +139,9 @@ class _Slow(gp.Source):
     """Has nothing at first."""
 
     def partitions(self) -> list[str]:
-        """One."""
         return ["0"]
 
     def open(self, partition: str, resume: Any) -> "_SlowReader":
-        """Return the reader."""
         return _SlowReader()
 
 

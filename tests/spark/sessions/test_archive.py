@@ -42,7 +42,6 @@ def a_java(home: Path, version: int, *, has_base: bool = False) -> Java:
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache folder for the test alone."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "cache" / "gearpy" / "spark"
 

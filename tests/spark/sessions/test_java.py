@@ -24,7 +24,6 @@ _NEW = (21, frozenset({"java.base"}))
 
 
 def a_home(folder: Path, *, release: str = "", script: str = "exit 1") -> Path:
-    """A folder as Javas have them."""
     program = folder / "bin" / "java"
     program.parent.mkdir(parents=True)
     program.write_text(f"#!/bin/sh\n{script}\n")

@@ -21,7 +21,6 @@ def a_command(
     submit: str = "",
     env: dict[str, str] | None = None,
 ) -> list[str]:
-    """A command line with one gigabyte."""
     return command(
         java,
         spark_home=_HOME,
@@ -33,7 +32,6 @@ def a_command(
 
 
 def confs(arguments: list[str]) -> list[str]:
-    """What is given with ``--conf``."""
     return [text for flag, text in pairwise(arguments) if flag == "--conf"]
 
 

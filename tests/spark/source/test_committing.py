@@ -46,7 +46,6 @@ class CutStore:
         self.steps = steps
 
     def __getattr__(self, name: str) -> Any:
-        """Return a step of the folder."""
         step = getattr(self._store, name)
         return self._counted(step) if name in {"put", "create", "sync", "move", "remove"} else step
 
@@ -61,33 +60,28 @@ class CutStore:
 
 
 def a_log(path: Path, schema: pa.Schema = SCHEMA) -> WindowLog:
-    """Return a new log."""
     log = WindowLog(path / "log")
     begin_log(log, schema)
     return log
 
 
 def options_of(log: WindowLog, **others: Any) -> WriteOptions:
-    """Return options to write it."""
     return WriteOptions(path=log.place, **others)
 
 
 def a_batch(*numbers: int) -> pa.RecordBatch:
-    """Return some rows."""
     return pa.record_batch([[f"k{n}" for n in numbers], list(numbers)], schema=SCHEMA)
 
 
 def deliver(
     log: WindowLog, number: int | None, *tasks: list[int], run: str = "q", **others: Any
 ) -> LogSegment | None:
-    """Write a batch of some tasks, and show it."""
     run, options = query_run(run), options_of(log, **others)
     parts = [write_part(log, options, run, [a_batch(*rows)]) for rows in tasks]
     return show(log, options, SourceDelivery(run=run, number=number, parts=parts))
 
 
 def numbers_in(log: WindowLog) -> list[int]:
-    """Return what readers see."""
     view = log.view()
     found: list[int] = log.read_between(view.start(), view.ends()).column("n").to_pylist()
     return found

@@ -39,7 +39,6 @@ def test_it_loads_nothing_heavy() -> None:
 
 
 def run(program: str) -> None:
-    """Run a program in a process of its own."""
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )

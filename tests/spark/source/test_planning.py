@@ -24,7 +24,6 @@ from gearpy.spark.source.planning import (
 
 
 def a_view(*counts: int, first: int = 1, rows: int = 10) -> LogView:
-    """Return lanes of so many batches."""
     return LogView(
         LogSegment(f"{lane}-{seq}", f"w-{lane}", seq, seq, rows, seq, "r", 1)
         for lane, count in enumerate(counts)

@@ -37,18 +37,15 @@ EVERYTHING = ReadAllAvailable()
 
 
 def schema_of(build: LogBuilder) -> StructType:
-    """Return what Spark finds out about a log."""
     return DefaultSource({"path": build.log.place}).schema()
 
 
 def a_stream(build: LogBuilder, **options: str) -> LogStreamReader:
-    """Return a stream's reader."""
     source = DefaultSource({"path": build.log.place, **options})
     return source.streamReader(source.schema())
 
 
 def a_reader(build: LogBuilder, **options: str) -> SourceLogReader:
-    """Return a reader that reads once."""
     source = DefaultSource({"path": build.log.place, **options})
     return source.reader(source.schema())
 
@@ -71,7 +68,6 @@ def rows_of(
 
 
 def schema_of_reader(reader: Any) -> StructType:
-    """Return what a reader was told to give."""
     found: StructType = reader._schema  # noqa: SLF001
     return found
 
@@ -245,7 +241,6 @@ class Query:
         self.batches: list[list[tuple[str, int]]] = []
 
     def step(self, what: str, lane: str, rows: int) -> None:
-        """Let one thing happen."""
         if what == "put":
             seq = self.build.put(lane, rows)
             self.written += [(f"{lane}/{place}", seq) for place in range(rows)]

@@ -142,7 +142,6 @@ class Life:
         self.start()
 
     def start(self) -> None:
-        """Begin, or go on from the last snapshot."""
         self.context = a_context()
         assert self.context.keyed is not None
         self.context.keyed.load(self.sections)
@@ -150,7 +149,6 @@ class Life:
         self.stage.restore(self.head)
 
     def end_epoch(self) -> None:
-        """Take a snapshot and store it."""
         assert self.context.keyed is not None
         self.head = decode_state(encode_state("fold", self.stage.snapshot()))
         delta = self.context.keyed.snapshot()
@@ -181,19 +179,16 @@ class BothPaths:
         self.partial = PartialAggregateStage(a_context(), "partial", windows, key, aggregates)
 
     def take(self, table: pa.RecordBatch, times: list[int]) -> None:
-        """Give records to both."""
         list(self.rows.stage.process(rows_of(table), times))
         for values, stamps in self.partial.process(Table(table), Times.of(times)):
             assert len(values) <= len(times)
             list(self.columns.stage.process(values, stamps))
 
     def end_epoch(self) -> None:
-        """End an epoch on both."""
         self.rows.end_epoch()
         self.columns.end_epoch()
 
     def restart(self) -> None:
-        """Restart both at the end of an epoch."""
         self.end_epoch()
         lates = [life.context.counters.late_records for life in (self.rows, self.columns)]
         self.rows.start()
@@ -207,7 +202,6 @@ class BothPaths:
 
     @property
     def late(self) -> list[int]:
-        """The late records that both have counted."""
         return [life.context.counters.late_records for life in (self.rows, self.columns)]
 
 
@@ -488,7 +482,6 @@ def test_merged_windows_go_on_where_rows_were() -> None:
 
 
 def some_value(rng: Random, name: str) -> Any:
-    """Return a value of a column, or none."""
     plain: dict[str, Any] = {
         "user": rng.choice("ab"),
         "n": rng.choice([rng.randrange(-5, 5), 2**63 - 1, -(2**63)]),

@@ -28,7 +28,6 @@ FOLDS: dict[str, tuple[Fold, Callable[[list[int]], Any]]] = {
 
 
 def by_three(value: int) -> int:
-    """Return the key of a number."""
     return value % 3
 
 
@@ -39,12 +38,10 @@ def a_window_fold(
     key: Callable[[Any], Any] | None = by_three,
     limit: int = 100,
 ) -> WindowFold:
-    """Return a fold of a task of its own."""
     return WindowFold(a_context(), "fold", windows, key, fold, limit=limit)
 
 
 def results_at(fold: WindowFold, watermark_ms: int) -> list[Message]:
-    """Return what a watermark brings."""
     return [
         Message(*pair)
         for portion in fold.on_watermark(watermark_ms)
@@ -139,7 +136,6 @@ def test_window_closes_when_the_watermark_reaches_its_end() -> None:
 
 
 def first_letter(text: str) -> str:
-    """Raise for an empty text."""
     return text[0]
 
 
@@ -240,7 +236,6 @@ def bad_key(value: int) -> Any:
 
 
 def bad_fold(name: str) -> Fold:
-    """Return a fold that raises on some."""
     fold = FOLDS[name][0]
 
     def checked(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -56,7 +56,6 @@ class Life:
 
 
 def cells_in(sections: list[Section]) -> dict[bytes, bytes | None]:
-    """Return the cells of sections."""
     return {
         cell: value for section in sections for cell, value in msgpack.unpackb(section.body).items()
     }
@@ -174,7 +173,6 @@ def test_window_results_have_the_keys_that_records_had(key: Any) -> None:
 
 
 def add_in_place(kept: list[int], value: int) -> list[int]:
-    """Change what is kept."""
     kept.append(value)
     return kept
 
@@ -208,7 +206,6 @@ def test_value_that_cannot_be_stored_fails_the_task() -> None:
 
 
 def a_nan_key(value: int) -> Any:
-    """Return a key with a NaN of its own."""
     return (float("nan"), "a") if value % 2 else float("nan")
 
 

@@ -23,7 +23,6 @@ TEN = TumblingWindows(10)
 
 
 def by_three(value: int) -> int:
-    """Return the key of a number."""
     return value % 3
 
 
@@ -48,7 +47,6 @@ def give(stage: Any, pairs: list[tuple[int, int]]) -> list[Columns]:
 
 
 def rows(portions: Any) -> list[tuple[Any, int]]:
-    """Return what portions hold, with the times."""
     return [pair for portion in portions for pair in zip(*portion, strict=True)]
 
 

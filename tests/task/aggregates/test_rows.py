@@ -39,13 +39,11 @@ class Pair(NamedTuple):
 
 
 def doubled(record: Any) -> Any:
-    """Return twice the price."""
     price = value_getter("price")(record)
     return None if price is None else price * 2
 
 
 def whole(record: Any) -> Any:
-    """Return a record as a tuple."""
     return tuple(value_getter(name)(record) for name in ("user", "price", "n"))
 
 
@@ -79,7 +77,6 @@ KEYS = st.sampled_from(
 
 
 def made(kind: Any, fields: tuple[Any, ...]) -> Any:
-    """Return a record of some kind."""
     return kind(fields) if not isinstance(kind, type) else kind(*fields)
 
 
@@ -92,7 +89,6 @@ def add(aggregate: Aggregate, kept: Any, record: Any, time: int) -> Any:
 def expected(
     chosen: Mapping[str, Aggregate], key: Any, records: list[Any], times: list[int]
 ) -> dict[Any, dict[str, Any]]:
-    """Return what each key comes to."""
     kept: dict[Any, dict[str, Any]] = {}
     for record, time in zip(records, times, strict=True):
         parts = kept.setdefault(key(record), {name: of.create() for name, of in chosen.items()})
@@ -105,7 +101,6 @@ def expected(
 
 
 def unused(error: BaseException, at: int) -> None:
-    """Refuse to be told of an error."""
     raise AssertionError(f"record {at}: {error!r}")
 
 

@@ -16,7 +16,6 @@ PAIRS = st.lists(st.tuples(st.integers(0, 5), st.integers()), max_size=30)
 
 
 def top(records: list[Any], n: int, by: Any = None) -> Any:
-    """Return the largest of some records."""
     aggregate = top_records(n, by)
     kept = aggregate.create()
     for record in records:

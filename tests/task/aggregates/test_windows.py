@@ -53,7 +53,6 @@ JOIN = Fold(
 
 
 def first_of(record: tuple[Any, Any]) -> Any:
-    """Return the key of a record."""
     return record[0]
 
 
@@ -66,7 +65,6 @@ def a_stage(
     key: Callable[[Any], Any] | None = first_of,
     limit: int = 100,
 ) -> WindowStage:
-    """Return a stage that has been started."""
     stage = WindowStage(
         context or a_context(), "windows", windows, key, fold, limit=limit, late=late
     )
@@ -75,7 +73,6 @@ def a_stage(
 
 
 def flat(portions: Any) -> list[Message]:
-    """Return records of columns."""
     return [Message(*pair) for portion in portions for pair in zip(*portion, strict=True)]
 
 
@@ -227,7 +224,6 @@ def check_restarts(windows: Windows, seed: int) -> None:
 
 
 def played(stage: WindowStage, step: tuple[Any, ...], now_ms: int) -> Any:
-    """Do one step of a stream."""
     if step[0] == "record":
         _, key, value, time = step
         return stage.process([(key, value)], [time])

@@ -41,24 +41,20 @@ class Partitioned(Source):
         self.count = count
 
     def partitions(self) -> Sequence[str]:
-        """Return their numbers."""
         if self.count < 0:
             raise ConfigError("no file matches '*.txt'")
         return [str(number) for number in range(self.count)]
 
     def open(self, partition: str, resume: Any | None) -> SourceReader:
-        """Never called here."""
         raise NotImplementedError
 
 
 def a_graph(*, parallelism: int = 1) -> Graph:
-    """Return read -> work -> write."""
     read, work, write = (Processor(kind, parallelism) for kind in (Read, Work, Write))
     return Graph().connect(read, work).connect(work, write, BroadcastPartitioner())
 
 
 def mistakes_of(name: str, graph: Graph) -> Sequence[str]:
-    """Return what is wrong."""
     with pytest.raises(ConfigError) as raised:
         StreamApplication(name, graph)
     return raised.value.mistakes

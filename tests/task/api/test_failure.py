@@ -16,7 +16,6 @@ class Unshown:
 
 
 def error_of(function: Callable[[], Any]) -> Exception:
-    """Return what a function raises."""
     try:
         function()
     except Exception as error:  # noqa: BLE001 - that is what is asked for
@@ -25,7 +24,6 @@ def error_of(function: Callable[[], Any]) -> Exception:
 
 
 def divide() -> float:
-    """Raise."""
     return 1 / 0
 
 

@@ -19,11 +19,9 @@ class CountEach(Task):
     """Counts what it gets, for each key; sends key and count."""
 
     def on_start(self, start_time_ms: int) -> None:
-        """Declare the state."""
         self.count = self.context.state.value("count", coder="int", default=0)
 
     def on_next(self, message: Message) -> None:
-        """Count one."""
         self.count.set(self.count.get() + 1)
         self.context.output(Message((self.context.state.key, self.count.get())))
 
@@ -35,7 +33,6 @@ class CountLazily(CountEach):
         """Do nothing."""
 
     def on_next(self, message: Message) -> None:
-        """Declare, then count."""
         super().on_start(0)
         super().on_next(message)
 
@@ -54,12 +51,10 @@ class Reminder(Task):
             timers.processing_time(self.context.now_ms() + 10)
 
     def on_key_timer(self, timer: KeyTimer) -> Iterator[Message]:
-        """Tell."""
         assert self.context.state.key == timer.key
         yield Message((timer.key, timer.at_ms), timer.at_ms)
 
     def on_watermark(self, watermark_ms: int) -> None:
-        """Tell this too."""
         self.context.output(Message("watermark", watermark_ms))
 
 
@@ -70,7 +65,6 @@ class ReminderByWall(Reminder):
 
 
 def first_letter(word: str) -> str:
-    """Return the key of a word."""
     return word[0]
 
 
@@ -183,21 +177,17 @@ class WhereAmI(Task):
     """Says at which key and namespace it is; leaves others behind."""
 
     def where(self) -> tuple[Any, Any, int]:
-        """Return key, namespace and time of the state."""
         state = self.context.state
         return state.key, state.namespace, state.time_ms
 
     def on_start(self, start_time_ms: int) -> None:
-        """Use the state."""
         self.context.state.value("x")
 
     def on_next(self, message: Message) -> None:
-        """Tell, then go elsewhere."""
         self.context.output(Message(self.where(), message.timestamp))
         self.context.state.namespace = "window"
 
     def on_watermark(self, watermark_ms: int) -> None:
-        """Tell."""
         self.context.output(Message(self.where(), watermark_ms))
 
 
@@ -217,13 +207,11 @@ class Holding(ReminderByWall):
     waits = True
 
     def on_key_timer(self, timer: KeyTimer) -> Iterator[Message]:
-        """Let go."""
         self.waits = False
         return super().on_key_timer(timer)
 
     @property
     def hold_ms(self) -> int:
-        """As long as it waits, something is kept."""
         return 0 if self.waits else MAX_MS
 
 
@@ -277,12 +265,10 @@ class Restless(Task):
     fired = 0
 
     def on_next(self, message: Message) -> None:
-        """Begin, and tell."""
         self.context.state.timers.processing_time(self.context.now_ms())
         self.context.output(message)
 
     def on_key_timer(self, timer: KeyTimer) -> None:
-        """Once more."""
         self.fired += 1
         assert self.fired < 10, "nothing else has its turn"
         self.context.state.timers.processing_time(self.context.now_ms())

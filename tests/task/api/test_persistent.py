@@ -28,11 +28,9 @@ class Total(PersistentTask[NonWindowState[int]]):
     """Adds numbers up."""
 
     def persistent_state(self) -> NonWindowState[int]:
-        """Return a sum."""
         return NonWindowState(SumGroup(), ValueSerializer())
 
     def process_message(self, state: NonWindowState[int], message: Message) -> list[Message]:
-        """Add, and tell what it comes to."""
         state.update(message.timestamp, message.value)
         return [Message(state.value, message.timestamp)]
 
@@ -45,11 +43,9 @@ class WindowTotals(PersistentTask[WindowState[int]]):
         return WindowState(SumGroup(), ValueSerializer(), Window(10, 5))
 
     def process_message(self, state: WindowState[int], message: Message) -> None:
-        """Add."""
         state.update(message.timestamp, message.value)
 
     def process_watermark(self, state: WindowState[int], watermark_ms: int) -> Iterator[Message]:
-        """Tell what each window has come to."""
         for window, total in state.closing(watermark_ms):
             yield Message((*window, total), window.end_ms - 1)
 
@@ -58,11 +54,9 @@ class Words(PersistentTask[NonWindowState[dict[str, int]]]):
     """Counts words. Tells nothing."""
 
     def persistent_state(self) -> NonWindowState[dict[str, int]]:
-        """Return no counts."""
         return NonWindowState(CountsGroup(), ValueSerializer())
 
     def process_message(self, state: NonWindowState[dict[str, int]], message: Message) -> None:
-        """Count."""
         state.update(message.timestamp, {message.value: 1})
 
 
@@ -180,7 +174,6 @@ class Unaligned:
         self._waiting: list[tuple[int, Any]] = []
 
     def take(self, sent: Sent) -> None:
-        """Let the task process a message."""
         for passed in self._links.take(sent.link, sent, sent.epoch):
             if isinstance(passed, EpochEnd):
                 self._end_epoch(passed.epoch)

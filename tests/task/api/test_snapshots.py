@@ -20,7 +20,6 @@ STATES = st.recursive(
 
 
 def a_state(**changes: object) -> TaskState:
-    """Return a state."""
     fields = {"task": None, "counters": {}, "watermark_ms": 1, "clock_ms": 2} | changes
     return TaskState(**fields)  # type: ignore[arg-type] # a builder
 

@@ -38,7 +38,6 @@ class Closing(FusedStage):
         self.error = error
 
     def close(self, *, completed: bool) -> None:
-        """Note it."""
         self.closed.append(self.name)
         if self.error is not None:
             raise self.error
@@ -96,7 +95,6 @@ def test_sink_that_fails_is_named(fails: str) -> None:
 
 
 def work_and_stop(bench: Bench) -> None:
-    """Make every call once."""
     bench.open()
     bench.send("a", watermark_ms=5)
     bench.run()

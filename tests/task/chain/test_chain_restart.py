@@ -26,11 +26,9 @@ class Durable(Written):
     """Says where it is."""
 
     def restore(self, state: Any) -> None:
-        """Note it."""
         self._call("restore", state)
 
     def snapshot(self) -> Any:
-        """Return how many calls there were."""
         self._call("snapshot", None)
         return len(self.calls)
 
@@ -39,7 +37,6 @@ class DurableSink(NotedSink):
     """Its writers say where they are."""
 
     def open(self, task_index: int, parallelism: int) -> SinkWriter:
-        """Return one."""
         return Durable(self.calls, self.fails)
 
 
@@ -90,7 +87,6 @@ class Refusing(SinkWriter):
         self.error = error
 
     def write_batch(self, batch: Batch) -> None:
-        """Take all or none."""
         bad = [value for value in batch.values if value < 0]
         if bad and self.error is OperatorError:
             raise OperatorError(operator="refusing", cause="negative", record=repr(bad[0]))
@@ -108,7 +104,6 @@ class RefusingSink(Sink):
         self.error = error
 
     def open(self, task_index: int, parallelism: int) -> SinkWriter:
-        """Return one."""
         return Refusing(self.taken, atomic=self.atomic, error=self.error)
 
 

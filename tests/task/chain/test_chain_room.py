@@ -37,7 +37,6 @@ class HoldsUp(Held):
 
     @property
     def passed_ms(self) -> int:
-        """Not beyond what is kept."""
         return min(self.watermark_ms, self.hold_ms)
 
 
@@ -47,7 +46,6 @@ class Through(HoldsUp):
     name = "through"
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        """Pass them on."""
         for value, time in zip(values, timestamps, strict=True):
             yield [value], [time]
 
@@ -66,56 +64,46 @@ class Slow(Spread):
         self.held: deque[_Held] = deque()
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        """Begin with them."""
         done_ms = self._now_ms() + self._delay_ms
         self.held += [(done_ms, *each) for each in zip(values, timestamps, strict=True)]
         return iter(())
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
-        """Note it."""
         self._watermark_ms = watermark_ms
         return iter(())
 
     def release(self) -> Iterator[Columns]:
-        """Yield those that are done, one by one."""
         while self.is_ready:
             _, value, time = self.held.popleft()
             yield [value], [time]
 
     @property
     def has_room(self) -> bool:
-        """Whether few are held."""
         return len(self.held) < self._room
 
     @property
     def is_ready(self) -> bool:
-        """Whether the first is done."""
         return bool(self.held) and self.held[0][0] <= self._now_ms()
 
     @property
     def hold_ms(self) -> int:  # type: ignore[override] # of others a constant
-        """Oldest record."""
         return min((time for _, _, time in self.held), default=MAX_MS)
 
     @property
     def passed_ms(self) -> int:
-        """Not beyond what is held."""
         self._passed_ms = max(self._passed_ms, min(self._watermark_ms, self.hold_ms))
         return self._passed_ms
 
     def snapshot(self) -> Any:
-        """Return all."""
         held = [[value, time] for _, value, time in self.held]
         return [self._watermark_ms, self._passed_ms, held]
 
     def restore(self, state: Any) -> None:
-        """Begin with them again."""
         self._watermark_ms, self._passed_ms, held = state or (MIN_MS, MIN_MS, [])
         self.process([value for value, _ in held], [time for _, time in held])
 
 
 def stage_of(kind: _Kind, context: TaskContext) -> Stage:
-    """Make a stage by its name."""
     name, room, delay_ms = kind
     match name:
         case "slow":
@@ -149,7 +137,6 @@ class Run:
         self._wall_ms = self.bench.runner.context.now_ms() - self.bench.now_ms
 
     def send(self, *, from_portion: int = 0, epoch_ends_at: int | None = None) -> "Run":
-        """Send the records, and the end of the stream."""
         sent = sum(self._portions[:from_portion])
         for at in range(from_portion, len(self._portions)):
             size = self._portions[at]
@@ -185,11 +172,9 @@ class Run:
 
     @property
     def has_kept_time(self) -> bool:
-        """Whether no watermark got ahead of a record."""
         return not self.bench.target.late
 
     def _state(self) -> Any:
-        """Whatever changes when something is done."""
         target = self.bench.target
         kept = [
             len(getattr(stage, name))

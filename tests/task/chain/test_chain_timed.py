@@ -25,12 +25,10 @@ class Always(Delayed):
 
     @property
     def wake_ms(self) -> int | None:
-        """Now."""
         return 0
 
 
 def delayed(delay_ms: int = 10, *behind: Stage) -> Any:
-    """Return what makes a task with such a stage."""
     return lambda context: ChainTask(context, lambda _: [Delayed(context, delay_ms), *behind])
 
 
@@ -75,7 +73,6 @@ def test_nothing_is_called_at_the_end_of_the_stream() -> None:
 
 
 async def slow(value: Any) -> Any:
-    """Take 5 ms."""
     await asyncio.sleep(0.005)
     return value
 

@@ -23,7 +23,6 @@ def a_bulk(sections: list[Section] | None = None) -> tuple[KeyedState, BulkState
 
 
 def cells_in(sections: list[Section]) -> list[bytes | None]:
-    """Return the values of the cells in sections."""
     return [value for section in sections for value in msgpack.unpackb(section.body).values()]
 
 

@@ -35,17 +35,14 @@ NO_ITERABLE = (
 
 
 def a_chain(*names: str) -> list[RowOperator]:
-    """Return operators by the names above."""
     return [RowOperator(FUNCTIONS[name][0], name, FUNCTIONS[name][1]) for name in names]
 
 
 def an_operator(kind: Any, function: Callable[[Any], Any], name: str = "op") -> RowOperator:
-    """Return an operator of one function."""
     return RowOperator(kind, name, function)
 
 
 def one_by_one(names: list[str], values: list[int], times: list[int]) -> list[tuple[int, int]]:
-    """Do the same without a generated loop."""
     pairs = list(zip(values, times, strict=True))
     for name in names:
         kind, function = FUNCTIONS[name]
@@ -124,12 +121,10 @@ def test_stage_holds_nothing_back() -> None:
 
 
 def two(n: int) -> int:
-    """Raise for 2."""
     return n // (n - 2)
 
 
 def broken_iterator(n: int) -> Iterator[int]:
-    """Raise in the midst of it."""
     yield n
     yield two(n)
 
@@ -267,7 +262,6 @@ def test_flat_map_that_returns_no_iterable_is_told(
 
 
 async def later(value: int) -> int:
-    """Return a record, when awaited."""
     return value
 
 

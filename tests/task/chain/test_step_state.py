@@ -21,11 +21,9 @@ class Kept:
         self.state: Any = None
 
     def snapshot(self) -> Any:
-        """Return it."""
         return self.state
 
     def restore(self, state: Any) -> None:
-        """Take it."""
         self.state = state
 
 

@@ -53,7 +53,6 @@ class Life:
         self.start()
 
     def start(self) -> None:
-        """Begin, or go on from the last snapshot."""
         self.context = a_context(batch=3)
         assert self.context.keyed is not None
         self.context.keyed.load(self.sections)
@@ -61,7 +60,6 @@ class Life:
         self.stage.restore(self.head)
 
     def end_epoch(self) -> None:
-        """Take a snapshot, store it."""
         assert self.context.keyed is not None
         self.late += self.context.counters.late_records
         self.context.counters.late_records = 0
@@ -163,7 +161,6 @@ def left(word: str, time: int) -> Message:
 
 
 def right(word: str, time: int) -> Message:
-    """Return a word as the right input sends it."""
     return Message(RIGHT_OF(word), time)
 
 
@@ -257,7 +254,6 @@ def test_cogroup_yields_groups() -> None:
 
 
 def joined(a: str | None, b: str | None) -> str:
-    """Fail on a pair without a right word."""
     assert a is not None
     return a + b  # type: ignore[operator]
 

@@ -46,31 +46,25 @@ class Events:
     quarantined: list[tuple[TaskId, bytes, int, ErrorCard]] = field(default_factory=list)
 
     def on_task_started(self, task_id: TaskId) -> None:
-        """Note it."""
         self.said.append("started")
 
     def on_task_failed(self, task_id: TaskId, error: ErrorCard, kind: FailureKind) -> None:
-        """Note it."""
         self.said.append("failed")
         self.errors.append(error)
 
     def on_task_stopped(self, task_id: TaskId, error: ErrorCard | None) -> None:
-        """Note it."""
         self.said.append("stopped")
         self.errors.append(error)
 
     def on_task_snapshot(self, task_id: TaskId, snapshot: TaskSnapshot) -> None:
-        """Keep it."""
         self.snapshots.append((task_id, snapshot))
 
     def on_task_committed(self, task_id: TaskId, epoch: int) -> None:
-        """Keep it."""
         self.committed.append((task_id, epoch))
 
     def on_record_quarantined(
         self, task_id: TaskId, value: bytes, event_time_ms: int, card: ErrorCard
     ) -> None:
-        """Keep it."""
         self.quarantined.append((task_id, value, event_time_ms, card))
 
 
@@ -81,19 +75,15 @@ class Noting(Task):
     error_at = ""
 
     def on_start(self, start_time_ms: int) -> None:
-        """Note it."""
         self.note("start")
 
     def on_next(self, message: Message) -> None:
-        """Note it."""
         self.note(f"next {message.value}")
 
     def on_stop(self, *, completed: bool) -> None:
-        """Note it."""
         self.note(f"stop {completed}")
 
     def note(self, what: str) -> None:
-        """Note it, or fail."""
         self.life.append(what)
         if self.error_at and what.startswith(self.error_at):
             raise ValueError(what)
@@ -108,7 +98,6 @@ class Desk:
         self._system = system
 
     def start(self, make: Callable[[TaskContext], Task], *, upstream: bool = True) -> None:
-        """Spawn it; the messages follow."""
         info = TaskInfo(
             task_id=TASK,
             session=SESSION,
@@ -141,25 +130,21 @@ class Desk:
         )
 
     def tell(self, *messages: TaskMessage) -> None:
-        """Put messages into the mailbox."""
         for message in messages:
             self.ref.tell(message)
 
     def wait_for(self, *said: str) -> None:
-        """Wait until exactly this was told."""
         eventually(lambda: len(self.events.said) >= len(said))
         assert self.events.said == list(said)
 
 
 @pytest.fixture
 def desk() -> Iterator[Desk]:
-    """Return a desk whose actors end with the test."""
     with ThreadedActorSystem() as system:
         yield Desk(system)
 
 
 def noting(error_at: str = "") -> type[Noting]:
-    """Return a class of its own for the test."""
     return type("Mine", (Noting,), {"life": [], "error_at": error_at})
 
 
@@ -315,7 +300,6 @@ class Waiting(Task):
     told: ClassVar[threading.Event] = threading.Event()
 
     def on_start(self, start_time_ms: int) -> None:
-        """Have another thread bring news, some time later."""
         threading.Timer(0.02, self._bring).start()
 
     def _bring(self) -> None:
@@ -324,11 +308,9 @@ class Waiting(Task):
 
     @property
     def wake_ms(self) -> int | None:
-        """At once when there is news."""
         return 0 if self.news else None
 
     def on_wake(self, now_ms: int) -> None:
-        """Take it."""
         self.news.clear()
         self.told.set()
 

@@ -26,14 +26,12 @@ class Picky(Task):
     """Sends each number twice, the second one lazily; raises on a negative one in between."""
 
     def on_next(self, message: Message) -> Any:
-        """Send, raise perhaps."""
         self.context.output(message)
         if message.value < 0:
             raise ValueError(f"negative: {message.value}")
         return [message] if message.value < 100 else self.lazily(message)
 
     def lazily(self, message: Message) -> Iterator[Message]:
-        """Yield as many as there are, then raise."""
         for _ in range(message.value - 100):
             yield message
         raise ValueError("too many")
@@ -86,7 +84,6 @@ class Whole(Task):
     """Takes batches; raises if there is a negative number."""
 
     def on_batch(self, batch: Batch) -> Iterator[Batch]:
-        """Yield one part of it before."""
         yield Batch(["begin"], [0])
         if min(batch.values) < 0:
             raise ValueError("negative")

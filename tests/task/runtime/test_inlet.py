@@ -21,7 +21,6 @@ def an_inlet(*others: TaskId, is_open: bool = True) -> Inlet:
 
 
 def data(seq: int, records: int, *, session: SessionId = SESSION, epoch: int = 1) -> DataMessage:
-    """Return a message of so many records."""
     return DataMessage(
         session=session,
         source=SOURCE,

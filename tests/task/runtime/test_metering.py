@@ -25,11 +25,9 @@ class Clocks:
         self.wall_ns = 1_000_000 * _NS_PER_MS
 
     def settings(self) -> MeterSettings:
-        """Return settings that read them."""
         return MeterSettings(clock_ns=lambda: self.ns, wall_ns=lambda: self.wall_ns)
 
     def pass_ms(self, ms: int) -> None:
-        """Let time pass."""
         self.ns += ms * _NS_PER_MS
         self.wall_ns += ms * _NS_PER_MS
 
@@ -41,7 +39,6 @@ class Slow(Echo):
     """Takes 5 ms for each record."""
 
     def on_next(self, message: Message) -> None:
-        """Send it, later."""
         CLOCKS.pass_ms(5)
         super().on_next(message)
 
@@ -50,7 +47,6 @@ class Reader(Task):
     """A source of three records at a time, which takes 6 ms for them."""
 
     def produce(self) -> int:
-        """Send them."""
         CLOCKS.pass_ms(6)
         for _ in range(3):
             self.context.output(Message("read"))
@@ -58,12 +54,10 @@ class Reader(Task):
 
 
 def a_bench(make: Any = Slow, **options: Any) -> Bench:
-    """Return a task that is measured."""
     return Bench(make, metering=CLOCKS.settings(), **options).open()
 
 
 def load_of(bench: Bench) -> TaskLoad:
-    """Return what was measured."""
     load = bench.runner.load()
     assert load is not None
     return load
@@ -174,7 +168,6 @@ def test_counts_that_were_restored_are_told() -> None:
 
 
 def a_probe(age_ms: int) -> LatencyProbe:
-    """Return a probe that was sent some time ago."""
     return LatencyProbe(SESSION, TaskId(0, 0), TASK, CLOCKS.wall_ns - age_ms * _NS_PER_MS)
 
 

@@ -32,7 +32,6 @@ class Varied(Task):
         self.kept: list[Message] = []
 
     def on_next(self, message: Message) -> Iterator[Message] | None:
-        """Answer as told."""
         how, count = message.value
         if how == "lazy":
             return self._lazily(message, count)
@@ -54,7 +53,6 @@ class Varied(Task):
 
     @property
     def hold_ms(self) -> int:
-        """Oldest of what is kept."""
         return min((message.timestamp for message in self.kept), default=MAX_MS)
 
     def _lazily(self, message: Message, count: int) -> Iterator[Message]:
@@ -85,7 +83,6 @@ class Observed:
 
     @property
     def task(self) -> Varied:
-        """The user's task."""
         task = self.bench.runner.task
         assert isinstance(task, Varied)
         return task
@@ -105,26 +102,21 @@ class Observed:
         self.bench.send(*messages, watermark_ms=self.promised[source], source=source)
 
     def pause(self, source: int) -> None:
-        """Let a link be idle."""
         self.idle[source] = True
         self.bench.send(watermark_ms=self.promised[source], idle=True, source=source)
 
     def advance(self, advance: int) -> None:
-        """Let both links promise more."""
         for source in (0, 1):
             self.send(source, [], advance)
 
     def turn(self, passed_ms: int) -> None:
-        """Let time pass and give a turn."""
         self.bench.pass_time(passed_ms)
 
     def consume(self, target: int, messages: int) -> None:
-        """Let some target process some messages."""
         targets = list(self.bench.targets)
         self.bench.consume(targets[target % len(targets)], messages)
 
     def end(self) -> None:
-        """End both inputs and let everything be processed."""
         for source in (0, 1):
             self.bench.send(watermark_ms=MAX_MS, source=source)
         for _ in range(5):
@@ -132,7 +124,6 @@ class Observed:
             self.bench.now_ms += 5
 
     def check(self) -> None:
-        """Hold the task to its promises."""
         oldest = self.task.hold_ms
         for target in self.bench.targets.values():
             assert target.late == [], "a record older than the watermark before it"

@@ -34,7 +34,6 @@ class Once(Task):
     batches: list[Batch]
 
     def produce(self) -> Any:
-        """Give all."""
         if not self.batches:
             return FINISHED
         return self._all()
@@ -46,8 +45,6 @@ class Once(Task):
 
 
 def giving(*batches: Batch) -> Any:
-    """Return what makes a task that gives these."""
-
     def make(context: TaskContext) -> Task:
         task = Once(context)
         task.batches = list(batches)
@@ -59,7 +56,6 @@ def giving(*batches: Batch) -> Any:
 def limits(
     *, window: int = 50, interval: int = 10, rows: int = 1000, **kwargs: int
 ) -> OutputLimits:
-    """Return small limits of tables."""
     some = some_limits(window=window, interval=interval, **kwargs)
     return OutputLimits(
         flow=some.flow,
@@ -91,7 +87,6 @@ class Counting(Task):
     """Takes messages one by one."""
 
     def on_next(self, message: Message) -> None:
-        """Send it."""
         self.context.output(message)
 
 
@@ -115,7 +110,6 @@ class Picky(UnicastPartitioner):
     """Cannot take the number 3."""
 
     def get_partition(self, value: Any, parallelism: int, sender: int) -> int:
-        """Raise on it."""
         if value["n"] == 3:
             raise ValueError("three")
         return 0
@@ -141,7 +135,6 @@ def test_bad_row_is_dropped_and_the_others_stay_columns() -> None:
 
 
 def data_of(bench: Bench) -> list[Any]:
-    """Return the messages with records."""
     return [message for message in bench.target.data if len(message.batch)]
 
 

@@ -29,14 +29,12 @@ class Endless(Task):
     pulled = 0
 
     def on_next(self, message: Message) -> Iterator[Message]:
-        """Yield without an end."""
         for number in itertools.count():
             self.pulled += 1
             yield Message(number, message.timestamp)
 
 
 def a_message(batch: Batch | EncodedBatch) -> DataMessage:
-    """Return the first message of the link from upstream."""
     return DataMessage(
         session=UPSTREAM_SESSION, source=TaskId(0, 0), target=TASK, seq=1, batch=batch, epoch=1
     )

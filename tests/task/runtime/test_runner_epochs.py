@@ -27,16 +27,13 @@ class Sum(Task):
     """Keeps the sum of what it got, and sends it each time."""
 
     def on_start(self, start_time_ms: int) -> None:
-        """Begin, or go on."""
         self.total: int = self.context.resume or 0
 
     def on_next(self, message: Message) -> None:
-        """Add and send."""
         self.total += message.value
         self.context.output(Message(self.total, message.timestamp))
 
     def snapshot(self) -> int:
-        """Return the sum."""
         return self.total
 
 
@@ -47,11 +44,9 @@ class Numbers(Task):
     wait_ms = 0
 
     def on_start(self, start_time_ms: int) -> None:
-        """Begin, or go on."""
         self.sent: int = self.context.resume or 0
 
     def produce(self) -> int:
-        """Send one."""
         if self.sent < self.limit:
             self.sent += 1
             self.context.output(Message(self.sent, self.sent))
@@ -59,12 +54,10 @@ class Numbers(Task):
         return FINISHED if self.sent >= self.limit else self.wait_ms
 
     def snapshot(self) -> int:
-        """Return how far it is."""
         return self.sent
 
 
 def kept(snapshot: TaskResume | TaskSnapshot) -> Any:
-    """Return what the user's task has kept."""
     return TaskState.decode(snapshot.head).task
 
 
@@ -193,14 +186,12 @@ class Waking(Recorder):
     keeps: Any = "something"
 
     def on_start(self, start_time_ms: int) -> None:
-        """Set some at the first start."""
         super().on_start(start_time_ms)
         if self.context.resume is None:
             for delay_ms, payload in ((30, "c"), (10, "a"), (30, "d"), (20, object())):
                 self.context.schedule(delay_ms, payload)
 
     def snapshot(self) -> Any:
-        """Return what was given."""
         return self.keeps
 
 
@@ -252,7 +243,6 @@ class Exploding(Sum):
     """Answers lazily with as many copies as it got, and keeps how many came before."""
 
     def on_next(self, message: Message) -> Iterator[Message]:  # type: ignore[override] # lazily
-        """Add, then send."""
         self.total += message.value
         for _ in range(message.value):
             yield Message(self.total, message.timestamp)

@@ -19,32 +19,25 @@ class Raising(Task):
     where = ""
 
     def on_start(self, start_time_ms: int) -> None:
-        """Raise perhaps."""
         self._raise("on_start")
 
     def on_next(self, message: Message) -> None:
-        """Raise perhaps."""
         self._raise("on_next")
 
     def on_watermark(self, watermark_ms: int) -> None:
-        """Raise perhaps."""
         self._raise("on_watermark")
 
     def on_timer(self, payload: object) -> None:
-        """Raise perhaps."""
         self._raise("on_timer")
 
     def on_unmanaged(self, value: Any) -> None:
-        """Raise perhaps."""
         self._raise("on_unmanaged")
 
     def on_stop(self, *, completed: bool) -> None:
-        """Raise perhaps."""
         self._raise("on_stop")
 
     @property
     def hold_ms(self) -> int:
-        """Raise perhaps."""
         self._raise("hold_ms")
         return MAX_MS
 
@@ -54,7 +47,6 @@ class Raising(Task):
 
 
 def drive_everything(bench: Bench) -> None:
-    """Make every call to the user's task once."""
     bench.open()
     bench.runner.context.schedule(1, None)
     bench.runner.receive(Unmanaged(SESSION, TaskId(0, 0), TASK, "x"))
@@ -159,7 +151,6 @@ def test_wrong_batch_is_told_clearly(yielded: Any, text: str) -> None:
 
 
 def forgetful(task: Task) -> Generator[Batch, None, None]:
-    """Return nothing at the end."""
     yield Batch([1], [0])
 
 

@@ -22,12 +22,10 @@ class Split(Task):
         self.sums: dict[int, int] = {}
 
     def on_start(self, start_time_ms: int) -> None:
-        """Go on from the epochs that have ended."""
         if self.context.resume is not None:
             self.sums = {0: self.context.resume}
 
     def on_next(self, message: Message) -> None:
-        """Add, then send."""
         epoch = self.context.epoch
         self.sums[epoch] = self.sums.get(epoch, 0) + message.value
         self.context.output(Message((epoch, message.value), message.timestamp))
@@ -38,7 +36,6 @@ class Split(Task):
 
 
 def kept(bench: Bench) -> dict[int, int]:
-    """Return the snapshot of each epoch."""
     snapshots = bench.runner.snapshots
     return {each.epoch: TaskState.decode(each.head).task for each in snapshots}
 

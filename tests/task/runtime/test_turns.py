@@ -25,7 +25,6 @@ class Gate:
         self.came, self.open = threading.Event(), threading.Event()
 
     def wait(self, value: Any) -> Any:
-        """Wait for it."""
         self.came.set()
         self.open.wait(10)  # Here.
         return value

@@ -40,7 +40,6 @@ def bounded(*times: int, bound: int = 0, ends: bool = True) -> Bounded:
 
 
 def values(partition: SourcePartition, *, size: int = 100, reads: int = 100) -> list[Any]:
-    """Return what is there now."""
     out: list[Any] = []
     for _ in range(reads):
         portion = partition.read(size, 0)

@@ -18,18 +18,15 @@ from gearpy.testing.driver import TaskDriver
 
 
 async def sleep_for(duration_ms: int) -> int:
-    """Return how long it took."""
     await asyncio.sleep(duration_ms / 1000)
     return duration_ms
 
 
 async def take_an_hour(_: Any) -> None:
-    """Take an hour."""
     await asyncio.sleep(3600)
 
 
 async def at_once(value: Any) -> Any:
-    """Return it."""
     return value
 
 
@@ -40,8 +37,6 @@ def a_driver(
     resume: Any = None,
     **options: Any,
 ) -> TaskDriver:
-    """Return a driver of a task with the stage."""
-
     def make(context: TaskContext) -> ChainTask:
         stages = [AsyncStage(context, "fetch", AsyncFunction(function, **options))]
         return ChainTask(context, lambda _: [*stages, *([behind] if behind else [])])
@@ -179,7 +174,6 @@ def test_stop_cancels_what_is_in_flight() -> None:
 
 
 async def fail(value: int) -> int:
-    """Raise."""
     raise ValueError(f"not {value}")
 
 
@@ -213,7 +207,6 @@ class Caller:
     """Has a coroutine function as what it is called by."""
 
     async def __call__(self, value: Any) -> Any:
-        """Return it."""
         return value
 
 
@@ -224,7 +217,6 @@ def test_coroutine_functions_are_known(function: Any) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Is not asynchronous."""
     return value
 
 
@@ -247,7 +239,6 @@ def test_all_mistakes_are_told_at_once() -> None:
 
 
 def a_lookup(function: AsyncFunction) -> TaskDriver:
-    """Return a driver of a task with it."""
     return TaskDriver(lambda c: ChainTask(c, lambda _: [AsyncStage(c, "look up", function)]))
 
 

@@ -17,7 +17,6 @@ from tests.task.stage_build import mapped
 
 
 def first(word: str) -> str:
-    """Return the first letter."""
     return word[0]
 
 

@@ -30,16 +30,13 @@ class Log(Source):
     replayable = True
 
     def partitions(self) -> Sequence[str]:
-        """One."""
         return ["0"]
 
     def open(self, partition: str, resume: Any) -> SourceReader:
-        """Nobody runs this."""
         raise NotImplementedError
 
     @property
     def description(self) -> str:
-        """Its name."""
         return type(self).__name__.lower()
 
 
@@ -53,12 +50,10 @@ class Printer(Sink):
     """A sink that promises nothing."""
 
     def open(self, task_index: int, parallelism: int) -> SinkWriter:
-        """Nobody runs this."""
         raise NotImplementedError
 
     @property
     def description(self) -> str:
-        """Its name."""
         return type(self).__name__.lower()
 
 
@@ -81,17 +76,14 @@ class Folder(Printer):
 
 
 def chain(context: TaskContext) -> ChainTask:
-    """Make a task as the stream language does."""
     return ChainTask(context, lambda _: [])
 
 
 def reading(context: TaskContext) -> SourceTask:
-    """Make a task as the stream language does."""
     raise NotImplementedError
 
 
 def an_app(*edges: tuple[Processor, Processor]) -> StreamApplication:
-    """Return an application."""
     graph = Graph()
     for source, target in edges:
         graph.connect(source, target)
@@ -99,12 +91,10 @@ def an_app(*edges: tuple[Processor, Processor]) -> StreamApplication:
 
 
 def read(source: Source) -> Processor:
-    """Return a processor that reads."""
     return Processor(reading, name="read", source=source)
 
 
 def write(sink: Sink) -> Processor:
-    """Return a processor that writes."""
     return Processor(chain, name="write", sink=sink)
 
 
@@ -163,7 +153,6 @@ class Split(Task):
     """Keeps nothing."""
 
     def on_next(self, message: Message) -> list[Message]:
-        """Cut a text."""
         return [Message(word, message.timestamp) for word in message.value.split()]
 
 
@@ -173,7 +162,6 @@ class Total(Task):
     total = 0
 
     def on_next(self, message: Message) -> None:
-        """Count."""
         self.total += 1
 
 
@@ -181,7 +169,6 @@ class SafeTotal(Total):
     """Keeps a number, and has it back."""
 
     def snapshot(self) -> int:
-        """Return it."""
         return self.total
 
 
@@ -191,7 +178,6 @@ class Seen(Task):
     seen: set[Any] = set()  # noqa: RUF012 - that is the mistake
 
     def on_next(self, message: Message) -> None:
-        """Remember."""
         self.seen.add(message.value)
 
 
@@ -199,7 +185,6 @@ class Sly(Task):
     """Keeps a number by a detour."""
 
     def on_next(self, message: Message) -> None:
-        """Count."""
         setattr(self, "total", 1)  # noqa: B010 - that is the detour
 
 
@@ -208,8 +193,6 @@ class Inside(Task):
 
     @property
     def hold_ms(self) -> int:
-        """Count."""
-
         def count() -> None:
             self.total = 1
 
@@ -222,7 +205,6 @@ class Static(Task):
 
     @staticmethod
     def count(where: Any) -> None:
-        """Count."""
         where.total = 1
 
 
@@ -234,12 +216,10 @@ class LateTotal(Total):
 
 
 def a_total(context: TaskContext) -> Total:
-    """Make a task that loses what it keeps."""
     return Total(context)
 
 
 def something(context: TaskContext) -> Task:
-    """Make who knows what."""
     return Total(context)
 
 
@@ -320,7 +300,6 @@ def test_many_ways_between_two_ends_are_one_path() -> None:
 
 
 def a_path(*effects: Effect) -> PathGuarantee:
-    """Return a path with some weaknesses."""
     weaknesses = tuple(Weakness(effect.value, effect, "is weak", "fix it") for effect in effects)
     return PathGuarantee("source", "sink", weaknesses)
 

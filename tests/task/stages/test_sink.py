@@ -25,13 +25,11 @@ class Ledger(Sink, TransactionalWriter):
         self.shown: list[Any] = []
 
     def open(self, task_index: int, parallelism: int) -> "Ledger":
-        """Write by itself."""
         return self
 
     def recover(
         self, prepared: Mapping[int, Any], *, epoch: int, run: str, incarnation: int
     ) -> None:
-        """Note how it begins."""
         self.incarnations.append(incarnation)
         self.calls.append(("recover", dict(prepared), epoch, run))
         for each in prepared.values():
@@ -39,22 +37,18 @@ class Ledger(Sink, TransactionalWriter):
         self.open_records = []
 
     def write_batch(self, batch: Batch) -> None:
-        """Keep the records."""
         self.open_records += batch.values
 
     def prepare(self, epoch: int) -> list[Any] | None:
-        """Hand the records over."""
         records, self.open_records = self.open_records, []
         self.calls.append(("prepare", epoch))
         return records or None
 
     def commit(self, epoch: int, prepared: Any) -> None:
-        """Show them."""
         self.calls.append(("commit", epoch))
         self.shown += prepared
 
     def close(self, *, completed: bool) -> None:
-        """Note it."""
         self.calls.append(("close", completed))
 
 

@@ -40,7 +40,6 @@ def a_bench(
 
 
 def numbered(count: int, word: str) -> tuple[int, tuple[str, int]]:
-    """Number the words of a key."""
     return count + 1, (word, count)
 
 
@@ -123,7 +122,6 @@ def test_what_is_kept_is_forgotten_after_its_time() -> None:
 
 
 def picky(count: int, word: str) -> tuple[int, tuple[str, int]]:
-    """Number the words, but for those that are bad."""
     if "!" in word:
         raise ValueError(word)
     return numbered(count, word)

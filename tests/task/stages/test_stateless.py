@@ -16,8 +16,6 @@ from tests.task.build import Bench
 
 
 def a_bench(make_stage: Callable[[TaskContext], Stage], **kwargs: Any) -> Bench:
-    """Return a chain of one stage."""
-
     def make(context: TaskContext) -> ChainTask:
         return ChainTask(context, lambda c: [make_stage(c)])
 

@@ -34,14 +34,12 @@ class Fussy(NamedTuple("Fussy", [("a", int)])):
     __slots__ = ()
 
     def __new__(cls, a: int) -> "Fussy":  # noqa: PYI034 - a NamedTuple's own
-        """Make one."""
         if a > 1:
             raise ValueError("too much")
         return super().__new__(cls, a)
 
 
 def context(on_error: OnError = "fail", batch: int = 4) -> TaskContext:
-    """Return a context with a policy for bad records."""
     made = a_context(batch=batch)
     made.rejects = Rejects(on_error, made.counters)
     return made
@@ -55,17 +53,14 @@ def a_table(*numbers: Any) -> tuple[Table, Times]:
 
 
 def out(stage: Stage, values: list[Any], times: list[int]) -> list[Batch]:
-    """Return what a stage yields."""
     return [Batch(*columns) for columns in stage.process(values, times)]
 
 
 def rows(batches: list[Batch]) -> list[tuple[Any, int]]:
-    """Return all records with their times."""
     return [tuple(message) for batch in batches for message in batch.messages()]
 
 
 def doubled(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return twice the numbers."""
     return pa.record_batch({"a": pc.multiply(batch.column("a"), 2)})
 
 
@@ -178,7 +173,6 @@ def test_bad_rows_are_dropped_and_the_others_go_on() -> None:
 def mapped(
     function: Callable[[Any], Any], made: TaskContext | None = None, **kwargs: Any
 ) -> MapBatchesStage:
-    """Return a stage of a function."""
     return MapBatchesStage(made or context(), "double", function, **kwargs)
 
 
@@ -273,7 +267,6 @@ def test_function_that_gives_something_else_is_refused() -> None:
 
 
 def touchy(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Raise where there is a 3 among the numbers."""
     if 3 in batch.column("a").to_pylist():
         raise ValueError("three")
     return doubled(batch)

@@ -29,7 +29,6 @@ from tests.task.stage_build import Bounded, mapped
 
 
 def portion(*times: int, before: int, after: int, bound: int | None = None) -> Portion:
-    """Return records that are called by their place."""
     return Portion(list("abcdefgh"[: len(times)]), list(times), before, after, bound)
 
 
@@ -88,7 +87,6 @@ def judged_in(
 
 
 def expected(times: list[int], *, policy: SourceLate, bound: int) -> list[tuple[Any, int]]:
-    """Return what passes, found record by record."""
     newest, out = MIN_MS, list[tuple[Any, int]]()
     for value, time in enumerate(times):
         promised = newest - bound

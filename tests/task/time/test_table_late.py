@@ -42,12 +42,10 @@ POLICIES = st.sampled_from(SOURCE_LATE)
 
 
 def a_table(count: int, first: int = 0) -> Table:
-    """Return rows that are called by their place."""
     return Table(pa.record_batch({"n": pa.array(range(first, first + count), pa.int64())}))
 
 
 def of_rows(portion: Portion) -> Portion:
-    """Return the same portion with records of their own."""
     return replace(portion, values=list(portion.values), timestamps=list(portion.timestamps))
 
 
@@ -127,7 +125,6 @@ class Columnar(Bounded):
     """The same with columns."""
 
     def read_batch(self, max_records: int) -> Batch | None:
-        """Return the next rows."""
         batch = super().read_batch(max_records)
         if batch is None:
             return None
@@ -139,7 +136,6 @@ class ColumnarSource(BoundedSource):
     """The same with columns."""
 
     def open(self, partition: str, resume: Any | None) -> Bounded:
-        """Go on from a place."""
         return Columnar(
             self.records[partition],
             out_of_order_ms=self.out_of_order_ms,
@@ -149,12 +145,10 @@ class ColumnarSource(BoundedSource):
 
     @property
     def schema(self) -> RowSchema:
-        """One column."""
         return row_schema_of({"n": int})
 
 
 def a_partition(reader: SourceReader, late: SourceLate = "keep") -> SourcePartition:
-    """Return a partition at work."""
     counters = TaskCounters()
     return SourcePartition(
         "p", reader, source="test", late=LateRecords(late, counters), counters=counters
@@ -162,7 +156,6 @@ def a_partition(reader: SourceReader, late: SourceLate = "keep") -> SourcePartit
 
 
 def given_by(partition: SourcePartition, size: int, reads: int) -> list[Any]:
-    """Return what some reads give."""
     out: list[Any] = []
     for _ in range(reads):
         portion = partition.read(size, 0)
@@ -172,8 +165,6 @@ def given_by(partition: SourcePartition, size: int, reads: int) -> list[Any]:
 
 
 def plain(records: list[Any]) -> list[Any]:
-    """Return numbers in place of rows."""
-
     def number(row: Any) -> Any:
         return Side(row.tag, row.value["n"]) if isinstance(row, Side) else row["n"]
 

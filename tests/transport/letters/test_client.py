@@ -41,7 +41,6 @@ class Desk:
         self.threads: set[str] = set()
 
     def __call__(self, message: object) -> object:
-        """Answer a question."""
         self.threads.add(threading.current_thread().name)
         if not isinstance(message, GetApplication):
             self.told.put(message)
@@ -52,25 +51,20 @@ class Desk:
         """Answer nothing."""
 
     def on_1(self) -> None:
-        """Refuse with an error of ours."""
         raise SubmitRefused("name 'x' is taken")
 
     def on_2(self) -> None:
-        """Fail."""
         raise KeyError("bug")
 
     def on_3(self) -> Submitted:
-        """Wait for the gate."""
         self.waiting.release()
         self.gate.wait(PATIENCE_S)
         return Submitted(app_id=AppId(3))
 
     def on_4(self) -> Refused:
-        """Answer with more than a frame holds."""
         return Refused(reason="x" * (2 << 20))
 
     def on_5(self) -> Refused:
-        """Answer with as much as a frame holds."""
         return Refused(reason="x" * 1_000_000)
 
 
@@ -81,13 +75,11 @@ def question(number: int) -> GetApplication:
 
 @pytest.fixture
 def desk() -> Desk:
-    """What answers."""
     return Desk()
 
 
 @pytest.fixture
 def server(desk: Desk) -> Iterator[TcpTransport]:
-    """A listener that serves control messages."""
     server = TcpTransport(SECRET, limits=LIMITS)
     server.serve_control(desk)
     server.start()
@@ -98,7 +90,6 @@ def server(desk: Desk) -> Iterator[TcpTransport]:
 
 @pytest.fixture
 def client(server: TcpTransport) -> Iterator[ControlClient]:
-    """A client of the listener."""
     with ControlClient(server.address, SECRET) as client:
         yield client
 

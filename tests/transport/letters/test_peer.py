@@ -22,7 +22,6 @@ from tests.transport.letters_build import PATIENT, QUICK, Make, proxied
 
 @pytest.fixture
 def network(stack: ExitStack) -> Network:
-    """A network on which proxies stand between processes."""
     return stack.enter_context(Network(seed=1))
 
 

@@ -109,7 +109,6 @@ def test_a_fenced_process_that_comes_by_another_name_for_us_is_counted(make: Mak
 
 
 def of_application(app_id: int) -> Credentials:
-    """Return what a process of an application shows."""
     key = application_key(SECRET, AppId(app_id))
     return Credentials(keys=KeyRing.of_application(AppId(app_id), key))
 

@@ -21,7 +21,6 @@ TARGET, OTHER = TaskId(1, 0), TaskId(2, 0)
 
 
 def started(stack: ExitStack, transport: TcpTransport) -> TcpTransport:
-    """Start a transport that is stopped at the end."""
     transport.start()
     stack.callback(transport.stop)
     return transport

@@ -31,12 +31,10 @@ class Clock:
         self._planned = 0
 
     def later(self, delay_ms: int, act: Callable[[], object]) -> None:
-        """Have something happen."""
         self._planned += 1
         heapq.heappush(self._acts, (self.now_ms + delay_ms, self._planned, act))
 
     def go_to(self, at_ms: int) -> None:
-        """Let happen what happens until then."""
         while self._acts and self._acts[0][0] <= at_ms:
             self.now_ms, _, act = heapq.heappop(self._acts)
             act()
@@ -66,7 +64,6 @@ class Caller:
 
 
 async def sleep_for(duration_ms: int) -> int:
-    """Return how long it took."""
     await asyncio.sleep(duration_ms / 1000)
     return duration_ms
 
@@ -139,7 +136,6 @@ def test_calls_that_wait_for_nothing_need_one_task() -> None:
 
 
 async def fail_on_odd(value: int) -> int:
-    """Raise, or not."""
     if value % 2:
         raise ValueError(value)
     return value
@@ -283,7 +279,6 @@ def test_without_a_loop_nothing_can_be_called() -> None:
 
 @pytest.fixture
 def ready() -> threading.Semaphore:
-    """Return what is released whenever there are outcomes."""
     return threading.Semaphore(0)
 
 
@@ -304,7 +299,6 @@ def open_calls(ready: threading.Semaphore) -> Iterator[Callable[..., LoopCalls]]
 
 
 def take(calls: LoopCalls, ready: threading.Semaphore, outcomes: int) -> list[Outcome]:
-    """Wait for so many outcomes."""
     taken: list[Outcome] = []
     while len(taken) < outcomes:
         assert ready.acquire(timeout=20), "nobody was told"

@@ -13,7 +13,6 @@ from tests.transport.build import PATIENCE_S
 
 @pytest.fixture
 def loop() -> Iterator[LoopThread]:
-    """A running loop thread."""
     loop = LoopThread("loop-under-test")
     loop.start()
     yield loop

@@ -18,14 +18,12 @@ class Asked:
         self.may_go_on = asyncio.Event()
 
     async def __call__(self, key: Any) -> Any:
-        """Wait, then answer."""
         self.keys.append(key)
         await self.may_go_on.wait()
         return self._answer(key)
 
 
 def lookup_of(function: Callable[[Any], Awaitable[Any]], **options: Any) -> SharedLookup:
-    """Return a lookup whose time stands still."""
     return SharedLookup(function, **{"size": 10, "ttl_ms": 100, "now_ms": lambda: 0, **options})
 
 

@@ -25,12 +25,10 @@ class Bench:
         heappush(self.acts, (self.now_ms + delay_ms, self._planned, act))
 
     def begin(self, coroutine: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
-        """Have a coroutine run."""
         task: asyncio.Task[Any] = self.loop.create_task(coroutine)
         return task
 
     def run(self, *, acts_max: int = 10_000) -> "Bench":
-        """Let all happen that will."""
         for _ in range(acts_max):
             if not self.acts:
                 break

@@ -27,7 +27,6 @@ DAYS = 365
 
 
 def a_config(tmp_path: Path, **transport: str) -> Config:
-    """Return a configuration with its own secret file."""
     values = {"transport.secret-file": str(tmp_path / "secret")}
     for name, value in transport.items():
         values[f"transport.{name.replace('_', '-')}"] = value

@@ -11,7 +11,6 @@ from gearpy.transport.security.secret import SECRET_BYTES, load_or_create_secret
 
 
 def mode_of(path: Path) -> int:
-    """Return the permissions of a file."""
     return stat.S_IMODE(path.stat().st_mode)
 
 

@@ -72,7 +72,6 @@ class Port:
 
 
 def ask(address: str, shown: Shown) -> object:
-    """Ask a question on a new connection."""
     with ControlClient(address, shown) as client:
         return client.ask(ListWorkers(), PATIENCE_S)
 

@@ -22,7 +22,6 @@ Plain = tuple[FrameKind, bytes]
 
 
 def frame(kind: FrameKind = FrameKind.DATA, body: bytes = b"body") -> bytes:
-    """Return an encoded frame."""
     return b"".join(encode_frame(kind, [body], LIMITS))
 
 

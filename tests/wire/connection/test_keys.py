@@ -22,7 +22,6 @@ SECRET = b"s" * KEY_BYTES
 
 
 def a_token(*, app_id: int = 7, expires_ms: int = 1000) -> LaunchToken:
-    """Return a token of a worker."""
     return LaunchToken.issued(
         KeyRing.of_cluster(SECRET), AppId(app_id), ExecutorId(-1), launch=3, expires_ms=expires_ms
     )

@@ -29,31 +29,26 @@ SENDER, HERE, ADDRESS = "a:1#aa", "b:2#bb", "b:2"
 def an_outbox(
     session: int = 1, *, letters: int = 100, bytes_: int = 1 << 20, letter: int = 1 << 16
 ) -> Outbox:
-    """Return an outbox with room."""
     return Outbox(session, letters_max=letters, bytes_max=bytes_, letter_bytes_max=letter)
 
 
 def an_intake(*, senders: int = 100, fenced: int = 100) -> Intake:
-    """Return what receives at `HERE`."""
     return Intake(HERE, senders_max=senders, fenced_max=fenced)
 
 
 def a_greeting(
     session: int = 1, *, sender: str = SENDER, receiver: str = HERE, resumes: bool = False
 ) -> Greeting:
-    """Return how a connection begins."""
     return Greeting(sender=sender, receiver=receiver, session=session, resumes=resumes)
 
 
 def posted(outbox: Outbox, *bodies: bytes) -> Outbox:
-    """Post letters that must fit."""
     for body in bodies:
         assert outbox.post(to="x", body=body)
     return outbox
 
 
 def numbers(letters: list[Letter]) -> list[int]:
-    """Return what the letters are numbered."""
     return [letter.number for letter in letters]
 
 
@@ -241,7 +236,6 @@ class Conversation(RuleBasedStateMachine):
         receiver=st.sampled_from([HERE, ADDRESS]),
     )
     def begin(self, letters: int, senders: int, receiver: str) -> None:
-        """Nothing was posted."""
         self.letters, self.senders, self.receiver = letters, senders, receiver
         self.others = self.sent = 0
         self.greeting = a_greeting()
@@ -249,7 +243,6 @@ class Conversation(RuleBasedStateMachine):
         self.begin_session(1)
 
     def begin_session(self, session: int) -> None:
-        """Number letters from 1."""
         self.outbox = an_outbox(session, letters=self.letters)
         self.posted = 0
         self.lost = False
@@ -275,7 +268,6 @@ class Conversation(RuleBasedStateMachine):
     @precondition(lambda self: not self.lost)
     @rule(times=st.integers(1, 5))
     def post(self, times: int) -> None:
-        """A full outbox loses the node."""
         for _ in range(times):
             if self.outbox.post(to="x", body=b"%d" % (self.posted + 1)):
                 self.posted += 1
@@ -299,7 +291,6 @@ class Conversation(RuleBasedStateMachine):
     @precondition(lambda self: not self.lost)
     @rule()
     def greet_in_vain(self) -> None:
-        """The welcome is lost on its way."""
         self.wire = None
         self.intake.on_greeting(self.outbox.greeting(sender=SENDER, receiver=self.receiver))
 
@@ -316,7 +307,6 @@ class Conversation(RuleBasedStateMachine):
     @precondition(lambda self: self.wire)
     @rule(times=st.integers(1, 5), is_acknowledged=st.booleans())
     def arrive(self, *, times: int, is_acknowledged: bool) -> None:
-        """The first letters on the connection arrive."""
         while self.wire and times:
             letter = self.wire.popleft()
             times -= 1
@@ -328,7 +318,6 @@ class Conversation(RuleBasedStateMachine):
     @precondition(lambda self: self.wire)
     @rule(chance=_RARELY)
     def drop(self, chance: int) -> None:
-        """A letter is lost although the connection goes on."""
         assert self.wire is not None
         if not chance:
             self.wire.popleft()
@@ -345,7 +334,6 @@ class Conversation(RuleBasedStateMachine):
 
     @rule(times=st.integers(1, 3), chance=_RARELY)
     def others_greet(self, times: int, chance: int) -> None:
-        """Others make the receiver forget."""
         for _ in range(0 if chance else times):
             self.others += 1
             self.intake.on_greeting(a_greeting(sender=f"o:{self.others}#{self.others}"))
@@ -453,7 +441,6 @@ def a_patience(*, is_incarnated: bool = True) -> Patience:
 
 
 def after(patience: Patience, *refused: bool) -> list[int | None]:
-    """Return the pauses after some failures."""
     rng = random.Random(1)
     return [patience.on_failure(rng, refused=one) for one in refused]
 

@@ -66,7 +66,6 @@ def a_pair(
     follow: bool = False,
     frames: FrameLimits | None = None,
 ) -> tuple[Connection, Connection]:
-    """Return both ends."""
     return (
         a_connection(Role.CLIENT, keys=client, follow=follow, frames=frames),
         a_connection(Role.SERVER, keys=server, frames=frames),
@@ -81,7 +80,6 @@ def talk(client: Connection, server: Connection) -> None:
 
 
 def open_pair() -> tuple[Connection, Connection]:
-    """Return both ends after the handshake."""
     client, server = a_pair()
     talk(client, server)
     client.events(), server.events()

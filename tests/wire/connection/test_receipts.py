@@ -12,14 +12,12 @@ INTERVAL_MS, TIMEOUT_MS = 1000, 6000
 
 
 def a_receipt(received: int) -> Frame:
-    """Return a receipt as it comes off the wire."""
     wire = b"".join(encode_receipt(received, FrameLimits()))
     (frame,) = FrameDecoder(FrameLimits()).feed(wire)
     return frame
 
 
 def unreceived() -> Unreceived:
-    """Return what a new connection has."""
     return Unreceived(interval_ms=INTERVAL_MS, timeout_ms=TIMEOUT_MS)
 
 

@@ -56,7 +56,6 @@ def body_of(table: Table, times: Times | None = None, lead: int = 0) -> bytes:
 
 
 def a_message(batch: Batch) -> DataMessage:
-    """Return a message with a batch."""
     return DataMessage(SessionId(1), TaskId(0, 0), TaskId(1, 0), 1, batch)
 
 

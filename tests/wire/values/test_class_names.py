@@ -39,7 +39,6 @@ def program() -> Iterator[str]:
 
 
 def a_module(monkeypatch: pytest.MonkeyPatch, name: str, **names: object) -> ModuleType:
-    """Load a module with some names in it."""
     module = ModuleType(name)
     vars(module).update(names)
     monkeypatch.setitem(sys.modules, name, module)

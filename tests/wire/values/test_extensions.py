@@ -44,14 +44,12 @@ class Box:
 
 
 def a_registry() -> RecordRegistry:
-    """Return a registry that knows `Leaf`."""
     registry = RecordRegistry()
     registry.register(Leaf)
     return registry
 
 
 def over_the_wire(value: Any) -> Any:
-    """Return what arrives of a value."""
     registry = a_registry()
     return ValueDecoder(registry).unpack(ValueEncoder(registry).pack(value))
 

@@ -68,7 +68,6 @@ class Order:
     twice: int = dataclasses.field(init=False, default=0)
 
     def __post_init__(self) -> None:
-        """Derive a field."""
         self.twice = self.amount * 2
 
 
@@ -94,7 +93,6 @@ class Rush(Order):
 
     @functools.cached_property
     def label(self) -> str:
-        """Return what is computed once."""
         return f"{self.item} by {self.by}"
 
 
@@ -160,7 +158,6 @@ class Counted(msgspec.Struct, kw_only=True, tag=True):
     n: int
 
     def __post_init__(self) -> None:
-        """Count on."""
         self.n += 1
 
 
@@ -217,7 +214,6 @@ class Single:
     """There is one of it."""
 
     def __new__(cls) -> Self:
-        """Return the one."""
         return super().__new__(cls)
 
 

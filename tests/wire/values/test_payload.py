@@ -79,12 +79,10 @@ BATCHES = st.one_of(st.lists(VALUES), HOMOGENEOUS)
 
 
 def body_of(values: list[Any], timestamps: list[int] | None = None) -> bytes:
-    """Return the body of a batch."""
     return b"".join(encode_batch(values, timestamps or [0] * len(values), ENCODERS))
 
 
 def shape(value: Any) -> Any:
-    """Return a value with the types of its parts."""
     if isinstance(value, dict):
         return (type(value), {key: shape(item) for key, item in value.items()})
     if isinstance(value, list | tuple):

@@ -28,12 +28,10 @@ class Order:
     doubled: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
-        """Derive a field, as user classes do."""
         object.__setattr__(self, "doubled", self.amount * 2)
 
 
 def record_of(cls: type) -> RecordType:
-    """Return how a class travels."""
     registry = RecordRegistry()
     registry.register(cls)
     record = registry.of_class(cls)
