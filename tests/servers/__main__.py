@@ -2,13 +2,13 @@
 
 import sys
 
-from tests.servers import kafka, postgres
+from tests.servers import hdfs, kafka, postgres, s3
 from tests.servers.recipes import Unavailable
 
 
 def main() -> None:
     """Fetch everything; what cannot be had is named, and its tests will be skipped."""
-    for fetch in (kafka.fetch, postgres.fetch):
+    for fetch in (kafka.fetch, postgres.fetch, hdfs.fetch, s3.fetch):
         try:
             fetch()
         except Unavailable as error:

@@ -1,7 +1,7 @@
 """Fixtures of real servers; a test whose server cannot be had here is skipped, and fails in CI.
 
-`kafka` and `postgres` are shared by all tests of a run: they use names of their own, and leave it
-alive. A test that kills or freezes one asks for `own_kafka` or `own_postgres`.
+`kafka`, `postgres`, `hdfs` and `s3` are shared by all tests of a run: they use names of their own,
+and leave it alive. A test that kills or freezes one asks for its own, such as `own_kafka`.
 """
 
 import os
@@ -11,9 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers.faulty_proxy import FaultyProxy
+from tests.servers.hdfs import Hdfs, HdfsAddress
 from tests.servers.kafka import Kafka, KafkaAddress
 from tests.servers.postgres import Postgres, PostgresAddress
 from tests.servers.recipes import Unavailable
+from tests.servers.s3 import S3, S3Address
 from tests.servers.shared import shared
 
 
@@ -68,6 +71,48 @@ def own_postgres(tmp_path: Path) -> Iterator[Postgres]:
         database = Postgres(tmp_path / "postgres")
     with database:
         yield database
+
+
+@pytest.fixture(scope="session")
+def hdfs(servers_folder: Path) -> HdfsAddress:
+    """Return the address of a cluster that all tests share."""
+
+    def start(folder: Path) -> dict[str, str]:
+        cluster = Hdfs(folder)
+        cluster.start()
+        return cluster.address._asdict()
+
+    with _skipped_if_unavailable():
+        return HdfsAddress(**shared(servers_folder, "hdfs", start))
+
+
+@pytest.fixture
+def own_hdfs(tmp_path: Path) -> Iterator[Hdfs]:
+    """Start a cluster for one test, which may kill it."""
+    with _skipped_if_unavailable():
+        cluster = Hdfs(tmp_path / "hdfs")
+    with cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def s3(servers_folder: Path) -> S3Address:
+    """Return the address of an object store that all tests share."""
+
+    def start(folder: Path) -> dict[str, str]:
+        store = S3(folder)
+        store.server.start()
+        return store.address._asdict()
+
+    with _skipped_if_unavailable():
+        return S3Address(**shared(servers_folder, "s3", start))
+
+
+@pytest.fixture
+def faulty_s3(s3: S3Address) -> Iterator[tuple[FaultyProxy, S3Address]]:
+    """Return the object store behind a proxy that fails as it is told."""
+    with FaultyProxy(s3.endpoint) as proxy:
+        yield proxy, S3Address(proxy.endpoint)
 
 
 @contextmanager
