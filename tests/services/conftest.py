@@ -67,7 +67,7 @@ def a_config(folder: Path, **overrides: str) -> Config:
     return gp.load_config(env={}, overrides={**keys, **overrides})
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Serve a cluster with an application that runs for ever and has an epoch."""
     config = a_config(tmp_path_factory.mktemp("services"))

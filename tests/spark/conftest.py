@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 import gearpy.spark
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A small local session. Tests leave it as it was; those that break a JVM start their own."""
     gearpy.spark.stop()  # One that another test of this process has left.

@@ -1,0 +1,1 @@
+"""Tests of services, which share a cluster with an application that runs while they do."""

@@ -1,0 +1,1 @@
+"""Tests with Spark, which share a JVM that runs while they do."""
