@@ -2,13 +2,14 @@
 
 import sys
 
-from tests.servers import hdfs, kafka, postgres, s3
+from tests.servers import hdfs, kafka, postgres, programs, s3
 from tests.servers.recipes import Unavailable
 
 
 def main() -> None:
     """Fetch everything; what cannot be had is named, and its tests will be skipped."""
-    for fetch in (kafka.fetch, postgres.fetch, hdfs.fetch, s3.fetch):
+    servers = (kafka.fetch, postgres.fetch, hdfs.fetch, s3.fetch)
+    for fetch in (*servers, programs.chromium, programs.prometheus):
         try:
             fetch()
         except Unavailable as error:

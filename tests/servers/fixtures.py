@@ -1,7 +1,8 @@
 """Fixtures of real servers; a test whose server cannot be had here is skipped, and fails in CI.
 
 `kafka`, `postgres`, `hdfs` and `s3` are shared by all tests of a run: they use names of their own,
-and leave it alive. A test that kills or freezes one asks for its own, such as `own_kafka`.
+and leave it alive. A test that kills or freezes one asks for its own, such as `own_kafka`. What
+tests start by themselves is a path, such as `chromium`.
 """
 
 import os
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers import programs
 from tests.servers.faulty_proxy import FaultyProxy
 from tests.servers.hdfs import Hdfs, HdfsAddress
 from tests.servers.kafka import Kafka, KafkaAddress
@@ -113,6 +115,27 @@ def faulty_s3(s3: S3Address) -> Iterator[tuple[FaultyProxy, S3Address]]:
     """Return the object store behind a proxy that fails as it is told."""
     with FaultyProxy(s3.endpoint) as proxy:
         yield proxy, S3Address(proxy.endpoint)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """Return the path of a browser."""
+    with _skipped_if_unavailable():
+        return programs.chromium()
+
+
+@pytest.fixture(scope="session")
+def promtool() -> str:
+    """Return the path of the tool that checks what Prometheus reads."""
+    with _skipped_if_unavailable():
+        return programs.prometheus("promtool")
+
+
+@pytest.fixture(scope="session")
+def prometheus() -> str:
+    """Return the path of Prometheus."""
+    with _skipped_if_unavailable():
+        return programs.prometheus()
 
 
 @contextmanager

@@ -29,6 +29,12 @@ _DEPENDENCY: Final = (
     "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
 )
 
+#: Lists of packages may be old, or missing; only root can bring new ones.
+_UNPACK: Final = """cd "$0" || exit
+apt-get -q download "$1" || { apt-get -q update && apt-get -q download "$1"; } || exit
+dpkg -x ./*.deb "$2"
+"""
+
 
 class Unavailable(Exception):
     """A server that cannot be had on this machine; the text names it and what is missing."""
@@ -125,6 +131,22 @@ def program(name: str, *, package: str, path: Callable[[], str | None] = lambda:
     if found := shutil.which(name, path=path()):
         return found
     raise Unavailable(f"the Debian package {package} has no {name}")
+
+
+def unpacked(package: str) -> Path:
+    """Return a folder with the files of a Debian package, which takes no root to unpack.
+
+    Raises:
+        Unavailable: it cannot be had.
+    """
+
+    def fill(folder: Path) -> None:
+        with tempfile.TemporaryDirectory() as work:
+            _download(
+                f"the Debian package {package}", ["sh", "-c", _UNPACK, work, package, str(folder)]
+            )
+
+    return cached(package, _UNPACK, fill)
 
 
 @contextmanager

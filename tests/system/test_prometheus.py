@@ -4,16 +4,13 @@ import json
 import math
 import os
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
@@ -26,10 +23,6 @@ from gearpy.metrics.dashboard import CHARTS
 from tests.bench.process_cluster import ProcessCluster, free_port
 
 DEADLINE_S: Final = 90
-_PACKAGE: Final = "prometheus"
-#: Where the programs of the package are kept if they are not installed.
-_CACHE: Final = Path(tempfile.gettempdir()) / f"gearpy-test-debian-{os.getuid()}"
-
 #: The executor's share of its memory is known to its worker alone.
 RULES: Final = [rule for rule in ALERT_RULES if rule.value]
 #: Reads without end, keeps state, puts records aside, and has one source that is read slowly.
@@ -56,22 +49,6 @@ app.read(gp.collection(range(100_000))).process(Slow).write(gp.console())
 """
 
 
-@cache
-def program(name: str) -> str:
-    """Return a program of Debian's package, which is unpacked if it is not installed."""
-    found = shutil.which(name, path=f"{os.environ['PATH']}:{_CACHE}/usr/bin")
-    if found is None:
-        with tempfile.TemporaryDirectory() as folder:
-            download = ["apt-get", "download", _PACKAGE]
-            if subprocess.run(download, cwd=folder, check=False).returncode:
-                subprocess.run(["apt-get", "update"], check=True)  # Its lists are old, or missing.
-                subprocess.run(download, cwd=folder, check=True)
-            (package,) = Path(folder).glob("*.deb")
-            subprocess.run(["dpkg", "-x", str(package), str(_CACHE)], check=True)
-        found = str(_CACHE / "usr" / "bin" / name)
-    return found
-
-
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Start a cluster whose master shows metrics, with an application; return the page's URL."""
@@ -94,7 +71,7 @@ def got(url: str) -> bytes:
         return body
 
 
-def test_promtool_finds_nothing_wrong_with_the_page(page: str) -> None:
+def test_promtool_finds_nothing_wrong_with_the_page(page: str, promtool: str) -> None:
     """Names, units, kinds and texts follow its conventions."""
     until_s = time.monotonic() + DEADLINE_S
     executor = b'process_resident_memory_bytes{app="numbers",process="executor0"}'
@@ -104,7 +81,7 @@ def test_promtool_finds_nothing_wrong_with_the_page(page: str) -> None:
         time.sleep(0.2)
 
     done = subprocess.run(
-        [program("promtool"), "check", "metrics"], input=shown, capture_output=True, check=False
+        [promtool, "check", "metrics"], input=shown, capture_output=True, check=False
     )
 
     assert (done.returncode, done.stdout + done.stderr) == (0, b"")
@@ -112,12 +89,12 @@ def test_promtool_finds_nothing_wrong_with_the_page(page: str) -> None:
     assert b'process_resident_memory_bytes{app="",process="worker' in shown
 
 
-def test_promtool_takes_the_rules(tmp_path: Path) -> None:
+def test_promtool_takes_the_rules(promtool: str, tmp_path: Path) -> None:
     """All of them."""
     (tmp_path / "rules.yml").write_text(rule_file(), encoding="utf-8")
 
     done = subprocess.run(
-        [program("promtool"), "check", "rules", str(tmp_path / "rules.yml")],
+        [promtool, "check", "rules", str(tmp_path / "rules.yml")],
         capture_output=True,
         text=True,
         check=False,
@@ -161,12 +138,12 @@ def test_a_command_shows_metrics_where_it_says(command: str, shows: str, tmp_pat
         running.wait(20)
 
 
-def test_every_chart_and_every_rule_has_data(page: str, tmp_path: Path) -> None:
+def test_every_chart_and_every_rule_has_data(page: str, prometheus: str, tmp_path: Path) -> None:
     """A query that gives nothing would look like a quiet cluster."""
     queries = [rule.value for rule in RULES]
     queries += [query.replace("$app", ".*") for chart in CHARTS for query, _ in chart.lines]
 
-    with prometheus(page, tmp_path) as url:
+    with scraping(prometheus, page, tmp_path) as url:
         until_s = time.monotonic() + DEADLINE_S
         missing = queries
         while missing := [query for query in missing if not numbers(url, query)]:
@@ -182,7 +159,7 @@ def test_every_chart_and_every_rule_has_data(page: str, tmp_path: Path) -> None:
 
 
 @contextmanager
-def prometheus(page: str, folder: Path) -> Iterator[str]:
+def scraping(program: str, page: str, folder: Path) -> Iterator[str]:
     """Run a Prometheus that reads the page each second, with the rules; give its URL."""
     target = urllib.parse.urlsplit(page).netloc
     (folder / "rules.yml").write_text(rule_file(), encoding="utf-8")
@@ -194,7 +171,7 @@ def prometheus(page: str, folder: Path) -> Iterator[str]:
     (folder / "prometheus.yml").write_text(json.dumps(settings), encoding="utf-8")
     address = f"127.0.0.1:{free_port()}"
     command = [
-        program("prometheus"),
+        program,
         f"--config.file={folder / 'prometheus.yml'}",
         f"--storage.tsdb.path={folder / 'data'}",
         f"--web.listen-address={address}",

@@ -1,7 +1,5 @@
 """A browser, and a cluster whose executors are processes, with its services."""
 
-import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +12,6 @@ from gearpy.cluster.boot.local import LocalCluster
 from gearpy.services.server import Services
 from tests.services.conftest import PLENTY, a_config
 
-_NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
 #: Nothing of it talks to other machines.
 _FLAGS: Final = (
     "--no-sandbox",
@@ -58,17 +55,6 @@ def main(args):
 """
 
 
-def _chromium() -> str:
-    found = os.environ.get("GEARPY_CHROMIUM") or next(filter(None, map(shutil.which, _NAMES)), None)
-    if found is None:
-        pytest.fail(
-            "no Chromium on PATH: install it (Debian, Ubuntu: sudo apt install chromium), or name "
-            "one in GEARPY_CHROMIUM",
-            pytrace=False,
-        )
-    return found
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tab:
     """A page that is looked at, and what it has complained of."""
@@ -84,12 +70,11 @@ class Tab:
 
 # Playwright keeps an event loop running: it must end before tests with one of their own.
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def browser(chromium: str) -> Iterator[Browser]:
     """Start Chromium."""
-    path = _chromium()
     expect.set_options(timeout=_PATIENCE_MS)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=_FLAGS)
+        browser = playwright.chromium.launch(executable_path=chromium, args=_FLAGS)
         yield browser
         browser.close()
 

@@ -1,0 +1,30 @@
+"""Programs of Debian that tests start by themselves: Prometheus, and a browser."""
+
+import os
+import shutil
+from typing import Final
+
+from tests.servers.recipes import program, unpacked
+
+_BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome")
+_PROMETHEUS: Final = "prometheus"
+
+
+def chromium() -> str:
+    """Return a browser: that in ``GEARPY_CHROMIUM``, or one on PATH; root installs it.
+
+    Raises:
+        Unavailable: there is none, and it cannot be had.
+    """
+    named = os.environ.get("GEARPY_CHROMIUM")
+    found = named or next(filter(None, map(shutil.which, _BROWSERS)), None)
+    return found or program("chromium", package="chromium")
+
+
+def prometheus(name: str = _PROMETHEUS) -> str:
+    """Return a program of Prometheus; its package is not installed, as that would start a server.
+
+    Raises:
+        Unavailable: it cannot be had.
+    """
+    return shutil.which(name) or str(unpacked(_PROMETHEUS) / "usr" / "bin" / name)
