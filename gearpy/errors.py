@@ -20,6 +20,7 @@
     ├── SnapshotDamaged             a snapshot of tasks is missing, or not what was stored
     ├── WindowLogDamaged            a file of a window log is missing, or not what was written
     ├── WindowLogGap                a reader wants batches that a window log no longer has
+    ├── ContractBroken              a source or sink does not keep a promise; an AssertionError, too
     ├── MailboxFull                 a bounded mailbox refused a message
     ├── ActorStopped                asked an actor that has stopped, or stopped before it answered
     └── AskTimeout                  no answer in time; the question may still be handled
@@ -40,6 +41,7 @@ __all__ = [
     "CannotTravel",
     "ConfigError",
     "ConnectionLost",
+    "ContractBroken",
     "GearpyError",
     "GraphError",
     "LogAbsent",
@@ -282,6 +284,10 @@ class WindowLogGap(GearpyError):
         self.lane = lane
         self.wanted = wanted
         self.kept = kept
+
+
+class ContractBroken(GearpyError, AssertionError):
+    """A source or sink does not keep a promise, as `gearpy.testing` has found out."""
 
 
 class MailboxFull(GearpyError):

@@ -7,9 +7,14 @@
   `EpochFaults` sets their faults.
 - `world`: `World`, the virtual time and the chance of a `TaskDriver`, a `Simulation`, and the
   simulated clusters of gearpy's own tests.
+- `source_contract`: `check_source`, which reads a source of your own in every way that gearpy does.
+- `sink_contract`: `check_sink`, which writes to a sink of your own in every way that gearpy does.
+- `contract`: the rules for both. `watched`: a source that is watched while it is read.
+- `writer_world`: one task that writes, with its crashes and zombies.
 - `transactions`: `MemoryTransactions`, a transactional sink whose content outlives every crash.
 
-Start with `driver`. Nothing here waits or starts a thread. Imported by tests only.
+Start with `driver`. Nothing here starts a thread, and only the contracts may wait, for a source or
+sink that has not finished yet. Imported by tests only.
 """
 
 from importlib import import_module
@@ -20,6 +25,8 @@ if TYPE_CHECKING:
     from gearpy.testing.epochs import EpochFaults
     from gearpy.testing.manual_source import ManualSource
     from gearpy.testing.simulation import Simulation
+    from gearpy.testing.sink_contract import check_sink
+    from gearpy.testing.source_contract import check_source
     from gearpy.testing.transactions import MemoryTransactions
 
 __all__ = [
@@ -29,6 +36,8 @@ __all__ = [
     "MemoryTransactions",
     "Simulation",
     "TaskDriver",
+    "check_sink",
+    "check_source",
 ]
 
 _HOME_OF = {
@@ -38,6 +47,8 @@ _HOME_OF = {
     "MemoryTransactions": "gearpy.testing.transactions",
     "Simulation": "gearpy.testing.simulation",
     "TaskDriver": "gearpy.testing.driver",
+    "check_sink": "gearpy.testing.sink_contract",
+    "check_source": "gearpy.testing.source_contract",
 }
 
 

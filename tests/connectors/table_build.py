@@ -1,9 +1,11 @@
 """Options of tables as users give them."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from gearpy.connectors.partitioned.columns import key_names, partition_fields
 from gearpy.connectors.partitioned.rows import TableOptions, table_schema
+from gearpy.messages.data import Batch
 
 
 def table_options(operator: str = "table", **given: Any) -> TableOptions:
@@ -17,3 +19,9 @@ def table_options(operator: str = "table", **given: Any) -> TableOptions:
         partitions_max=given.get("partitions_max", 256),
         prefix=given.get("prefix", "part"),
     )
+
+
+def a_batch(numbers: Sequence[int]) -> Batch:
+    """Return rows of three partitions."""
+    rows = [{"n": number, "p": f"p{number % 3}"} for number in numbers]
+    return Batch(rows, [0] * len(rows))

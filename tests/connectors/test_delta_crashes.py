@@ -6,9 +6,9 @@ from typing import Any, cast
 import pytest
 
 from gearpy.connectors.delta.writer import DeltaOptions, DeltaWriter
+from gearpy.testing.writer_world import EpochWorld, RowPlace
 from tests.connectors.delta_build import MemoryLog, MemoryTable
-from tests.connectors.epoch_world import EpochWorld, RowPlace
-from tests.connectors.table_build import table_options
+from tests.connectors.table_build import a_batch, table_options
 
 STEPS = 80
 
@@ -48,7 +48,7 @@ class DeltaWorld(EpochWorld):
 def test_readers_see_each_row_once(seed: int) -> None:
     """Between any two steps there may be a crash, a power cut, or a zombie at work."""
     rng = Random(seed)
-    world = DeltaWorld(DeltaPlace(rng), rng)
+    world = DeltaWorld(DeltaPlace(rng), rng, batch=a_batch)
 
     for _ in range(STEPS):
         world.step()

@@ -9,8 +9,9 @@ from gearpy.connectors.folders.json import JsonFolderFormat
 from gearpy.connectors.folders.parts import FolderShare
 from gearpy.connectors.folders.writer import FolderWriter
 from gearpy.storage.folder.memory import MemoryFolder
-from tests.connectors.epoch_world import EpochWorld, RowPlace
+from gearpy.testing.writer_world import EpochWorld, RowPlace
 from tests.connectors.folders.test_writer import text_of
+from tests.connectors.table_build import a_batch
 
 STEPS = 120
 
@@ -37,7 +38,7 @@ class FolderPlace(RowPlace):
 @pytest.mark.parametrize("seed", range(200))
 def test_readers_see_each_record_once(seed: int) -> None:
     """Between any two steps there may be a crash, a power cut, or a zombie at work."""
-    world = EpochWorld(FolderPlace(), Random(seed), in_order=True)
+    world = EpochWorld(FolderPlace(), Random(seed), batch=a_batch, in_order=True)
 
     for _ in range(STEPS):
         world.step()

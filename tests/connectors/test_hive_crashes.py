@@ -10,8 +10,8 @@ import pytest
 from gearpy.connectors.folders.parts import FolderShare
 from gearpy.connectors.partitioned.hive import HiveWriter
 from gearpy.storage.folder.memory import MemoryFolder
-from tests.connectors.epoch_world import EpochWorld, RowPlace
-from tests.connectors.table_build import table_options
+from gearpy.testing.writer_world import EpochWorld, RowPlace
+from tests.connectors.table_build import a_batch, table_options
 
 STEPS = 80
 
@@ -40,7 +40,7 @@ class HivePlace(RowPlace):
 def test_readers_see_each_row_once(seed: int) -> None:
     """Between any two steps there may be a crash, a power cut, or a zombie at work."""
     rng = Random(seed)
-    world = EpochWorld(HivePlace(rng), rng)
+    world = EpochWorld(HivePlace(rng), rng, batch=a_batch)
 
     for _ in range(STEPS):
         world.step()

@@ -13,15 +13,15 @@ from gearpy.errors import GearpyError
 from gearpy.messages.data import Batch
 from gearpy.storage.folder.memory import MemoryFolder
 from gearpy.task.api.window_result import WindowResult
+from gearpy.testing.writer_world import FORBIDDEN, Crashed, TaskWorld, WriterManifest, WriterPlace
 from gearpy.windowlog.compaction import compact_all
 from gearpy.windowlog.log import WindowLog
-from tests.connectors.epoch_world import FORBIDDEN, Crashed, Manifest, Place, TaskWorld
 
 STEPS = 100
 SCHEMA = pa.schema({"key": pa.int64(), "value": pa.int64()})
 
 
-class LogPlace(Place):
+class LogPlace(WriterPlace):
     """A log that can lose power, and one who reads it."""
 
     def __init__(self, **options: Any) -> None:
@@ -109,7 +109,7 @@ class LogWorld(TaskWorld[LogPlace]):
         """Return a window that has no place among the others."""
         return Batch([WindowResult(FORBIDDEN, 0, 0, 10)], [0])
 
-    def note_shown(self, manifest: Manifest) -> None:
+    def note_shown(self, manifest: WriterManifest) -> None:
         """What was shown stays, or is shown again."""
         self.shown = max(self.shown, len(manifest.records))
 

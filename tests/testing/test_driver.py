@@ -60,6 +60,8 @@ def test_kit_is_loaded_when_it_is_used() -> None:
         "MemoryTransactions",
         "Simulation",
         "TaskDriver",
+        "check_sink",
+        "check_source",
     ]
     assert gearpy.testing.TaskDriver is TaskDriver
     with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):

@@ -19,7 +19,7 @@ from gearpy.distribution import pip_install
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.messages.data import Batch
 from gearpy.task.api.window_result import WindowResult
-from tests.connectors.epoch_world import a_batch
+from tests.connectors.table_build import a_batch
 
 #: Of no zone.
 MORNING = datetime.fromisoformat("2026-01-02T03:00:00")

@@ -16,7 +16,7 @@ from gearpy.connectors.partitioned.hive import HiveWriter, hive_folder
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.messages.data import Batch
 from gearpy.task.api.window_result import WindowResult
-from tests.connectors.epoch_world import a_batch
+from tests.connectors.table_build import a_batch
 
 NAMES = ["de", "a/b", "x=1%", "é ~", None, "", "..", "01"]
 

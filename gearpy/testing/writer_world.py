@@ -2,20 +2,26 @@
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from random import Random
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
-from gearpy.errors import GearpyError
+from gearpy.errors import ContractBroken, GearpyError
 from gearpy.messages.data import Batch
 from gearpy.task.api.interfaces import TransactionalWriter
 
-FORBIDDEN = 10**6
+FORBIDDEN: Final = 10**6
+_HALF: Final = 0.5
 
 
-class Crashed(Exception):
-    """The process was killed between two steps."""
+class Crashed(BaseException):
+    """The process was killed between two steps; nobody catches that by mistake."""
+
+
+def nothing(_: str) -> None:
+    """Let a step pass; the `WriterPlace.on_step` of calm times."""
 
 
 class Medium(Protocol):
@@ -28,8 +34,12 @@ class Medium(Protocol):
         ...
 
 
-class Place(ABC):
+class WriterPlace(ABC):
     """Where a task writes."""
+
+    #: A zombie may go on, or the process be frozen, between any two steps. Where a step may hold
+    #: a lock it may not: then who comes next would wait for it, and in a test nobody lets go.
+    interleaves = True
 
     def __init__(self, medium: Medium) -> None:
         self._medium = medium
@@ -52,7 +62,7 @@ class Place(ABC):
         self._medium.crash(rng)
 
 
-class RowPlace(Place):
+class RowPlace(WriterPlace):
     """Where rows are written."""
 
     @abstractmethod
@@ -60,10 +70,10 @@ class RowPlace(Place):
         """Return what readers see."""
 
 
-PlaceT = TypeVar("PlaceT", bound=Place)
+WriterPlaceT = TypeVar("WriterPlaceT", bound=WriterPlace)
 
 
-class Manifest(NamedTuple):
+class WriterManifest(NamedTuple):
     """A complete epoch: what it has brought so far, and what may not be shown yet."""
 
     epoch: int
@@ -76,7 +86,7 @@ class Attempt:
     """A writer that goes on from a manifest, and what it has written since."""
 
     def __init__(
-        self, writer: TransactionalWriter, start: Manifest, run: str, incarnation: int
+        self, writer: TransactionalWriter, start: WriterManifest, run: str, incarnation: int
     ) -> None:
         self.writer = writer
         self.run = run
@@ -88,7 +98,7 @@ class Attempt:
         self.told: dict[int, Any] = {}  # Epochs that it may show.
 
 
-class TaskWorld(ABC, Generic[PlaceT]):
+class TaskWorld(ABC, Generic[WriterPlaceT]):
     """One task; see the module. What it writes, and what readers may see of it, say subclasses.
 
     They call `start` when they are made.
@@ -105,11 +115,11 @@ class TaskWorld(ABC, Generic[PlaceT]):
     #: What may happen to who was given up. A ValueError: its file is closed.
     harmless: tuple[type[Exception], ...] = (GearpyError, ValueError)
 
-    def __init__(self, place: PlaceT, rng: Random) -> None:
+    def __init__(self, place: WriterPlaceT, rng: Random) -> None:
         self.rng = rng
         self.place = place
-        self.complete = [Manifest(0, [], {}, None)]
-        self.ended: Manifest | None = None
+        self.complete = [WriterManifest(0, [], {}, None)]
+        self.ended: WriterManifest | None = None
         self.zombies: list[Attempt] = []
         self.starts = 0
         self.run, self.incarnation = "r", 0
@@ -125,7 +135,7 @@ class TaskWorld(ABC, Generic[PlaceT]):
         """Return what nobody may ever see."""
 
     @abstractmethod
-    def note_shown(self, manifest: Manifest) -> None:
+    def note_shown(self, manifest: WriterManifest) -> None:
         """All that the manifest has brought is shown by now."""
 
     @abstractmethod
@@ -150,9 +160,10 @@ class TaskWorld(ABC, Generic[PlaceT]):
 
         def prepare() -> None:
             live.epoch += 1
-            live.prepared[live.epoch] = live.writer.prepare(live.epoch)
+            if (prepared := live.writer.prepare(live.epoch)) is not None:
+                live.prepared[live.epoch] = prepared
             state = live.writer.snapshot()
-            self.ended = Manifest(live.epoch, list(live.records), dict(live.prepared), state)
+            self.ended = WriterManifest(live.epoch, list(live.records), dict(live.prepared), state)
 
         self._survive(prepare)
 
@@ -180,16 +191,17 @@ class TaskWorld(ABC, Generic[PlaceT]):
         self._end()
         self.go_back()
         mine, self.place.on_step = self.starts + 1, self._disturbance()
+        has_crashed = True
         with suppress(Crashed):
             try:
                 self.start()
             except GearpyError:
                 if self.starts == mine:  # Nobody has its place, so it must not fail.
                     raise
-            mine = 0  # It has come to an end.
-        self.place.on_step = lambda _: None
-        if self.starts == mine:
-            self._end()
+            has_crashed = False
+        self.place.on_step = nothing
+        if has_crashed and self.starts == mine:
+            self._bury()
             self.start()
 
     def go_back(self) -> None:
@@ -220,6 +232,11 @@ class TaskWorld(ABC, Generic[PlaceT]):
         ]
         self._quietly(self.rng.choice(acts))
 
+    def close(self) -> None:
+        """Close the writers of all that go on."""
+        for each in (*self.zombies, self.live):
+            self._quietly(partial(each.writer.close, completed=False))
+
     # -- how -----------------------------------------------------------------------------------
 
     def _disturbance(self) -> Callable[[str], None]:
@@ -229,10 +246,12 @@ class TaskWorld(ABC, Generic[PlaceT]):
 
         def on_step(_: str) -> None:
             step = next(steps)
-            if step == zombie_at and self.zombies:
+            if step == zombie_at and self.zombies and self.place.interleaves:
                 zombie = self.rng.choice(self.zombies)
                 self._quietly(lambda: self._show_what_it_was_told(zombie))
-            if step == frozen_at:  # It goes on when its successor is at work.
+            if (
+                step == frozen_at and self.place.interleaves
+            ):  # It goes on when its successor is at work.
                 self.zombies.append(self.live)
                 self._alone(self._succeed)
             if step == crash_at:
@@ -262,7 +281,7 @@ class TaskWorld(ABC, Generic[PlaceT]):
 
     def _end(self) -> None:
         self.ended = None
-        if self.rng.random() < 0.5:  # Power was lost, or one process was given up.
+        if self.rng.random() < _HALF:  # Power was lost, or one process was given up.
             self.place.crash(self.rng)
             self.zombies.clear()
         else:
@@ -270,13 +289,21 @@ class TaskWorld(ABC, Generic[PlaceT]):
 
     def _survive(self, action: Callable[[], None]) -> None:
         self.place.on_step = self._crash()
-        try:
+        has_crashed = True
+        with suppress(Crashed):
             action()
-        except Crashed:
-            self.place.on_step = lambda _: None
-            self._end()
+            has_crashed = False
+        self.place.on_step = nothing
+        if has_crashed:
+            self._bury()
+            self.check()
             self.start()
-        self.place.on_step = lambda _: None
+
+    def _bury(self) -> None:
+        """End a process that was killed within a step."""
+        if not self.place.interleaves:  # As the system does: it closes what the process had.
+            self._quietly(partial(self.live.writer.close, completed=False))
+        self._end()
 
     def _quietly(self, action: Callable[[], Any]) -> None:
         with suppress(*self.harmless):  # Nobody listens.
@@ -284,7 +311,7 @@ class TaskWorld(ABC, Generic[PlaceT]):
 
     def _alone(self, action: Callable[[], Any]) -> None:
         """Do something while all others stand still."""
-        on_step, self.place.on_step = self.place.on_step, lambda _: None
+        on_step, self.place.on_step = self.place.on_step, nothing
         try:
             action()
         finally:
@@ -301,16 +328,25 @@ class TaskWorld(ABC, Generic[PlaceT]):
 
 
 class EpochWorld(TaskWorld[RowPlace]):
-    """Writes rows, of which each has a number.
+    """Writes records, of which each has a number.
 
     Args:
         place: where.
         rng: decides what happens.
-        in_order: whether readers see rows in the order in which they came.
+        batch: makes the records with some numbers.
+        in_order: whether readers see records in the order in which they came.
     """
 
-    def __init__(self, place: RowPlace, rng: Random, *, in_order: bool = False) -> None:
+    def __init__(
+        self,
+        place: RowPlace,
+        rng: Random,
+        *,
+        batch: Callable[[Sequence[int]], Batch],
+        in_order: bool = False,
+    ) -> None:
         super().__init__(place, rng)
+        self.batch = batch
         self.in_order = in_order
         self.shown: list[int] = []  # At least this is shown.
         self.next_record = 0
@@ -321,32 +357,35 @@ class EpochWorld(TaskWorld[RowPlace]):
         count = self.rng.randint(1, 3)
         records = list(range(self.next_record, self.next_record + count))
         self.next_record += count
-        self.live.writer.write_batch(a_batch(records))
-        self.live.records += records
+        live, batch = self.live, self.batch(records)
+
+        def write() -> None:
+            live.writer.write_batch(batch)
+            live.records += records
+
+        self._survive(write)
 
     def forbidden(self) -> Batch:
-        """Return a row that has no place among the others."""
-        return a_batch([FORBIDDEN])
+        """Return a record that has no place among the others."""
+        return self.batch([FORBIDDEN])
 
-    def note_shown(self, manifest: Manifest) -> None:
+    def note_shown(self, manifest: WriterManifest) -> None:
         """Readers see what it has brought, and no more."""
         self.shown = manifest.records
-        seen = self.place.numbers()
-
-        assert Counter(seen) == Counter(manifest.records)
-        assert not self.in_order or seen == manifest.records
+        self._compare(at_least=manifest.records, at_most=manifest.records)
 
     def check(self) -> None:
         """All that was shown, each once, and no more than what is complete."""
-        seen, newest = self.place.numbers(), self.complete[-1].records
+        self._compare(at_least=self.shown, at_most=self.complete[-1].records)
 
-        assert Counter(self.shown) <= Counter(seen) <= Counter(newest)
-        if self.in_order:
-            assert seen == newest[: len(seen)]
-            assert seen[: len(self.shown)] == self.shown
-
-
-def a_batch(numbers: list[int]) -> Batch:
-    """Return rows of three partitions."""
-    rows = [{"n": number, "p": f"p{number % 3}"} for number in numbers]
-    return Batch(rows, [0] * len(rows))
+    def _compare(self, *, at_least: list[int], at_most: list[int]) -> None:
+        seen = self.place.numbers()
+        twice = [number for number, count in Counter(seen).items() if count > 1]
+        if twice or not set(at_least) <= set(seen) <= set(at_most):
+            raise ContractBroken(
+                f"readers see the records {sorted(seen)}, but each of {at_least} should be there "
+                f"once, and none but {at_most}; {self.starts} starts of the task, "
+                f"{len(self.complete) - 1} complete epochs"
+            )
+        if self.in_order and (seen != at_most[: len(seen)] or seen[: len(at_least)] != at_least):
+            raise ContractBroken(f"readers see the records {seen}, written in order: {at_most}")

@@ -1,0 +1,75 @@
+"""The rules that hold for sources and sinks alike: plain data, nothing kept open, clear errors."""
+
+import gc
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from gearpy.errors import ContractBroken, GearpyError
+from gearpy.task.api.snapshots import decode_state, encode_state
+
+#: A thread, a file or a connection that each of so many openings leaves is no accident.
+_OPENINGS: Final = 3
+_CLOSED_WITHIN_S: Final = 5.0
+_FILES: Final = Path("/proc/self/fd")
+
+
+def plain(name: str, state: Any) -> Any:
+    """Return the state as it comes back from a checkpoint.
+
+    Raises:
+        ContractBroken: it cannot be stored, or comes back as another one.
+    """
+    try:
+        found = decode_state(encode_state(name, state))
+    except GearpyError as error:
+        raise ContractBroken(f"{name} cannot be stored: {error}") from error
+    if found != state:
+        raise ContractBroken(
+            f"{name} is {state!r:.200} and comes back from a checkpoint as {found!r:.200}: return "
+            "numbers, text, bytes, lists, tuples and dicts"
+        )
+    return found
+
+
+def comparable(value: Any) -> Any:
+    """Return what is equal for equal records, and can be counted; a dict in any order is one."""
+    if isinstance(value, Mapping):
+        return tuple(sorted((str(key), comparable(each)) for key, each in value.items()))
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return tuple(comparable(each) for each in value)
+    return value if isinstance(value, str | bytes | int | float | None) else repr(value)
+
+
+def check_releases(name: str, use: Callable[[], object]) -> None:
+    """Check that what opens something and closes it keeps nothing, however often it is done.
+
+    What the first time leaves, such as a connection that all share, may stay.
+
+    Raises:
+        ContractBroken: threads or open files become more with each time.
+    """
+    use()
+    before = _held()
+    for _ in range(_OPENINGS):
+        use()
+    until_s = time.monotonic() + _CLOSED_WITHIN_S
+    while any(more := [now - then for now, then in zip(_held(), before, strict=True)]):
+        if max(more) < _OPENINGS:
+            return
+        if time.monotonic() > until_s:
+            what = "threads" if more[0] >= _OPENINGS else "files or connections"
+            raise ContractBroken(
+                f"{name} was opened and closed {_OPENINGS} times, and {max(more)} {what} are left: "
+                "release in close() what was opened"
+            )
+        time.sleep(0.01)
+
+
+def _held() -> tuple[int, int]:
+    """Count the threads and the open files of this process."""
+    gc.collect()
+    files = len(list(_FILES.iterdir())) if _FILES.is_dir() else 0
+    return threading.active_count(), files
