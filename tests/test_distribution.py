@@ -57,14 +57,12 @@ def test_the_distribution_has_a_name_of_its_own(metadata: Message) -> None:
 
 
 def test_people_and_indexes_can_read_about_it(metadata: Message) -> None:
-    """The README is its long description."""
     assert metadata.get_payload() == (ROOT / "README.md").read_text(encoding="utf-8")
     assert metadata["Description-Content-Type"] == "text/markdown"
     assert metadata["Author"] == "gearpy developers"
 
 
 def test_the_wheel_has_all_modules_and_the_reference_of_keys(wheel: zipfile.ZipFile) -> None:
-    """And nothing that is for developers."""
     names = set(wheel.namelist())
     sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "gearpy").rglob("*.py")}
     page = {path.relative_to(ROOT).as_posix() for path in PAGE.rglob("*") if path.is_file()}
@@ -89,7 +87,6 @@ def test_the_sdist_has_documentation_and_examples(built: Path) -> None:
 
 
 def test_extras_have_only_what_code_uses(metadata: Message) -> None:
-    """Nobody installs packages for nothing."""
     code = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "gearpy").rglob("*.py"))
     extras = metadata.get_all("Provides-Extra") or []
     for text in metadata.get_all("Requires-Dist") or []:
@@ -138,7 +135,6 @@ def a_distribution(folder: Path, *, entry_point: str) -> None:
 
 
 def test_the_other_project_is_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Its files overwrite ours."""
     assert other_project() == ""
     a_distribution(tmp_path, entry_point="")
     monkeypatch.syspath_prepend(tmp_path)
@@ -158,7 +154,6 @@ def test_the_other_project_is_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path:
 def test_an_older_name_of_this_project_is_left_in_peace(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """An environment made before has it."""
     a_distribution(tmp_path, entry_point="[console_scripts]\ngear = gearpy.cli.main:main\n")
     monkeypatch.syspath_prepend(tmp_path)
 
@@ -167,6 +162,5 @@ def test_an_older_name_of_this_project_is_left_in_peace(
 
 @pytest.mark.parametrize("name", ["gearpy", "gearpy>=1"])
 def test_a_program_that_requires_the_other_project_is_told(name: Any) -> None:
-    """It means this one."""
     assert missing(name) == "gearpy is another project: this one is called gearpy-streaming"
     assert missing(distribution.DISTRIBUTION) == ""

@@ -6,14 +6,12 @@ from gearpy.ids import address_of, incarnation_of, is_same_node, node_text
 
 
 def test_a_node_text_holds_address_and_incarnation() -> None:
-    """Also with an IPv6 address."""
     for address in ("host:1", "[::1]:1"):
         node = node_text(address, "ab")
         assert (address_of(node), incarnation_of(node)) == (address, "ab")
 
 
 def test_an_address_alone_has_no_incarnation() -> None:
-    """It means whoever is there."""
     assert (address_of("host:1"), incarnation_of("host:1")) == ("host:1", "")
 
 

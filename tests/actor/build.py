@@ -34,8 +34,6 @@ class Obedient(Actor[Order]):
 
 
 class Gate:
-    """Keeps an actor busy until opened."""
-
     def __init__(self, ref: Ref[Order]) -> None:
         self._is_busy = threading.Event()
         self._is_open = threading.Event()

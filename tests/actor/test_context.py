@@ -13,7 +13,6 @@ from tests.actor.conftest import How
 
 
 def test_watcher_is_told_exactly_once(system: ThreadedActorSystem, how: How, log: Log) -> None:
-    """However often it watched."""
     watcher = system.spawn(lambda: Obedient(log), "watcher", dispatcher=how)
     watched = system.spawn(Obedient, "watched", dispatcher=how)
     for _ in range(3):
@@ -211,7 +210,6 @@ def test_message_to_self_goes_to_the_back_even_of_a_full_mailbox(
 
 
 def test_message_to_a_stopping_self_is_a_dead_letter(system: ThreadedActorSystem, how: How) -> None:
-    """Counted like any other."""
     ref = system.spawn(Obedient, "a", dispatcher=how)
 
     def work(me: Obedient) -> None:
@@ -242,7 +240,6 @@ def test_yielding_lets_the_neighbour_go_first(system: ThreadedActorSystem, log: 
 
 
 def test_context_tells_who_and_when(system: ThreadedActorSystem) -> None:
-    """Self, parent, system and both clocks."""
     parent = system.spawn(Obedient, "parent")
     child = parent.ask(lambda me: me.context.spawn(Obedient, "child"), WAIT_S)
 

@@ -156,8 +156,6 @@ def test_killed_actor_is_gone_for_all_others(system: ThreadedActorSystem, log: L
 
 
 class Batched(BatchActor[str]):
-    """Logs its batches; the message "fail" fails."""
-
     def __init__(self, log: Log, gate: threading.Event) -> None:
         self._log = log
         self._gate = gate

@@ -11,8 +11,6 @@ from tests.actor.conftest import How
 
 
 class RemoteRef(Ref[object]):
-    """A ref of another system."""
-
     def __init__(self) -> None:
         self.path = ActorPath("host:1", "far")
 
@@ -34,7 +32,6 @@ class RemoteRef(Ref[object]):
 
 
 def test_taken_name_is_refused(system: ThreadedActorSystem, how: How) -> None:
-    """A path tells one actor."""
     ref = system.spawn(Obedient, "a", dispatcher=how)
 
     with pytest.raises(ConfigError, match="'a': a living actor has this name"):

@@ -105,7 +105,6 @@ def test_closed_mailbox_discards_what_waited_and_what_comes() -> None:
 
 
 def test_last_message_closes_but_leaves_those_before_it() -> None:
-    """A graceful stop."""
     owner = Owner()
     owner.put(1)
     owner.mailbox.put_last()
@@ -183,7 +182,6 @@ def test_many_threads_lose_nothing_when_the_mailbox_closes() -> None:
 
 @given(st.lists(st.sampled_from(["put", "signal", "turn", "waiting turn"]), max_size=60))
 def test_at_most_one_turn_and_none_missing(steps: list[str]) -> None:
-    """The invariant of `Mailbox`."""
     owner = Owner(user_max=5)
     turns, rests, takes_user = 1, 0, True
 

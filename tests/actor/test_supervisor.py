@@ -234,7 +234,6 @@ def test_failing_hook_is_a_failure_too(system: ThreadedActorSystem, how: How, lo
 
 
 def test_stop_while_children_stop_for_a_restart_wins(system: ThreadedActorSystem, log: Log) -> None:
-    """The restart is off."""
     parent = system.spawn(lambda: Obedient(log), "parent", supervision=restarts())
     child = a_child(parent, Log(), how="pinned")
     exits, gate = exits_of(parent), Gate(child)
@@ -250,7 +249,6 @@ def test_stop_while_children_stop_for_a_restart_wins(system: ThreadedActorSystem
 
 
 def test_watcher_that_raises_does_not_hide_the_exit(system: ThreadedActorSystem) -> None:
-    """Others wait for it."""
     ref = system.spawn(Obedient, "a")
 
     def bad(_: Exited) -> None:

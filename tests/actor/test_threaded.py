@@ -58,7 +58,6 @@ def test_pykka_tells_asks_and_calls_an_actor(
 
 
 def test_pykka_keeps_its_reference_over_restarts(system: ThreadedActorSystem, how: How) -> None:
-    """Registered once, whatever the incarnation."""
     ref = system.spawn(Obedient, "a", dispatcher=how, supervision=restarts())
     found = a_pykka_ref(ref)
     first: Obedient = found.ask(lambda me: me, block=True)
@@ -187,7 +186,6 @@ def test_actor_cannot_wait_for_its_own_end(system: ThreadedActorSystem, how: How
 
 
 def test_unknown_dispatcher_is_refused(system: ThreadedActorSystem) -> None:
-    """And the name stays free."""
     with pytest.raises(ConfigError, match="'pined'"):
         system.spawn(Obedient, "a", dispatcher="pined")  # type: ignore[arg-type]
 

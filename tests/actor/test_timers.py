@@ -66,8 +66,6 @@ def test_cancelled_calls_are_not_made(timers: TimerThread, log: Log) -> None:
 
 
 def test_failing_call_does_not_end_the_others(timers: TimerThread, log: Log) -> None:
-    """One thread serves all."""
-
     def fail() -> None:
         raise SystemExit(1)
 

@@ -145,8 +145,6 @@ class FakeArtifacts:
 
 
 class World:
-    """A desk, and all that it asks."""
-
     def __init__(self) -> None:
         self.master, self.post = FakeMaster(), FakePost()
         self.post.actors[APP_MASTER] = app_master

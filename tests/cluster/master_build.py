@@ -64,8 +64,6 @@ LONG_MS: Final = 100_000
 
 
 class Probe(Actor[Any]):
-    """Stands for a role: keeps what it gets."""
-
     def __init__(self, got: list[Any]) -> None:
         self._got = got
 

@@ -38,7 +38,6 @@ def test_a_run_goes_on_beside_the_program_until_it_is_stopped() -> None:
 
 
 def test_a_run_ends_by_itself_when_its_input_does() -> None:
-    """Its answers stay."""
     results = list[int]()
     app = gp.StreamApp("bounded")
     app.read(gp.collection([1, 2])).write(gp.to_list(results))
@@ -99,7 +98,6 @@ def test_a_failure_is_told_by_the_run_and_raised_where_it_is_waited_for() -> Non
 
 
 def test_a_context_that_fails_kills_its_run() -> None:
-    """Nobody waits for it any more."""
     with pytest.raises(KeyError), gp.start(endless([])) as run:
         raise KeyError
 

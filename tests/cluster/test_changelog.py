@@ -54,8 +54,6 @@ class Delta:
 
 @dataclass
 class Answers:
-    """Takes what a writer answers."""
-
     told: list[WriterAnswer] = field(default_factory=list)
 
     def tell(self, message: WriterAnswer) -> None:

@@ -20,8 +20,6 @@ from tests.core.region_build import ONE, SOURCE, some_epochs
 
 
 class Owner:
-    """Takes the answers of a writer."""
-
     def __init__(self) -> None:
         self.answers: list[WriterAnswer] = []
 

@@ -149,7 +149,6 @@ def test_the_second_ctrl_c_does_not_wait(tmp_path: Path) -> None:
 
 
 def test_a_drain_that_takes_too_long_fails_with_the_step_that_it_waits_for() -> None:
-    """Nobody waits for ever."""
     app, hangs = gp.StreamApp("hangs"), _Hangs()
     app.read(gp.generate(itertools.count, rate=2000)).map(hangs).write(gp.to_list([]))
 
@@ -317,7 +316,6 @@ def test_a_store_that_is_gone_is_not_begun_anew(tmp_path: Path) -> None:
 def test_a_folder_that_is_none_of_a_run_is_refused(
     tmp_path: Path, note: bytes | None, told: str
 ) -> None:
-    """Nothing in it is touched."""
     (tmp_path / ("mine.txt" if note is None else "run.json")).write_bytes(note or b"")
 
     with pytest.raises(ConfigError, match=told):
@@ -334,5 +332,4 @@ def test_a_store_elsewhere_is_refused() -> None:
     ("name", "folder"), [("daily", "/runs/daily"), ("./daily", "daily"), ("/a/b", "/a/b")]
 )
 def test_a_name_is_below_the_folder_of_runs_and_a_path_is_a_path(name: str, folder: str) -> None:
-    """As in a shell."""
     assert run_folder_of(name, "/runs") == Path(folder)

@@ -38,7 +38,6 @@ def ended(cluster: LocalCluster, running: RunningApplication) -> AppView:
 
 
 def test_a_run_that_has_come_to_its_end_has_its_graph_and_counts(cluster: LocalCluster) -> None:
-    """As its app master knew it."""
     with cluster.submitted(numbers("good", 600, abs)) as running:
         assert running.wait(30).status == "succeeded"
 
@@ -55,7 +54,6 @@ def test_a_run_that_has_come_to_its_end_has_its_graph_and_counts(cluster: LocalC
 
 
 def test_a_run_that_has_failed_has_its_error(cluster: LocalCluster) -> None:
-    """With the tasks that it had."""
     with cluster.submitted(numbers("bad", 600, lambda number: 1 // (number - 300))) as running:
         with pytest.raises(OperatorError):
             running.wait(30)

@@ -29,14 +29,10 @@ def leave(*_: object) -> NoReturn:
 
 
 class BadInit(gp.Task):
-    """Cannot be made."""
-
     __init__ = bad
 
 
 class BadStart(gp.Task):
-    """Cannot be started."""
-
     on_start = bad
 
 
@@ -50,20 +46,14 @@ class BadHold(gp.Task):
 
 
 class BadWrite(Closings):
-    """Cannot write."""
-
     write_batch = bad
 
 
 class BadClose(Closings):
-    """Cannot be closed."""
-
     close = bad
 
 
 class BadSource(gp.Source, gp.SourceReader):
-    """Fails where it is told to."""
-
     def __init__(self, where: str) -> None:
         setattr(self, where, bad)
 

@@ -106,7 +106,6 @@ def test_measuring_can_be_switched_off(configured: Callable[..., Config]) -> Non
 def test_an_application_that_has_ended_has_no_measurements(
     configured: Callable[..., Config],
 ) -> None:
-    """They end with its app master."""
     app = gp.StreamApp("short")
     app.read(gp.collection([1])).write(gp.to_list([]))
     with LocalCluster(configured(), workers=1) as cluster:
@@ -122,7 +121,6 @@ def test_an_application_that_has_ended_has_no_measurements(
 
 
 def test_a_master_counts_workers_slots_and_applications() -> None:
-    """By the names of the catalogue."""
     cluster = Cluster()
     cluster.worker()
     cluster.submit()
@@ -137,7 +135,6 @@ def test_a_master_counts_workers_slots_and_applications() -> None:
 
 
 def test_a_master_keeps_five_minutes_of_itself() -> None:
-    """A point every 15 seconds."""
     cluster = Cluster()
 
     cluster.settle(10 * _MINUTE_MS)

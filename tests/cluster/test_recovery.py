@@ -40,8 +40,6 @@ class _Writer(gp.SinkWriter):
 
 
 class Fuse:
-    """Raises once, when it is lit."""
-
     def __init__(self) -> None:
         self.lit = threading.Event()
         self.blown = threading.Event()

@@ -32,8 +32,6 @@ MOMENT = datetime(2026, 1, 2, 3, 4, 5, 6, UTC)
 
 
 class Text(str):
-    """A text that may be more than that."""
-
     __slots__ = ()
 
 

@@ -21,16 +21,12 @@ AROUND = ["window_start", "window_end", "firing", "timing", "retracts"]
 
 
 class Total(NamedTuple):
-    """A value with fields."""
-
     n: int
     mean: float | None
 
 
 @dataclass
 class Page:
-    """Another one."""
-
     url: str
     tags: list[str]
 
@@ -124,7 +120,6 @@ def test_a_key_has_a_column_for_each_part(key: Any, names: Any, expected: Any) -
 
 
 def test_groups_of_a_join_are_lists() -> None:
-    """All records of a side."""
     batch = columns_of(CoGroup("k", [{"n": 1}], [1, 2], 0, 5))
 
     assert batch["left"].to_pylist() == [[{"n": 1}]]
@@ -240,7 +235,6 @@ def test_a_record_that_does_not_fit_is_named(value: Any, cause: str) -> None:
     ],
 )
 def test_what_has_no_columns_is_refused(value: Any, cause: str) -> None:
-    """The first record shows it."""
     names = ("x", "y", "z") if "x, y, z" in cause or "need the 3" in cause else ()
 
     with pytest.raises(OperatorError, match=cause):

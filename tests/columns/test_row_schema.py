@@ -17,8 +17,6 @@ from gearpy.messages.table import Table
 
 @dataclass(frozen=True)
 class Visit:
-    """A row."""
-
     user: str
     at: datetime
     seconds: float | None
@@ -26,23 +24,17 @@ class Visit:
 
 
 class Pair(NamedTuple):
-    """A row of two."""
-
     left: int
     right: str | None
 
 
 @dataclass(kw_only=True)
 class Named:
-    """A row that is made by names."""
-
     x: int
     y: str
 
 
 class Mapped(TypedDict):
-    """A dict."""
-
     x: int
 
 
@@ -115,7 +107,6 @@ def test_schema_of_arrow_is_taken_as_it_is() -> None:
     ],
 )
 def test_what_is_no_schema_is_refused(what: Any, text: str) -> None:
-    """With what to give."""
     with pytest.raises(ConfigError, match=text):
         row_schema_of(what)
 
@@ -191,7 +182,6 @@ def test_rows_without_a_common_schema_are_refused(rows: list[Any], text: str) ->
 
 
 def test_table_is_a_table() -> None:
-    """Nothing is done to it."""
     table = Table(pa.record_batch({"a": [1]}))
 
     assert as_table(table, row_schema_of({"b": str})) is table

@@ -18,16 +18,12 @@ EAST = timezone(timedelta(hours=2))
 
 
 class Place(TypedDict):
-    """A dict in a column."""
-
     lat: float
     name: NotRequired[str]
 
 
 @dataclass
 class Order:
-    """A row with one of everything."""
-
     user: UserId
     price: float | None
     tags: list[str]
@@ -35,8 +31,6 @@ class Order:
 
 
 class Pair(NamedTuple):
-    """A row of two."""
-
     left: int
     right: str
 
@@ -102,7 +96,6 @@ def test_type_has_a_column_that_keeps_its_values(kind: Any, column: pa.DataType)
 
 @pytest.mark.parametrize("kind", [int | None, typing.Optional[int], None | int])  # noqa: UP045
 def test_none_makes_a_column_nullable(kind: Any) -> None:
-    """However it is written."""
     assert field_of("x", kind) == pa.field("x", pa.int64(), nullable=True)
 
 
@@ -122,7 +115,6 @@ def test_none_makes_a_column_nullable(kind: Any) -> None:
     ],
 )
 def test_type_without_a_column_is_refused(kind: Any, text: str) -> None:
-    """With what to do."""
     with pytest.raises(ConfigError, match=text):
         field_of("x", kind)
 
@@ -145,6 +137,5 @@ def test_classes_have_their_fields_in_order() -> None:
     ],
 )
 def test_class_that_is_no_schema_is_refused(schema: type, text: str) -> None:
-    """And named."""
     with pytest.raises(ConfigError, match=text):
         fields_of(schema)

@@ -117,7 +117,6 @@ def test_value_that_a_column_keeps_passes(kind: pa.DataType, values: list[Any]) 
 def test_value_that_a_column_would_change_is_refused(
     kind: pa.DataType, value: Any, text: str
 ) -> None:
-    """Also behind others that fit."""
     with pytest.raises((TypeError, ValueError), match=text):
         check_column(kind, [None, value])
 

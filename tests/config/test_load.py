@@ -185,7 +185,6 @@ def test_a_misspelt_variable_is_a_mistake_with_a_hint() -> None:
 
 
 def test_a_misspelt_override_is_a_mistake_with_a_hint() -> None:
-    """The same for flags."""
     assert mistakes_of(overrides={"worker.slot": "5"}) == [
         "override: worker.slot is not a known key, did you mean worker.slots?"
     ]
@@ -234,7 +233,6 @@ def test_keys_that_do_not_go_together_name_both_places(write: Write) -> None:
 
 
 def test_no_two_keys_share_a_variable() -> None:
-    """Dots and dashes both become underscores."""
     assert len({env_name(key) for key in SETTINGS}) == len(SETTINGS)
 
 

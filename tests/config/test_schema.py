@@ -52,7 +52,6 @@ def _field_names() -> Iterator[str]:
 @pytest.mark.parametrize("key", [key for key in SETTINGS if SETTINGS[key].high])
 @pytest.mark.parametrize("side", ["below", "above"])
 def test_a_number_outside_its_bounds_is_refused(key: str, side: str) -> None:
-    """Every limit is a limit."""
     setting = SETTINGS[key]
     value = setting.low - 1 if side == "below" else setting.high + 1
 
@@ -85,7 +84,6 @@ def test_all_mistakes_of_a_configuration_are_raised_together() -> None:
 
 
 def test_values_and_configuration_are_two_forms_of_one_thing() -> None:
-    """`config_of` undoes `values_of`."""
     config = Config(hostname="here", streaming=StreamingConfig(batch_max_records=5))
 
     assert config_of(values_of(config)) == config

@@ -28,16 +28,12 @@ _PLACE: Final = re.compile(
 
 
 class Record(NamedTuple):
-    """A record that is sent."""
-
     key: str
     value: int
     at_s: float
 
 
 class Watermark(NamedTuple):
-    """A promise that is made."""
-
     at_s: float
 
 

@@ -57,8 +57,6 @@ _SECONDS: Final = re.compile(r"\d+\.\d s")
 
 
 class Block(NamedTuple):
-    """A fenced block of a page."""
-
     language: str
     text: str
 
@@ -221,7 +219,6 @@ def test_state_diagrams_are_those_of_the_code(table: Mapping[tuple[str, str], st
 
 @pytest.mark.parametrize("name", WITH_EXAMPLES)
 def test_examples_in_docstrings_are_right(name: str) -> None:
-    """What `help()` shows is what happens."""
     module = importlib.import_module(name)
 
     results = doctest.testmod(module)

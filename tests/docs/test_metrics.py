@@ -19,7 +19,6 @@ def table() -> list[str]:
 
 
 def test_the_table_is_the_catalogue() -> None:
-    """In its order."""
     found = [line for line in PAGE.splitlines() if line.startswith(("| `", "| metric", "|---"))]
 
     assert found[: len(table())] == table(), "\n".join(table())

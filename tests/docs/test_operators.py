@@ -73,7 +73,6 @@ def test_every_source_and_sink_is_explained(name: str) -> None:
 
 
 def test_policies_for_late_records_are_explained() -> None:
-    """Each has a row."""
     rows = re.findall(r"^\| (\w+) \|", TEXT["late"], re.MULTILINE)
 
     assert set(SOURCE_LATE) <= set(rows)

@@ -30,7 +30,6 @@ def rows() -> Iterator[str]:
 
 
 def test_the_page_lists_every_route(request: pytest.FixtureRequest) -> None:
-    """`--rewrite` writes the table."""
     text = PAGE.read_text(encoding="utf-8")
     before = text[: text.index("## Routes")]
     note = text[len(before) :].partition("-->")[0] + "-->\n\n"

@@ -164,7 +164,6 @@ def only_frame(data: bytes) -> Frame:
 
 @pytest.mark.parametrize("name", LINK_EXAMPLES)
 def test_link_messages_are_as_described(name: str) -> None:
-    """Both ways."""
     message, data = LINK_EXAMPLES[name], bytes_of(name)
 
     assert b"".join(CODEC.encode(message)) == data
@@ -176,7 +175,6 @@ def test_link_messages_are_as_described(name: str) -> None:
 
 @pytest.mark.parametrize("name", PEER_EXAMPLES)
 def test_messages_of_peers_are_as_described(name: str) -> None:
-    """Both ways."""
     message, data = PEER_EXAMPLES[name], bytes_of(name)
 
     assert b"".join(encode_peer(message, FrameLimits())) == data
@@ -206,7 +204,6 @@ def test_frame_kinds_have_their_numbers_and_limits() -> None:
 
 
 def test_limits_are_as_described() -> None:
-    """Each with its default."""
     for name, value, _ in rows("Limits"):
         assert getattr(LIMITS, name) == int(value.replace(",", "")), name
 

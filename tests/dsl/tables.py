@@ -13,8 +13,6 @@ __all__ = ["EVENTS", "SALES", "Sale", "TableSource"]
 
 
 class Sale(TypedDict):
-    """A row."""
-
     user: str
     item: int
     price: int
@@ -61,8 +59,6 @@ class TableSource(gp.Source):
 
 
 class TableReader(gp.SourceReader):
-    """Gives a few rows at a time."""
-
     out_of_order_ms = 0
 
     def __init__(

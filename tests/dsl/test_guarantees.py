@@ -46,7 +46,6 @@ def test_other_sinks_are_weaker(sink: gp.Sink, said: str) -> None:
 
 
 def test_a_source_that_cannot_be_read_again_loses(tmp_path: Path) -> None:
-    """No sink makes good for that."""
     (line,) = lines(counting(gp.jsonl_folder("out"), ManualSource()))
 
     assert line.startswith("at-most-once: ")

@@ -35,8 +35,6 @@ async def fetch(_: Any) -> int:
 
 
 class Total:
-    """A function that is an object."""
-
     def __call__(self, number: int) -> int:
         return number
 
@@ -413,7 +411,6 @@ def test_window_without_aggregate_is_told() -> None:
 
 
 def test_key_without_step_is_told() -> None:
-    """The same."""
     app = StreamApp("app")
     app.read(gp.collection([1]), name="numbers").key_by(str)
 

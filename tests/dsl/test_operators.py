@@ -18,8 +18,6 @@ Build = Callable[[Stream[Any]], Stream[Any]]
 
 
 class Step(NamedTuple):
-    """A step, and what it comes to."""
-
     build: Build
     expected: Iterable[Any]
 

@@ -10,15 +10,11 @@ from gearpy import agg
 
 @dataclass(frozen=True)
 class Sale:
-    """A record."""
-
     user: str
     price: float
 
 
 class Row(TypedDict):
-    """A row."""
-
     user: str
 
 
@@ -125,7 +121,6 @@ def test_lookup() -> None:
 
 
 def test_streams_come_together_and_part() -> None:
-    """All of one type."""
     sales = read()
 
     assert_type(sales.merge(sales), gp.Stream[Sale])
@@ -149,7 +144,6 @@ def test_keys() -> None:
 
 
 def test_running_aggregates() -> None:
-    """Pairs of key and value."""
     keyed = by_user()
 
     assert_type(keyed.count(), gp.Stream[tuple[str, int]])
@@ -192,7 +186,6 @@ def test_aggregates_in_windows() -> None:
 
 
 def test_windows_without_key() -> None:
-    """Their key is None."""
     windows = read().window(
         gp.tumbling("1m")
         .triggering(gp.after_watermark(early=gp.every("1s"), late=gp.every(count=1)))
@@ -272,7 +265,6 @@ def test_joins() -> None:
 
 
 def test_results_of_joins_go_on() -> None:
-    """Their fields have types."""
     sales = by_user()
     joined = sales.join(sales, gp.session("5m"))
 

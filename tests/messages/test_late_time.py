@@ -8,12 +8,10 @@ from gearpy.messages.table import Times
 
 @pytest.mark.parametrize("promised_ms", [4, 5])
 def test_time_that_was_promised_is_plain(promised_ms: int) -> None:
-    """Also where it was exactly that."""
     assert type(late_time(5, promised_ms)) is int
 
 
 def test_late_ones_are_found_in_a_list() -> None:
-    """By place."""
     assert late_places([1, late_time(2, 3), 4, late_time(0, 3)]) == [1, 3]
     assert late_places([]) == late_places([1, 2]) == []
 

@@ -127,13 +127,11 @@ def test_equal_columns_are_equal() -> None:
 
 
 def test_what_people_see_is_short() -> None:
-    """A table may have many rows."""
     assert repr(numbered(70_000)) == "Table(70000 rows of n: int64)"
     assert repr(Times.of([1, 2])) == "Times(2)"
 
 
 def test_rows_are_picked_by_place_or_flag() -> None:
-    """With their times."""
     table, times = numbered(3), Times.of([7, 8, 9])
     places, flags = pa.array([2, 0]), pa.array([False, True, True])
 
@@ -165,7 +163,6 @@ def test_column_of_other_things_is_no_column_of_times(array: pa.Array) -> None:
 
 
 def test_times_of_times_are_the_same() -> None:
-    """Nothing is copied."""
     times = Times.of([1])
 
     assert Times.of(times) is times
@@ -173,7 +170,6 @@ def test_times_of_times_are_the_same() -> None:
 
 @given(TIMES)
 def test_oldest_and_newest_are_those_of_a_list(times: list[int]) -> None:
-    """None has the default."""
     for given_times in (times, Times.of(times)):
         assert oldest_of(given_times, 5) == min(times, default=5)
         assert newest_of(given_times, 5) == max(times, default=5)

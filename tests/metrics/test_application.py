@@ -203,7 +203,6 @@ def test_a_task_that_began_anew_has_no_rate_until_the_next_point() -> None:
 
 @given(st.lists(st.integers(0, 5000), max_size=60), st.integers(0, 60_000))
 def test_all_columns_are_equally_long_whatever_is_asked(pauses: list[int], after: int) -> None:
-    """The invariant of a series."""
     watched = Watched()
     for pause in pauses:
         watched.pass_ms(pause)

@@ -46,7 +46,6 @@ def test_a_value_lies_within_the_bounds_of_its_bucket(value: float) -> None:
 
 
 def test_the_ends_take_all_that_is_beyond() -> None:
-    """Nothing that is observed can fail."""
     below = [bucket_of(value) for value in (0.0, -1.0, -inf, float("nan"), 1e-300)]
 
     assert below == [BUCKET_MIN] * len(below)
@@ -101,7 +100,6 @@ def test_a_histogram_that_began_anew_counts_as_a_whole() -> None:
 
 @given(st.lists(st.floats(min_value=0, max_value=2**38)))
 def test_cumulative_counts_are_exact_at_powers_of_two(values: list[float]) -> None:
-    """The form that Prometheus wants."""
     bounds = [2.0**power for power in range(-19, 39, 3)]
 
     found = cumulative(sampled(values), bounds)

@@ -38,7 +38,6 @@ def test_a_dashboard_has_all_charts() -> None:
 
 
 def test_a_rule_file_has_all_rules_that_prometheus_can_follow() -> None:
-    """Each once, with what to do."""
     text, known = rule_file(), [rule for rule in ALERT_RULES if rule.value]
 
     assert re.findall(r"alert: (\w+)", text) == [rule.alert for rule in known]

@@ -128,7 +128,6 @@ def test_every_metric_of_the_catalogue_is_on_the_page() -> None:
 def test_a_value_is_where_prometheus_looks_for_it(
     name: str, labels: tuple[str, ...], value: float
 ) -> None:
-    """In seconds, bytes and records."""
     assert values(WHOLE)[name][labels] == value
 
 

@@ -33,7 +33,6 @@ def test_a_sample_has_what_both_reports_say() -> None:
 
 
 def test_the_load_of_an_earlier_incarnation_does_not_count() -> None:
-    """Its queue is gone with it."""
     load = TaskLoad(task_id=TASK, session=SessionId(6), queue_records=3)
 
     assert sample_of(a_clock(), load).queue_records == 0
@@ -53,7 +52,6 @@ def test_prometheus_gets_counts_that_begin_at_zero_with_each_start() -> None:
 
 
 def test_times_before_and_behind_everything_are_unknown() -> None:
-    """Nobody should see them as dates."""
     sample = sample_of(a_clock(clock_ms=MIN_MS, watermark_ms=MAX_MS), None)
 
     assert (sample.clock_ms, sample.watermark_ms) == (None, None)

@@ -51,6 +51,5 @@ def test_names_made_of_keys_are_refused_before_they_are_many() -> None:
 
 
 def test_a_counter_never_falls() -> None:
-    """What falls is a gauge."""
     with pytest.raises(ConfigError, match="use a gauge"):
         UserMetrics().counter("orders").add(-1)

@@ -14,7 +14,6 @@ def test_pending_may_become_anything() -> None:
 
 
 def test_active_may_end_but_not_be_activated_again() -> None:
-    """`ApplicationStatusSpec`: active to active is illegal."""
     assert not is_legal("active", "active")
     assert all(is_legal("active", status) for status in TERMINAL)
 
@@ -25,5 +24,4 @@ def test_active_goes_back_to_pending_when_its_app_master_is_lost() -> None:
 
 
 def test_terminal_states_lead_nowhere() -> None:
-    """`ApplicationStatusSpec`: terminal states are final."""
     assert not any(is_legal(old, new) for old in TERMINAL for new in STATUSES)

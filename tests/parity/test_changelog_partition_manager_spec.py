@@ -37,7 +37,6 @@ def test_a_mapping_is_written_and_null_deletes() -> None:
 
 
 def test_an_empty_log_maps_nothing() -> None:
-    """`ChangelogPartitionManager.readChangeLogPartitionMapping`: empty without messages."""
     log = CoordinatorLog(MemoryCheckpoints(), "app1", launch=1, source="test", wall_ms=lambda: 1)
 
     assert ChangelogPartitions(log.state).read() == {}

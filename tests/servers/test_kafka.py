@@ -24,14 +24,12 @@ def answers(address: str) -> bool:
 
 
 def test_a_shared_broker_answers_at_both_addresses(kafka: KafkaAddress) -> None:
-    """With and without a password."""
     assert answers(kafka.plain)
     assert answers(kafka.sasl)
 
 
 @pytest.mark.long
 def test_a_broker_of_a_test_is_killed_frozen_and_started_again(own_kafka: Kafka) -> None:
-    """It has the same address afterwards."""
     broker, address = own_kafka.broker, own_kafka.address.plain
 
     broker.kill()

@@ -17,7 +17,6 @@ def asked(address: PostgresAddress, statement: str) -> str:
 
 
 def test_a_shared_server_answers(postgres: PostgresAddress) -> None:
-    """It is real."""
     assert asked(postgres, "select 6 * 7") == "42"
 
 

@@ -27,13 +27,11 @@ def got(url: str, method: str = "GET", data: bytes | None = None) -> bytes:
 
 
 def test_a_name_node_and_a_data_node_are_there(hdfs: HdfsAddress) -> None:
-    """Files can be written."""
     assert is_usable(hdfs)
 
 
 @pytest.mark.long
 def test_a_name_node_is_killed_and_started_again(own_hdfs: Hdfs) -> None:
-    """It has its names afterwards."""
     web = f"http://{own_hdfs.address.web}/webhdfs/v1"
     got(f"{web}/made?op=MKDIRS", "PUT")
 

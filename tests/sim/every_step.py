@@ -35,8 +35,6 @@ _STEPS_MAX: Final = 200_000
 
 @gp.register_record
 class Rec(NamedTuple):
-    """A record."""
-
     key: int
     bits: int
 
@@ -46,8 +44,6 @@ _Step: TypeAlias = Callable[["Context", _Stream], _Stream]
 
 
 class Context(NamedTuple):
-    """What a step may need beside the stream."""
-
     app: gp.StreamApp
     records: int
     tasks: int

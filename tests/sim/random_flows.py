@@ -15,8 +15,6 @@ SECOND: Final = 1000
 
 
 class Event(NamedTuple):
-    """A record."""
-
     user: str
     amount: int
     at: int

@@ -140,7 +140,6 @@ def test_record_in_quarantine_can_be_given_again() -> None:
 
 
 def test_same_seed_gives_the_same_run() -> None:
-    """Coroutines are part of the simulation."""
     first, second = (run(7, "position") for _ in range(2))
 
     assert first[0].values == second[0].values

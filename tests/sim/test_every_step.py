@@ -74,7 +74,6 @@ def test_some_triples(block: int) -> None:
 @pytest.mark.parametrize("tasks", [1, 3])
 @pytest.mark.parametrize("first", NAMES)
 def test_all_pairs(first: str, tasks: int, sink: str) -> None:
-    """With many records."""
     runs = [
         {
             "names": [first, second],
@@ -92,7 +91,6 @@ def test_all_pairs(first: str, tasks: int, sink: str) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize(("first", "second"), list(product(NAMES, NAMES)))
 def test_many_triples(first: str, second: str) -> None:
-    """Four of each pair."""
     at = NAMES.index(first) * len(NAMES) + NAMES.index(second)
     runs = [a_triple(1000 + at * 4 + number) for number in range(4)]
     runs = [{**run, "names": [first, second, run["names"][2]]} for run in runs]

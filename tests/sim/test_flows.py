@@ -97,8 +97,6 @@ def test_word_count_is_right_in_every_order(parallelism: int) -> None:
 
 
 class Relay(gp.Task):
-    """Sends what it gets, and notes it."""
-
     def on_start(self, start_time_ms: int) -> None:
         self.seen: list[tuple[int, int, int]] = []
         self.watermarks: list[int] = []
@@ -148,8 +146,6 @@ def a_graph(seed: int) -> gp.StreamApplication:
 
 
 class Watched(Simulation):
-    """Looks at the clocks, one after every step."""
-
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.last = dict.fromkeys(self.runners, MIN_MS)
@@ -218,7 +214,6 @@ def fail_on(word: str, bad: str) -> str:
 
 
 def test_failing_run_names_its_seed() -> None:
-    """Beside what failed."""
     app = StreamApp("failing")
     app.read(gp.collection(["a", "b"])).map(partial(fail_on, bad="b"))
 
@@ -229,8 +224,6 @@ def test_failing_run_names_its_seed() -> None:
 
 
 class Stuck(gp.Task):
-    """Never ends."""
-
     def produce(self) -> int:
         return 10
 

@@ -79,7 +79,6 @@ def test_lateness_that_is_too_short_is_found(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_panes_that_do_not_come_back_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What windows hold outlives a crash."""
     restore = AlignedPanes.restore
     monkeypatch.setattr(
         AlignedPanes, "restore", lambda self, clock_ms, _: restore(self, clock_ms, [])
@@ -144,7 +143,6 @@ def test_sessions_that_were_told_apart_are_retracted_apart() -> None:
 
 
 def test_what_touches_a_session_is_another_one() -> None:
-    """Sessions become one when they overlap."""
     assert replayed(WindowPlan(kind="session", gap_ms=5), ("a", 0), ("a", 5)) == [
         ("a", 1, 0, 5, 0, "on-time", False),
         ("a", 1, 5, 10, 0, "on-time", False),

@@ -104,8 +104,6 @@ class Slow(gp.Source):
 
 
 class SlowReader(gp.SourceReader):
-    """Reads one to three records, or nothing."""
-
     def __init__(self, reader: gp.SourceReader) -> None:
         self.reader = reader
         self.reads = 0
@@ -147,8 +145,6 @@ class Cut(gp.Sink):
 
 
 class CutWriter(gp.SinkWriter):
-    """Appends to a list."""
-
     def __init__(self, part: list[Any], restored: list[Any]) -> None:
         self.part = part
         self.restored = restored

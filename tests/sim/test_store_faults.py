@@ -66,7 +66,6 @@ def test_failing_store_fails_for_a_time() -> None:
 
 
 def test_part_of_a_store_fails() -> None:
-    """What has other names works."""
     _, store = a_store()
     store.fail(100, part="/coordinator")
 

@@ -24,8 +24,6 @@ _END_TIMEOUT_S: Final = 30
 
 
 class Daemon:
-    """A process, and what it says."""
-
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
         self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()

@@ -129,8 +129,6 @@ def test_declarative_pipelines_find_every_table(
     found: list[str] = []
 
     class Registry(registries.GraphElementRegistry):
-        """Takes down the names of what is defined."""
-
         def register_output(self, output: Any) -> None:
             found.append(output.name)
 

@@ -66,7 +66,6 @@ def test_settings_that_count_at_the_start_are_refused_all_at_once(spark: SparkSe
 def test_arguments_that_contradict_each_other_are_refused(
     arguments: dict[str, str], text: str
 ) -> None:
-    """Before anything is started."""
     with pytest.raises(ConfigError) as caught:
         gearpy.spark.session(**arguments)  # type: ignore[arg-type]
 
@@ -92,7 +91,6 @@ def test_there_is_no_way_back_from_a_server(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_session_that_works_is_not_forgotten(spark: SparkSession) -> None:
-    """To ask costs nothing."""
     assert gearpy.spark.is_alive(spark)
     assert not gearpy.spark.forget_dead_session()
     assert spark.range(3).count() == 3
@@ -132,7 +130,6 @@ def test_a_spark_that_is_gone_is_known_by_its_errors(error: Exception) -> None:
 
 
 def test_errors_that_refer_to_each_other_are_followed_once() -> None:
-    """Python allows circles of causes."""
     first, second = ValueError("first"), ValueError("second")
     first.__context__, second.__context__ = second, first
 

@@ -18,8 +18,6 @@ from tests.spark.log_build import FakeSession, FakeTarget
 
 
 class RowSession(FakeSession):
-    """Makes frames that are lists of rows."""
-
     def createDataFrame(self, table: Any, schema: Any) -> Any:  # noqa: N802 - Spark's
         return table.to_pylist()
 
@@ -135,7 +133,6 @@ def test_application_that_is_stopped_does_not_wait(tmp_path: Path) -> None:
 
 
 def test_description_has_who_takes_the_windows(tmp_path: Path) -> None:
-    """And `gear why` finds it there."""
     called, go = Event(), Event()
 
     def wait(_: Any) -> None:

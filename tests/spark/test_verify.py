@@ -60,7 +60,6 @@ def test_a_graph_by_hand_is_refused(folder: Path) -> None:
 
 
 def test_answers_that_agree_are_told_in_a_table(spark: Any, folder: Path) -> None:
-    """With the records of each side."""
     result = _verify(folder, steps=".map(lambda n: {'n': n * 2})")
 
     assert result.exit_code == 0, result.output

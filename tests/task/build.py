@@ -325,15 +325,11 @@ def a_context(*, task_index: int = 0, parallelism: int = 1, batch: int = 4) -> T
 
 
 class Echo(Task):
-    """Sends what it gets."""
-
     def on_next(self, message: Message) -> None:
         self.context.output(message)
 
 
 class Recorder(Task):
-    """Notes what it is called with."""
-
     def __init__(self, context: TaskContext) -> None:
         super().__init__(context)
         self.calls: list[Any] = []

@@ -89,8 +89,6 @@ class Scripted(SourceReader):
 
 
 class ScriptedSource(Source):
-    """One script, or a reader, for each partition."""
-
     def __init__(self, **scripts: Any) -> None:
         self.scripts = scripts
         self.calls: list[Any] = []
@@ -146,8 +144,6 @@ class Bounded(SourceReader):
 
 
 class BoundedSource(Source):
-    """The records of each partition, with their times."""
-
     replayable = True
 
     def __init__(
@@ -173,8 +169,6 @@ class BoundedSource(Source):
 
 
 class Written(SinkWriter):
-    """Notes its calls; raises in one of them."""
-
     def __init__(self, calls: list[Any], fails: str) -> None:
         self.calls = calls
         self.fails = fails
@@ -195,8 +189,6 @@ class Written(SinkWriter):
 
 
 class NotedSink(Sink):
-    """Notes what its writers are called with."""
-
     def __init__(self, fails: str = "") -> None:
         self.calls: list[Any] = []
         self.fails = fails
@@ -257,8 +249,6 @@ class Delayed:
 
 
 class Spread:
-    """Yields records one by one."""
-
     name = "spread"
     place = 0
     hold_ms = MAX_MS

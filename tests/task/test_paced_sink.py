@@ -187,7 +187,6 @@ def test_report_has_who_takes_what_was_shown() -> None:
 
 
 def test_close_reaches_the_writer() -> None:
-    """Once."""
     desk = Desk()
     a_bench(desk).runner.stop(completed=True)
 
@@ -195,8 +194,6 @@ def test_close_reaches_the_writer() -> None:
 
 
 def test_tasks_wait_for_nobody_of_themselves() -> None:
-    """Neither the user's nor gearpy's own."""
-
     class Plain(Task):
         def produce(self) -> int:
             return FINISHED

@@ -73,7 +73,6 @@ def test_places_set_by_hand_count_more_than_those_of_the_snapshot() -> None:
 
 
 def test_place_for_a_partition_that_is_not_there_is_an_error() -> None:
-    """It was meant for something."""
     bench = a_source_bench(replayable(a=[[("a1", 1)]]), poll_ms=1000).run()
     bench.runner.cut(1)
     bench.run()

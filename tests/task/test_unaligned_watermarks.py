@@ -11,8 +11,6 @@ from tests.task.build import Bench
 
 
 class Totals(PersistentTask[WindowState[int]]):
-    """Adds numbers up in windows of 10 ms."""
-
     def persistent_state(self) -> WindowState[int]:
         return WindowState(SumGroup(), ValueSerializer(), Window(10, 10))
 

@@ -16,8 +16,6 @@ from gearpy.testing import FlowDriver, ManualSource, TaskDriver, driver
 
 
 class Recorder(gp.Task):
-    """Notes what it is called with."""
-
     def on_start(self, start_time_ms: int) -> None:
         self.calls: list[Any] = []
 
@@ -45,14 +43,12 @@ def calls_of(task_driver: TaskDriver) -> list[Any]:
 
 
 def test_examples_run() -> None:
-    """What the documentation shows is true."""
     result = doctest.testmod(driver)
 
     assert (result.failed, result.attempted > 15) == (0, True)
 
 
 def test_kit_is_loaded_when_it_is_used() -> None:
-    """Names come from where they live."""
     assert dir(gearpy.testing) == [
         "EpochFaults",
         "FlowDriver",
@@ -157,8 +153,6 @@ def test_large_output_passes_the_window() -> None:
 
 @pytest.mark.slow
 def test_endless_output_is_an_error_not_a_hang() -> None:
-    """There is a limit."""
-
     class Endless(gp.Task):
         def on_next(self, message: gp.Message) -> Iterator[gp.Message]:
             return (gp.Message(n) for n in itertools.count())
@@ -168,8 +162,6 @@ def test_endless_output_is_an_error_not_a_hang() -> None:
 
 
 def test_task_that_raises_is_shown_as_in_an_application() -> None:
-    """With operator and record."""
-
     class Divide(gp.Task):
         def on_next(self, message: gp.Message) -> None:
             self.context.output(gp.Message(1 // message.value))
@@ -194,7 +186,6 @@ class Counting(gp.Task):
 
 
 def test_source_task_produces_as_time_passes() -> None:
-    """Not before."""
     task = TaskDriver(Counting, is_source=True, config={"pause_ms": 10})
     before = task.take()
 
@@ -205,7 +196,6 @@ def test_source_task_produces_as_time_passes() -> None:
 
 
 def test_source_task_without_a_pause_comes_to_a_rest() -> None:
-    """Its work takes time."""
     task = TaskDriver(Counting, is_source=True, config={"pause_ms": 0})
 
     task.advance(5)
@@ -215,7 +205,6 @@ def test_source_task_without_a_pause_comes_to_a_rest() -> None:
 
 
 def test_source_task_takes_nothing() -> None:
-    """The text says what to do."""
     task = TaskDriver(Counting, is_source=True)
 
     with pytest.raises(ConfigError, match=r"let it produce by advance\(\)"):
@@ -237,7 +226,6 @@ def two_sources() -> tuple[FlowDriver, ManualSource, ManualSource, list[Any]]:
 
 
 def test_window_closes_when_both_sources_have_passed_it() -> None:
-    """At once, within the call."""
     flow, left, right, results = two_sources()
     flow.send(left, "a", 1)
     flow.send(right, "a", 2)
@@ -251,7 +239,6 @@ def test_window_closes_when_both_sources_have_passed_it() -> None:
 
 
 def test_idle_source_holds_no_window() -> None:
-    """Until it gives again."""
     flow, left, right, results = two_sources()
     flow.send(left, "a", 1)
 
@@ -279,7 +266,6 @@ def test_late_records_are_counted() -> None:
 
 
 def test_application_ends_with_its_sources() -> None:
-    """What was open closes."""
     flow, left, right, results = two_sources()
     flow.send_all(left, gp.Message("a", 1), gp.Message("b", 2))
 
@@ -333,7 +319,6 @@ def test_large_answer_is_complete_when_the_call_returns(seed: int) -> None:
 
 
 def test_user_code_that_raises_is_told_by_the_call() -> None:
-    """Where the record was sent."""
     app, source = gp.StreamApp("raising"), ManualSource()
     app.read(source).map(int, name="to number")
     flow = FlowDriver(app)
@@ -359,8 +344,6 @@ def test_wrong_source_is_told() -> None:
 
 
 class Total(gp.Task):
-    """Keeps a sum."""
-
     def on_start(self, start_time_ms: int) -> None:
         self.total: int = self.context.resume or 0
 

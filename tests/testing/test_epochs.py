@@ -42,7 +42,6 @@ def a_clock(newest_ms: int, clock_ms: int = 0) -> TaskClock:
 
 
 def test_epoch_is_complete_when_all_have_ended_it_and_it_is_stored() -> None:
-    """Nothing is encoded before."""
     epochs = some_epochs()
     cut = epochs.begin([])
     assert cut == Cut(1, None)

@@ -25,8 +25,6 @@ def _task(text: str) -> TaskId:
 
 
 class _Clock:
-    """A clock of a chain of processors."""
-
     def __init__(self) -> None:
         self._now_ms = 0
 

@@ -42,6 +42,5 @@ def test_an_answer_is_replaced_and_the_story_is_kept() -> None:
 
 
 def test_an_unknown_command_is_named() -> None:
-    """With those that there are."""
     with pytest.raises(ValueError, match="'sya x': no such command; there are say"):
         play("sya x\n", {"say": lambda _: []})

@@ -15,8 +15,6 @@ PATIENCE_S = 10.0  #: How long a test waits for what must happen; then it has fa
 
 
 class Folders(NamedTuple):
-    """Certificates, made once for all tests."""
-
     cluster: Path
     other_cluster: Path
     expired: Path
@@ -25,8 +23,6 @@ class Folders(NamedTuple):
 
 
 class Inbox:
-    """A handler that a test can wait at."""
-
     def __init__(self) -> None:
         self._queue: queue.SimpleQueue[list[LinkMessage]] = queue.SimpleQueue()
 

@@ -54,8 +54,6 @@ SILENT: Final = frozenset({Fault.TRUNCATE, Fault.SWALLOW, Fault.BLACK_HOLE})
 
 
 class Way(Enum):
-    """A direction."""
-
     THERE = auto()  #: From who has connected to who listens.
     BACK = auto()
 
@@ -237,8 +235,6 @@ _Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class _Carried:
-    """One connection through a proxy."""
-
     def __init__(self, proxy: FaultProxy, near: _Streams, far: _Streams) -> None:
         self._proxy = proxy
         self._reader = {Way.THERE: near[0], Way.BACK: far[0]}
@@ -371,8 +367,6 @@ class _Carried:
 
 
 class _Item:
-    """Bytes to carry, and what comes after them."""
-
     def __init__(self, data: bytes, *, delay_s: float = 0.0, end: str = "") -> None:
         self.data, self.delay_s, self.end = data, delay_s, end
         self.at_s = asyncio.get_running_loop().time()
@@ -410,8 +404,6 @@ class _Cutter:
 
 
 class _Instruction(ctypes.Structure):
-    """One step of a packet filter."""
-
     _fields_ = (
         ("code", ctypes.c_uint16),
         ("jt", ctypes.c_uint8),

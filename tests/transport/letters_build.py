@@ -88,8 +88,6 @@ def proxied(network: Network, process: Process, *, frames: bool = True) -> tuple
 
 
 class Raw:
-    """The client's end of a connection, by hand."""
-
     def __init__(self, stack: ExitStack, address: str) -> None:
         self._sock = socket.create_connection(split_address(address), PATIENCE_S)
         stack.enter_context(self._sock)

@@ -15,12 +15,10 @@ from gearpy.transport.api import split_address
     ],
 )
 def test_an_address_is_a_host_and_a_port(address: str, expected: tuple[str, int]) -> None:
-    """Names, IPv4 and IPv6."""
     assert split_address(address) == expected
 
 
 @pytest.mark.parametrize("address", ["", "host", "host:", ":80", "host:http", "host:65536", "h:-1"])
 def test_anything_else_is_no_address(address: str) -> None:
-    """The text says what to write."""
     with pytest.raises(ConfigError, match="write host:port"):
         split_address(address)

@@ -122,7 +122,6 @@ def test_messages_to_a_task_nobody_has_are_counted_by_the_sender(make: Make) -> 
 
 
 def test_messages_to_a_task_that_moved_away_are_counted_by_the_receiver(make: Make) -> None:
-    """And those behind them still arrive."""
     gone = TaskId(1, 1)
     sender, receiver, inboxes = connected(make, TARGET, gone)
     receiver.unregister(gone)

@@ -267,7 +267,6 @@ def test_a_recorded_handshake_is_refused(port: Port, purpose: Purpose) -> None:
     ids=["nothing", "four-bytes", "hello", "frame"],
 )
 def test_half_a_handshake_is_closed_at_its_deadline(stack: ExitStack, sent: bytes) -> None:
-    """Silence costs a stranger its connection."""
     port = a_port(stack, limits=IMPATIENT)
     with port.connect() as sock:
         sock.sendall(sent)
@@ -518,7 +517,6 @@ def test_processes_of_one_application_send_each_other_records(stack: ExitStack) 
 
 
 def test_a_link_to_another_application_is_given_up(stack: ExitStack) -> None:
-    """The sender learns why, at once."""
     losses = Losses()
     sender = TcpTransport(keys_of(1), on_link_lost=losses)
     sender.start()

@@ -55,7 +55,6 @@ def run(
 
 
 def test_a_healthy_application_rings_never() -> None:
-    """Not in an hour."""
     assert run(a_view, range(0, 3600, 5)) == []
 
 
@@ -97,8 +96,6 @@ def test_event_time_that_stands_while_records_come_is_a_stalled_clock() -> None:
 
 
 def test_a_clock_that_moves_again_is_resolved() -> None:
-    """A minute later."""
-
     def view_of(second: int) -> AppView:
         return a_view(second, watermark_ms=NOW_MS + (0 if second < 100 else second))
 
@@ -137,8 +134,6 @@ def test_a_count_that_begins_anew_is_no_decrease() -> None:
 
 
 def test_epochs_that_are_given_up_fire() -> None:
-    """Three within ten minutes."""
-
     def view_of(second: int) -> AppView:
         epochs = EpochsSummary(
             region=0, epoch=1, stored_ms=1, size_bytes=1, kept=1, aborted=second // 60
@@ -192,7 +187,6 @@ def test_what_has_failed_is_told_at_once_and_nothing_else_of_it() -> None:
 
 
 def test_what_waits_to_run_for_five_minutes_is_told() -> None:
-    """With what it waits for."""
     alerts = AppAlerts()
 
     def view_of(second: int) -> AppView:
@@ -219,7 +213,6 @@ def test_a_book_keeps_the_alerts_of_all_applications() -> None:
 
 @given(st.lists(st.tuples(st.integers(1, 90), st.floats(0, 1)), max_size=60))
 def test_firing_and_resolved_come_in_turns(steps: list[tuple[int, float]]) -> None:
-    """The invariant, whatever is measured."""
     alerts, second = AppAlerts(), 0
     changes: list[AlertChange] = []
     for pause, share in steps:

@@ -113,7 +113,6 @@ def test_a_processor_alone_is_a_source() -> None:
 
 
 def test_looks_are_kept_as_long_as_rates_need_them() -> None:
-    """However often somebody looks."""
     looks = Looks()
     for at in range(0, 20_000, 500):
         looks.add(Look(at_ms=NOW_MS + at, summary=a_summary(), detail=DETAIL))

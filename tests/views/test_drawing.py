@@ -45,7 +45,6 @@ def test_the_graph_has_names_roles_and_rates() -> None:
 
 
 def test_back_pressure_and_the_path_of_the_clock_are_said_in_words_too() -> None:
-    """Nobody has to see the colour."""
     view = app_view(a_look())
     first, *others = view.edges
     held = replace(view, edges=(replace(first, backpressured=True), *others))
@@ -64,7 +63,6 @@ def test_one_box_at_most_has_the_accent() -> None:
 
 @given(st.text(), st.text())
 def test_text_of_users_is_text(name: str, step: str) -> None:
-    """Whatever a program calls its steps."""
     svg = graph_svg(a_view(name=name, steps=(step, "<script>alert(1)</script>")))
 
     names = {each.tag.removeprefix(_NS) for each in parsed(svg).iter()}
@@ -106,5 +104,4 @@ def test_what_is_not_known_is_a_gap(values: list[float | None], lines: int, dots
 
 
 def test_a_chart_of_nothing_says_so() -> None:
-    """An application that has just begun."""
     assert "nothing is known yet" in words_of(chart_svg("rate", [], [Line("in", [], BLUE)]))

@@ -86,7 +86,6 @@ def test_a_clock_that_stalls_has_a_holder_however_small_the_lag() -> None:
 
 
 def test_source_that_reads_nothing_is_named() -> None:
-    """Nobody is behind it then."""
     assert clock_finding(a_detail("source has not advanced", lag_ms=0)).task == "0.0"
 
 
@@ -105,7 +104,6 @@ def test_task_in_user_code_is_named_with_its_line() -> None:
 
 @given(st.lists(st.sampled_from(WAITS)))
 def test_the_culprit_is_a_link_and_nobody_after_it_is_to_blame(waits: list[str]) -> None:
-    """The invariant."""
     detail = a_detail(*waits)
 
     culprit = clock_finding(detail).task

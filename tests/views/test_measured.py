@@ -69,7 +69,6 @@ def test_shares_and_rates_are_of_the_time_between() -> None:
 
 
 def test_a_task_that_was_restarted_has_no_rate_yet() -> None:
-    """Its counts are of another session."""
     was = measured(NOW_MS, a_task(1, 0, records_in=100))
     now = measured(NOW_MS + 2_000, a_task(1, 0, records_in=900, session=SessionId(2)))
 
@@ -151,7 +150,6 @@ def test_one_look_has_rates_when_there_is_a_series() -> None:
 
 
 def test_back_pressure_is_told_with_the_processor_behind_it() -> None:
-    """And its edge stands out."""
     was = measured(NOW_MS, a_task(0, 0), a_task(1, 0), a_task(1, 1))
     now = measured(
         NOW_MS + 1_000,

@@ -50,16 +50,12 @@ class Page(HTMLParser):
 
 
 class Point(NamedTuple):
-    """A record with fields."""
-
     x: int
     label: str
 
 
 @dataclass
 class Box:
-    """Another one."""
-
     size: float
 
 
@@ -128,7 +124,6 @@ def test_nothing_of_an_application_is_taken_for_html() -> None:
 
 
 def test_an_application_shows_its_graph_and_why() -> None:
-    """And its counts."""
     summary = ApplicationSummary(app_id=AppId(1), name="words", status="succeeded")
 
     texts = " ".join(Page(app_html(app_view(Look(at_ms=1, summary=summary)))).texts)
@@ -139,7 +134,6 @@ def test_an_application_shows_its_graph_and_why() -> None:
 
 
 def test_a_program_and_a_stream_show_their_plan() -> None:
-    """Without numbers, as nothing has run."""
     app = gp.StreamApp("words")
     stream = app.read(gp.collection(["a b"])).flat_map(str.split)
     counts = stream.key_by(str).count()
@@ -153,14 +147,12 @@ def test_a_program_and_a_stream_show_their_plan() -> None:
 
 
 def test_a_program_that_cannot_run_shows_why() -> None:
-    """All of its mistakes."""
     app = gp.StreamApp("empty")
 
     assert "has no steps" in app._repr_html_()
 
 
 def test_the_end_of_a_run_is_one_line() -> None:
-    """As its text is."""
     summary = ApplicationSummary(app_id=AppId(1), name="words", status="succeeded")
 
     assert summary._repr_html_() == (

@@ -74,7 +74,6 @@ def seen(**changes: Any) -> Seen:
 
 
 def test_a_report_says_what_it_is_about() -> None:
-    """Name, state, the headline, processors, guarantees."""
     texts = seen(config={"streaming.batch-max-records": "100"}).texts
 
     for words in ("revenue ", "active", "orders", "to_spark", "orders -> to_spark: exactly-once"):
@@ -84,7 +83,6 @@ def test_a_report_says_what_it_is_about() -> None:
 
 
 def test_it_loads_and_runs_nothing() -> None:
-    """It can be sent to anybody."""
     found = seen()
 
     assert "script" not in found.elements
@@ -94,7 +92,6 @@ def test_it_loads_and_runs_nothing() -> None:
 
 @given(st.text(), st.text())
 def test_text_of_users_is_text(name: str, record: str) -> None:
-    """Whatever a record looks like."""
     card = replace(CARD, record=f"<script>{record}</script>")
     view = replace(
         app_view(a_look()), name=name, failures=(Failure(at_ms=1, what=name, error=card),)

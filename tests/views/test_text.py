@@ -50,7 +50,6 @@ def test_a_time_span_has_two_units_at_most(span_ms: int, shown: str) -> None:
     ],
 )
 def test_a_watermark_is_a_time_or_one_of_the_ends(watermark_ms: int | None, shown: str) -> None:
-    """Nobody reads 64-bit milliseconds."""
     assert text.watermark(watermark_ms) == shown
 
 
@@ -99,7 +98,6 @@ def test_ordinary_text_is_shown_as_it_is() -> None:
     ],
 )
 def test_a_short_number_has_four_figures_at_most(number: float, shown: str) -> None:
-    """A glance is enough."""
     assert text.short(number) == shown
 
 

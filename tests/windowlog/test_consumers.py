@@ -65,7 +65,6 @@ def test_reader_is_told_with_how_far_it_is_behind(bench: Bench) -> None:
 
 
 def test_reader_that_stands_still_waits_longer_and_longer(bench: Bench) -> None:
-    """Since it was first seen there."""
     bench.show(1)
     bench.read("query", 0)
     (first,) = bench.look()
@@ -93,7 +92,6 @@ def test_readers_that_report_otherwise_are_left_out(tmp_path: Path) -> None:
 
 
 def test_a_store_that_cannot_be_read_changes_nothing(bench: Bench, tmp_path: Path) -> None:
-    """The task goes on."""
     bench.read("query", 0)
     known = bench.look()
 

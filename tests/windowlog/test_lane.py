@@ -147,7 +147,6 @@ def test_an_owner_that_was_overwritten_by_an_earlier_start_goes_on() -> None:
 
 
 def test_without_an_owner_nothing_is_shown() -> None:
-    """The folder was removed."""
     log = a_log(MemoryFolder())
     lane = a_lane(log)
     batch = prepared(lane, 1, 1)

@@ -26,7 +26,6 @@ def test_a_folder_that_is_no_log_says_so(tmp_path: Path) -> None:
 
 
 def test_a_log_that_is_begun_later_is_seen(tmp_path: Path) -> None:
-    """A reader may be there first."""
     log = WindowLog(tmp_path)
     before = log.exists
 
@@ -105,7 +104,6 @@ def test_a_file_that_was_removed_by_hand_is_a_hole() -> None:
 @pytest.mark.parametrize("data", [b"", b"PAR1", b"nonsense" * 100])
 @pytest.mark.parametrize("body", ["parquet", "arrow"])
 def test_a_damaged_file_is_named(data: bytes, body: str) -> None:
-    """Somebody has to restore it."""
     store = MemoryFolder()
     log = a_log(store)
     shown(a_lane(log), 1, 1, body=body)  # type: ignore[arg-type]
@@ -133,7 +131,6 @@ def test_a_file_that_is_not_what_its_name_says_is_damaged() -> None:
 
 
 def test_a_file_with_other_columns_is_damaged() -> None:
-    """Somebody has put it there."""
     store = MemoryFolder()
     log = a_log_of(store, [[1]])
     text = store.files[SCHEMA_FILE].data
@@ -146,7 +143,6 @@ def test_a_file_with_other_columns_is_damaged() -> None:
 
 
 def test_a_file_that_is_gone_notes_nothing() -> None:
-    """It was purged."""
     store = MemoryFolder()
     log = a_log_of(store, [[1]])
     (segment,) = log.segments()

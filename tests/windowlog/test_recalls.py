@@ -40,7 +40,6 @@ def test_what_is_purged_later_is_still_known() -> None:
 
 
 def test_what_is_compacted_and_purged_is_known_once() -> None:
-    """Whichever files it was in."""
     log = a_log_to_go_back_in()
     left_of(log, 2)
     compact_all(log, rows_max=2)

@@ -55,7 +55,6 @@ def test_what_comes_again_in_any_order_is_there_as_often_as_it_came(
 def test_rows_with_other_values_are_left_out_as_often_as_they_were_shown(
     shown: list[Row], epoch: list[Row]
 ) -> None:
-    """Readers have the first ones."""
     replays = expecting(shown)
     before, came = (Counter(key for key, _ in rows) for rows in (shown, epoch))
 
@@ -104,7 +103,6 @@ def test_times_that_python_has_not_come_again_like_others(kind: Any, cell: Any) 
 
 
 def test_rows_of_times_that_python_has_not_are_found_twice() -> None:
-    """And shown as numbers."""
     table = pa.table({"at": pa.array([FAR, FAR, 5], pa.timestamp("us"))})
     replays = Replays(("at",))
 

@@ -51,7 +51,6 @@ EXACT: list[tuple[Any, Any, Any]] = [
 
 @pytest.mark.parametrize(("kind", "exact", "spark"), EXACT, ids=[str(each[0]) for each in EXACT])
 def test_a_type_becomes_what_spark_has(kind: Any, exact: Any, spark: Any) -> None:
-    """A data source converts nothing."""
     schema = exact_schema(pa.schema([pa.field("x", kind, nullable=False)]))
 
     assert schema == pa.schema([("x", exact)])
@@ -92,7 +91,6 @@ def test_names_that_spark_takes_for_one_are_refused() -> None:
 
 @given(st.text(), st.integers(0), st.lists(st.sampled_from([each[1] for each in EXACT])))
 def test_a_schema_is_read_as_it_was_written(log: str, created_ms: int, kinds: list[Any]) -> None:
-    """By any later reader."""
     arrow = pa.schema([(f"c{place}", kind) for place, kind in enumerate(kinds)])
     schema = LogSchema(arrow, spark_schema(arrow), log, created_ms, tuple(arrow.names))
 
@@ -101,13 +99,11 @@ def test_a_schema_is_read_as_it_was_written(log: str, created_ms: int, kinds: li
 
 @pytest.mark.parametrize("text", [b"", b"{}", b"[]", b'{"format": 1, "arrow": "xx"}'])
 def test_what_is_no_schema_is_damage(text: bytes) -> None:
-    """Nobody may guess columns."""
     with pytest.raises(WindowLogDamaged, match="f: it is no schema"):
         parsed_schema(text, file="f")
 
 
 def test_a_later_format_is_refused() -> None:
-    """A later gearpy has written it."""
     with pytest.raises(WindowLogDamaged, match="its format is 2, this gearpy knows 1"):
         parsed_schema(b'{"format": 2}', file="f")
 
@@ -126,7 +122,6 @@ KEPT = pa.schema([("a", pa.int64()), ("b", pa.string())])
     ],
 )
 def test_a_difference_names_the_column(other: list[Any], difference: str) -> None:
-    """So that it can be found."""
     assert schema_difference(KEPT, pa.schema(other)) == difference
 
 

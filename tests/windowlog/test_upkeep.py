@@ -61,7 +61,6 @@ def test_a_start_of_the_writer_stops_a_compaction() -> None:
 
 
 def test_files_that_are_purged_meanwhile_are_not_compacted() -> None:
-    """What is gone stays gone."""
     store = MemoryFolder()
     log = a_log_of(store, [[1], [2], [3]])
     view = log.view()
@@ -108,7 +107,6 @@ def test_a_batch_that_was_not_taken_stays_however_old_it_is() -> None:
 
 
 def test_a_file_whose_age_nobody_knows_stays() -> None:
-    """Not every store tells."""
     store = MemoryFolder(now_ms=0)
     log = a_log_of(store, [[1], [2]])
 
@@ -130,7 +128,6 @@ def test_a_window_that_is_there_twice_is_found() -> None:
 
 
 def test_holes_and_damaged_files_are_found() -> None:
-    """All at once."""
     store = MemoryFolder()
     log = a_log_of(store, [[1], [2], [3], [4], [5]])
     files = sorted(log.segments())
@@ -174,7 +171,6 @@ def test_without_an_identity_a_row_is_all_its_columns() -> None:
 def test_a_log_that_never_holds_still_is_read_all_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What is seen last counts."""
     monkeypatch.setattr(log_module, "_LISTINGS_MAX", 1)
 
     assert a_log_of(MemoryFolder(), [[1]]).view().ends() == {LANE: 1}

@@ -160,7 +160,6 @@ def test_damaged_bytes_are_protocol_errors_or_messages(at: int, byte: int) -> No
 
 @pytest.mark.parametrize("answer", [None, Submitted(app_id=AppId(7))])
 def test_an_answer_arrives(answer: object) -> None:
-    """None is an answer, too."""
     assert decode_answer(encode_answer(answer)) == answer
 
 
@@ -202,7 +201,6 @@ def only_frame(buffers: list[bytes | memoryview]) -> Frame:
 
 
 def test_a_letter_arrives() -> None:
-    """It holds another message, encoded."""
     letter = Letter(number=1, to="master", body=encode_control(ListWorkers()))
 
     assert decode_peer(only_frame(encode_peer(letter, FrameLimits()))) == letter

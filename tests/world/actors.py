@@ -96,8 +96,6 @@ class _WorldDispatcher:
 
 
 class _WorldTimers:
-    """`Timers` on virtual time."""
-
     def __init__(self, system: WorldActorSystem) -> None:
         self._system = system
 

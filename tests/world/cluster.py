@@ -55,8 +55,6 @@ _SETTINGS: Final = {
 
 @dataclass(slots=True)
 class Process:
-    """One process of the cluster."""
-
     name: str
     system: WorldActorSystem
     nodes: WorldNodes
@@ -76,8 +74,6 @@ class Process:
 
 
 class _NoTuning(ProcessTuning):
-    """Leaves this process alone."""
-
     def __init__(self) -> None:
         pass
 
@@ -397,8 +393,6 @@ class ClusterSimulation:
 
 
 class _Launcher:
-    """`ExecutorLauncher` of a worker of the world."""
-
     def __init__(self, cluster: ClusterSimulation, worker: Process) -> None:
         self._cluster = cluster
         self._worker = worker

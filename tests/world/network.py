@@ -193,8 +193,6 @@ class Network:
 
 
 class WorldNodes:
-    """`Peers` of one process of a world."""
-
     def __init__(self, network: Network, system: WorldActorSystem, node: str) -> None:
         self._network = network
         self.system = system
@@ -301,8 +299,6 @@ class WorldNodes:
 
 
 class WorldTransport:
-    """`Transport` of one executor of a world."""
-
     def __init__(
         self, network: Network, system: WorldActorSystem, address: str, on_lost: LinkLost
     ) -> None:

@@ -24,7 +24,6 @@ def test_each_path_has_its_guarantee(tmp_path: Path) -> None:
 
 
 def test_an_application_that_begins_has_guarantees_and_failures_only() -> None:
-    """Nothing is known of its tasks."""
     failure = Failure(at_ms=1, what="it", error=ErrorCard(cause="why"))
 
     detail = detail_of(

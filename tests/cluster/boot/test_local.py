@@ -91,7 +91,6 @@ def test_call_that_does_not_come_back_fails_the_run(configured: Configured) -> N
 
 
 def test_thousand_tasks_start(configured: Configured) -> None:
-    """They share threads."""
     app, results = gp.StreamApp("many", parallelism=1000), list[Any]()
     app.read(gp.collection(range(50))).key_by(int).count().write(gp.to_list(results))
 
@@ -185,7 +184,6 @@ def test_stall_names_the_chain_that_holds_the_clock(configured: Configured) -> N
 
 
 def test_overrides_reach_the_tasks(cluster: LocalCluster) -> None:
-    """They are those of one application."""
     limits: list[int] = []
 
     class Limits(gp.Task):
@@ -203,7 +201,6 @@ def test_overrides_reach_the_tasks(cluster: LocalCluster) -> None:
 
 
 def test_wrong_override_is_refused(cluster: LocalCluster) -> None:
-    """And says which key it is."""
     with pytest.raises(SubmitRefused, match=r"streaming\.no-such-key"):
         cluster.run(an_app("wrong"), overrides={"streaming.no-such-key": "1"})
 
@@ -253,7 +250,6 @@ def has_thread(name: str) -> bool:
 
 
 def test_two_clusters_know_nothing_of_each_other(configured: Configured) -> None:
-    """The same application runs on both."""
     with LocalCluster(configured()) as one, LocalCluster(configured()) as other:
         first = one.client.submit("twin", embed(an_app("twin")))
         second = other.client.submit("twin", embed(an_app("twin")))
@@ -313,8 +309,6 @@ def test_an_error_of_user_code_shows_no_frames_of_ours() -> None:
 
 
 def test_an_interrupt_shows_no_frames_of_ours() -> None:
-    """Who has pressed Ctrl-C knows where."""
-
     def interrupt(_: object) -> None:
         raise KeyboardInterrupt
 

@@ -146,7 +146,6 @@ def test_triggers_go_on_in_another_number_of_tasks() -> None:
 
 
 def test_joins_go_on_in_another_number_of_tasks() -> None:
-    """With what waits for a partner."""
     scene = Scene(seed=10)
     before: list[Any] = []
     after: list[Any] = []
@@ -193,8 +192,6 @@ def test_what_differs_from_task_to_task_cannot_be_shared_out() -> None:
     scene = Scene(seed=5)
 
     class Summing(gp.Task):
-        """Keeps a number."""
-
         total = 0
 
         def on_next(self, message: gp.Message) -> None:

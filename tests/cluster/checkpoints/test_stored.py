@@ -84,7 +84,6 @@ def test_an_epoch_has_places_and_tasks(store: MemoryCheckpoints) -> None:
 
 
 def test_a_damaged_epoch_is_shown_as_far_as_it_is_known(store: MemoryCheckpoints) -> None:
-    """The log says the rest."""
     store.save(EPOCH18, [b"damaged"])
     epochs = StoredEpochs(store, PREFIX)
 
@@ -106,7 +105,6 @@ def test_a_damaged_epoch_is_shown_as_far_as_it_is_known(store: MemoryCheckpoints
     ],
 )
 def test_places_are_shown_as_json(place: Any, shown: Any) -> None:
-    """Whatever a source keeps."""
     assert plain(place) == shown
 
 
@@ -186,7 +184,6 @@ def test_changelog_stands_for_files_that_are_damaged() -> None:
 
 
 def test_segments_that_no_epoch_needs_are_orphans() -> None:
-    """As files of epochs are."""
     store = MemoryCheckpoints()
     an_application(store, has_changelog=True)
     orphan = f"{PREFIX}/changelog/partition-1/epoch20"
@@ -358,7 +355,6 @@ def test_the_only_one_is_found() -> None:
 
 
 def test_one_of_several_is_chosen_by_its_cluster() -> None:
-    """The text says which there are."""
     assert find_application(STORE, "3", cluster="0a0a0a0a") == "0a0a0a0a/app3"
     assert find_application(STORE, "4", cluster="") == "app4"
     with pytest.raises(ConfigError, match="clusters, 0a0a0a0a, k3f9a1c2: choose one with --cluste"):
@@ -376,7 +372,6 @@ def test_what_is_not_there_is_told_with_what_is() -> None:
 
 
 def test_many_others_are_counted() -> None:
-    """An error is a few lines."""
     store = a_store(*(f"k/app{each}/x" for each in range(15)))
 
     with pytest.raises(ConfigError, match="k/app8, k/app9 and 5 more;"):

@@ -29,8 +29,6 @@ WAIT_S = 20
 
 @dataclass
 class Receiver:
-    """Takes posts; the first ones are refused."""
-
     refusals: int = 0
     bodies: list[Any] = field(default_factory=list)
     tried: int = 0
@@ -95,7 +93,6 @@ def test_a_webhook_that_is_away_holds_nobody_up(caplog: pytest.LogCaptureFixture
 
 
 def test_nothing_is_posted_when_nothing_has_changed(receiver: Receiver) -> None:
-    """A quiet cluster is quiet."""
     webhook = Webhook(receiver.url)
     webhook.send([])
     webhook.close()

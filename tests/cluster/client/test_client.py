@@ -115,7 +115,6 @@ def test_a_name_is_that_of_the_newest_if_none_lives() -> None:
     ],
 )
 def test_a_name_that_nobody_has_is_refused_with_those_that_are_there(name: str, text: str) -> None:
-    """Most such names are typing errors."""
     known = (
         an_application(1, name="old", status="failed"),
         an_application(2),
@@ -171,7 +170,6 @@ def test_a_log_is_that_of_the_app_master_unless_it_is_another() -> None:
 
 
 def test_records_are_named_by_numbers() -> None:
-    """None named means all."""
     listed = QuarantinedList(app_id=APP, records=())
     client, asked = a_client(listed, listed, listed)
 

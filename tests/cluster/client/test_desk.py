@@ -146,7 +146,6 @@ def test_what_roles_say_to_each_other_is_not_for_clients(message: object, world:
     ids=lambda message: type(message).__name__,
 )
 def test_an_unknown_application_is_refused_by_the_master(message: object, world: World) -> None:
-    """It knows which there are."""
     assert world.refusal(message) == "no application has id 9"
 
 
@@ -201,7 +200,6 @@ def test_when_the_launch_is_named_the_first_worker_that_has_it_is_enough(world: 
 
 
 def test_workers_that_cannot_answer_do_not_hide_those_that_can(world: World) -> None:
-    """One is gone, and one hangs."""
     world.add_worker(0, None)
     world.add_worker(1, raising(AskTimeout("no answer")))
     world.add_worker(2, raising(ConnectionLost("reset")))
@@ -276,7 +274,6 @@ def questions_about(app_id: AppId) -> list[object]:
     ids=lambda message: type(message).__name__,
 )
 def test_an_application_may_ask_about_itself(message: object, world: World) -> None:
-    """And fetch programs: it is one."""
     assert world.desk.allows(Principal(APP), message)
     answer = world.desk.answer(message, Principal(APP))
     assert "may not ask" not in getattr(answer, "reason", "")

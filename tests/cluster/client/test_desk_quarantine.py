@@ -31,7 +31,6 @@ def world() -> World:
 
 
 def test_a_list_that_does_not_fit_is_cut_and_says_so(world: World) -> None:
-    """The oldest come first."""
     world.master.records = [a_record(number, text="z" * 200) for number in range(1, 5001)]
 
     answer = world.answer(ListQuarantined(app_id=APP))
@@ -90,7 +89,6 @@ def test_a_replay_that_names_none_is_of_all(world: World) -> None:
 def test_an_app_master_that_takes_none_leaves_all(
     taken: Sequence[QuarantinedRecord], world: World
 ) -> None:
-    """Also when it claims others."""
     world.master.records = [a_record(1)]
     world.post.actors[APP_MASTER] = lambda _: QuarantinedList(app_id=APP, records=tuple(taken))
 

@@ -16,8 +16,6 @@ A, B = TaskId(0, 0), TaskId(1, 0)
 
 
 class Delta:
-    """Changes that know whether they were released."""
-
     def __init__(self, name: str) -> None:
         self.name = name
         self.released = 0

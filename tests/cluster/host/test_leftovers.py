@@ -91,7 +91,6 @@ def test_what_has_left_the_group_ends_with_the_process(scene: Scene, how: str, m
 
 
 def test_what_has_no_parent_any_more_ends_as_well(scene: Scene) -> None:
-    """As daemons are started."""
     scene.start(TWICE)
     pid = number_in(scene.folder / "pid2")
     assert scene.child is not None

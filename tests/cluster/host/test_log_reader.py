@@ -96,7 +96,6 @@ def test_an_answer_is_bounded_and_begins_with_a_whole_line(tmp_path: Path) -> No
 
 
 def test_one_endless_line_is_cut(tmp_path: Path) -> None:
-    """Its end is better than nothing."""
     logs = Logs(tmp_path, bytes_max=100)
     logs.path().write_text("x" * 1_000)
 
@@ -122,7 +121,6 @@ def test_what_is_no_file_is_not_read(kind: str, logs: Logs, tmp_path: Path) -> N
 
 
 def test_after_a_position_comes_what_was_written_since(logs: Logs) -> None:
-    """And nothing twice."""
     logs.path().write_text("one\n")
     first = logs.read()
     assert logs.read(after=first.position).text == ""

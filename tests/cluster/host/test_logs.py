@@ -54,7 +54,6 @@ def test_much_at_once_is_spread_over_files(path: Path) -> None:
 
 
 def test_only_its_user_may_read_a_log(tmp_path: Path, configured: Callable[..., Config]) -> None:
-    """It holds what users' programs print."""
     settings = LogSettings.of(configured(log__folder=tmp_path / "deep" / "logs"))
 
     log = settings.open("app-1/executor-0-launch-1.log")
@@ -91,7 +90,6 @@ def test_a_link_in_the_place_of_a_log_is_not_followed(tmp_path: Path) -> None:
 def test_names_are_those_that_the_reader_looks_for(
     tmp_path: Path, configured: Callable[..., Config]
 ) -> None:
-    """What one writes the other finds."""
     settings = LogSettings.of(configured(log__folder=tmp_path))
     settings.open(application_log(AppId(1), MASTER_EXECUTOR, 2)).write(b"hello\n")
 
@@ -122,7 +120,6 @@ def test_logs_of_an_application_with_the_same_number_are_set_aside(
 
 
 def test_a_line_without_end_is_cut(path: Path) -> None:
-    """Memory is bounded."""
     log = a_log(path, bytes_max=1 << 20)
     out = StreamLog(log, "stdout", "text")
 
@@ -179,7 +176,6 @@ def test_a_message_cannot_look_like_another_line() -> None:
 
 
 def test_json_is_an_object_for_programs() -> None:
-    """With the traceback as a field."""
     fields = json.loads(formatter("json").format(a_record("lost\n%s", "a", error=ValueError("x"))))
 
     assert fields.pop("traceback").endswith("ValueError: x")

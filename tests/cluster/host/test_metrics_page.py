@@ -39,13 +39,11 @@ def test_each_look_at_the_page_measures_anew() -> None:
 
 @pytest.mark.parametrize("place", ["", "x", "70000", "localhost:", "127.0.0.1", "-1", "9400:"])
 def test_a_place_that_is_none_is_refused(place: str) -> None:
-    """With an example of one."""
     with pytest.raises(ConfigError, match="such as 9400"), metrics_page(place, ClusterSample):
         pass
 
 
 def test_a_port_that_is_taken_is_refused() -> None:
-    """It says what to do."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         place = f"127.0.0.1:{taken.getsockname()[1]}"
         refusal = pytest.raises(ConfigError, match="cannot listen there")

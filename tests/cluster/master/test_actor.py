@@ -78,7 +78,6 @@ def test_a_wrong_configuration_is_refused_at_once() -> None:
 
 
 def test_questions_about_unknown_applications_are_refused() -> None:
-    """With the ids there are."""
     cluster = Cluster()
     cluster.submit()
     other = AppId(9)

@@ -132,7 +132,6 @@ def test_restarts_are_counted_over_all_app_masters() -> None:
 
 
 def test_an_app_master_that_was_replaced_is_not_heard_and_ended() -> None:
-    """It was frozen, and wakes up."""
     cluster, worker, app_master = a_running()
     launch = worker.last(LaunchExecutor)
     cluster.tell(an_exit())

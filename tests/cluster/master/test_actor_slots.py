@@ -104,7 +104,6 @@ def test_slots_that_an_application_gives_back_are_not_given_to_who_starts() -> N
 
 
 def test_what_a_worker_refuses_is_free() -> None:
-    """As often as it is told."""
     cluster, _, _ = a_granted()
 
     cluster.tell(an_update(running(), refused=(FIRST,)))

@@ -15,7 +15,6 @@ def asked(kept: LastAnswers, app_id: int, kind: str = "MetricsData") -> LastAnsw
 
 
 def test_an_answer_is_found_by_its_kind() -> None:
-    """Each application has some."""
     kept = LastAnswers()
     kept.keep(left(1))
     kept.keep(left(1, kind="SeriesData"))
@@ -27,7 +26,6 @@ def test_an_answer_is_found_by_its_kind() -> None:
 
 
 def test_a_later_launch_knows_more() -> None:
-    """Whichever is heard last."""
     kept = LastAnswers()
     for launch in (2, 3, 1):
         kept.keep(left(1, launch=launch))
@@ -36,7 +34,6 @@ def test_a_later_launch_knows_more() -> None:
 
 
 def test_the_applications_that_ended_first_are_forgotten_first() -> None:
-    """However many there are."""
     kept = LastAnswers()
     for number in range(1, 31):
         kept.keep(left(number))

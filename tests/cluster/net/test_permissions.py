@@ -80,7 +80,6 @@ def test_processes_of_an_application_say_what_they_want_to_each_other() -> None:
 
 @pytest.mark.parametrize("own", [CLUSTER, ONE])
 def test_the_cluster_may_say_everything(own: Principal) -> None:
-    """It has started all others."""
     message = RegisterWorker(worker=ActorPath(SENDER, "w"), slots=9)
 
     assert may_send(CLUSTER, SENDER, message, own=own)

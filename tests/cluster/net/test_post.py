@@ -161,7 +161,6 @@ def test_a_reference_to_a_remote_actor_is_the_same_as_long_as_it_is_held(make: M
 
 
 def test_an_actor_hears_once_that_the_process_of_a_watched_actor_is_lost(make: Make) -> None:
-    """`watch` works across processes."""
     one, other = make(), make()
     ref = one.post.find(other.echo.path)
     assert ref is not None

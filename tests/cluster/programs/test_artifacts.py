@@ -128,7 +128,6 @@ def test_both_ways_build_the_same_graph(tmp_path: Path) -> None:
 
 
 def test_an_attribute_and_arguments_are_those_submitted(tmp_path: Path) -> None:
-    """As with a file on disk."""
     text = (
         "import gearpy as gp\n"
         "def make(args):\n"

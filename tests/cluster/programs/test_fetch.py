@@ -23,8 +23,6 @@ ARTIFACT: Final = Artifact(
 
 
 class Master:
-    """Gives parts of some bytes, and counts."""
-
     def __init__(self, data: bytes = DATA, part: int = 100) -> None:
         self.data = data
         self.part = part
@@ -129,7 +127,6 @@ def test_a_bad_archive_is_refused_and_not_kept(tmp_path: Path) -> None:
     ],
 )
 def test_names_stay_within_the_folder(tmp_path: Path, artifact: Artifact) -> None:
-    """They come from whoever submitted it."""
     cache = ArtifactCache(tmp_path, Master(), LIMITS)
 
     for use in (cache.path_of, cache.drop):
@@ -172,7 +169,6 @@ def test_what_a_killed_process_has_left_is_no_harm(tmp_path: Path) -> None:
 
 
 def test_a_dropped_program_is_fetched_again(tmp_path: Path) -> None:
-    """Room is made for others."""
     master = Master()
     cache = ArtifactCache(tmp_path, master, LIMITS)
     cache.path_of(ARTIFACT)

@@ -80,7 +80,6 @@ def test_what_is_not_clear_is_asked(
 
 
 def test_a_path_may_have_colons_itself(tmp_path: Path) -> None:
-    """If it exists as it stands."""
     odd = tmp_path / "a:b"
     odd.mkdir()
 
@@ -91,6 +90,5 @@ def test_a_path_may_have_colons_itself(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("target", ["nowhere.py", "nowhere.py:app", "nowhere.py:a:b:c", ":app", ""])
 def test_a_path_that_is_not_there_is_named(target: str) -> None:
-    """Without the words behind it."""
     with pytest.raises(ConfigError, match=r"^no such file: (nowhere\.py)?$"):
         split_path(target)

@@ -188,7 +188,6 @@ def test_requirements_beside_a_file_go_along(tmp_path: Path, master: Master) -> 
 def test_mistakes_show_before_the_upload(
     tmp_path: Path, master: Master, files: dict[str, str], given: str, message: str
 ) -> None:
-    """Nothing is sent."""
     target = str(write(tmp_path, files) / given)
 
     with pytest.raises(ConfigError, match=message):
@@ -208,7 +207,6 @@ def large(tmp_path: Path) -> str:
 
 
 def test_progress_is_told_to_the_end(master: Master, large: str) -> None:
-    """For people who wait."""
     told: list[tuple[int, int]] = []
 
     upload(master.ask, large, config(), on_progress=lambda done, total: told.append((done, total)))
@@ -238,8 +236,6 @@ def test_an_upload_that_was_cut_goes_on(master: Master, large: str) -> None:
 
 
 def test_a_last_answer_that_was_lost_is_no_harm(master: Master, large: str) -> None:
-    """All had arrived."""
-
     def deaf(message: Any) -> Any:
         answer = master.ask(message)
         if isinstance(answer, ArtifactStored):
@@ -270,7 +266,6 @@ def test_a_master_that_forgets_gets_it_again(master: Master, large: str, tmp_pat
 
 
 def test_a_master_that_takes_nothing_is_given_up(large: str) -> None:
-    """Nothing waits for ever."""
     with pytest.raises(ConnectionLost, match="keeps nothing of it"):
         upload(lambda message: ArtifactMissing(sha256=message.sha256), large, config())
 

@@ -24,22 +24,16 @@ from gearpy.wire.values.records import DEFAULT_REGISTRY, NO_CLASSES
 
 @dataclass(frozen=True)
 class Visit:
-    """A value that a program defines."""
-
     page: str
     at: int
 
 
 class Place(NamedTuple):
-    """A key that a program defines."""
-
     town: str
     street: int
 
 
 class Colour(Enum):
-    """A value with one field, its name."""
-
     RED = 1
 
 
@@ -90,7 +84,6 @@ _VALUES = st.one_of(
 
 @given(found=_VALUES)
 def test_values_of_one_type_come_back_as_they_were(found: list[Any]) -> None:
-    """Whatever the type of the column."""
     if not found:
         return
     # A text may hold what no UTF-8 does; then the column is JSON, see below.
@@ -157,7 +150,6 @@ def test_records_are_structs_and_times_are_times(value: Any, shown: Any, kind: s
 def test_what_no_column_keeps_is_json_and_its_name_says_so(
     found: list[Any], shown: list[str | None]
 ) -> None:
-    """No value is changed to fit."""
     table = table_of(values(*found), "kept")
 
     assert by_key(table, "value_json") == dict(enumerate(shown))
@@ -176,7 +168,6 @@ def test_classes_that_are_not_here_are_their_fields() -> None:
 
 @pytest.mark.parametrize("coder", ["json", "bytes", "str"])
 def test_a_coder_of_gearpy_is_read(coder: str) -> None:
-    """Whichever it is."""
     kept: Any = {"json": {"a": [1]}, "bytes": b"\0", "str": "x"}[coder]
 
     assert by_key(table_of(values(kept, coder=coder), "kept")) == {0: kept}
@@ -256,7 +247,6 @@ def test_what_expires_says_when() -> None:
 
 
 def test_namespaces_are_a_column_where_there_are_any() -> None:
-    """None is the usual one."""
     state = heap_state()
     kept = state.value("kept")
     state.key = "ada"
@@ -285,7 +275,6 @@ def test_windows_have_their_starts() -> None:
 
 
 def test_state_of_a_task_as_a_whole_has_no_key_and_no_group() -> None:
-    """It stays with its task."""
     state = heap_state()
     state.value("kept").set(1)
 
@@ -301,7 +290,6 @@ def test_keys_of_a_step_come_back_as_they_were() -> None:
 
 
 def test_damaged_cells_are_told() -> None:
-    """With the name of the state."""
     columns = StateColumns(Tag(("kept",), "value", "int"), NO_CLASSES)
     state = values(1, coder="int")
     delta = state.snapshot()

@@ -60,8 +60,6 @@ class FakeLaunched:
 
 
 class FakeLauncher:
-    """Starts nothing."""
-
     def __init__(self) -> None:
         self.launched: list[FakeLaunched] = []
         self.error: Exception | None = None
@@ -218,7 +216,6 @@ def test_what_cannot_be_started_is_refused_with_the_reason(scene: Scene, error: 
 
 
 def test_a_repeated_launch_changes_nothing(scene: Scene) -> None:
-    """No executor runs twice."""
     scene.tell(a_launch(), a_launch())
 
     assert len(scene.launcher.launched) == 1
@@ -248,7 +245,6 @@ def test_of_three_launches_the_newest_runs(scene: Scene) -> None:
 
 
 def test_a_waiting_launch_can_be_called_off(scene: Scene) -> None:
-    """It ends without having begun."""
     scene.tell(a_launch(launch=1), a_launch(launch=2), a_shutdown(launch=2))
     scene.end(0)
 
@@ -438,7 +434,6 @@ def test_executors_that_outlive_their_app_master_are_killed(scene: Scene) -> Non
 
 
 def test_executors_of_the_next_app_master_are_left_alone(scene: Scene) -> None:
-    """It has the same application."""
     scene.probe("next")
     scene.tell(a_launch(MASTER_EXECUTOR, slots=1, boss="master"), a_launch(1, slots=1))
     scene.stop("boss")
@@ -470,14 +465,12 @@ def test_a_worker_that_drains_ends_with_what_it_runs(scene: Scene) -> None:
 
 
 def test_a_worker_without_executors_drains_at_once(scene: Scene) -> None:
-    """There is nothing to wait for."""
     scene.tell(DrainWorker())
 
     assert len(scene.exits) == 1
 
 
 def test_what_still_runs_is_killed_with_the_worker(scene: Scene) -> None:
-    """No orphan survives."""
     scene.tell(a_launch())
 
     scene.stop("worker")
@@ -486,7 +479,6 @@ def test_what_still_runs_is_killed_with_the_worker(scene: Scene) -> None:
 
 
 def test_a_worker_answers_for_the_logs_that_it_has() -> None:
-    """The master asks it for clients."""
     scene = Scene()
     text = LogText(source="a", text="b")
     scene.start(read_log=lambda _: text)
@@ -496,7 +488,6 @@ def test_a_worker_answers_for_the_logs_that_it_has() -> None:
 
 
 def test_a_worker_without_logs_says_so(scene: Scene) -> None:
-    """Executors that are threads have none."""
     question = ReadLog(app_id=APP, executor_id=ExecutorId(0), lines=1)
 
     assert scene.post.ask(scene.worker.path, question, 5) == Refused(

@@ -41,8 +41,6 @@ Configured = Callable[..., Config]
 
 
 class Probe(Actor[Any]):
-    """Stands for a role: keeps what it gets."""
-
     def __init__(self, got: list[Any]) -> None:
         self._got = got
 
@@ -126,8 +124,6 @@ def test_attempt_that_is_stopped_while_it_is_loaded_never_begins(
 
 
 class Waiting(MemoryCheckpoints):
-    """Reads nothing before it may."""
-
     def __init__(self) -> None:
         super().__init__()
         self.may_read = Event()

@@ -180,7 +180,6 @@ def test_an_application_cannot_lift_the_limits_of_a_worker(
 def test_a_wrong_configuration_starts_nothing(
     scene: Scene, configured: Callable[..., Config]
 ) -> None:
-    """The reason is for whoever asked."""
     config = configured(log__folder=scene.folder / "logs")
     scene.launcher = ProcessLauncher(scene.settings(config, ""))
 
@@ -193,7 +192,6 @@ def test_a_wrong_configuration_starts_nothing(
 def test_a_command_that_does_not_exist_leaves_nothing(
     scene: Scene, configured: Callable[..., Config]
 ) -> None:
-    """The folder is removed again."""
     config = configured(log__folder=scene.folder / "logs")
     settings = scene.settings(config, "")
     scene.launcher = ProcessLauncher(
@@ -284,7 +282,6 @@ def test_files_of_a_child_that_ended_well_are_kept_and_told(scene: Scene) -> Non
 
 
 def test_a_child_that_does_not_listen_is_killed(scene: Scene) -> None:
-    """After the time that it had."""
     ignore = "signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True);"
     child = scene.start(ignore + SLEEP, executor__stop_timeout_seconds=1)
     scene.words(1)

@@ -342,7 +342,6 @@ def test_the_other_ends_complaint_about_a_link_costs_nothing() -> None:
 
 
 def test_a_broken_link_of_tasks_that_do_not_exist_yet_is_no_failure() -> None:
-    """It is of the attempt before."""
     bench = Bench()
     [region] = bench.manager.regions
     bench.manager.replay(bench.now_ms)
@@ -398,7 +397,6 @@ def test_a_record_that_fails_too_often_ends_it_before_the_budget_does() -> None:
 
 
 def test_an_executor_that_does_not_register_is_killed_and_replaced() -> None:
-    """After its time."""
     bench = Bench()
     bench.silent = {B}
     bench.lose(B)
@@ -444,7 +442,6 @@ def test_a_silent_executor_is_killed_unless_its_worker_tells_more() -> None:
 
 
 def test_slots_that_come_too_late_are_given_back() -> None:
-    """While it ends, and after."""
     bench = Bench()
     bench.finish(0)
 
@@ -521,7 +518,6 @@ def test_it_ends_though_nobody_answers() -> None:
 
 
 def test_a_replay_leaves_what_restarts_or_is_done_alone() -> None:
-    """At an odd moment, too."""
     bench = Bench((1, 1), (1, 1))
     bench.finish(0)
     bench.fail_task(TaskId(2, 0))

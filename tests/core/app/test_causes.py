@@ -8,7 +8,6 @@ from tests.core.manager_bench import a_dag
 
 
 def test_too_few_slots_says_how_many_and_what_to_do() -> None:
-    """All ways out are named."""
     card = too_few_slots(wanted=8, missing=5, timeout_ms=60_000)
 
     assert card.cause == (
@@ -18,7 +17,6 @@ def test_too_few_slots_says_how_many_and_what_to_do() -> None:
 
 
 def test_another_graph_is_told_with_the_difference() -> None:
-    """And where such differences come from."""
     message = RegisterExecutor(
         executor_id=ExecutorId(3),
         launch=1,

@@ -157,7 +157,6 @@ def test_still_clock_is_a_stall_only_after_the_threshold() -> None:
 
 
 def test_what_is_finished_or_idle_is_no_stall() -> None:
-    """Nothing to do is nothing wrong."""
     clock = a_clock(a_dag(2), stall_after_ms=100)
 
     report(clock, TaskId(0, 0), MAX_MS)
@@ -271,8 +270,6 @@ def test_a_task_that_waits_for_upstream_says_so() -> None:
 
 @dataclass
 class Known:
-    """What the test knows of a task."""
-
     clock_ms: int
     idle: bool = False
 

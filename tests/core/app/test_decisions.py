@@ -40,7 +40,6 @@ def test_every_decision_is_a_command() -> None:
 
 
 def test_a_restart_goes_on_from_the_newest_epoch() -> None:
-    """Which all executors had stored."""
     bench = Bench()
     bench.tick(300)
     [store] = only(bench.end_epoch(), StoreManifest)
@@ -70,7 +69,6 @@ def test_snapshots_are_deleted_when_a_newer_epoch_is_stored() -> None:
 
 
 def test_overrides_reach_the_executors() -> None:
-    """Of the tasks that they have."""
     overrides = [TaskOffsets(task_id=TaskId(0, 0), offsets={"p": b"7"})]
     bench = Bench(is_begun=False)
     bench.manager = bench.another(overrides=overrides)

@@ -49,7 +49,6 @@ def one_of_two_up() -> ExecutorManager:
 
 
 def test_an_allocation_goes_to_an_executor_of_its_size() -> None:
-    """However they come."""
     manager = a_manager()
 
     launches = manager.on_allocated([allocation(2), allocation(3)], 200)

@@ -69,7 +69,6 @@ def test_an_epoch_is_stored_then_committed_then_the_next_begins() -> None:
 
 
 def test_that_an_older_epoch_is_stored_says_nothing_of_a_newer_one() -> None:
-    """It was stored twice."""
     epochs = some_running()
     complete_epoch(epochs, 300)
     epochs.advance(600)
@@ -212,7 +211,6 @@ def test_cut_times_go_on_behind_those_that_are_stored() -> None:
 
 
 def test_files_of_an_epoch_that_will_not_be_complete_are_given_out() -> None:
-    """When the attempt ends; once."""
     epochs = some_running()
     epochs.advance(300)
     epochs.on_stored(stored(ONE), 310)
@@ -242,7 +240,6 @@ def test_files_that_come_too_late_are_given_out() -> None:
 
 
 def test_only_the_latest_attempts_are_known() -> None:
-    """There may be any number."""
     epochs = some_epochs()
     for attempt in range(100):
         epochs.on_deploy(attempt)
@@ -304,7 +301,6 @@ def test_when_no_epoch_is_left_all_stay_as_they_are() -> None:
 
 
 def test_the_last_epoch_is_tried_until_it_is_stored() -> None:
-    """Each time with another number."""
     epochs = some_running()
     finish(epochs)
     epochs.advance(0)

@@ -94,7 +94,6 @@ def test_executors_and_their_tasks() -> None:
 
 
 def test_garbage_of_all_is_taken_once() -> None:
-    """Each region gives out its own."""
     regions = some_regions(*(a_manifest(number, epoch) for number in (0, 1) for epoch in range(4)))
     for region in regions:
         region.epochs.on_manifest_stored(3, 0)

@@ -46,7 +46,6 @@ def test_nothing_begins_where_nothing_waits() -> None:
 
 
 def test_failed_call_is_made_again_after_a_pause() -> None:
-    """As often as there are retries."""
     attempts = some_attempts(1, retries=2, backoff_ms=100, timeout_ms=None)
     attempts.begin(0)
 
@@ -88,7 +87,6 @@ def test_success_forgets_failures() -> None:
 
 
 def test_without_a_timeout_nothing_is_overdue() -> None:
-    """Some calls take a day."""
     attempts = some_attempts(1, timeout_ms=None)
     attempts.begin(0)
 

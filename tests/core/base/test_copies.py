@@ -24,8 +24,6 @@ from gearpy.messages.table import Table
 
 
 class Color(Enum):
-    """One of few."""
-
     RED = 1
 
 
@@ -41,46 +39,34 @@ Plain = namedtuple("Plain", "x y")  # noqa: PYI024 - there are such
 
 @dataclass(frozen=True)
 class Frozen:
-    """The same."""
-
     key: str
     items: Any
 
 
 @dataclass(frozen=True, slots=True)
 class FrozenSlots:
-    """The same."""
-
     key: str
     items: Any
 
 
 @dataclass
 class Open:
-    """A record that can change."""
-
     key: str
     items: list[int] = field(default_factory=list)
 
 
 @dataclass
 class Derived(Open):
-    """Another one."""
-
     more: int = 0
 
 
 @dataclass(slots=True)
 class Slots:
-    """Another one."""
-
     key: str
     items: Any
 
 
 class Bag:
-    """Any object."""
-
     def __init__(self, items: list[int]) -> None:
         self.items = items
 
@@ -91,14 +77,10 @@ class Bag:
 
 
 class Struct(msgspec.Struct):
-    """A record of msgspec."""
-
     items: list[int]
 
 
 class Itself:
-    """A class that says how it is copied."""
-
     def __deepcopy__(self, memo: Any) -> "Itself":
         return self
 
@@ -142,7 +124,6 @@ def _name_of(value: Any) -> str:
 
 @pytest.mark.parametrize("value", FIXED, ids=_name_of)
 def test_what_cannot_change_is_not_copied(value: Any) -> None:
-    """It is free."""
     assert own(value) is value
     assert own_each([value, value])[0] is value
 
@@ -185,7 +166,6 @@ def test_a_field_that_was_never_set_stays_so() -> None:
 
 
 def test_a_value_in_itself_is_copied() -> None:
-    """Once."""
     value: list[Any] = [1]
     value.append(value)
 
@@ -225,7 +205,6 @@ _VALUES = st.recursive(
 
 @given(_VALUES)
 def test_copies_are_equal_and_share_nothing(value: Any) -> None:
-    """Whatever is in what."""
     mine = own(value)
 
     assert mine == value

@@ -24,15 +24,11 @@ from gearpy.errors import ConfigError
 
 @dataclass(frozen=True)
 class Order:
-    """A record with attributes."""
-
     user: str
     price: int
 
 
 class Pair(NamedTuple):
-    """Another one."""
-
     user: str
     price: int
 
@@ -76,7 +72,6 @@ def test_every_nan_is_one_key() -> None:
 
 
 def test_value_is_a_field_what_a_function_gives_or_the_record() -> None:
-    """What aggregates take ``of`` a record."""
     assert value_getter("x")({"x": 1}) == 1
     assert value_getter(len)("abc") == 3
     assert value_getter(None)(5) == 5
@@ -105,16 +100,12 @@ def test_what_tells_nothing_about_a_record_is_refused() -> None:
 
 
 class Named(NamedTuple):
-    """A key with names."""
-
     one: float
     other: str
 
 
 @dataclass(frozen=True)
 class Both:
-    """A key of two fields."""
-
     one: Any
     other: str
 
@@ -149,5 +140,4 @@ def test_keys_with_nan_are_one_key_of_a_dict(make: Callable[[], Any]) -> None:
 
 @pytest.mark.parametrize("key", ["a", 1, 1.5, None, (1.0, "a"), Named(1, "a"), Both(1, "a"), b"x"])
 def test_keys_without_nan_stay_what_they_are(key: Any) -> None:
-    """Not even a copy is made."""
     assert one_nan(key) is key

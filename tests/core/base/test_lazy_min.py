@@ -27,7 +27,6 @@ def test_growing_and_falling_values_leave_no_waste() -> None:
 
 @given(changes)
 def test_least_is_that_of_the_last_values(changes: list[tuple[int, int | None]]) -> None:
-    """The invariant, against a plain dictionary."""
     minimum, model = LazyMin[int](), dict[int, int]()
 
     for key, value in changes:

@@ -77,7 +77,6 @@ def test_policy_lists_all_mistakes() -> None:
 def test_no_window_holds_more_restarts_than_allowed(
     gaps_ms: list[int], policy: RestartPolicy, rng: Random
 ) -> None:
-    """The invariant of `RestartBudget`."""
     budget = RestartBudget(policy)
     restarts: list[int] = []
 

@@ -19,15 +19,11 @@ Pair = namedtuple("Pair", "left right")  # noqa: PYI024 - the plain form is a re
 
 @dataclass
 class Plain:
-    """A record with a dictionary of its own."""
-
     text: str
 
 
 @dataclass(slots=True)
 class Slotted:
-    """A record without one."""
-
     text: str
 
 

@@ -40,14 +40,10 @@ keys = st.recursive(
 
 
 class Colour(StrEnum):
-    """An Enum that equals text."""
-
     RED = "red"
 
 
 class Level(IntEnum):
-    """An Enum that equals numbers."""
-
     LOW = 1
 
 
@@ -59,8 +55,6 @@ class Plain(Enum):
 
 
 class Pair(NamedTuple):
-    """A tuple with names."""
-
     left: str
     right: int
 
@@ -76,8 +70,6 @@ class Account:
 
 @dataclass
 class Loose:
-    """A dataclass that can change."""
-
     number: int
 
 

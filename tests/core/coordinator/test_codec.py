@@ -89,7 +89,6 @@ def test_a_message_is_a_key_and_a_value() -> None:
 
 
 def test_a_file_that_ends_too_soon_is_damaged() -> None:
-    """At every byte."""
     data = encode_segment([MESSAGE], name=NAME)
 
     for size in range(len(data)):
@@ -101,7 +100,6 @@ def test_a_file_that_ends_too_soon_is_damaged() -> None:
 
 
 def test_a_file_with_a_flipped_bit_is_damaged() -> None:
-    """At every bit."""
     data = encode_segment([MESSAGE], name=NAME)
 
     for bit in range(8 * len(data)):
@@ -201,6 +199,5 @@ def nested(levels: int) -> Any:
     ],
 )
 def test_what_would_not_come_back_is_refused(draft: CoordinatorMessage, mistake: str) -> None:
-    """Before anything is written."""
     with pytest.raises(ConfigError, match=mistake):
         check_message(draft)

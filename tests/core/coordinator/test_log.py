@@ -68,7 +68,6 @@ def a_manifest(epoch: int, region: int = 0) -> Manifest:
 def test_a_compacted_log_leads_to_the_same_state(
     messages: list[CoordinatorMessage], at: int
 ) -> None:
-    """The invariant, wherever it was compacted."""
     compacted = state_of(*messages[:at]).messages() + messages[at:]
 
     assert state_of(*compacted) == state_of(*messages)
@@ -165,7 +164,6 @@ def overridden(*, epoch: int | None = None) -> CoordinatorState:
 
 
 def test_an_override_is_used_up_by_the_next_epoch() -> None:
-    """Which began with it."""
     state = overridden()
     offsets = TaskOffsets(task_id=ONE, offsets={"p": b"1", "q": b"5"})
     apply(state, EpochManifests(state).messages_for(a_manifest(5), [offsets]))
@@ -175,7 +173,6 @@ def test_an_override_is_used_up_by_the_next_epoch() -> None:
 
 
 def test_overrides_add_up() -> None:
-    """One partition today, another tomorrow."""
     state = overridden()
     checkpoints = SourcePlaces(state)
     apply(state, [checkpoints.override(TaskOffsets(task_id=ONE, offsets={"q": b"2"}))])
@@ -292,7 +289,6 @@ def test_a_value_is_text() -> None:
 
 
 def test_versions_of_the_graph_come_back_in_order() -> None:
-    """Each is written once."""
     state = state_of()
     dags = DagVersions(state)
     versions = [DagVersion(each, f"hash{each}", ("one", "two")) for each in (9, 10)]
@@ -313,7 +309,6 @@ def test_versions_of_the_graph_come_back_in_order() -> None:
     ],
 )
 def test_what_is_no_graph_is_told(message: CoordinatorMessage) -> None:
-    """The text names the message."""
     with pytest.raises(ProtocolError, match=r"message dag (one|1) of the coordinator log is malf"):
         DagVersions(state_of(message)).read()
 

@@ -110,7 +110,6 @@ def test_what_cannot_be_gone_on_from_is_told() -> None:
 
 
 def test_without_any_file_the_mark_says_what_is_lost() -> None:
-    """Nothing is left but the mark."""
     store = a_log()
     names = names_of(store)
     for name in names:

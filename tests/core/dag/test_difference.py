@@ -65,7 +65,6 @@ def difference(one: Dag, other: Dag) -> str:
     ],
 )
 def test_the_difference_names_both_sides(one: Dag, other: Dag, told: str) -> None:
-    """Processors first, then edges."""
     assert difference(one, other) == told
 
 

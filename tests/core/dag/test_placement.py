@@ -22,14 +22,12 @@ def slots(*counts: int) -> dict[ExecutorId, int]:
 
 
 def test_share_goes_by_slots() -> None:
-    """A bigger executor gets more."""
     placed = place(a_dag(4), slots(3, 1))
 
     assert list(placed.values()) == [0, 0, 0, 1]
 
 
 def test_without_slots_nothing_can_be_placed() -> None:
-    """Refused with what was there."""
     with pytest.raises(ConfigError, match="none of 2 executors has a slot"):
         place(a_dag(1), slots(0, 0))
 

@@ -15,7 +15,6 @@ def a_dag(count: int, edges: set[tuple[int, int]]) -> Dag:
 
 
 def test_what_only_shares_a_sink_or_a_source_restarts_together() -> None:
-    """Connected means in either direction."""
     assert len(regions_of(a_dag(3, {(0, 2), (1, 2)}))) == 1
     assert len(regions_of(a_dag(3, {(0, 1), (0, 2)}))) == 1
 

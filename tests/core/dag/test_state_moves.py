@@ -24,7 +24,6 @@ def fates(old: Layout, new: Layout) -> dict[str, str]:
 
 
 def test_the_same_graph_keeps_all() -> None:
-    """Nothing is lost."""
     layout = a_layout("a b", "c")
 
     assert set(fates(layout, layout).values()) == {"kept"}
@@ -64,7 +63,6 @@ def test_what_is_kept_in_another_form_is_lost() -> None:
 
 
 def test_another_number_of_tasks_is_told() -> None:
-    """It is kept, and spread anew."""
     (move,) = state_moves(a_layout("a"), a_layout("a", parallelism=3))
 
     assert move.fate == "kept"

@@ -54,7 +54,6 @@ def test_cut_times_rise_though_sources_go_back() -> None:
 
 
 def test_the_lead_doubles_when_it_was_not_enough_and_halves_slowly() -> None:
-    """After eight that were."""
     cuts, leads = CutTimes(), list[int]()
     now_ms = 0
 
@@ -134,7 +133,6 @@ steps = st.one_of(
 def test_cut_times_rise_and_are_later_than_all_that_was_reported(
     steps: list[tuple[str] | tuple[str, TaskId, int, int]],
 ) -> None:
-    """The invariant, whatever sources report."""
     cuts, last_ms, newest_ms = CutTimes(), MIN_MS, MIN_MS
     for step in steps:
         match step:

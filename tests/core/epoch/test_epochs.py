@@ -134,7 +134,6 @@ def test_what_belongs_elsewhere_does_not_count(message: EpochStored) -> None:
 
 
 def test_one_executor_twice_is_not_two() -> None:
-    """What it has said first counts."""
     coordinator = a_begun()
     coordinator.on_stored(stored(ONE), 110)
 
@@ -156,7 +155,6 @@ def test_what_is_under_way_does_not_begin_again() -> None:
 
 
 def test_chains_follow_each_other_each_in_its_order() -> None:
-    """Also over several epochs."""
     coordinator = a_begun()
     for each in (ONE, TWO):
         coordinator.on_stored(stored(each), 110)
@@ -238,7 +236,6 @@ def test_every_task_finds_what_it_was_wherever_it_has_run(
 
 
 def test_an_answer_about_an_older_epoch_is_none() -> None:
-    """It was about the commit before."""
     commits = CommitRound(4, [ONE], 100)
 
     commits.on_committed(ONE, 3)

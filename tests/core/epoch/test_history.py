@@ -48,7 +48,6 @@ def test_one_is_stored_before_the_next_is_complete() -> None:
 
 
 def test_as_many_stored_epochs_as_wanted_are_kept() -> None:
-    """Those that were found count."""
     history = EpochHistory(retained=2, manifests=map(a_manifest, (1, 2, 3)))
     history.on_complete(a_manifest(4))
 

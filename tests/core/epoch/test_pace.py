@@ -49,7 +49,6 @@ def test_max_replay_is_as_seldom_as_it_may_be() -> None:
 
 @pytest.mark.parametrize("percent", [0, 101])
 def test_a_share_that_is_none_is_refused(percent: int) -> None:
-    """The configuration has checked it."""
     with pytest.raises(AssertionError):
         a_pace("max-overhead", percent=percent)
 

@@ -24,7 +24,6 @@ def released(window: AsyncWindow) -> list[Any]:
 
 
 def test_result_waits_for_those_before_it() -> None:
-    """Ordered: who is quick gains nothing."""
     window = a_window(1, 2, 3)
 
     window.finish(2, "c")
@@ -36,7 +35,6 @@ def test_result_waits_for_those_before_it() -> None:
 
 
 def test_result_waits_for_nobody() -> None:
-    """Unordered: as they come."""
     window = a_window(1, 2, 3, ordered=False)
 
     window.finish(2, "c")
@@ -58,7 +56,6 @@ def test_failed_record_holds_nobody_up() -> None:
 
 
 def test_a_call_that_ends_twice_counts_once() -> None:
-    """Whoever runs calls may be wrong."""
     for ordered in (True, False):
         window = a_window(1, ordered=ordered)
 

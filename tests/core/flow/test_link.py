@@ -81,7 +81,6 @@ def test_ack_gives_credit_back() -> None:
 
 
 def test_wrong_number_received_is_message_loss() -> None:
-    """The text names both numbers."""
     subscription = a_subscription()
     send(subscription, 4)
 

@@ -19,7 +19,6 @@ def a_cache(size: int = 2, ttl_ms: int | None = 100, **answers: Any) -> LookupCa
 
 
 def test_what_was_used_least_lately_makes_room() -> None:
-    """Used is found, too."""
     cache = a_cache(a=1, b=2)
     cache.find("a", 0)
 
@@ -47,7 +46,6 @@ def test_answer_from_the_future_does_not_count() -> None:
 
 
 def test_one_asks_and_the_others_wait() -> None:
-    """However many want to know."""
     cache = a_cache()
 
     assert not cache.ask("a", "first")
@@ -61,7 +59,6 @@ def test_one_asks_and_the_others_wait() -> None:
 
 @pytest.mark.parametrize(("size", "ttl_ms"), [(-1, 1), (1, 0)])
 def test_wrong_numbers_are_refused(size: int, ttl_ms: int) -> None:
-    """When the program is built."""
     with pytest.raises(ConfigError, match="must be 0 or more; ttl is"):
         LookupCache(size, ttl_ms)
 

@@ -29,8 +29,6 @@ from gearpy.errors import ConfigError, OperatorError
 
 
 class Fixed(UnicastPartitioner):
-    """Sends to one task, whatever it is."""
-
     def __init__(self, target: Any) -> None:
         self.target = target
 

@@ -52,8 +52,6 @@ KEYS = st.sampled_from(KINDS).flatmap(
 
 
 class ByPlace(UnicastPartitioner):
-    """Sends a row where it says, or nowhere."""
-
     def get_partition(self, value: Any, parallelism: int, sender: int) -> int:
         target: int = value["to"]
         return target
@@ -109,7 +107,6 @@ def test_key_goes_where_it_goes_by_itself(keys: tuple[Any, list[Any]], paralleli
     st.integers(2, 5),
 )
 def test_key_of_several_columns_is_a_tuple(records: list[tuple[Any, ...]], tasks: int) -> None:
-    """As on the row path."""
     columns = zip(*records, strict=True)
     table, times = a_table(**{name: pa.array(c) for name, c in zip("xyz", columns, strict=True)})
 

@@ -13,8 +13,6 @@ from gearpy.core.gearpump.monoids import SumGroup
 
 
 class Json:
-    """A serializer for tests."""
-
     def to_bytes(self, value: Any) -> bytes:
         return json.dumps(value).encode()
 
@@ -23,8 +21,6 @@ class Json:
 
 
 class Record(NamedTuple):
-    """A value and its epoch."""
-
     epoch: int
     value: int
 
@@ -92,7 +88,6 @@ def test_epochs_do_not_go_back() -> None:
 
 
 def test_event_times_make_no_difference() -> None:
-    """Nothing comes too late."""
     state = a_state()
     state.on_watermark(1000)
 

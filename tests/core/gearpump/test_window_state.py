@@ -17,8 +17,6 @@ from gearpy.ids import MAX_MS, MIN_MS
 
 
 class Json:
-    """A serializer for tests."""
-
     def to_bytes(self, value: Any) -> bytes:
         return json.dumps(value).encode()
 
@@ -27,8 +25,6 @@ class Json:
 
 
 class Record(NamedTuple):
-    """A value, its event time and its epoch."""
-
     time_ms: int
     value: int
     epoch: int = 1
@@ -97,7 +93,6 @@ def test_size_and_step_must_be_positive(size_ms: int, step_ms: int, wrong: list[
 
 
 def test_size_and_step_are_any_durations() -> None:
-    """As people write them."""
     assert Window.of("1h", "5m") == Window(3_600_000, 300_000)
     with pytest.raises(ConfigError, match="not understood"):
         Window.of("1 hour", "5m")
@@ -299,7 +294,6 @@ def test_other_bytes_are_refused(data: bytes) -> None:
 
 
 def test_checkpoint_of_another_version_is_refused() -> None:
-    """With both versions in the text."""
     data = a_state().checkpoint()
     assert data[1] == 1
 

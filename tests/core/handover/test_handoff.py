@@ -103,7 +103,6 @@ def test_function_that_raises_is_called_again_after_longer_and_longer_pauses() -
 
 
 def test_gives_up_when_the_function_has_raised_too_often() -> None:
-    """And stays there."""
     handoff = a_handoff()
     handoff.next(a_view(5), 0)
     handoff.on_intent_written()
@@ -114,7 +113,6 @@ def test_gives_up_when_the_function_has_raised_too_often() -> None:
 
 
 def test_failures_of_one_batch_do_not_count_for_the_next() -> None:
-    """Each has all its attempts."""
     handoff = a_handoff()
     for _ in range(2):
         handoff.next(a_view(5, 200), 0)

@@ -29,7 +29,6 @@ def test_a_new_run_takes_it_and_remembers_from_whom() -> None:
 
 
 def test_an_owner_may_write() -> None:
-    """Nothing has changed."""
     assert an_owner().standing(an_owner()) == "owner"
 
 
@@ -46,13 +45,11 @@ def test_who_is_no_owner_any_more_stops(found: LaneOwner | None) -> None:
 
 @pytest.mark.parametrize("text", [b"", b"[]", b'{"run": "r"}', b'{"run": "r", "incarnation": "x"}'])
 def test_what_names_no_owner_is_damage(text: bytes) -> None:
-    """Nobody may guess."""
     with pytest.raises(WindowLogDamaged, match="names no owner"):
         LaneOwner.parse(text, file="f")
 
 
 def test_no_file_is_no_owner() -> None:
-    """A new lane."""
     assert LaneOwner.parse(None, file="f") is None
 
 
@@ -68,7 +65,6 @@ def test_the_first_batch_of_a_run_is_remembered_over_its_starts() -> None:
 def test_an_owner_is_read_as_it_was_written(
     run: str, incarnation: int, former: list[str], since: int
 ) -> None:
-    """By a process on another machine."""
     owner = LaneOwner(run=run, incarnation=incarnation, former=tuple(former), since=since)
 
     assert LaneOwner.parse(owner.to_json(), file="f") == owner

@@ -30,7 +30,6 @@ def test_the_lane_that_is_furthest_behind_is_next() -> None:
 
 
 def test_a_batch_that_was_begun_is_read_to_its_end_first() -> None:
-    """Its rows are in memory."""
     lanes = seen({"a-0": 1, "b-0": 1})
 
     lanes.on_rows("b-0", 3)
@@ -52,7 +51,6 @@ def test_all_silent_lanes_are_idle_and_promise_what_the_furthest_does() -> None:
 
 
 def test_a_silent_lane_counts_again_when_it_has_something() -> None:
-    """But what was promised stays promised."""
     lanes = seen({"a-0": 1, "b-0": 1}, idle_ms=100)
     lanes.on_batch("a-0", 20, now_ms=0)
     lanes.on_batch("b-0", 10, now_ms=0)

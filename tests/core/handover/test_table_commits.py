@@ -31,13 +31,11 @@ def test_ids_tell_runs_sinks_and_tasks_apart() -> None:
 
 
 def test_the_first_writer_takes_the_lane_over() -> None:
-    """With its first rows, or before."""
     assert next_change(Noted(), incarnation=1, since=0) == Change(False, (), Noted(1, 0), 0)
     assert next_change(Noted(), incarnation=1, since=0, epoch=1) == Change(True, (), Noted(1, 1), 0)
 
 
 def test_an_epoch_is_shown_once() -> None:
-    """Whoever repeats it finds the note."""
     shown = next_change(Noted(1, 4), incarnation=1, since=0, epoch=5)
 
     assert shown == Change(True, (), Noted(1, 5), None)

@@ -15,8 +15,6 @@ __all__ = ["STEPS", "Given", "Run", "Step", "columns", "expected", "fed", "with_
 
 
 class Given(NamedTuple):
-    """A record that a join is given."""
-
     side: int
     key: Any
     value: Any

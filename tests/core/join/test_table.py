@@ -53,7 +53,6 @@ def test_the_row_that_counts_at_a_time_is_found(
 
 @given(KEYS)
 def test_duplicates_are_refused_by_default(keys: list[int]) -> None:
-    """All of them are counted."""
     twice = {key: keys.count(key) for key in keys if keys.count(key) > 1}
 
     if twice:
@@ -66,7 +65,6 @@ def test_duplicates_are_refused_by_default(keys: list[int]) -> None:
 
 
 def test_rows_of_one_key_and_time_are_duplicates() -> None:
-    """Of different times they are versions."""
     RowsOfKeys(["a", "a"], times=[1, 2])
 
     with pytest.raises(ConfigError, match=r"'a', 'at 1 ms'\) \(2 rows\).*many=\"first\""):
@@ -74,7 +72,6 @@ def test_rows_of_one_key_and_time_are_duplicates() -> None:
 
 
 def test_nan_is_one_key() -> None:
-    """As everywhere."""
     rows = RowsOfKeys([math.nan, 1.0])
 
     assert rows.find(float("nan"), 0) == (0,)
@@ -98,7 +95,6 @@ def test_nan_is_one_key() -> None:
     ],
 )
 def test_a_key_that_can_equal_none_is_refused(keys: list[Any], key: Any, text: str) -> None:
-    """Instead of finding nothing, for ever."""
     with pytest.raises(TypeError, match=text):
         RowsOfKeys(keys).find(key, 0)
 

@@ -151,7 +151,6 @@ def a_cluster(*, max_restarts: int = 2) -> Cluster:
 
 
 def test_an_application_gets_a_slot_a_launch_and_an_app_master() -> None:
-    """Step by step."""
     cluster = Cluster()
     assert cluster.submit() == [RequestSlot(APP, None)]
     assert cluster.keeper.phase(APP) == "waiting-for-slot"

@@ -75,7 +75,6 @@ def test_other_texts_are_refused(text: str) -> None:
 
 @given(st.text())
 def test_any_text_is_read_or_refused(text: str) -> None:
-    """Clients send what they like."""
     try:
         point = ResumePoint.parse(text)
     except ConfigError:

@@ -105,7 +105,6 @@ def test_progress_alone_changes_no_state() -> None:
 
 
 def test_what_has_ended_can_be_forgotten() -> None:
-    """Its id stays used."""
     registry = Registry()
     app_id = registry.submit(a_request(), 1)
     registry.shutdown(app_id, 2)

@@ -131,7 +131,6 @@ def test_what_does_not_fit_holds_up_nobody() -> None:
 
 
 def test_a_request_that_can_never_be_served_says_why() -> None:
-    """Nothing waits in silence."""
     scheduler = a_scheduler(2, 2)
 
     scheduler.request(a_request(4))
@@ -157,7 +156,6 @@ def test_a_request_that_waits_its_turn_says_so() -> None:
 
 
 def test_wrong_requests_are_refused() -> None:
-    """All mistakes at once."""
     with pytest.raises(ConfigError) as refusal:
         ResourceRequest(
             app_id=APP,
@@ -261,7 +259,6 @@ def test_when_a_worker_is_lost_its_slots_are_kept_where_there_is_room() -> None:
 
 
 def test_restarts_come_before_first_starts_and_app_masters_first_among_equals() -> None:
-    """However old those are."""
     scheduler = a_scheduler(1)
     scheduler.request(a_request(1, app_id=OTHER, priority=Priority.HIGH))
     scheduler.request(a_request(1, is_restart=True))

@@ -239,7 +239,6 @@ def test_the_loss_of_another_launch_brings_no_restarts() -> None:
 
 
 def test_launches_are_remembered_up_to_a_limit() -> None:
-    """Numbers go on."""
     state = a_state(a_submit(), *[a_launch() for _ in range(LAUNCHES_MAX + 5)])
 
     assert len(state.launches(APP)) == LAUNCHES_MAX
@@ -317,7 +316,6 @@ def test_the_oldest_ends_are_forgotten_first() -> None:
 
 
 def test_worker_ids_are_given_once() -> None:
-    """Also after a restart."""
     state = MasterState()
     assert not state.is_given(WorkerId(0))
 
@@ -335,13 +333,11 @@ def test_worker_ids_are_given_once() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"\x00", msgspec.msgpack.encode((1, {})), b"\x92\x01\xc1"])
 def test_what_is_no_snapshot_is_refused(data: bytes) -> None:
-    """With one kind of error."""
     with pytest.raises(ProtocolError, match="the master's snapshot is none"):
         MasterState.from_bytes(data)
 
 
 def test_a_snapshot_of_another_gearpy_is_refused() -> None:
-    """It says which version it is."""
     data = msgspec.msgpack.encode((2, {}))
 
     with pytest.raises(ProtocolError, match="has version 2, this gearpy knows 1"):

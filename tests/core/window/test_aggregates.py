@@ -97,7 +97,6 @@ def test_sums_of_decimals_are_exact(values: list[Decimal | None]) -> None:
 
 @given(st.lists(st.one_of(st.none(), st.floats(-1e6, 1e6)), min_size=1))
 def test_spread_of_floats(values: list[float | None]) -> None:
-    """Property: that of the statistics module."""
     there = [value for value in values if value is not None]
 
     for ddof, of in ((0, statistics.pvariance), (1, statistics.variance)):
@@ -119,7 +118,6 @@ def test_spread_of_large_numbers_keeps_its_digits() -> None:
 
 @given(TIMED)
 def test_first_and_last_go_by_time_and_then_by_arrival(pairs: list[tuple[int, int | None]]) -> None:
-    """Property: of those with a value."""
     there = [(time, at, value) for at, (time, value) in enumerate(pairs) if value is not None]
 
     assert result_of(agg.first(), pairs) == (min(there)[2] if there else None)
@@ -182,7 +180,6 @@ def test_accumulators_can_be_stored(aggregate: Aggregate, values: list[Any]) -> 
 
 
 def test_accumulators_of_timed_aggregates_are_plain() -> None:
-    """Time and value."""
     kept = accumulated(agg.last(), [(5, "a"), (7, "b")])
 
     assert msgpack.unpackb(msgpack.packb(kept), use_list=False) == (7, "b")
@@ -192,7 +189,6 @@ def test_accumulators_of_timed_aggregates_are_plain() -> None:
 
 @given(TEXTS)
 def test_order_of_texts(values: list[str | None]) -> None:
-    """Property: that of the language."""
     there = [value for value in values if value is not None]
 
     assert result_of(agg.min(), values) == min(there, default=None)
@@ -243,7 +239,6 @@ def test_top_of_no_number_is_refused(n: Any) -> None:
 
 @pytest.mark.parametrize("ddof", [2, -1, 0.5, None, True])
 def test_spread_of_no_kind_is_refused(ddof: Any) -> None:
-    """There are two."""
     with pytest.raises(ConfigError, match="give 1 for a sample, or 0"):
         agg.variance(ddof=ddof)
     with pytest.raises(ConfigError, match="stddev"):
@@ -275,7 +270,6 @@ def test_custom_aggregate_is_made_of_functions() -> None:
 
 @pytest.mark.parametrize("name", ["create", "add", "result", "merge"])
 def test_custom_aggregate_of_no_functions_is_refused(name: str) -> None:
-    """Each one is named."""
     functions: dict[str, Any] = {"create": list, "add": max, "result": len, "merge": max}
 
     with pytest.raises(ConfigError, match=rf"custom\({name}=3\): give a function"):
@@ -283,7 +277,6 @@ def test_custom_aggregate_of_no_functions_is_refused(name: str) -> None:
 
 
 def test_set_of_aggregates_is_checked() -> None:
-    """All mistakes at once."""
     check_aggregates({"n": agg.count()})
     with pytest.raises(ConfigError, match="nothing to do"):
         check_aggregates({})
@@ -293,7 +286,6 @@ def test_set_of_aggregates_is_checked() -> None:
 
 
 def test_aggregates_show_what_they_are() -> None:
-    """For plans and errors."""
     shown = [str(each) for each in (agg.count(), agg.sum("x"), agg.top(3, "x"), agg.max(abs))]
 
     assert shown == ["count()", "sum(x)", "top(3, x)", "max(abs)"]
@@ -301,7 +293,6 @@ def test_aggregates_show_what_they_are() -> None:
 
 @given(st.lists(st.integers(), min_size=1))
 def test_infinity_has_no_spread(values: list[int]) -> None:
-    """Property: whenever it comes."""
     assume(len(values) > 1)
 
     assert math.isnan(result_of(agg.variance(), [*values, math.inf]))

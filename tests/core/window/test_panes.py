@@ -70,7 +70,6 @@ def test_any_stream_gives_what_brute_force_gives(
 
 
 def test_own_values_share_nothing_within() -> None:
-    """However deep."""
     value = ([[1]], {"a": [2]})
 
     copied = own(value)

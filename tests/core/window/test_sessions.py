@@ -15,7 +15,6 @@ ANEW = FOLDS["anew"]
 
 
 def test_record_between_two_sessions_makes_them_one() -> None:
-    """It overlaps both."""
     panes = SessionPanes(SessionWindows(5), ANEW)
     for value, time in (("a", 0), ("c", 8), ("b", 4)):
         assert panes.add("k", value, time, 0) == ()
@@ -67,6 +66,5 @@ def test_session_that_has_closed_goes_on_within_the_lateness() -> None:
 
 
 def test_fold_that_cannot_merge_is_refused() -> None:
-    """When the stage is made."""
     with pytest.raises(ConfigError, match="give it merge="):
         SessionPanes(SessionWindows(5), replace(ANEW, merge=None))

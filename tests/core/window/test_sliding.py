@@ -48,7 +48,6 @@ def test_windows_of_pieces_hold_what_windows_hold(
 
 
 def test_counts_are_added_up() -> None:
-    """As counts."""
     pieces = SlidingPieces(SlidingWindows(10, 5))
     open_ = {0: Counter(a=1, b=2), 5: Counter(a=3)}
 

@@ -86,7 +86,6 @@ def test_when_triggers_hold(trigger: Repeat, holds: bool) -> None:  # noqa: FBT0
 
 
 def test_windows_over_wall_time_have_no_other_clock() -> None:
-    """However deep a trigger is."""
     trigger = any_of(every(event=3), all_of(every(count=1), every(event=5), every(7)))
 
     assert by_wall_time(trigger) == AnyOf(

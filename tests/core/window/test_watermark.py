@@ -66,7 +66,6 @@ def test_order_in_which_links_become_idle_does_not_matter(
 
 
 def test_link_that_has_ended_holds_nothing_back() -> None:
-    """The others go on."""
     tracker = WatermarkTracker([A, B])
     tracker.on_link(A, MAX_MS, idle=False)
 

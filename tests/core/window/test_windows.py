@@ -43,13 +43,11 @@ def test_offset_moves_the_boundaries() -> None:
 
 @pytest.mark.parametrize("size_ms", [0, -5])
 def test_size_must_be_positive(size_ms: int) -> None:
-    """The text names the value."""
     with pytest.raises(ConfigError, match=f"{size_ms} ms, must be more than 0"):
         TumblingWindows(size_ms)
 
 
 def test_one_window_holds_everything_until_the_end() -> None:
-    """It closes when the stream does."""
     windows = global_window()
 
     assert windows == GlobalWindows()
@@ -136,7 +134,6 @@ def test_all_of_a_piece_is_in_the_same_windows(
     ],
 )
 def test_mistakes_say_what_to_change(make: Callable[[], Any], text: str) -> None:
-    """When the program is written."""
     with pytest.raises(ConfigError, match=text):
         make()
 
@@ -157,7 +154,6 @@ def test_methods_return_copies(windows: Windows) -> None:
 
 
 def test_lateness_is_any_duration() -> None:
-    """As people write it."""
     assert tumbling("1m").allowed_lateness("5s").allowed_lateness_ms == 5000
 
 
@@ -174,12 +170,10 @@ def test_lateness_is_any_duration() -> None:
     ],
 )
 def test_plain_windows_fire_once(windows: Windows, is_plain: bool) -> None:  # noqa: FBT001 - a table
-    """Which stages do faster."""
     assert windows.is_plain == is_plain
 
 
 def test_functions_make_windows() -> None:
-    """All durations as people write them."""
     assert sliding("1m", "10s", "1s") == SlidingWindows(60_000, 10_000, 1000)
     assert session("30m") == SessionWindows(1_800_000)
     assert count_window(7) == CountWindows(7)

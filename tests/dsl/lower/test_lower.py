@@ -148,7 +148,6 @@ def test_late_records_are_spread_as_other_records_are() -> None:
 
 
 def test_two_steps_of_a_chain_may_set_records_aside() -> None:
-    """They are told apart."""
     app = StreamApp("app")
     numbers = app.read(gp.collection([1]), name="read", late="side")
     counts = numbers.window(gp.tumbling("1s"), late="side").count(name="windows")
@@ -163,7 +162,6 @@ def test_two_steps_of_a_chain_may_set_records_aside() -> None:
 
 
 def test_late_records_merged_with_themselves_are_a_mistake() -> None:
-    """As with any stream."""
     app = StreamApp("app")
     numbers = app.read(gp.collection([1]), name="read", late="side")
 
@@ -174,7 +172,6 @@ def test_late_records_merged_with_themselves_are_a_mistake() -> None:
 
 
 def test_application_without_steps_is_a_mistake() -> None:
-    """The text says how to begin."""
     assert mistakes_of(StreamApp("empty")) == (
         "application 'empty' has no steps: start with app.read(source)",
     )
@@ -192,7 +189,6 @@ def test_stream_merged_with_itself_is_a_mistake() -> None:
 
 @pytest.mark.parametrize("parallelism", [0, -1])
 def test_bad_parallelism_is_a_mistake_wherever_it_is_given(parallelism: int) -> None:
-    """Each of them is told."""
     app, numbers = an_app()
 
     numbers.key_by(str, parallelism=parallelism).count()
@@ -224,7 +220,6 @@ def test_source_has_no_more_tasks_than_partitions_by_default() -> None:
 
 
 def test_all_mistakes_are_told_at_once() -> None:
-    """Name, source, parallelism and edges."""
     app = StreamApp("no name", parallelism=3)
     numbers = app.read(gp.collection([1]), parallelism=3, name="read")
     numbers.merge(numbers).key_by(str, parallelism=0).count()

@@ -18,8 +18,6 @@ from tests.dsl.tables import EVENTS, Sale, TableSource
 
 @dataclass
 class Trade:
-    """A row that is an object."""
-
     user: str
     price: int
 
@@ -29,8 +27,6 @@ class Trade:
 
 
 class Tick(NamedTuple):
-    """Another one."""
-
     price: float
 
 
@@ -135,7 +131,6 @@ def test_functions_of_records_take_rows(build: Callable[[Stream[Any]], Any]) -> 
 
 
 def test_merge_takes_what_all_give() -> None:
-    """Else rows."""
     step = last_step(lambda s: s.merge(s))
 
     assert isinstance(step, MergeOperator)
@@ -146,8 +141,6 @@ def test_merge_takes_what_all_give() -> None:
 
 
 class TableSink(gp.Sink):
-    """A sink for tables."""
-
     columnar = True
 
     def open(self, task_index: int, parallelism: int) -> gp.SinkWriter:
@@ -155,7 +148,6 @@ class TableSink(gp.Sink):
 
 
 def test_sink_takes_tables_if_it_says_so() -> None:
-    """Then it takes both."""
     step = last_step(lambda s: s.write(TableSink()))
 
     assert isinstance(step, WriteOperator)

@@ -89,7 +89,6 @@ def test_plan_says_by_which_order_a_step_goes(
 
 
 def test_records_of_two_sources_come_by_event_time() -> None:
-    """Not before both have come there."""
     app, out = gp.StreamApp("two"), list[Any]()
     fast, slow = ManualSource("fast"), ManualSource("slow")
     both = app.read(fast).merge(app.read(slow))

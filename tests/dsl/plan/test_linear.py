@@ -15,8 +15,6 @@ from gearpy.spark.query.plan import BatchStep, GroupStep, RowsStep
 
 @dataclass(frozen=True)
 class Sale:
-    """What was sold."""
-
     shop: str
     price: int
 
@@ -135,7 +133,6 @@ def test_a_sink_must_be_named_if_there_are_several(sink: str | int | None) -> No
 
 
 def test_a_program_without_a_sink_is_refused() -> None:
-    """There is nothing to compute."""
     app = gp.StreamApp("nothing")
     app.read(gp.collection([1])).inspect(print)
 

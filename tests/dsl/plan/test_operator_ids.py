@@ -157,7 +157,6 @@ def test_all_steps_have_ids_of_their_own() -> None:
 
 
 def test_processors_of_a_graph_are_found_by_name() -> None:
-    """Several with one name have numbers."""
     graph = gp.Graph()
     first, second = gp.Processor(gp.Task, name="a"), gp.Processor(gp.Task, name="a")
     graph.connect(first, second)

@@ -50,7 +50,6 @@ def chains(app: StreamApp) -> list[str]:
 
 
 def test_plan_of_rows_stays_as_it_is() -> None:
-    """Node for node."""
     app = StreamApp("rows")
     numbers = app.read(gp.collection([1]))
     numbers.merge(numbers.map(str)).key_by(str).window(TUMBLING).count().write(gp.to_list([]))
@@ -59,7 +58,6 @@ def test_plan_of_rows_stays_as_it_is() -> None:
 
 
 def test_rows_are_made_in_the_chain_that_takes_them() -> None:
-    """Without another task."""
     app, sales = an_app()
     sales.map(str, name="map").write(gp.to_list([]), name="write")
 
@@ -186,7 +184,6 @@ def test_tables_are_made_for_functions_of_batches() -> None:
 
 
 def test_merge_of_tables_and_rows_has_rows() -> None:
-    """Made before they come together."""
     app, sales = an_app()
     others = app.read(gp.collection([{"user": "z"}]), name="others")
     sales.merge(others, name="merge").write(gp.to_list([]), name="write")
@@ -223,7 +220,6 @@ def test_records_of_a_join_are_wrapped() -> None:
 
 
 def test_stream_can_be_joined_with_itself() -> None:
-    """Each side has its own step."""
     app = StreamApp("app")
     words = app.read(gp.collection(["a"]), name="read").key_by(str)
     words.join(words, TUMBLING, name="join").write(gp.to_list([]), name="write")

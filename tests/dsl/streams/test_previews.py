@@ -17,7 +17,6 @@ def numbers(count: int = 10, *, parallelism: int = 1) -> Stream[int]:
 
 
 def test_a_look_returns_the_records_behind_the_steps() -> None:
-    """The first, the last, or all."""
     stream = numbers().map(lambda n: n * n)
 
     assert stream.head(3) == [0, 1, 4]
@@ -77,7 +76,6 @@ def test_a_stream_without_end_is_cut_when_the_time_is_over() -> None:
 
 
 def test_all_of_a_stream_without_end_is_refused() -> None:
-    """It says what to write instead."""
     stream = gp.StreamApp("endless").read(gp.generate(itertools.count))
 
     with pytest.raises(ConfigError, match=r"generate\(count\) has no end.*to_list\(1000\)"):
@@ -116,13 +114,11 @@ def test_pandas_gets_the_same_columns() -> None:
 
 @pytest.mark.parametrize("bad", [0, -1, "all"])
 def test_a_number_of_records_is_one(bad: Any) -> None:
-    """From 1 on."""
     with pytest.raises(ConfigError, match="head"):
         numbers().head(bad)
 
 
 def test_an_error_of_user_code_ends_at_the_look() -> None:
-    """The frames of gearpy tell nothing."""
     with pytest.raises(OperatorError, match="ZeroDivisionError") as caught:
         numbers().map(lambda n: 1 // n).to_list()
 

@@ -82,7 +82,6 @@ def test_first_records_as_they_come_wait_for_nothing() -> None:
     ids=["take", "skip", "rolling", "enumerate", "no key"],
 )
 def test_mistakes_are_told(build: Callable[[Any], Any], mistake: str) -> None:
-    """When the program is written."""
     with pytest.raises(ConfigError, match=mistake):
         build(gp.StreamApp("small").read(gp.collection([1])))
 

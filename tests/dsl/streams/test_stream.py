@@ -103,7 +103,6 @@ class Numbered(gp.Task):
 
 
 def test_own_task_with_a_key_sees_all_records_of_it() -> None:
-    """In one of its tasks."""
     results = run(
         WORDS * 3,
         lambda words: words.key_by(str).process(Numbered, parallelism=3),
@@ -150,7 +149,6 @@ class Kept(gp.Task):
 
 
 def test_own_task_has_the_state_of_the_key() -> None:
-    """Set before each record."""
     results = run(WORDS, lambda words: words.key_by(str).process(Kept, parallelism=2))
 
     assert sorted(results) == [("be", 1), ("be", 2), ("not", 1), ("or", 1), ("to", 1), ("to", 2)]
@@ -347,7 +345,6 @@ def test_silent_input_closes_windows_if_it_is_to(
 def test_what_is_not_understood_is_told_where_it_is_written(
     ask: Callable[[StreamApp], Any], text: str
 ) -> None:
-    """Not when the application is built."""
     with pytest.raises(ConfigError, match=text):
         ask(StreamApp("wrong"))
 

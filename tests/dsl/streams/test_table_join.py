@@ -39,15 +39,11 @@ ON = ("customer", "id")
 
 @dataclass
 class Customer:
-    """A row of a class."""
-
     id: int
     name: str
 
 
 class Order(NamedTuple):
-    """A record of a class."""
-
     order: int
     customer: int
 
@@ -218,7 +214,6 @@ def by_hand(rows: Any, records: Any, *, many: str, how: str, versioned: bool) ->
 
 @pytest.mark.parametrize("stream", ["rows", "columns"])
 def test_results_come_in_portions(stream: str) -> None:
-    """Each record may have many rows."""
     table = gp.rows([{"k": 0, "n": n} for n in range(50)])
     records = [{"key": 0, "r": n} for n in range(3000)]
     source = gp.collection(records) if stream == "rows" else gp.rows(records)
@@ -287,7 +282,6 @@ def test_a_table_is_read_again_when_its_files_have_changed(tmp_path: Path) -> No
 
 
 def test_a_table_that_did_not_change_is_not_read_again(tmp_path: Path) -> None:
-    """Its files tell."""
     path = tmp_path / "names.csv"
     path.write_text("id,name\n1,Ada\n")
     source = gp.csv(path)
@@ -386,7 +380,6 @@ def test_another_table_after_a_restart_is_told(caplog: pytest.LogCaptureFixture)
     ],
 )
 def test_wrong_arguments_are_refused(arguments: dict[str, Any], text: str) -> None:
-    """At once."""
     orders = gp.StreamApp("wrong").read(gp.collection(ORDERS))
 
     with pytest.raises(ConfigError, match=text):
@@ -394,7 +387,6 @@ def test_wrong_arguments_are_refused(arguments: dict[str, Any], text: str) -> No
 
 
 def test_a_stream_is_no_table() -> None:
-    """But there are joins for it."""
     app = gp.StreamApp("wrong")
     orders, others = app.read(gp.collection(ORDERS)), app.read(gp.collection(CUSTOMERS))
 
@@ -423,7 +415,6 @@ def test_a_stream_is_no_table() -> None:
 def test_mistakes_that_schemas_tell_are_told_before_anything_runs(
     table: gp.Source[Any], on: Any, text: str
 ) -> None:
-    """With all other mistakes."""
     app = gp.StreamApp("wrong")
     app.read(gp.rows(ORDERS)).join_table(table, on=on, combine="merge").write(gp.to_list([]))
 
@@ -443,13 +434,11 @@ def test_mistakes_that_schemas_tell_are_told_before_anything_runs(
     ],
 )
 def test_mistakes_in_rows_are_told_with_the_table(rows: list[Any], on: Any, text: str) -> None:
-    """Before the first result."""
     with pytest.raises(OperatorError, match=text):
         joined(lambda s: s.join_table(gp.collection(rows), on=on, combine="merge"))
 
 
 def test_a_batch_twin_is_refused() -> None:
-    """By name."""
     app = gp.StreamApp("twin")
     app.read(gp.rows(ORDERS)).join_table(gp.rows(CUSTOMERS), on=ON, name="customers").write(
         gp.jsonl_folder("out")

@@ -6,15 +6,11 @@ import gearpy as gp
 
 
 class Row(NamedTuple):
-    """An order."""
-
     user: str
     n: int
 
 
 class Paid(NamedTuple):
-    """A payment."""
-
     payer: str
     amount: float
 

@@ -8,15 +8,11 @@ from gearpy.testing import TaskDriver
 
 
 class Row(NamedTuple):
-    """A record."""
-
     user: str
     n: int
 
 
 class Name(gp.Task[Row, str]):
-    """Takes rows and gives names."""
-
     def on_next(self, message: gp.Message[Row]) -> Iterable[gp.Message[str]]:
         assert_type(message.value, Row)
         self.context.output_to("numbers", gp.Message(message.value.n, message.timestamp))
@@ -26,8 +22,6 @@ class Name(gp.Task[Row, str]):
 
 
 class Numbered(gp.Task[Row, int]):
-    """Counts the rows of each key."""
-
     def __init__(self, context: gp.TaskContext[int]) -> None:
         super().__init__(context)
         self.count = context.state.value("count", default=0)
@@ -53,8 +47,6 @@ class Wrong(gp.Task[Row, str]):
 
 
 class Reader(gp.SourceReader[Row]):
-    """Reads nothing."""
-
     def read_batch(self, max_records: int) -> gp.Batch[Row] | None:
         return gp.Batch.of(gp.Message(Row("a", 1), 5))
 
@@ -63,8 +55,6 @@ class Reader(gp.SourceReader[Row]):
 
 
 class Rows(gp.Source[Row]):
-    """A source of one's own."""
-
     def partitions(self) -> Sequence[str]:
         return ["one"]
 
@@ -73,16 +63,12 @@ class Rows(gp.Source[Row]):
 
 
 class Writer(gp.SinkWriter[Row]):
-    """Prints rows."""
-
     def write_batch(self, batch: gp.Batch[Row]) -> None:
         print([row.user for row in batch.values])
         print([row.nope for row in batch.values])  # expect: "nope"
 
 
 class Printer(gp.Sink[Row]):
-    """A sink of one's own."""
-
     def open(self, task_index: int, parallelism: int) -> gp.SinkWriter[Row]:
         return Writer()
 

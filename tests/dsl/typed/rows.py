@@ -7,23 +7,17 @@ import gearpy as gp
 
 
 class Row(NamedTuple):
-    """A row of a file."""
-
     user: str
     n: int
 
 
 class Click(TypedDict):
-    """A row that stays a dict."""
-
     user: str
     at: int
 
 
 @dataclass(frozen=True)
 class Sale:
-    """A row with a price."""
-
     user: str
     price: float
 

@@ -5,8 +5,6 @@ from gearpy.spark.delivery.backlog import Backlog
 
 
 class Clock:
-    """Wall time that stands still."""
-
     now_ms = 1_000
 
     def __call__(self) -> int:
@@ -52,7 +50,6 @@ def test_what_is_shown_during_a_look_is_looked_at_again() -> None:
 
 
 def test_it_is_empty_when_all_was_looked_at_and_taken() -> None:
-    """And there is room."""
     backlog = a_backlog()
     backlog.on_shown(200)
     backlog.on_looking()
@@ -101,7 +98,6 @@ def test_time_that_rows_wait_begins_with_the_first_of_them() -> None:
 
 
 def test_trouble_is_told_until_a_batch_is_taken() -> None:
-    """It says why nothing goes on."""
     backlog = a_backlog()
 
     backlog.on_trouble("Spark is not there")

@@ -163,7 +163,6 @@ def test_damaged_begin_is_refused(store: Folder, text: bytes) -> None:
 
 
 def test_what_is_written_of_another_log_is_refused(store: Folder) -> None:
-    """Its numbers mean other rows."""
     log = BatchLog(store, "spark", log_id=lambda: "old")
     log.claim()
     log.begin({})

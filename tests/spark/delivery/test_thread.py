@@ -85,7 +85,6 @@ def a_delivery(
 
 
 def test_hands_over_what_is_there_and_what_comes(tmp_path: Path) -> None:
-    """In order, each row once."""
     log, taken = LogOnDisk(tmp_path / "log"), Taken()
     log.show(3)
 
@@ -260,7 +259,6 @@ def test_spark_that_is_lost_in_a_call_gets_the_batch_again(tmp_path: Path) -> No
 
 
 def test_spark_that_stays_away_ends_it(tmp_path: Path) -> None:
-    """By configuration, and with the reason."""
     log, target = LogOnDisk(tmp_path / "log"), FakeTarget()
     target.is_down = True
     log.show(3)
@@ -371,7 +369,6 @@ def test_next_start_waits_for_the_last_call_of_the_one_before(tmp_path: Path) ->
 
 
 def test_a_call_that_never_ends_does_not_hold_the_next_start_for_ever(tmp_path: Path) -> None:
-    """It gives up, with the reason."""
     log, go, called = LogOnDisk(tmp_path / "log"), Event(), Event()
 
     def wait(_: SparkBatch) -> None:
@@ -391,7 +388,6 @@ def test_a_call_that_never_ends_does_not_hold_the_next_start_for_ever(tmp_path: 
 
 
 def test_others_are_told_how_far_it_is(tmp_path: Path) -> None:
-    """What removes old files looks there."""
     log = LogOnDisk(tmp_path / "log")
     log.show(3)
 
@@ -403,7 +399,6 @@ def test_others_are_told_how_far_it_is(tmp_path: Path) -> None:
 
 
 def test_begins_before_there_is_a_log(tmp_path: Path) -> None:
-    """The first record makes it."""
     folder = tmp_path / "log"
     folder.mkdir()
     woken, taken = Woken(), Taken()

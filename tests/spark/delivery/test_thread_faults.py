@@ -227,7 +227,6 @@ def test_task_is_woken_when_a_look_frees_room(tmp_path: Path) -> None:
 
 
 def test_idle_stream_does_not_miss_spark(tmp_path: Path) -> None:
-    """Nothing waits for it."""
     log, target, taken = LogOnDisk(tmp_path / "log"), FakeTarget(), Taken()
     target.is_down = True
 
@@ -310,7 +309,6 @@ def test_whatever_ends_the_thread_is_an_exception(
 def test_report_that_cannot_be_written_is_no_failure(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Rows go on."""
     log, taken = LogOnDisk(tmp_path / "log"), Taken()
     log.show(3)
 

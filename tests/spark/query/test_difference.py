@@ -15,8 +15,6 @@ from gearpy.task.api.window_result import WindowResult
 
 @dataclass(frozen=True)
 class Point:
-    """A record."""
-
     x: float
     name: str
 

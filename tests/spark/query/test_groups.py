@@ -194,7 +194,6 @@ def test_parts_come_to_what_all_together_come_to(
 def test_an_aggregate_that_cannot_merge_gets_the_records_in_order(
     records: list[_Record], cuts: list[int]
 ) -> None:
-    """Then they travel themselves."""
     listed = gp.agg.custom(list, lambda kept, value: [*kept, value], of=_value)
     step = _step(_WINDOWS["sliding"], lambda windows: windows.aggregate(v=listed))
 
@@ -205,7 +204,6 @@ def test_an_aggregate_that_cannot_merge_gets_the_records_in_order(
 
 
 def test_a_stream_without_keys_has_one_result_for_each_window() -> None:
-    """Its key is None."""
     step = _step(gp.tumbling(10), lambda windows: windows.count(), keyed=False)
 
     results = _computed(step, [[("a", 1, 3)], [("b", 2, 4), ("b", 2, 14)]])
@@ -232,7 +230,6 @@ def test_what_the_user_raises_names_the_step(windows: str, aggregate: str) -> No
 
 
 def test_the_result_of_the_user_may_raise_too() -> None:
-    """The step is named as well."""
     broken = gp.agg.custom(int, lambda kept, _: kept, result=lambda _: 1 // 0, merge=max)
     step = _step(gp.tumbling(10), lambda windows: windows.aggregate(v=broken))
 
@@ -241,7 +238,6 @@ def test_the_result_of_the_user_may_raise_too() -> None:
 
 
 def test_windows_at_the_end_of_time_end_there() -> None:
-    """No window ends later."""
     records: list[_Record] = [("a", 1, MAX_MS - 2)]
 
     ends = {

@@ -107,7 +107,6 @@ def test_a_column_of_the_recording_is_refused(tmp_path: Path) -> None:
 
 
 def test_event_time_stands_still_until_all_is_read() -> None:
-    """So nothing is late."""
     source = gp.collection([Message("a", 5), Message("b", 1)])
 
     held = HeldSource(source)
@@ -136,8 +135,6 @@ def test_columns_stay_columns(tmp_path: Path) -> None:
 
 
 class _Slow(gp.Source):
-    """Has nothing at first."""
-
     def partitions(self) -> list[str]:
         return ["0"]
 

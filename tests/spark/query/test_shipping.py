@@ -15,8 +15,6 @@ from gearpy.spark.query.shipping import own_modules, record_classes, send_by_val
 @gp.register_record
 @dataclass(frozen=True, slots=True)
 class ShippedRecord:
-    """A record class of a program."""
-
     n: int
 
 
@@ -40,7 +38,6 @@ def _plan(build: Any) -> LinearPlan:
 
 
 def test_modules_of_the_program_travel_and_installed_ones_do_not() -> None:
-    """Workers can import those themselves."""
     mine = sys.modules[__name__]
 
     for function in (_own, partial(_own, more=1), _Callable(), _Callable().method, ShippedRecord):

@@ -261,7 +261,6 @@ def test_an_archive_that_was_not_made_leaves_nothing(
 def test_the_error_tells_how_a_silent_program_ended(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As when it was killed."""
     program = tmp_path / "python"
     program.write_text("#!/bin/sh\nkill -9 $$\n")
     program.chmod(0o755)

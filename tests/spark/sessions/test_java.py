@@ -120,7 +120,6 @@ def test_a_java_with_a_release_file_is_not_started(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("said", "version"), [("21.0.1", 21), ("17.0.15", 17)])
 def test_a_java_without_a_release_file_is_asked(tmp_path: Path, said: str, version: int) -> None:
-    """Some builds lack the file."""
     home = a_home(tmp_path / "java", script=says(said))
 
     assert find_java({"JAVA_HOME": str(home), "PATH": ""})[:3] == (home, "JAVA_HOME", version)

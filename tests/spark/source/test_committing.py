@@ -240,7 +240,6 @@ def test_a_task_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("body", ["parquet", "arrow"])
 def test_bodies(tmp_path: Path, body: str) -> None:
-    """Readers take either."""
     log = a_log(tmp_path)
 
     segment = deliver(log, 0, [1], body=body)
@@ -270,7 +269,6 @@ def test_windows_and_watermarks_are_noted(tmp_path: Path) -> None:
     ("column", "mistake"), [("nope", "which is no column"), ("key", "column 'key'")]
 )
 def test_a_watermark_needs_a_column_of_times(tmp_path: Path, column: str, mistake: str) -> None:
-    """And nothing is shown without one."""
     log = a_log(tmp_path)
 
     with pytest.raises(ConfigError, match=mistake):
@@ -280,7 +278,6 @@ def test_a_watermark_needs_a_column_of_times(tmp_path: Path, column: str, mistak
 
 
 def test_columns_may_come_in_another_order(tmp_path: Path) -> None:
-    """They are found by name."""
     log = a_log(tmp_path)
     begin_log(log, pa.schema([("n", pa.int64()), ("key", pa.string())]))
     columns = a_batch(7).select(["n", "key"])
@@ -301,13 +298,11 @@ def test_columns_may_come_in_another_order(tmp_path: Path) -> None:
     ],
 )
 def test_other_columns_are_refused(tmp_path: Path, schema: dict[str, Any], mistake: str) -> None:
-    """Before anything runs."""
     with pytest.raises(ConfigError, match=mistake):
         begin_log(a_log(tmp_path), pa.schema(schema))
 
 
 def test_the_lane_of_an_application_is_not_written(tmp_path: Path) -> None:
-    """Its numbers are its own."""
     build = LogBuilder(tmp_path / "log", SCHEMA)
     build.put(LANE, key=["a"], n=[1])
 

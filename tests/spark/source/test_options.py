@@ -51,7 +51,6 @@ def test_options_for_reading(name: str, text: str, field: str, value: Any) -> No
     ],
 )
 def test_options_for_writing(name: str, text: str, field: str, value: Any) -> None:
-    """As for reading."""
     assert getattr(write_options({"path": "log", name: text}), field) == value
     assert write_options({"path": "log"}) == WriteOptions(path="log")
 
@@ -102,7 +101,6 @@ def test_mistakes_for_reading_are_told(name: str, text: str, mistake: str) -> No
     ],
 )
 def test_mistakes_for_writing_are_told(name: str, text: str, mistake: str) -> None:
-    """As for reading."""
     with pytest.raises(ConfigError, match=mistake):
         write_options({"path": "log", name: text})
 

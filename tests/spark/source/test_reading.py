@@ -145,7 +145,6 @@ def test_filters_are_taken_only_where_spark_asks(tmp_path: Path) -> None:
 
 
 def test_files_that_a_compaction_has_taken_are_read_all_the_same(tmp_path: Path) -> None:
-    """Planned before, read behind it."""
     build = LogBuilder(tmp_path / "log")
     for _ in range(4):
         build.put(rows=2)
@@ -177,7 +176,6 @@ def test_other_columns_than_those_of_the_log(tmp_path: Path) -> None:
 
 
 def test_windows_since_needs_windows(tmp_path: Path) -> None:
-    """Other records have none."""
     build = LogBuilder(tmp_path / "log", pa.schema([("key", pa.string())]))
     build.put(key=["a"])
     reader = a_reader(build, windowsSince="5")

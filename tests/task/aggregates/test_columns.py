@@ -304,7 +304,6 @@ def results_of(
     ],
 )
 def test_sums_of_whole_numbers_never_wrap_round(kind: pa.DataType, values: list[int]) -> None:
-    """Arrow's own do, in silence."""
     table = pa.RecordBatch.from_arrays([pa.array(values, kind)], ["n"])
 
     (result,) = results_of({"total": agg.sum("n"), "mean": agg.mean("n")}, table)
@@ -357,7 +356,6 @@ def test_column_that_is_no_key_is_named() -> None:
 
 
 def test_schema_may_change_between_tables() -> None:
-    """Each one is looked at, once."""
     stage = PartialAggregateStage(
         a_context(), "partial", GlobalWindows(), (), {"total": agg.sum("n")}
     )
@@ -395,7 +393,6 @@ def test_what_cannot_be_done_in_columns_is_told(
 
 
 def test_every_nan_is_one_key() -> None:
-    """And both zeros are."""
     keys = pa.array([math.nan, 0.0, math.nan, -0.0])
     table = pa.RecordBatch.from_arrays([keys], ["x"])
 
@@ -448,7 +445,6 @@ def test_nothing_comes_of_nothing() -> None:
 
 
 def test_rows_that_come_by_hand_become_a_table() -> None:
-    """Out of quarantine, one by one."""
     partial = PartialAggregateStage(a_context(), "p", GlobalWindows(), (), agg.sum("n"))
     merge = MergeAggregateStage(a_context(), "m", GlobalWindows(), (), agg.sum("n"))
 

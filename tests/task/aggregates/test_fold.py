@@ -171,7 +171,6 @@ def test_key_function_that_raises_blames_its_record(
 
 
 def test_fold_that_raises_blames_its_record() -> None:
-    """The line is the user's."""
     fold = Fold(kind="fold", first=lambda value: value, add=lambda total, value: total + value)
     stage = a_window_fold(TumblingWindows(10), fold, key=lambda _: None)
 
@@ -212,7 +211,6 @@ def test_running_results_are_those_of_a_dictionary(batches: list[list[int]], nam
 
 @pytest.mark.parametrize("at", [0, 1, 2])
 def test_running_fold_that_raises_blames_its_record(at: int) -> None:
-    """Key function and fold alike."""
     values = ["ab", "cd", "ef"]
     values[at] = ""
     stage = RunningFold(a_context(), "fold", first_letter, COUNT)

@@ -147,8 +147,6 @@ def test_closed_window_deletes_its_cells(fold: Fold) -> None:
 
 
 class Point(NamedTuple):
-    """A key that is equal to a tuple."""
-
     x: int
     y: int
 

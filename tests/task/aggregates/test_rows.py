@@ -23,16 +23,12 @@ from tests.task.build import a_context
 
 @dataclass(frozen=True)
 class Order:
-    """A record with attributes."""
-
     user: str
     price: Any
     n: Any
 
 
 class Pair(NamedTuple):
-    """Another one."""
-
     user: str
     price: Any
     n: Any
@@ -175,7 +171,6 @@ def test_no_aggregate_is_refused() -> None:
 
 
 def test_aggregate_without_a_merge_cannot_be_merged() -> None:
-    """One of them is enough."""
     assert fold_of({"n": agg.count(), "x": agg.custom(int, max)}).merge is None
 
 

@@ -107,7 +107,6 @@ def test_plain_windows_get_the_faster_stage(
     "windows", [tumbling(10), sliding(10, 5), sliding(10, 3, 1), sliding(60, 1), global_window()]
 )
 def test_both_stages_give_the_same_at_the_ends_of_time(windows: Windows, fold: Fold) -> None:
-    """Several windows end with time itself."""
     begin, end = range(MIN_MS, MIN_MS + 30, 4), range(MAX_MS - 30, MAX_MS, 3)
     stages = [
         window_stage(a_context(), "w", windows, first_of, fold, limit=3),
@@ -248,7 +247,6 @@ def test_late_records_are_counted_and_dropped() -> None:
 
 
 def test_late_records_go_to_a_side() -> None:
-    """As they are."""
     sent: list[Message] = []
     context = a_context()
     context.output = sent.append
@@ -348,6 +346,5 @@ def test_keys_that_come_and_go_leave_nothing(
 
 
 def test_what_is_no_windows_is_refused() -> None:
-    """With what there is."""
     with pytest.raises(ConfigError, match="are no windows: take tumbling"):
         a_stage(Windows())

@@ -61,7 +61,6 @@ def mistakes_of(name: str, graph: Graph) -> Sequence[str]:
 
 
 def test_processors_are_numbered_in_topological_order() -> None:
-    """In whatever order they were added."""
     write, work, read = Processor(Write), Processor(Work), Processor(Read)
     graph = Graph().add(write).connect(work, write).connect(read, work)
 
@@ -105,7 +104,6 @@ def test_more_tasks_than_partitions_is_a_mistake() -> None:
 
 
 def test_partitioner_is_asked_whether_it_fits() -> None:
-    """Before anything runs."""
     graph = Graph().connect(
         Processor(Read, 2, "a"), Processor(Work, 3, "b"), CoLocationPartitioner()
     )

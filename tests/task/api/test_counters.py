@@ -7,7 +7,6 @@ from gearpy.task.api.interfaces import TaskCounters
 
 
 def test_counting_goes_on_after_a_restart() -> None:
-    """Every count comes back."""
     counted = TaskCounters(records_in=3, late_records=1, newest_ms=20, span_ms=5)
 
     again = TaskCounters()

@@ -28,7 +28,6 @@ def divide() -> float:
 
 
 def test_error_has_operator_cause_line_record_and_time() -> None:
-    """Everything an error card shows."""
     error = operator_error("step", error_of(divide), record={"a": 1}, event_time_ms=5)
 
     assert str(error) == "operator 'step': ZeroDivisionError: division by zero"
@@ -56,7 +55,6 @@ def test_gearpys_own_lines_are_passed_over() -> None:
 
 
 def test_record_that_cannot_be_shown_does_no_harm() -> None:
-    """Its `__repr__` is user code, too."""
     error = operator_error("step", ValueError(), record=Unshown())
 
     assert error.record == "<Unshown whose repr raised RuntimeError>"

@@ -17,7 +17,6 @@ def test_results_travel() -> None:
 
 
 def test_results_are_shown_with_their_fields() -> None:
-    """People see which side is which."""
     assert repr(JoinResult("a", 1, None, 0, 10)) == (
         "JoinResult(key='a', left=1, right=None, start=0, end=10)"
     )

@@ -59,8 +59,6 @@ class Reminder(Task):
 
 
 class ReminderByWall(Reminder):
-    """The same on wall time."""
-
     domain = "processing"
 
 
@@ -110,7 +108,6 @@ def test_timers_come_back_after_a_restart() -> None:
 
 
 def test_timers_on_wall_time_fire_when_it_has_come() -> None:
-    """Without any record or watermark."""
     bench = Bench(ReminderByWall, key=first_letter).open()
     bench.send("b")
     bench.run()
@@ -127,7 +124,6 @@ def test_timers_on_wall_time_fire_when_it_has_come() -> None:
 
 
 def test_record_without_a_key_is_a_failure_that_names_it() -> None:
-    """The key function is the user's."""
     bench = Bench(CountEach, key=first_letter).open()
     bench.send("")
 
@@ -144,8 +140,6 @@ class Unaligned(CountEach):
 
 
 class UnalignedLazily(CountLazily):
-    """Wants it later."""
-
     aligned = False
 
 
@@ -163,7 +157,6 @@ def test_task_that_is_not_aligned_has_no_state(make: type[Task]) -> None:
 
 
 def test_task_that_is_not_aligned_any_more_does_not_forget_its_state() -> None:
-    """It says so instead."""
     bench = Bench(CountEach, key=first_letter).open()
     bench.send("apple")
     bench.send(epoch=2)
@@ -235,7 +228,6 @@ def test_timers_on_wall_time_do_not_fire_behind_the_end(make: type[Task], fires:
 
 
 def test_state_is_closed_though_the_task_could_not_be_made() -> None:
-    """It was restored before."""
     bench = Bench(CountEach, key=first_letter).open()
     bench.send("apple")
     bench.send(epoch=2)

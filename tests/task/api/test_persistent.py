@@ -25,8 +25,6 @@ A, B = TaskId(0, 0), TaskId(0, 1)
 
 
 class Total(PersistentTask[NonWindowState[int]]):
-    """Adds numbers up."""
-
     def persistent_state(self) -> NonWindowState[int]:
         return NonWindowState(SumGroup(), ValueSerializer())
 
@@ -36,8 +34,6 @@ class Total(PersistentTask[NonWindowState[int]]):
 
 
 class WindowTotals(PersistentTask[WindowState[int]]):
-    """Adds numbers up in windows that slide."""
-
     def persistent_state(self) -> WindowState[int]:
         """Return a window of 10 ms that slides by 5."""
         return WindowState(SumGroup(), ValueSerializer(), Window(10, 5))
@@ -51,8 +47,6 @@ class WindowTotals(PersistentTask[WindowState[int]]):
 
 
 class Words(PersistentTask[NonWindowState[dict[str, int]]]):
-    """Counts words. Tells nothing."""
-
     def persistent_state(self) -> NonWindowState[dict[str, int]]:
         return NonWindowState(CountsGroup(), ValueSerializer())
 
@@ -61,7 +55,6 @@ class Words(PersistentTask[NonWindowState[dict[str, int]]]):
 
 
 def test_example_runs() -> None:
-    """It does what the docstring says."""
     assert doctest.testmod(gearpy.task.api.persistent) == (0, 8)
 
 
@@ -96,7 +89,6 @@ def test_watermark_shows_the_state_before_it_moves() -> None:
 
 
 def test_windows_come_back_where_they_were() -> None:
-    """With the watermark that they had."""
     driver = TaskDriver(WindowTotals)
     driver.send_all(Message(1, 3), Message(10, 7))
     driver.watermark(10)
@@ -133,7 +125,6 @@ def test_state_is_there_from_the_start_on() -> None:
 
 @given(st.recursive(st.integers() | st.text(), lambda inner: st.tuples(inner) | st.lists(inner)))
 def test_values_come_back_from_bytes(value: Any) -> None:
-    """Property: whatever plain data it is."""
     serializer = ValueSerializer()
 
     assert serializer.from_bytes(serializer.to_bytes(value)) == value
@@ -143,8 +134,6 @@ def test_values_come_back_from_bytes(value: Any) -> None:
 
 
 class Sent(NamedTuple):
-    """A data message with one record."""
-
     link: TaskId
     epoch: int
     message: Message

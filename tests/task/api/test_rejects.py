@@ -13,7 +13,6 @@ ERROR = OperatorError(operator="op", cause="ValueError: bad", traceback="Traceba
 
 
 def test_skip_counts_the_record() -> None:
-    """And keeps nothing of it."""
     counters = TaskCounters()
     rejects = Rejects("skip", counters)
 

@@ -41,8 +41,6 @@ def test_state_is_read_as_it_was_written(
 
 
 def test_state_that_is_no_plain_data_names_operator_and_type() -> None:
-    """The fix is in the text."""
-
     class Mine:
         pass
 
@@ -58,7 +56,6 @@ def test_state_that_is_no_plain_data_names_operator_and_type() -> None:
 def test_timer_that_is_no_plain_data_is_left_out_and_told(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The others are kept."""
     timers = [(1, "a"), (2, object()), (3, "c")]
 
     with caplog.at_level(logging.WARNING):

@@ -6,7 +6,6 @@ from gearpy.wire.values.payload import decode_batch, encode_batch
 
 
 def test_repr_leaves_out_what_is_as_it_mostly_is() -> None:
-    """Most windows fire once."""
     assert repr(WindowResult("a", 3, 0, 10)) == "WindowResult(key='a', value=3, start=0, end=10)"
     assert repr(WindowResult("a", 3, 0, 10, 1, "late", retracts=True)) == (
         "WindowResult(key='a', value=3, start=0, end=10, firing=1, timing='late', retracts=True)"
@@ -14,7 +13,6 @@ def test_repr_leaves_out_what_is_as_it_mostly_is() -> None:
 
 
 def test_result_of_a_tuple_is_a_result() -> None:
-    """As the class makes it."""
     made = result_of(("a", 3, 0, 10, 0, "on-time", False))
 
     assert made == WindowResult("a", 3, 0, 10)

@@ -29,8 +29,6 @@ def test_records_pass_all_stages() -> None:
 
 
 class Closing(FusedStage):
-    """Raises when it is closed, perhaps."""
-
     def __init__(self, closed: list[str], name: str, error: Exception | None) -> None:
         super().__init__([RowOperator("map", name, str)], limit=4)
         self.closed = closed
@@ -44,7 +42,6 @@ class Closing(FusedStage):
 
 
 def test_all_stages_are_closed_though_one_fails() -> None:
-    """The first error is told."""
     closed: list[str] = []
     stages = [Closing(closed, "a", OSError("first")), Closing(closed, "b", OSError("second"))]
     bench = Bench(lambda context: ChainTask(context, lambda _: stages)).open()
@@ -83,7 +80,6 @@ def test_sink_is_opened_written_and_closed() -> None:
 
 @pytest.mark.parametrize("fails", ["open", "write", "watermark", "close"])
 def test_sink_that_fails_is_named(fails: str) -> None:
-    """Whichever of its calls it is."""
     sink = NotedSink(fails)
     bench = Bench(lambda context: ChainTask(context, lambda c: [SinkStage(c, sink, "my sink")]))
 

@@ -23,8 +23,6 @@ from tests.task.stage_build import (
 
 
 class Durable(Written):
-    """Says where it is."""
-
     def restore(self, state: Any) -> None:
         self._call("restore", state)
 
@@ -34,8 +32,6 @@ class Durable(Written):
 
 
 class DurableSink(NotedSink):
-    """Its writers say where they are."""
-
     def open(self, task_index: int, parallelism: int) -> SinkWriter:
         return Durable(self.calls, self.fails)
 
@@ -60,7 +56,6 @@ def test_writer_makes_durable_what_an_epoch_has() -> None:
 
 @pytest.mark.parametrize("fails", ["restore", "snapshot"])
 def test_writer_that_cannot_is_the_users_error(fails: str) -> None:
-    """The sink is named."""
     bench = Bench(chained_sink(DurableSink(fails)), targets=())
     bench.runner.receive(InitialAckRequest(UPSTREAM_SESSION, bench.sources[0], TASK))
     bench.send(epoch=2)

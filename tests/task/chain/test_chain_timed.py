@@ -21,8 +21,6 @@ from tests.task.stage_build import Delayed, mapped
 
 
 class Always(Delayed):
-    """Wants to be called all the time."""
-
     @property
     def wake_ms(self) -> int | None:
         return 0
@@ -53,7 +51,6 @@ def test_stage_is_called_when_its_time_has_come() -> None:
 
 
 def test_nothing_is_called_at_the_end_of_the_stream() -> None:
-    """The end may have been stored."""
     made: list[Always] = []
 
     def make(context: TaskContext) -> ChainTask:

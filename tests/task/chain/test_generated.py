@@ -15,7 +15,6 @@ def test_lines_become_a_function() -> None:
 
 
 def test_traceback_names_what_was_generated() -> None:
-    """Nobody shall look for a file."""
     made = compiled(["def made(x):", "    return x + nothing"], {}, what="sum")
 
     with pytest.raises(NameError) as raised:
@@ -24,5 +23,4 @@ def test_traceback_names_what_was_generated() -> None:
 
 
 def test_indented_lines_are_inside_of_blocks() -> None:
-    """Four blanks for each."""
     assert indented(["a", "b"], 2) == ["        a", "        b"]

@@ -11,8 +11,6 @@ from tests.task.stages.test_stateful import a_bench
 
 
 class Kept:
-    """A stage that keeps what it was given."""
-
     hold_ms = 0
     place = 0
     name = "kept"

@@ -224,7 +224,6 @@ def test_records_without_a_partner_are_not_late_behind_the_join(spec: JoinSpec) 
 
 
 def test_late_records_are_counted_and_dropped() -> None:
-    """As windows do it."""
     bench = a_bench(JoinSpec.interval(before=5, after=5))
 
     for source in (0, 1):
@@ -237,7 +236,6 @@ def test_late_records_are_counted_and_dropped() -> None:
 
 
 def test_cogroup_yields_groups() -> None:
-    """One for each key and window."""
     bench = a_bench(JoinSpec.cogroup(tumbling(10)))
 
     bench.send(left("a1", 1), right("b1", 1), left("a2", 0), watermark_ms=MAX_MS)
@@ -370,7 +368,6 @@ BOUNDS = {
     ],
 )
 def test_mistakes_are_found_when_the_join_is_made(make: Callable[[], JoinSpec], text: str) -> None:
-    """With what to do about them."""
     with pytest.raises(ConfigError, match=text):
         make()
 
@@ -418,7 +415,6 @@ def test_joins_say_what_they_are(name: str, text: str) -> None:
 
 
 def test_stages_close() -> None:
-    """There is nothing to release."""
     Life(JoinSpec.latest()).stage.close(completed=True)
 
 

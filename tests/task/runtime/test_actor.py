@@ -37,8 +37,6 @@ UPSTREAM = TaskId(0, 0)
 
 @dataclass
 class Events:
-    """Notes what a task actor tells its executor."""
-
     said: list[str] = field(default_factory=list)
     errors: list[ErrorCard | None] = field(default_factory=list)
     snapshots: list[tuple[TaskId, TaskSnapshot]] = field(default_factory=list)
@@ -69,8 +67,6 @@ class Events:
 
 
 class Noting(Task):
-    """Notes its own life."""
-
     life: list[str]
     error_at = ""
 
@@ -90,8 +86,6 @@ class Noting(Task):
 
 
 class Desk:
-    """A task actor and the executor around it."""
-
     def __init__(self, system: ThreadedActorSystem) -> None:
         self.events = Events()
         self.board = ClockBoard()
@@ -176,7 +170,6 @@ def a_gap() -> DataMessage:
 
 
 def test_task_that_failed_answers_a_stop_and_starts_no_more(desk: Desk) -> None:
-    """It was stopped when it failed."""
     task = noting("start")
     desk.start(task)
 
@@ -189,7 +182,6 @@ def test_task_that_failed_answers_a_stop_and_starts_no_more(desk: Desk) -> None:
 
 
 def test_error_of_a_stop_is_told_with_it(desk: Desk) -> None:
-    """The executor passes it on."""
     desk.start(noting("stop"))
 
     desk.tell(StartTask(0), StopTask(completed=True))
@@ -294,8 +286,6 @@ def test_record_in_quarantine_is_handed_over_and_given_again(desk: Desk) -> None
 
 
 class Waiting(Task):
-    """Waits for another thread."""
-
     news: ClassVar[list[str]] = []
     told: ClassVar[threading.Event] = threading.Event()
 

@@ -91,7 +91,6 @@ class Whole(Task):
 
 
 def test_batch_of_one_is_its_record() -> None:
-    """What was yielded before stays."""
     bench = Bench(Whole, on_error="quarantine").open()
 
     bench.send(1, 2)
@@ -169,7 +168,6 @@ def test_record_given_again_is_processed_like_any_other() -> None:
 
 
 def test_record_given_again_may_stand_at_the_output() -> None:
-    """The task has processed it before."""
     fixed: list[int] = []
     key_by = GroupByPartitioner(lambda value: value if fixed else inverse(value))
     bench = Bench(Echo, targets=(2,), partitioner=key_by, on_error="quarantine").open()

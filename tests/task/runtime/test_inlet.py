@@ -45,7 +45,6 @@ def test_messages_come_out_as_they_came_in() -> None:
 
 
 def test_answer_says_what_was_processed() -> None:
-    """Not what has arrived."""
     inlet = an_inlet()
     first, second = data(1, 3), data(2, 2)
     for message in (first, second):
@@ -68,7 +67,6 @@ def test_opening_is_answered_with_zero() -> None:
 
 
 def test_stale_and_doubled_data_never_enter_the_queue() -> None:
-    """They are counted."""
     inlet = an_inlet()
     inlet.receive(data(1, 1))
 
@@ -87,7 +85,6 @@ def test_gap_is_message_loss() -> None:
 
 
 def test_old_session_gets_no_answer() -> None:
-    """Nobody waits for it."""
     assert an_inlet().answer(AckRequest(SessionId(3), SOURCE, TASK, 3)) is None
     assert an_inlet().watermarks.watermark_ms == MIN_MS
 

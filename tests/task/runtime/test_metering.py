@@ -36,8 +36,6 @@ CLOCKS = Clocks()
 
 
 class Slow(Echo):
-    """Takes 5 ms for each record."""
-
     def on_next(self, message: Message) -> None:
         CLOCKS.pass_ms(5)
         super().on_next(message)
@@ -64,12 +62,10 @@ def load_of(bench: Bench) -> TaskLoad:
 
 
 def test_a_task_that_is_not_measured_has_no_load() -> None:
-    """Somebody has switched it off."""
     assert Bench(Echo).open().runner.load() is None
 
 
 def test_turns_are_busy_time_and_the_processing_time_of_their_records() -> None:
-    """The time between turns is neither."""
     bench = a_bench()
 
     bench.send(1, 2, 3, 4)
@@ -242,8 +238,6 @@ def test_a_source_sends_a_probe_about_every_second() -> None:
 
 
 def test_a_source_that_drops_all_is_measured() -> None:
-    """By what it has read."""
-
     class Dropping(Task):
         def produce(self) -> int:
             CLOCKS.pass_ms(8)
@@ -284,8 +278,6 @@ def test_of_very_many_links_some_get_a_probe_at_a_time() -> None:
 
 
 def test_bytes_and_metrics_of_the_program_are_told() -> None:
-    """Bytes as flow control counts them."""
-
     class Counting(Echo):
         def __init__(self, context: TaskContext) -> None:
             super().__init__(context)

@@ -235,7 +235,6 @@ def test_records_of_side_outputs_are_not_copied_for_who_does_not_get_them() -> N
 
 
 def test_a_record_that_cannot_be_copied_is_refused() -> None:
-    """And nothing is sent."""
     outbox: list[LinkMessage] = []
     edges = [OutputEdge(processor=1, parallelism=2, partitioner=BroadcastPartitioner())]
 

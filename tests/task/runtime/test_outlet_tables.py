@@ -29,8 +29,6 @@ def numbered(start: int, stop: int) -> Batch:
 
 
 class Once(Task):
-    """A source that gives some batches."""
-
     batches: list[Batch]
 
     def produce(self) -> Any:
@@ -84,14 +82,11 @@ def test_rows_of_a_table_take_less_credit() -> None:
 
 
 class Counting(Task):
-    """Takes messages one by one."""
-
     def on_next(self, message: Message) -> None:
         self.context.output(message)
 
 
 def test_task_that_knows_no_tables_gets_dicts() -> None:
-    """A message for each row."""
     bench = Bench(Counting).open()
     bench.runner.receive(
         DataMessage(UPSTREAM_SESSION, TaskId(0, 0), TASK, seq=1, batch=numbered(3, 5), epoch=1)
@@ -107,8 +102,6 @@ def test_task_that_knows_no_tables_gets_dicts() -> None:
 
 
 class Picky(UnicastPartitioner):
-    """Cannot take the number 3."""
-
     def get_partition(self, value: Any, parallelism: int, sender: int) -> int:
         if value["n"] == 3:
             raise ValueError("three")
@@ -139,7 +132,6 @@ def data_of(bench: Bench) -> list[Any]:
 
 
 def test_bad_row_ends_the_task_where_that_is_the_policy() -> None:
-    """And none was sent."""
     bench = Bench(giving(numbered(0, 6)), upstream=0, partitioner=Picky(), limits=limits()).open()
 
     with pytest.raises(OperatorError, match="three"):

@@ -176,7 +176,6 @@ def test_ack_of_another_session_is_ignored(session: int) -> None:
 
 
 def test_wrong_count_of_a_target_is_message_loss() -> None:
-    """The task fails, and recovery begins."""
     bench = Bench(Echo).open()
     bench.send(*range(10))
     bench.turn()
@@ -227,7 +226,6 @@ def test_end_is_reported_only_when_all_is_acknowledged() -> None:
 
 
 def test_clock_does_not_go_back_for_late_records() -> None:
-    """Promised is promised."""
     bench = Bench(Echo).open()
     bench.send(watermark_ms=10)
     bench.run()

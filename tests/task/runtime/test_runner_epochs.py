@@ -181,8 +181,6 @@ def test_watermark_comes_only_when_it_is_new() -> None:
 
 
 class Waking(Recorder):
-    """Has timers; what it keeps is given."""
-
     keeps: Any = "something"
 
     def on_start(self, start_time_ms: int) -> None:
@@ -212,8 +210,6 @@ def test_timers_that_are_not_due_come_after_a_restart() -> None:
 
 
 def test_snapshot_that_raises_or_is_no_plain_data_is_the_users_error() -> None:
-    """Operator and class are named."""
-
     class Odd(Echo):
         def snapshot(self) -> Any:
             return iter(())

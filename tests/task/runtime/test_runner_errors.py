@@ -14,8 +14,6 @@ from tests.task.build import SESSION, TASK, Bench, Echo, on_next_of, source_of
 
 
 class Raising(Task):
-    """Raises where it is told to."""
-
     where = ""
 
     def on_start(self, start_time_ms: int) -> None:

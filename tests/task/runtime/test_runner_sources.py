@@ -37,7 +37,6 @@ def test_source_promises_by_update_watermark() -> None:
 
 
 def test_task_with_inputs_may_not_promise_by_itself() -> None:
-    """Its inputs do."""
     bench = Bench(on_next_of(lambda _: task_of(bench).context.update_watermark(5))).open()
 
     bench.send("a")
@@ -105,7 +104,6 @@ def test_values_travel_outside_of_flow_control() -> None:
 
 
 def test_life_of_a_task() -> None:
-    """Start, records, watermark, stop."""
     bench = Bench(Recorder).open()
 
     bench.send("a", watermark_ms=5)

@@ -19,8 +19,6 @@ TASK = TaskId(1, 0)
 
 
 class Gate:
-    """Holds up whoever comes, until it is opened."""
-
     def __init__(self) -> None:
         self.came, self.open = threading.Event(), threading.Event()
 
@@ -57,7 +55,6 @@ def work_in(make: Callable[[Any], Task], gate: Gate) -> Work:
 
 
 def test_operator_of_a_fused_loop_is_named() -> None:
-    """Not the loop."""
     gate = Gate()
 
     def held_up(value: int) -> int:
@@ -74,7 +71,6 @@ def test_operator_of_a_fused_loop_is_named() -> None:
 
 @pytest.mark.parametrize("is_at_watermark", [False, True])
 def test_stage_of_a_chain_is_named(is_at_watermark: bool) -> None:  # noqa: FBT001
-    """Whatever it is called for."""
     gate = Gate()
 
     class Slow(Held):
@@ -93,7 +89,6 @@ def test_stage_of_a_chain_is_named(is_at_watermark: bool) -> None:  # noqa: FBT0
 
 
 def test_task_that_is_no_chain_has_no_step() -> None:
-    """Its own name is enough."""
     gate = Gate()
 
     class Waiting(Task):

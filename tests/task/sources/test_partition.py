@@ -99,7 +99,6 @@ def test_what_waits_is_in_the_snapshot() -> None:
 
 
 def test_record_that_cannot_be_stored_is_told() -> None:
-    """The source is named."""
     partition = a_partition(Bounded([(object(), 20)]))
     partition.begin_cut(10)
     partition.read(10, 0)
@@ -231,7 +230,6 @@ def test_silence_moves_the_promise_on_with_the_wall_clock() -> None:
 
 
 def test_bad_records_that_a_reader_leaves_out_are_counted() -> None:
-    """Once each."""
     counters = TaskCounters(skipped_records=1)
     reader = bounded(1, 2, 3)
     partition = a_partition(reader, counters=counters)

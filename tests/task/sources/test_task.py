@@ -61,7 +61,6 @@ def test_partition_furthest_behind_is_read_first() -> None:
 
 
 def test_watermark_is_the_least_of_the_partitions() -> None:
-    """As with links."""
     source = ScriptedSource(a=[[("a", 10)], 10], b=[[("b", 20)], 20])
 
     bench = a_source_bench(source).run()
@@ -94,7 +93,6 @@ def test_progress_is_the_sum_of_the_partitions() -> None:
 
 
 def test_partition_that_cannot_be_opened_leaves_none_open() -> None:
-    """Those before it are closed."""
     source = ScriptedSource(a=[], b=["broken"])
 
     bench = Bench(lambda context: SourceTask(context, source, lambda _: []), upstream=0)
@@ -114,7 +112,6 @@ def test_partition_that_cannot_be_opened_leaves_none_open() -> None:
     ids=["raises", "seconds"],
 )
 def test_source_that_fails_is_named(script: list[Any], text: str) -> None:
-    """It is user code, too."""
     bench = a_source_bench(ScriptedSource(a=script))
 
     with pytest.raises(OperatorError, match=text) as raised:
@@ -153,7 +150,6 @@ LATE_RECORDS = [("a", 20), ("b", 5), ("c", 30), ("d", 12)]
 def test_late_records_by_policy(
     late: SourceLate, messages: list[tuple[str, int]], counted: int, read: int
 ) -> None:
-    """Whatever is read at a time."""
     source = BoundedSource(LATE_RECORDS, out_of_order_ms=2)
 
     bench = a_source_bench(source, late=late, read=read).run()
@@ -181,7 +177,6 @@ def test_late_records_go_around_the_chain() -> None:
 
 
 def test_silent_partition_holds_nothing_back_after_a_while() -> None:
-    """Until it gives again."""
     often = [step for at in range(9) for step in ([(f"b{at}", 50 + at)], 50 + at, None)]
     source = ScriptedSource(a=[[("a1", 5)], 5, *[None] * 8, [("a2", 60)], 60], b=often)
     bench = a_source_bench(source, idle_after_ms=30, poll_ms=10).run()

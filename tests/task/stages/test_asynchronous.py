@@ -65,7 +65,6 @@ def test_results_keep_the_order_of_their_records() -> None:
 
 
 def test_results_come_as_they_are_done() -> None:
-    """Unordered."""
     driver = a_driver(ordered=False)
 
     driver.send_all(*map(Message, [30, 10, 20]))
@@ -142,7 +141,6 @@ def test_restart_at_the_end_of_the_stream_gives_what_was_in_flight() -> None:
 
 
 def test_record_that_is_no_plain_data_fails_the_snapshot() -> None:
-    """With the name of the stage."""
     driver = a_driver(take_an_hour)
     driver.send(object())
 
@@ -192,7 +190,6 @@ def test_error_that_remains_names_operator_and_record() -> None:
 
 
 def test_timeout_is_such_an_error() -> None:
-    """It says how long it was."""
     driver = a_driver(timeout_ms=20)
     driver.send(1000)
 
@@ -212,7 +209,6 @@ class Caller:
 
 @pytest.mark.parametrize("function", [at_once, partial(at_once), Caller(), Caller().__call__])
 def test_coroutine_functions_are_known(function: Any) -> None:
-    """In all their forms."""
     assert AsyncFunction(function).function is function
 
 
@@ -279,7 +275,6 @@ def test_lookup_combines_as_it_is_told() -> None:
 
 
 def test_each_task_has_a_cache_of_its_own() -> None:
-    """They may be on different loops."""
     asked = []
 
     async def note(key: int) -> int:

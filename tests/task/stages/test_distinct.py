@@ -93,7 +93,6 @@ def test_a_bad_key_is_the_users_error() -> None:
 
 
 def test_it_goes_on_without_a_bad_record() -> None:
-    """If that is the policy."""
     bench = a_bench(on_error="skip")
 
     bench.send("a1", "", "b1", "a2")

@@ -25,8 +25,6 @@ from gearpy.task.stages.guarantees import (
 
 
 class Log(Source):
-    """A source that keeps its records."""
-
     replayable = True
 
     def partitions(self) -> Sequence[str]:
@@ -47,8 +45,6 @@ class Socket(Log):
 
 
 class Printer(Sink):
-    """A sink that promises nothing."""
-
     def open(self, task_index: int, parallelism: int) -> SinkWriter:
         raise NotImplementedError
 
@@ -58,20 +54,14 @@ class Printer(Sink):
 
 
 class Store(Printer):
-    """A sink that may be given records twice."""
-
     idempotent = True
 
 
 class File(Printer):
-    """A sink that takes back what it wrote."""
-
     takes_back = True
 
 
 class Folder(Printer):
-    """A sink that shows what is complete."""
-
     transactional = True
 
 
@@ -150,15 +140,11 @@ def test_the_weakest_link_is_named_with_a_reason_and_a_fix(
 
 
 class Split(Task):
-    """Keeps nothing."""
-
     def on_next(self, message: Message) -> list[Message]:
         return [Message(word, message.timestamp) for word in message.value.split()]
 
 
 class Total(Task):
-    """Keeps a number, and loses it."""
-
     total = 0
 
     def on_next(self, message: Message) -> None:
@@ -166,15 +152,11 @@ class Total(Task):
 
 
 class SafeTotal(Total):
-    """Keeps a number, and has it back."""
-
     def snapshot(self) -> int:
         return self.total
 
 
 class Seen(Task):
-    """Keeps things in its class."""
-
     seen: set[Any] = set()  # noqa: RUF012 - that is the mistake
 
     def on_next(self, message: Message) -> None:
@@ -182,8 +164,6 @@ class Seen(Task):
 
 
 class Sly(Task):
-    """Keeps a number by a detour."""
-
     def on_next(self, message: Message) -> None:
         setattr(self, "total", 1)  # noqa: B010 - that is the detour
 
@@ -201,16 +181,12 @@ class Inside(Task):
 
 
 class Static(Task):
-    """Keeps a number in another object."""
-
     @staticmethod
     def count(where: Any) -> None:
         where.total = 1
 
 
 class LateTotal(Total):
-    """Has it from the class above."""
-
     def on_stop(self, *, completed: bool) -> None:
         """Say goodbye."""
 
@@ -370,8 +346,6 @@ def test_the_weakest_promise_is_said_in_a_few_words(
 
 
 class Ended(Log):
-    """A source with an end."""
-
     bounded = True
 
 

@@ -43,7 +43,6 @@ def test_edges_say_what_travels() -> None:
 
 
 def test_paths_have_their_weakest_link() -> None:
-    """None where all is exactly-once."""
     paths = {each.sink: each for each in a_plan().paths}
 
     assert paths["jsonl_folder(out)"].guarantee == "exactly-once"

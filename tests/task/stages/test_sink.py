@@ -119,8 +119,6 @@ def test_restart_finishes_what_was_prepared() -> None:
 
 
 def test_commit_that_fails_is_a_failure_of_the_operator() -> None:
-    """It names the sink."""
-
     class Broken(Ledger):
         def commit(self, epoch: int, prepared: Any) -> None:
             raise OSError("no space left")

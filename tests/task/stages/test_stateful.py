@@ -140,8 +140,6 @@ def test_bad_record_changes_nothing() -> None:
 
 
 def test_results_of_a_bad_record_are_taken_back() -> None:
-    """Those before it stay."""
-
     def half(count: int, word: str) -> tuple[int, Iterator[str]]:
         def results() -> Iterator[str]:
             yield f"{word}.{count}"

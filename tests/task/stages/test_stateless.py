@@ -51,7 +51,6 @@ def test_a_record_goes_to_the_first_that_is_true_of_it() -> None:
 
 
 def test_the_rest_can_be_dropped() -> None:
-    """Without a default."""
     bench = a_bench(lambda c: BranchStage(c, "branch", [(lambda n: n < 10, "small")], ""))
 
     bench.send(5, 50)
@@ -72,7 +71,6 @@ def test_a_predicate_that_raises_is_the_users_error() -> None:
 
 
 def test_branches_go_on_without_a_bad_record() -> None:
-    """If that is the policy."""
     bench = a_bench(branch, on_error="skip")
 
     bench.send(5, "x", 6)
@@ -88,7 +86,6 @@ def test_branches_go_on_without_a_bad_record() -> None:
 def test_lines_are_of_one_record_in_so_many(
     every: int, level: int, lines: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Over all batches; all records pass."""
     caplog.set_level(logging.INFO)
     bench = a_bench(lambda c: LogStage(c, "seen", level=level, every=every))
 
@@ -102,7 +99,6 @@ def test_lines_are_of_one_record_in_so_many(
 
 
 def test_a_line_has_the_record_and_its_event_time(caplog: pytest.LogCaptureFixture) -> None:
-    """Cut, if it is long."""
     caplog.set_level(logging.INFO)
     bench = a_bench(lambda c: LogStage(c, "seen", level=logging.INFO, every=1))
 

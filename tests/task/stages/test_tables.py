@@ -22,15 +22,11 @@ from tests.task.build import a_context
 
 
 class Pair(NamedTuple):
-    """A row."""
-
     a: int
     b: str | None
 
 
 class Fussy(NamedTuple("Fussy", [("a", int)])):
-    """A row that refuses some numbers."""
-
     __slots__ = ()
 
     def __new__(cls, a: int) -> "Fussy":  # noqa: PYI034 - a NamedTuple's own
@@ -74,7 +70,6 @@ def test_rows_pass_as_they_are() -> None:
 
 
 def test_dict_given_by_hand_becomes_a_row_of_the_class() -> None:
-    """Quarantine keeps dicts."""
     stage = RowsStage(context(), "rows", row_schema_of(Pair))
 
     assert rows(out(stage, [{"a": 1}], [5])) == [(Pair(1, None), 5)]
@@ -82,7 +77,6 @@ def test_dict_given_by_hand_becomes_a_row_of_the_class() -> None:
 
 
 def test_class_that_refuses_a_row_is_blamed() -> None:
-    """By the step's name."""
     stage = RowsStage(context(), "to rows", row_schema_of(Fussy))
 
     with pytest.raises(OperatorError, match="operator 'to rows': ValueError: too much") as caught:
@@ -115,7 +109,6 @@ def test_missing_column_is_named() -> None:
 
 
 def test_rows_become_a_table() -> None:
-    """With a column of times."""
     stage = TableStage(context(), "table", row_schema_of(Pair))
 
     (batch,) = out(stage, [Pair(1, "x"), Pair(2, None)], [5, 6])
@@ -177,7 +170,6 @@ def mapped(
 
 
 def test_function_gets_and_gives_columns() -> None:
-    """Row for row the times stay."""
     assert rows(out(mapped(doubled), *a_table(1, 2))) == [({"a": 2}, 100), ({"a": 4}, 101)]
 
 
@@ -199,7 +191,6 @@ def test_function_may_give_a_table_of_arrow() -> None:
     ids=["None", "no rows", "no parts"],
 )
 def test_function_may_give_nothing(function: Callable[[Any], Any]) -> None:
-    """And then nothing goes on."""
     assert out(mapped(function), *a_table(1)) == []
 
 
@@ -249,7 +240,6 @@ def test_function_with_times_leaves_rows_out() -> None:
 def test_function_that_loses_the_times_is_refused(
     function: Callable[[Any], Any], text: str
 ) -> None:
-    """It has asked for them."""
     with pytest.raises(OperatorError, match=text):
         out(mapped(function, times="time"), *a_table(1, 2))
 
@@ -261,7 +251,6 @@ def test_times_need_a_name_of_their_own() -> None:
 
 
 def test_function_that_gives_something_else_is_refused() -> None:
-    """With what to give."""
     with pytest.raises(OperatorError, match=r"returned a int: give a pyarrow.RecordBatch or Table"):
         out(mapped(lambda _: 5), *a_table(1))
 
@@ -320,7 +309,6 @@ def test_data_frames_come_and_go(form: Any, library: str) -> None:
 
 
 def test_unknown_form_is_refused() -> None:
-    """With those there are."""
     with pytest.raises(ConfigError, match="form is 'dask', must be one of arrow, pandas, polars"):
         mapped(doubled, form="dask")
 

@@ -32,8 +32,6 @@ from tests.task.stage_build import Bounded, BoundedSource, ScriptedSource, a_sou
 
 
 class One(NamedTuple):
-    """A row of one column."""
-
     n: int
 
 
@@ -111,7 +109,6 @@ def test_records_are_parted_as_before() -> None:
 
 @given(st.lists(st.booleans(), max_size=9))
 def test_flags_are_places(flags: list[bool]) -> None:
-    """There and back."""
     column = pa.array(flags, pa.bool_())
 
     assert flags_at(places_of(column), len(flags)) == column
@@ -122,8 +119,6 @@ def test_flags_are_places(flags: list[bool]) -> None:
 
 
 class Columnar(Bounded):
-    """The same with columns."""
-
     def read_batch(self, max_records: int) -> Batch | None:
         batch = super().read_batch(max_records)
         if batch is None:
@@ -133,8 +128,6 @@ class Columnar(Bounded):
 
 
 class ColumnarSource(BoundedSource):
-    """The same with columns."""
-
     def open(self, partition: str, resume: Any | None) -> Bounded:
         return Columnar(
             self.records[partition],

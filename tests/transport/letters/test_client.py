@@ -140,7 +140,6 @@ def test_questions_above_the_bound_are_turned_away_at_once(
 
 
 def test_no_cluster_at_the_address_is_said_so() -> None:
-    """The commonest failure of all."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
 
@@ -194,7 +193,6 @@ def test_a_server_that_is_none_of_ours_is_named_long_before_the_time_out() -> No
 
 
 def test_a_client_finds_a_server_that_was_restarted(server: TcpTransport, desk: Desk) -> None:
-    """A long-lived client outlives its master."""
     with ControlClient(server.address, SECRET) as client:
         client.ask(ListWorkers(), PATIENCE_S)
         server.stop()

@@ -29,7 +29,6 @@ def test_two_nodes_write_to_each_other_and_to_themselves(make: Make) -> None:
 
 
 def test_letters_of_many_threads_all_arrive_and_each_thread_keeps_its_order(make: Make) -> None:
-    """Actors share a link."""
     one, other = make(), make()
 
     def send_all(name: int) -> None:
@@ -89,7 +88,6 @@ def test_a_process_that_ends_is_lost_at_once(make: Make, caplog: pytest.LogCaptu
 
 
 def test_every_watcher_is_told_once_unless_it_unwatched(make: Make) -> None:
-    """One node holds many actors."""
     one, other = make(), make()
     for key in ("a", "b", "gone", "a"):
         one.watch(other.node, key)
@@ -107,7 +105,6 @@ def test_every_watcher_is_told_once_unless_it_unwatched(make: Make) -> None:
 def test_a_watcher_that_raises_does_not_cost_the_others_their_news(
     make: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """They belong to different actors."""
     one, other = make(), make()
 
     def fail(_: str) -> None:

@@ -138,7 +138,6 @@ def test_a_batch_over_the_frame_limit_is_refused_where_it_is_sent(stack: ExitSta
 def test_a_handler_that_raises_does_not_end_the_connection(
     stack: ExitStack, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Other tasks use it too."""
     sender, receiver, inbox = TcpTransport(SECRET), TcpTransport(SECRET), Inbox()
 
     def refuse(_: object) -> None:

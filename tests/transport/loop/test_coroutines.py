@@ -23,8 +23,6 @@ from gearpy.transport.loop.virtual_loop import VirtualCoroutines
 
 
 class Clock:
-    """Virtual time, and what will happen in it."""
-
     def __init__(self) -> None:
         self.now_ms = 0
         self._acts: list[tuple[int, int, Callable[[], object]]] = []
@@ -42,8 +40,6 @@ class Clock:
 
 
 class Caller:
-    """Calls in virtual time."""
-
     def __init__(self, function: AsyncCall, **limits: Any) -> None:
         self.clock = Clock()
         self.told = 0
@@ -171,7 +167,6 @@ def test_function_that_raises_before_it_awaits_has_failed() -> None:
 
 
 def test_function_that_gives_nothing_to_await_has_failed() -> None:
-    """The text is Python's own."""
     caller = Caller(lambda value: value)
     caller.start(1)
 
@@ -219,7 +214,6 @@ def test_call_that_does_not_listen_holds_nobody_up() -> None:
 
 
 def test_retry_after_a_timeout_has_all_the_time() -> None:
-    """Each attempt has."""
     attempts: list[int] = []
 
     async def slow_at_first(value: int) -> int:
@@ -237,7 +231,6 @@ def test_retry_after_a_timeout_has_all_the_time() -> None:
 
 
 def test_close_cancels_and_nothing_comes_any_more() -> None:
-    """Neither results nor calls that waited."""
     events = []
 
     async def note(value: int) -> int:
@@ -258,7 +251,6 @@ def test_close_cancels_and_nothing_comes_any_more() -> None:
 
 
 def test_killed_coroutines_do_nothing_more() -> None:
-    """As when their process ends."""
     caller = Caller(sleep_for)
     caller.start(10)
     caller.clock.go_to(5)

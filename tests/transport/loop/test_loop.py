@@ -20,7 +20,6 @@ def loop() -> Iterator[LoopThread]:
 
 
 def test_a_call_that_takes_too_long_is_cancelled(loop: LoopThread) -> None:
-    """Nothing waits for ever."""
     cancelled = threading.Event()
 
     async def hang() -> None:
@@ -35,7 +34,6 @@ def test_a_call_that_takes_too_long_is_cancelled(loop: LoopThread) -> None:
 
 
 def test_functions_run_in_the_order_they_were_given(loop: LoopThread) -> None:
-    """Order of messages depends on it."""
     seen: list[int] = []
     done = threading.Event()
 
@@ -61,7 +59,6 @@ def test_a_function_that_raises_is_logged_and_the_loop_goes_on(
 
 
 def test_stop_cancels_what_still_runs_and_later_calls_are_refused() -> None:
-    """No task outlives its loop."""
     loop, cancelled, begun = LoopThread(), threading.Event(), threading.Event()
     before_start = loop.call_soon(print)
     loop.start()

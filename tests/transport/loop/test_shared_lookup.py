@@ -123,8 +123,6 @@ def test_one_who_waits_may_be_cancelled() -> None:
 
 
 def test_key_that_cannot_be_hashed_is_an_error() -> None:
-    """Of the record that has it."""
-
     async def scenario() -> None:
         with pytest.raises(TypeError, match="unhashable"):
             await lookup_of(Asked()).ask([])

@@ -12,8 +12,6 @@ from gearpy.transport.loop.virtual_loop import VirtualLoop
 
 
 class Bench:
-    """A loop with its time."""
-
     def __init__(self) -> None:
         self.now_ms = 0
         self.acts: list[tuple[int, int, Callable[[], object]]] = []
@@ -38,8 +36,6 @@ class Bench:
 
 
 def test_what_asyncio_offers_for_waiting_works() -> None:
-    """Tasks, events, queues, time-outs, groups, threads."""
-
     async def child(queue: "asyncio.Queue[int]") -> None:
         await asyncio.sleep(0.01)
         queue.put_nowait(1)
@@ -70,8 +66,6 @@ def test_what_asyncio_offers_for_waiting_works() -> None:
 
 
 def test_thread_that_raises_tells_who_awaits_it() -> None:
-    """As a real one does."""
-
     async def wrong() -> None:
         await asyncio.to_thread(int, "x")
 
@@ -111,8 +105,6 @@ def test_coroutine_that_never_rests_does_not_stop_time() -> None:
 
 
 def test_loop_runs_within_another_one() -> None:
-    """Tests may be coroutines themselves."""
-
     async def outer() -> int:
         bench = Bench()
         task = bench.begin(asyncio.sleep(1, 5))
@@ -124,8 +116,6 @@ def test_loop_runs_within_another_one() -> None:
 
 
 def test_input_and_output_are_refused() -> None:
-    """With a text that says why."""
-
     async def connect() -> None:
         await asyncio.open_connection("localhost", 1)
 

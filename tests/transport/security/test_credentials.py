@@ -60,7 +60,6 @@ def test_a_launched_process_needs_no_secret_file(tmp_path: Path, folders: Folder
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost", "127.1.2.3"])
 def test_plain_text_is_spoken_on_this_machine(host: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Without a word about it."""
     credentials_of(SECRET).check_host(host)
 
     assert caplog.text == ""
@@ -129,7 +128,6 @@ def test_an_expired_certificate_is_one_clear_error(folders: Folders) -> None:
 def test_a_certificate_that_expires_soon_is_told(
     folders: Folders, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Before the cluster stands still."""
     load_contexts(folders.cluster)
     assert caplog.text == ""
 
@@ -154,7 +152,6 @@ def test_a_certificate_of_another_authority_is_found_at_once(
 
 
 def test_a_key_that_others_may_read_is_refused(tmp_path: Path) -> None:
-    """It is as good as published."""
     make_authority_and_node(tmp_path / "c", [], days=DAYS)
     (tmp_path / "c" / KEY_FILE).chmod(0o640)
     (tmp_path / "c" / AUTHORITY_KEY_FILE).chmod(0o644)

@@ -15,7 +15,6 @@ def mode_of(path: Path) -> int:
 
 
 def test_the_first_process_creates_the_secret_for_its_user_only(tmp_path: Path) -> None:
-    """Secure without any configuration."""
     file = tmp_path / "home" / ".gearpy" / "secret"
 
     secret = load_or_create_secret(file)
@@ -27,7 +26,6 @@ def test_the_first_process_creates_the_secret_for_its_user_only(tmp_path: Path) 
 
 
 def test_later_processes_load_the_same_secret(tmp_path: Path) -> None:
-    """And another file holds another one."""
     first = load_or_create_secret(tmp_path / "secret")
 
     assert load_or_create_secret(str(tmp_path / "secret")) == first
@@ -79,7 +77,6 @@ def test_a_file_without_a_secret_is_refused_and_left_alone(tmp_path: Path, conte
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    """Instead of a traceback."""
     (tmp_path / "file").touch()
 
     with pytest.raises(ConfigError, match=r"secret file .* cannot be (created|read)"):

@@ -176,7 +176,6 @@ def test_a_control_client_keeps_its_connection(stack: ExitStack, shown: Credenti
 def test_a_control_client_finds_a_server_that_was_restarted(
     stack: ExitStack, shown: Credentials
 ) -> None:
-    """The new connection shakes hands again."""
     first = Port(stack, shown)
     with ControlClient(first.address, shown) as client:
         client.ask(ListWorkers(), PATIENCE_S)
@@ -271,7 +270,6 @@ def test_half_a_cluster_with_tls_is_told_what_is_wrong(
 def test_garbage_at_an_encrypted_port_is_cut_off(
     stack: ExitStack, shown: Credentials, garbage: bytes
 ) -> None:
-    """At once, or at the deadline."""
     port = Port(stack, shown, IMPATIENT)
     with (
         socket.create_connection(split_address(port.address), PATIENCE_S) as sock,
@@ -400,7 +398,6 @@ def test_a_host_that_is_not_in_the_certificate_is_not_believed(contexts: TlsCont
 def test_machines_of_one_authority_believe_each_other(
     folders: Folders, contexts: TlsContexts
 ) -> None:
-    """Each has its own key."""
     other = load_contexts(folders.elsewhere)
 
     for host, server, client in (

@@ -67,7 +67,6 @@ def test_other_protocols_are_recognised_by_their_first_bytes() -> None:
 
 
 def test_an_unknown_purpose_is_refused() -> None:
-    """There are links and control connections."""
     hello = bytearray(auth.hello(Purpose.LINK, bytes(32)))
     hello[9] = 77
 

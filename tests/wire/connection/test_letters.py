@@ -128,7 +128,6 @@ def test_no_letter_is_larger_than_was_reckoned(
 
 
 def test_letters_are_handed_on_in_order_and_repeats_are_counted() -> None:
-    """Exactly once, whatever was sent again."""
     intake, greeting = an_intake(), a_greeting()
     intake.on_greeting(greeting)
 
@@ -464,7 +463,6 @@ def test_a_broken_connection_is_made_again_at_once_and_then_ever_slower() -> Non
 def test_pauses_have_a_limit_and_hope_ends_with_refusals_only(
     *, events: list[str], is_incarnated: bool
 ) -> None:
-    """The invariant."""
     patience, row = a_patience(is_incarnated=is_incarnated), 0
     for event in events:
         match event:

@@ -195,7 +195,6 @@ def test_a_hello_that_asks_for_another_key_on_the_way_is_found_out() -> None:
 
 
 def test_a_recorded_handshake_opens_nothing() -> None:
-    """Each server nonce is used once."""
     client, server = a_pair()
     hello = client.data_to_send()
     server.receive_data(hello, 1)
@@ -339,7 +338,6 @@ def test_a_peer_that_stops_amid_a_frame_is_given_up() -> None:
 
 
 def test_an_open_connection_has_no_deadline() -> None:
-    """It may stay idle for days."""
     client, server = open_pair()
 
     for end in (client, server):

@@ -61,7 +61,6 @@ def test_a_receipt_for_more_than_was_sent_is_an_error(received: int) -> None:
 
 
 def test_a_receipt_for_less_than_the_one_before_is_an_error() -> None:
-    """They come in order."""
     link = unreceived()
     link.on_written(10, 0)
     link.on_receipt(a_receipt(5), 1)
@@ -79,7 +78,6 @@ def test_a_receipt_for_less_than_the_one_before_is_an_error() -> None:
     ],
 )
 def test_anything_but_a_receipt_is_an_error(frame: Frame) -> None:
-    """A link goes one way."""
     link = unreceived()
     link.on_written(10, 0)
 

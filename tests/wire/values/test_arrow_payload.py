@@ -85,7 +85,6 @@ def test_rows_without_columns_arrive() -> None:
 
 
 def test_times_that_are_none_are_refused() -> None:
-    """As on the row path."""
     with pytest.raises(ConfigError, match="must be int64 milliseconds"):
         encode_batch(Table(pa.record_batch({"n": [1]})), [2**63])
 
@@ -171,7 +170,6 @@ def stream_body(*batches: pa.RecordBatch, tail: bytes = b"") -> bytes:
     ],
 )
 def test_nonsense_is_a_protocol_error(body: bytes, text: str) -> None:
-    """Whatever Arrow itself says to it."""
     with pytest.raises(ProtocolError, match=text):
         decode_batch(body, 1)
 

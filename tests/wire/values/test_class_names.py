@@ -22,8 +22,6 @@ from gearpy.wire.values.class_names import (
 
 
 class Outer:
-    """Has another class in it."""
-
     class Inner:
         """Is in another class."""
 
@@ -47,7 +45,6 @@ def a_module(monkeypatch: pytest.MonkeyPatch, name: str, **names: object) -> Mod
 
 @pytest.mark.parametrize("cls", [Outer, Outer.Inner, Decimal, Path, int])
 def test_a_class_is_found_by_its_name(cls: type) -> None:
-    """Also one within another."""
     assert class_named(name_of_class(cls)).cls is cls
     place = place_of_class(cls)
     assert place is not None
@@ -101,7 +98,6 @@ def test_programs_of_one_process_find_their_own_classes(
 def test_a_file_with_the_name_of_another_module_comes_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A program may be called queue.py."""
     mine = type("Queue", (), {})
     a_module(monkeypatch, "gearpy_app_queue", Queue=mine)
 
@@ -157,12 +153,10 @@ def test_what_is_no_class_is_not_found(name: str) -> None:
 
 @given(st.text(max_size=40))
 def test_no_text_raises_anything_else(name: str) -> None:
-    """It may come from another process."""
     with pytest.raises(ProtocolError):
         class_named(name)
 
 
 def test_people_read_dotted_names() -> None:
-    """As in a traceback."""
     assert full_name(Decimal) == "decimal.Decimal"
     assert full_name(int) == "int"

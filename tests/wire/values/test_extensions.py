@@ -31,14 +31,10 @@ from gearpy.wire.values.records import RecordRegistry
 
 @dataclass
 class Leaf:
-    """A registered record."""
-
     value: Any
 
 
 class Box:
-    """A plain class."""
-
     def __init__(self, content: Any) -> None:
         self.content = content
 
@@ -258,7 +254,6 @@ def test_a_value_that_contains_itself_is_refused() -> None:
     ],
 )
 def test_a_malformed_extension_raises_a_known_error(code: int, data: bytes) -> None:
-    """Callers turn exactly these into `ProtocolError`."""
     with pytest.raises((ProtocolError, *MALFORMED)):
         ValueDecoder(a_registry()).unpack(msgpack.packb(msgpack.ExtType(code, data)))
 

@@ -25,37 +25,27 @@ T = TypeVar("T")
 
 
 class Colour(enum.Enum):
-    """Has an alias."""
-
     RED = 1
     GREEN = "two"
     ROUGE = 1  # noqa: PIE796 - an alias
 
 
 class Level(enum.IntEnum):
-    """Numbers."""
-
     LOW = 1
     HIGH = 2
 
 
 class Word(enum.StrEnum):
-    """Text."""
-
     YES = "yes"
 
 
 class Access(enum.Flag):
-    """Several at a time."""
-
     READ = 1
     WRITE = 2
     ALL = 3
 
 
 class Bits(enum.IntFlag, boundary=enum.KEEP):
-    """Also unknown ones."""
-
     ONE = 1
 
 
@@ -73,8 +63,6 @@ class Order:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Frozen(Generic[T]):
-    """Frozen, with slots, and generic."""
-
     content: T
 
 
@@ -87,8 +75,6 @@ class Crate(Generic[T]):
 
 @dataclasses.dataclass
 class Rush(Order):
-    """Derived from another one."""
-
     by: str = ""
 
     @functools.cached_property
@@ -97,31 +83,23 @@ class Rush(Order):
 
 
 class Point(NamedTuple):
-    """A NamedTuple with a default."""
-
     x: Any
     y: int = 0
 
 
 @attrs.define
 class Made:
-    """An attrs class with slots."""
-
     x: Any
     y: int = attrs.field(default=2, converter=int)
 
 
 @attrs.frozen(slots=False, cache_hash=True)
 class Cached:
-    """A frozen attrs class that keeps its hash."""
-
     x: Any
 
 
 @attrs.frozen(cache_hash=True, unsafe_hash=True)
 class CachedInSlot:
-    """The same with slots."""
-
     x: Any
 
 
@@ -136,8 +114,6 @@ class Model(pydantic.BaseModel):
 
 
 class Page(pydantic.BaseModel, Generic[T]):
-    """A generic model."""
-
     items: list[T]
 
 
@@ -146,15 +122,11 @@ class Numbers(pydantic.RootModel[list[int]]):
 
 
 class Row(msgspec.Struct, frozen=True):
-    """A frozen struct."""
-
     x: Any
     y: int = 0
 
 
 class Counted(msgspec.Struct, kw_only=True, tag=True):
-    """A struct that changes what it is given."""
-
     n: int
 
     def __post_init__(self) -> None:
@@ -162,8 +134,6 @@ class Counted(msgspec.Struct, kw_only=True, tag=True):
 
 
 class Plain:
-    """A plain class with a private name."""
-
     def __init__(self, x: Any) -> None:
         self.x = x
         self.__hidden = 1
@@ -175,8 +145,6 @@ class Plain:
 
 
 class Slotted:
-    """A plain class without a dictionary."""
-
     __slots__ = ("x", "y")
 
     def __init__(self, x: Any) -> None:
@@ -189,37 +157,27 @@ class Slotted:
 
 
 class Mixed(Slotted):
-    """Slots and a dictionary."""
-
     def __init__(self, x: Any) -> None:
         super().__init__(x)
         self.z = x
 
 
 class CleansUp:
-    """Would clean up once for each copy."""
-
     def __del__(self) -> None:
         """Do nothing yet."""
 
 
 class Reduced:
-    """Knows better how it is stored."""
-
     def __reduce__(self) -> str:
         return "Reduced"
 
 
 class Single:
-    """There is one of it."""
-
     def __new__(cls) -> Self:
         return super().__new__(cls)
 
 
 class Money:
-    """A class with a serializer."""
-
     def __init__(self, cents: int) -> None:
         self.cents = cents
 
@@ -351,8 +309,6 @@ def test_what_may_be_more_than_its_attributes_is_refused(cls: type, why: str) ->
 
 
 def test_a_class_that_others_would_not_find_is_refused() -> None:
-    """One defined within a function."""
-
     @dataclasses.dataclass
     class Local:
         x: int
@@ -396,7 +352,6 @@ def test_where_values_are_only_shown_no_class_is_looked_up() -> None:
 
 
 def test_a_serializer_comes_before_what_gearpy_does() -> None:
-    """Alone, in batches, within others."""
     registry = RecordRegistry()
     register_serializer(Money, lambda each: each.cents, Money, registry=registry)
     stored = encode_value({"price": [Money(5)]}, registry)
@@ -407,7 +362,6 @@ def test_a_serializer_comes_before_what_gearpy_does() -> None:
 
 
 def test_a_serializer_that_raises_is_named() -> None:
-    """Both ways."""
     registry = RecordRegistry()
     register_serializer(Money, lambda each: 1 // each.cents, lambda n: n / 0, registry=registry)
 

@@ -47,7 +47,6 @@ def test_an_array_arrives_as_it_was_sent(array: np.ndarray[Any, Any]) -> None:
     ],
 )
 def test_an_array_in_another_order_of_memory_arrives(array: np.ndarray[Any, Any]) -> None:
-    """What counts are its elements."""
     arrived = decode_value(encode_value(array))
 
     assert arrived.dtype == array.dtype
@@ -94,7 +93,6 @@ def test_nonsense_raises_a_known_error_or_gives_an_array(parts: list[Any]) -> No
 
 @given(st.binary())
 def test_nonsense_scalars_raise_a_known_error(data: bytes) -> None:
-    """The same."""
     try:
         made = decode_scalar(data)
     except (ProtocolError, *MALFORMED):

@@ -25,16 +25,12 @@ from gearpy.wire.values.records import RecordRegistry
 
 @dataclass(slots=True)
 class Trade:
-    """A registered record of mixed fields."""
-
     symbol: str
     price: float
     tags: Any
 
 
 class Pair(NamedTuple):
-    """A registered NamedTuple."""
-
     left: Any
     right: Any
 
@@ -187,7 +183,6 @@ def test_a_constant_timestamp_cannot_claim_more_records_than_there_are() -> None
 
 
 def test_columns_deeper_than_the_limit_are_stored_one_by_one_and_refused_when_received() -> None:
-    """Neither end recurses without bound."""
     deep: Any = 1
     for _ in range(COLUMN_DEPTH_MAX + 3):
         deep = (deep,)
@@ -205,7 +200,6 @@ def test_columns_deeper_than_the_limit_are_stored_one_by_one_and_refused_when_re
     "times", [b"\x00" + bytes(9), b"\x04" + bytes(8), b"\x08" + bytes(15), b""]
 )
 def test_timestamps_of_another_size_are_refused(times: bytes) -> None:
-    """Each record has exactly one."""
     values = body_of([0, 0])[:-9]
 
     with pytest.raises(ProtocolError, match=r"malformed batch|bytes of timestamps"):
@@ -250,7 +244,6 @@ def test_an_unregistered_class_in_a_batch_is_named() -> None:
 
 @given(VALUES)
 def test_a_single_value_arrives_as_it_was_sent(value: Any) -> None:
-    """Unmanaged messages carry one value."""
     assert shape(decode_value(encode_value(value, REGISTRY), REGISTRY)) == shape(value)
 
 
@@ -278,7 +271,6 @@ def test_what_was_promised_before_late_records_arrives(times: list[tuple[int, in
 
 
 def test_what_was_promised_arrives_with_a_table() -> None:
-    """In a column of its own."""
     import pyarrow as pa  # type: ignore[import-untyped]  # noqa: PLC0415 - for this test alone
 
     table = Table(pa.record_batch({"n": [1, 2, 3]}))

@@ -13,16 +13,12 @@ from gearpy.wire.values.records import RecordRegistry, register_record
 
 
 class Point(NamedTuple):
-    """A NamedTuple."""
-
     x: int
     y: int
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A frozen dataclass whose construction counts."""
-
     item: str
     amount: int = 1
     doubled: int = field(init=False, default=0)
