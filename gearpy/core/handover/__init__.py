@@ -5,4 +5,5 @@
 - `handoff`: the next batch of finished windows to hand over, and the notes written around the call.
 - `table_commits`: exactly once into a table that changes by transactions, such as one of Delta
   Lake.
+- `transactions`: exactly once into a store whose transactions are fenced by name, such as Kafka.
 """

@@ -1,0 +1,177 @@
+"""The transactions by which a task shows its epochs, and the marker that each one leaves."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from random import Random
+
+_PAUSE_MS: Final = 100
+_PAUSE_MAX_MS: Final = 5_000
+
+_Phase: TypeAlias = Literal["closed", "open", "ready"]
+
+
+class EpochMarker(NamedTuple):
+    """A note inside a transaction: the start of the task that wrote it, and its newest epoch."""
+
+    incarnation: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Fence all that had the name before, and settle what they left open; then `on_opened`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Read the newest marker; then `EpochTransactions.on_marker`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Write the records of an epoch and the marker in one transaction; None: the marker alone."""
+
+    epoch: int | None
+    marker: EpochMarker
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """There is no step before this time; with None, before another epoch is complete."""
+
+    until_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Writing on would be wrong.
+
+    "given-up": a later start of the task has the name. "ahead": epochs were shown that come after
+    the one that the task goes on from. "forgotten": the marker is gone, so that nobody can tell
+    whether the epochs that wait were shown.
+    """
+
+    because: Literal["given-up", "ahead", "forgotten"]
+    marker: EpochMarker
+
+
+Step: TypeAlias = Open | Look | Write | Pause | Refuse
+
+
+class EpochTransactions:
+    """Decides what a task does to show each complete epoch once, one transaction for each.
+
+    A transaction has a name, of the task in this run. Whoever opens the name fences all that had
+    it before: what they left open is aborted, what they had begun to commit is finished. So what
+    the marker says after that is settled. Any failure is answered alike: open, look, and write
+    what the marker does not have. A start that was fenced by an earlier one, which was frozen and
+    goes on, opens again; the earlier one sees a greater incarnation in the marker, and gives up.
+
+    Ask `next` what to do, do it, tell what came of it, and ask again.
+
+    Invariant: an epoch is written only when a marker, read since the name was opened, is older.
+
+    Args:
+        incarnation: of this start of the task; later ones are greater.
+        epoch: that the task goes on from.
+        written: the newest epoch that is known to be shown.
+        waiting: epochs up to ``epoch`` of which that is not known.
+        is_over: the name is of an earlier run, of which nothing new comes; it may have gone on.
+        rng: spreads pauses.
+    """
+
+    def __init__(
+        self,
+        *,
+        incarnation: int,
+        epoch: int,
+        written: int = 0,
+        waiting: Iterable[int] = (),
+        is_over: bool = False,
+        rng: "Random",
+    ) -> None:
+        self._incarnation = incarnation
+        self._newest = epoch  # No marker of this run can be newer.
+        self._is_over = is_over
+        self._rng = rng
+        self._waiting = sorted(waiting)
+        self.written = written  #: The newest epoch that is known to be shown.
+        self._phase: _Phase = "closed"
+        self._is_claimed = False
+        self._refused: Refuse | None = None
+        self._failures = 0
+        self._resume_ms: int | None = None
+
+    # -- questions -------------------------------------------------------------------------
+
+    @property
+    def waiting(self) -> Sequence[int]:
+        """The epochs that are complete and not known to be shown, oldest first."""
+        return self._waiting
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the name is claimed and nothing waits."""
+        return self._is_claimed and not self._waiting
+
+    def next(self, now_ms: int) -> Step:
+        """Return the next step; nothing changes if it is asked again."""
+        if self._refused is not None:
+            return self._refused
+        if self._resume_ms is not None and now_ms < self._resume_ms:
+            return Pause(self._resume_ms)
+        if self._phase != "ready":
+            return Open() if self._phase == "closed" else Look()
+        if self._waiting:
+            epoch = self._waiting[0]
+            return Write(epoch, EpochMarker(self._incarnation, epoch))
+        if not self._is_claimed:
+            return Write(None, EpochMarker(self._incarnation, self.written))
+        return Pause(None)
+
+    # -- what happens ----------------------------------------------------------------------
+
+    def on_complete(self, epoch: int) -> None:
+        """Take an epoch that is complete; newer than all before."""
+        assert epoch > self._newest, (epoch, self._newest)
+        self._newest = epoch
+        self._waiting.append(epoch)
+
+    def on_opened(self) -> None:
+        """Note that nobody else has the name."""
+        assert self._phase == "closed", self._phase
+        self._phase = "open"
+
+    def on_marker(self, marker: EpochMarker | None) -> None:
+        """Take the newest marker; None if there was none ever."""
+        assert self._phase == "open", self._phase
+        found = marker or EpochMarker(0, 0)
+        if found.incarnation > self._incarnation:
+            self._refused = Refuse("given-up", found)
+        elif found.epoch > self._newest and not self._is_over:
+            self._refused = Refuse("ahead", found)
+        elif found.epoch < self.written and self._waiting:
+            self._refused = Refuse("forgotten", found)
+        self.written = max(self.written, found.epoch)
+        self._waiting = [epoch for epoch in self._waiting if epoch > self.written]
+        self._is_claimed = found.incarnation == self._incarnation
+        self._phase = "ready"
+
+    def on_written(self, done: Write) -> None:
+        """Note that a transaction is committed."""
+        assert self._phase == "ready", self._phase
+        if done.epoch is not None:
+            self.written = self._waiting.pop(0)
+            assert self.written == done.epoch, (self.written, done)
+        self._is_claimed = True
+        self._failures, self._resume_ms = 0, None
+
+    def on_failed(self, now_ms: int) -> None:
+        """Note that a step has failed; a transaction may be committed, aborted, or open."""
+        self._phase = "closed"
+        longest = min(_PAUSE_MS * 2 ** min(self._failures, 16), _PAUSE_MAX_MS)
+        self._failures += 1
+        self._resume_ms = now_ms + self._rng.randint(longest // 2, longest)
