@@ -30,7 +30,8 @@ class ApplicationProgress:
     """How far an application is. Counts are since its start; ``done`` of ``total`` where known.
 
     ``stall`` tells what holds the application clock when it has stood still for too long;
-    ``waits_for`` what a source waits for outside of the application, such as a server that is away.
+    ``waits_for`` what a source or sink waits for outside of the application, such as a server
+    that is away.
     ``drained``: its sources were stopped before their end, and all that they had read is shown.
     """
 

@@ -330,7 +330,7 @@ def stuck_finding(consumer: ConsumerSummary, now_ms: int) -> Headline:
 def _counted(summary: ApplicationSummary) -> Iterator[Headline]:
     progress = summary.progress
     if progress.waits_for:
-        yield Headline(level="warn", text=f"a source waits for {progress.waits_for}")
+        yield Headline(level="warn", text=f"a source or sink waits for {progress.waits_for}")
     if records := progress.quarantined_records:
         yield Headline(
             level="info",

@@ -9,6 +9,7 @@ from gearpy.errors import ConfigError, OperatorError
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Producer
+    from confluent_kafka.admin import AdminClient
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -36,8 +37,12 @@ _FINAL: Final = {
 
 def final_cause(error: "KafkaError") -> str:
     """Return how to mend an error that no waiting mends; empty for one that may pass."""
-    cause = _FINAL.get(error.name(), "")
-    return cause or ("the client cannot go on" if error.fatal() else "")
+    return lasting_cause(error) or ("the client cannot go on" if error.fatal() else "")
+
+
+def lasting_cause(error: "KafkaError") -> str:
+    """Return how to mend an error that no other client mends either; empty for other ones."""
+    return _FINAL.get(error.name(), "")
 
 
 def failure(operator: str, what: str, error: "KafkaError") -> OperatorError:
@@ -116,6 +121,18 @@ def make_consumer(
 
     consumer: Consumer = _made(operator, make, cluster, state, settings)
     return consumer
+
+
+def make_admin(operator: str, cluster: KafkaCluster, state: ClientState) -> "AdminClient":
+    """Make a client for questions about topics; what `make_consumer` says holds here, too."""
+
+    def make(all_settings: dict[str, Any]) -> "AdminClient":
+        from confluent_kafka.admin import AdminClient  # noqa: PLC0415 - an extra
+
+        return AdminClient(all_settings)
+
+    admin: AdminClient = _made(operator, make, cluster, state, {})
+    return admin
 
 
 def make_producer(

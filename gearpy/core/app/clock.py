@@ -375,5 +375,5 @@ def progress_of(
         done=sum(report.done for report in read),
         total=sum(report.total for report in read),
         stall=stall,
-        waits_for=next((each for each in (report.waits_for for report in read) if each), ""),
+        waits_for=next((each for each in (one.waits_for for one in reports.values()) if each), ""),
     )

@@ -504,6 +504,11 @@ class SinkWriter(ABC, Generic[T_contra]):
         """The share in use of the room for records kept until the epoch ends: `Task.epoch_fill`."""
         return 0.0
 
+    @property
+    def waits_for(self) -> str:
+        """The thing outside that it waits for; see `SourceReader.waits_for`."""
+        return ""
+
     def close(self, *, completed: bool) -> None:
         """Flush and release; ``completed`` when the stream has ended well."""
 

@@ -95,6 +95,11 @@ class ConsumedStage(Protocol):
         """Return the consumers."""
         ...
 
+    @property
+    def waits_for(self) -> str:
+        """The thing outside that it waits for; see `Task.waits_for`."""
+        ...
+
 
 @runtime_checkable
 class TimedStage(Stage, Protocol):
@@ -363,6 +368,11 @@ class ChainTask(Task):
     def consumers(self) -> Sequence[ConsumerReport]:
         """Return the consumers of all sinks of the chain."""
         return [each for stage in self._consumed for each in stage.consumers()]
+
+    @property
+    def waits_for(self) -> str:
+        """The thing outside that a sink of the chain waits for; of several, the first."""
+        return next((waits for stage in self._consumed if (waits := stage.waits_for)), "")
 
     def on_stop(self, *, completed: bool) -> None:
         """Close all stages, also when one of them raises."""

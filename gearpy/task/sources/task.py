@@ -164,8 +164,9 @@ class SourceTask(ChainTask):
 
     @property
     def waits_for(self) -> str:
-        """The thing outside that a reader waits for; of several readers, the first."""
-        return next((part.reader.waits_for for part in self._parts if part.reader.waits_for), "")
+        """The thing outside that a reader waits for; of several, the first; else that of a sink."""
+        waits = (part.reader.waits_for for part in self._parts)
+        return next((each for each in waits if each), "") or super().waits_for
 
     def offsets(self) -> Mapping[str, Any]:
         """Return the position of each partition; None for a finished one."""

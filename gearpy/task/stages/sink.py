@@ -123,6 +123,11 @@ class SinkStage:
         with self._blamed():
             return self._writer.consumers()
 
+    @property
+    def waits_for(self) -> str:
+        """That of the writer."""
+        return self._writer.waits_for
+
     def close(self, *, completed: bool) -> None:
         """Close the writer."""
         with self._blamed():

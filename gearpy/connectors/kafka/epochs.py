@@ -1,0 +1,235 @@
+"""The thread that sends complete epochs to Kafka, one transaction for each."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from gearpy.connectors.kafka.lane import TransactionLane, TransactionTrouble
+from gearpy.connectors.kafka.outgoing import Outgoing
+from gearpy.core.handover.transactions import (
+    EpochMarker,
+    EpochTransactions,
+    Look,
+    Open,
+    Pause,
+    Refuse,
+    Write,
+)
+from gearpy.errors import GearpyError, OperatorError
+
+_log = logging.getLogger(__name__)
+
+#: The stream waits while complete epochs of so many bytes are not in Kafka.
+WAITING_BYTES_MAX: Final = 64 * 1024 * 1024
+_CLOSE_S: Final = 5.0  # A transaction that is under way may take so long.
+_TROUBLES_TOLD: Final = 3  # One that passes at once need not be told of.
+
+
+@dataclass(frozen=True, slots=True)
+class LanePlan:
+    """A transactional id, what is decided for it, and the records of its epochs."""
+
+    lane: TransactionLane
+    transactions: EpochTransactions
+    records: dict[int, Outgoing]
+
+
+class EpochSender:
+    """Sends epochs, as `EpochTransactions` decides.
+
+    Runs on: a thread of its own, since brokers may be away for long. All methods and questions may
+    be called on any other one, and never wait for the brokers; `close` waits for some seconds.
+    Restart: another one goes on from a checkpoint, in any process; the brokers see to it that this
+    one is not heard any more.
+
+    Args:
+        operator: the sink, for people.
+        earlier: plans of earlier runs, which are settled first.
+        plan: of this run.
+        prepare: called before all else on the thread.
+        wake: called when an answer has changed.
+    """
+
+    def __init__(
+        self,
+        operator: str,
+        *,
+        earlier: Sequence[LanePlan],
+        plan: LanePlan,
+        prepare: Callable[[], object],
+        wake: Callable[[], object],
+    ) -> None:
+        self._operator = operator
+        self._plans = [*earlier, plan]
+        self._plan = plan
+        self._at = self._plans[0]
+        self._prepare = prepare
+        self._wake = wake
+        self._changed = threading.Condition()
+        self._new: list[tuple[int, Outgoing]] = []
+        self._waiting_bytes = sum(
+            each.size_bytes for plan in self._plans for each in plan.records.values()
+        )
+        self._is_prepared = False
+        self._is_closed = False
+        self._troubles = 0
+        self.trouble = ""  #: The last one, while it lasts.
+        self.failure: BaseException | None = None  #: Why it has ended.
+        self._thread = threading.Thread(target=self._run, name=f"kafka-{operator}", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def on_complete(self, epoch: int, records: Outgoing) -> None:
+        """Send the records of an epoch some time."""
+        with self._changed:
+            self._new.append((epoch, records))
+            self._waiting_bytes += records.size_bytes
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """End; a transaction that is under way is aborted, if the brokers answer soon."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+        if self._thread.is_alive():
+            self._thread.join(_CLOSE_S)
+
+    # -- questions -------------------------------------------------------------------------
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it was not closed."""
+        return not self._is_closed
+
+    @property
+    def has_room(self) -> bool:
+        """Whether it knows what topics take, and not too much waits."""
+        return self._is_prepared and self._waiting_bytes < WAITING_BYTES_MAX
+
+    @property
+    def is_delivered(self) -> bool:
+        """Whether all epochs that were handed to it are in Kafka."""
+        with self._changed:
+            return not self._new and not any(plan.records for plan in self._plans)
+
+    @property
+    def waits_for(self) -> str:
+        """The thing that it waits for, for people; empty if there is no trouble."""
+        return self._at.lane.state.waits_for or self.trouble
+
+    def kept(self) -> Sequence[tuple[str, int, Mapping[int, Outgoing]]]:
+        """Return ids, the newest epoch of each that is sent, and epochs that may not be."""
+        with self._changed:
+            own = self._plan
+            earlier = [plan for plan in self._plans if plan is not own and plan.records]
+            kept = [(each, dict(each.records)) for each in earlier]
+            kept.append((own, {**own.records, **dict(self._new)}))
+        return [(each.lane.lane_id, each.transactions.written, records) for each, records in kept]
+
+    # -- the thread ------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            self._prepare()
+            self._is_prepared = True
+            self._wake()
+            for plan in self._plans:
+                self._at = plan
+                self._settle(plan)
+        except BaseException as error:  # noqa: BLE001 - the task raises it
+            if not self._is_closed:
+                self.failure = error
+                _log.warning("%s sends nothing more: %s", self._operator, error)
+                self._wake()
+        finally:
+            for plan in self._plans:
+                plan.lane.abort()
+
+    def _settle(self, plan: LanePlan) -> None:
+        """Do what is decided for one id; for this run's own, until it is closed."""
+        own = plan is self._plan
+        while not self._is_closed and (own or not plan.transactions.is_settled):
+            if own:
+                self._take_new()
+            step = plan.transactions.next(_now_ms())
+            try:
+                self._do(plan, step)
+            except TransactionTrouble as error:
+                self._on_trouble(error)
+                plan.transactions.on_failed(_now_ms())
+        if not own:
+            plan.lane.drop()
+
+    def _take_new(self) -> None:
+        with self._changed:
+            new, self._new = self._new, []
+            for epoch, records in new:
+                self._plan.records[epoch] = records
+                self._plan.transactions.on_complete(epoch)
+
+    def _do(self, plan: LanePlan, step: Open | Look | Write | Pause | Refuse) -> None:
+        match step:
+            case Open():
+                plan.lane.open()
+                plan.transactions.on_opened()
+            case Look():
+                plan.transactions.on_marker(plan.lane.look())
+                self._forget_sent(plan)
+            case Write(epoch, marker):
+                plan.lane.write(None if epoch is None else plan.records[epoch], marker)
+                plan.transactions.on_written(step)
+                self._forget_sent(plan)
+                self._troubles, self.trouble = 0, ""
+            case Pause(until_ms):
+                self._pause(until_ms)
+            case Refuse(because, marker):
+                raise self._refused(because, marker, plan)
+
+    def _forget_sent(self, plan: LanePlan) -> None:
+        with self._changed:
+            for epoch in plan.records.keys() - set(plan.transactions.waiting):
+                self._waiting_bytes -= plan.records.pop(epoch).size_bytes
+        self._wake()
+
+    def _pause(self, until_ms: int | None) -> None:
+        with self._changed:
+            if self._is_closed or (until_ms is None and self._new):
+                return
+            self._changed.wait(None if until_ms is None else (until_ms - _now_ms()) / 1000)
+
+    def _on_trouble(self, error: TransactionTrouble) -> None:
+        self._troubles += 1
+        self.trouble = f"kafka: {error}"
+        level = logging.WARNING if self._troubles >= _TROUBLES_TOLD else logging.INFO
+        _log.log(level, "%s begins its transaction anew: %s", self._operator, error)
+        self._wake()
+
+    def _refused(self, because: str, marker: EpochMarker, plan: LanePlan) -> GearpyError:
+        lane_id = plan.lane.lane_id
+        if because == "given-up":
+            return GearpyError(
+                f"{self._operator}: a later start of this task writes as {lane_id}: this one was "
+                "given up"
+            )
+        if because == "ahead":
+            cause = (
+                f"{lane_id} has shown epochs up to {marker.epoch}, and the application goes on "
+                "from an earlier one: their records would come twice; Kafka takes nothing back. "
+                "Submit it with --from-checkpoint to go on all the same, as a new run"
+            )
+        else:
+            cause = (
+                f"the marker of {lane_id} is gone, or is that of epoch {marker.epoch}, and newer "
+                "epochs were shown: nobody can tell whether the last one was. The topic of markers "
+                "was removed or emptied: bring it back, or begin a new run"
+            )
+        return OperatorError(operator=self._operator, cause=cause, is_final=True)
+
+
+def _now_ms() -> int:
+    return time.monotonic_ns() // 1_000_000

@@ -1,0 +1,242 @@
+"""The transactions of one task: a producer with a transactional id, and the markers it leaves."""
+
+import json
+import logging
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from gearpy.connectors.kafka.client import (
+    ClientState,
+    failure,
+    lasting_cause,
+    make_consumer,
+    make_producer,
+)
+from gearpy.connectors.kafka.cluster import KafkaCluster
+from gearpy.connectors.kafka.outgoing import Outgoing
+from gearpy.connectors.kafka.topics import SinkTopics
+from gearpy.core.handover.transactions import EpochMarker
+from gearpy.errors import GearpyError
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError, Message, Producer
+
+_log = logging.getLogger(__name__)
+
+#: The topic of markers has at least so many partitions; an id belongs to one of these for ever.
+MARKER_PARTITIONS: Final = 8
+MARKER_SETTINGS: Final[Mapping[str, str]] = {
+    "cleanup.policy": "compact",
+    "segment.bytes": "1048576",  # Small ones, as the newest is never compacted.
+    "segment.ms": "3600000",
+    "min.cleanable.dirty.ratio": "0.1",
+}
+_SLICE_S: Final = 0.5  # Calls of the client last no longer, so that the end of the task is seen.
+_ABORT_S: Final = 2.0
+_READ_RECORDS: Final = 10_000
+_READ_S: Final = 0.02
+
+
+class TransactionTrouble(GearpyError):
+    """A transaction that came to no known end; a new producer settles it."""
+
+
+class _TransactionState(ClientState):
+    """Leaves alone that a producer is of no more use, as another one is made then."""
+
+    def on_error(self, error: "KafkaError") -> None:
+        if lasting_cause(error) or not error.fatal():
+            super().on_error(error)
+
+
+class TransactionLane:
+    """Writes the epochs of one task, and reads what was written under its transactional id.
+
+    Runs on: one thread, at most. Its calls raise `TransactionTrouble` for what passes,
+    `OperatorError` for what stays, and `GearpyError` when ``goes_on`` has become false.
+
+    Args:
+        operator: the sink, for people.
+        cluster: to write to.
+        lane_id: the transactional id.
+        marker_topic: the topic of the markers.
+        settings: of the producer.
+        topics: that are written.
+        goes_on: whether it should still wait.
+    """
+
+    def __init__(
+        self,
+        operator: str,
+        cluster: KafkaCluster,
+        lane_id: str,
+        *,
+        marker_topic: str,
+        settings: Mapping[str, Any],
+        topics: SinkTopics,
+        goes_on: Callable[[], bool],
+    ) -> None:
+        self.lane_id = lane_id
+        self.state = _TransactionState(cluster)
+        self._operator = operator
+        self._cluster = cluster
+        self._marker = (marker_topic, zlib.crc32(lane_id.encode()) % MARKER_PARTITIONS)
+        self._settings = settings
+        self._topics = topics
+        self._goes_on = goes_on
+        self._producer: Producer | None = None
+        self._batch_bytes = 0
+        self._refused: KafkaError | None = None
+
+    def open(self) -> None:
+        """Fence all producers with this id; their transactions are settled then."""
+        self.drop()
+        self._topics.make(self._marker[0], MARKER_PARTITIONS, dict(MARKER_SETTINGS))
+        self._batch_bytes = self._topics.batch_bytes_max
+        self._refused = None
+        settings = {
+            **self._settings,
+            "transactional.id": self.lane_id,
+            "on_delivery": self._on_delivery,
+            "delivery.report.only.error": True,
+            **batch_settings(self._batch_bytes, self._cluster.settings),
+        }
+        made = self._producer = make_producer(self._operator, self._cluster, self.state, settings)
+        self._repeat(lambda: made.init_transactions(_SLICE_S))
+
+    def look(self) -> EpochMarker | None:
+        """Return the newest marker of this id; None if there is none.
+
+        It waits for other tasks' transactions that were open when it began.
+        """
+        topic, partition = self._marker
+        end = self._topics.end_offset(topic, partition)
+        found = None
+        for message in self._read(topic, partition, end):
+            if message.key() == self.lane_id.encode():
+                told = json.loads(message.value() or b"{}")
+                found = EpochMarker(told["incarnation"], told["epoch"])
+        return found
+
+    def write(self, records: Outgoing | None, marker: EpochMarker) -> None:
+        """Write records and a marker in one transaction."""
+        made = self._producer
+        assert made is not None, "open() comes first"
+        if self._topics.batch_bytes_max < self._batch_bytes:
+            raise TransactionTrouble("a topic takes smaller batches than the producer makes")
+        with self._told():
+            made.begin_transaction()
+        for send in () if records is None else records.sends():
+            self._send(made, send)
+        topic, partition = self._marker
+        value = json.dumps(marker._asdict()).encode()
+        self._send(made, (topic, value, self.lane_id.encode(), partition))
+        self._repeat(lambda: made.commit_transaction(_SLICE_S))
+        self.state.on_answer()
+
+    def drop(self) -> None:
+        """Forget the producer; what it has not sent is not sent any more."""
+        made, self._producer = self._producer, None
+        if made is not None:
+            made.purge()
+
+    def abort(self) -> None:
+        """Abort an open transaction, if the brokers answer soon; the next one to open does else."""
+        made = self._producer
+        if made is not None:
+            with suppress(Exception):  # There may be none.
+                made.purge()
+                made.abort_transaction(_ABORT_S)
+        self.drop()
+
+    # -- the client ------------------------------------------------------------------------
+
+    def _send(self, made: "Producer", send: tuple[Any, ...]) -> None:
+        while True:
+            with self._told():
+                try:
+                    made.produce(*send)
+                except BufferError:
+                    made.poll(_SLICE_S)
+                else:
+                    return
+            self._check()
+
+    def _read(self, topic: str, partition: int, end: int) -> "Iterator[Message]":
+        """Yield the committed records of a partition before an offset."""
+        from confluent_kafka import OFFSET_BEGINNING, TopicPartition  # noqa: PLC0415 - an extra
+
+        settings = {
+            "group.id": "gearpy-markers",  # Nothing is committed to it.
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "fetch.wait.max.ms": 10,  # The end of a partition is told of by an empty answer.
+        }
+        consumer = make_consumer(self._operator, self._cluster, self.state, settings)
+        try:
+            consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
+            while True:
+                for message in consumer.consume(_READ_RECORDS, _READ_S):
+                    error = message.error()
+                    if error is None:
+                        yield message
+                    elif error.name() != "_PARTITION_EOF":
+                        raise self._trouble(error)
+                    elif (message.offset() or 0) >= end:
+                        return
+                self._check()
+        finally:
+            consumer.close()
+
+    def _repeat(self, call: Callable[[], object]) -> None:
+        """Call until it has returned."""
+        from confluent_kafka import KafkaException  # noqa: PLC0415 - an extra
+
+        while True:
+            try:
+                call()
+            except KafkaException as error:
+                told = error.args[0]
+                if not told.retriable():
+                    raise self._trouble(self._refused or told) from error
+            else:
+                return
+            self._check()
+
+    def _check(self) -> None:
+        self.state.check(self._operator)
+        if not self._goes_on():
+            raise GearpyError(f"{self._operator}: ended while it waited for Kafka")
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        from confluent_kafka import KafkaException  # noqa: PLC0415 - an extra
+
+        try:
+            yield
+        except KafkaException as error:
+            raise self._trouble(error.args[0]) from error
+
+    def _trouble(self, error: "KafkaError") -> Exception:
+        if lasting_cause(error):
+            return failure(self._operator, self._cluster.servers, error)
+        return TransactionTrouble(f"{error.str()} ({error.name()})")
+
+    def _on_delivery(self, error: "KafkaError", _: "Message") -> None:
+        """Note why a record was refused: the error of the transaction does not say it."""
+        if self._refused is None and lasting_cause(error):
+            self._refused = error
+
+
+def batch_settings(topic_bytes_max: int, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings by which no batch is larger than topics take.
+
+    Args:
+        topic_bytes_max: the smallest ``max.message.bytes`` of the topics.
+        given: settings of the user.
+    """
+    most = min(int(given.get("batch.size", 1_000_000)), topic_bytes_max)
+    return {"message.max.bytes": 1_000_000_000, "batch.size": most}

@@ -1,0 +1,297 @@
+"""Records on their way to topics, as columns, and the functions that make them of results."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import repeat
+from typing import Any, Final, NamedTuple, Self, TypeAlias
+
+from gearpy.connectors.files.stamps import each
+from gearpy.errors import OperatorError
+from gearpy.ids import MAX_MS
+from gearpy.messages.table import Table
+from gearpy.task.api.failure import operator_error
+
+#: The headers of a record: texts and bytes by name, or pairs of these, as a name may come twice.
+Headers: TypeAlias = Mapping[str, bytes | str | None] | Sequence[tuple[str, bytes | str | None]]
+_Header: TypeAlias = tuple[str, bytes | None]
+
+_ANY_PARTITION: Final = -1
+#: More than all that a record and a batch of one record have besides key, value and headers.
+_RECORD_BYTES: Final = 128
+_HEADER_BYTES: Final = 10
+
+
+class TopicFacts(NamedTuple):
+    """The bounds of a topic: a record beyond them is refused by the brokers."""
+
+    partitions: int
+    record_bytes_max: int  #: ``max.message.bytes``.
+    ahead_ms_max: int  #: A timestamp may be so far ahead of the clock.
+
+
+@dataclass(slots=True)
+class Outgoing:
+    """Records on their way to topics, column by column; a column that says nothing is empty.
+
+    Attributes:
+        topics: one for each record.
+        values: None is a tombstone.
+        times: in ms since the epoch; 0 is when the client sends it.
+        keys: empty if no record has one.
+        partitions: empty if the partitioner decides.
+        headers: empty if no record has any.
+        size_bytes: of all values, keys and headers.
+    """
+
+    topics: list[str] = field(default_factory=list)
+    values: list[bytes | None] = field(default_factory=list)
+    times: list[int] = field(default_factory=list)
+    keys: list[bytes | None] = field(default_factory=list)
+    partitions: list[int] = field(default_factory=list)
+    headers: list[list[_Header]] = field(default_factory=list)
+    size_bytes: int = 0
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def add(self, more: "Outgoing") -> None:
+        """Add records of the same form."""
+        self.topics += more.topics
+        self.values += more.values
+        self.times += more.times
+        self.keys += more.keys
+        self.partitions += more.partitions
+        self.headers += more.headers
+        self.size_bytes += more.size_bytes
+
+    def plain(self) -> dict[str, Any]:
+        """Return them as plain data; of topics that are all alike, one."""
+        topics = self.topics
+        is_one = topics.count(topics[0]) == len(topics) if topics else False
+        return {
+            "topics": topics[:1] if is_one else topics,
+            "values": self.values,
+            "times": self.times,
+            "keys": self.keys,
+            "partitions": self.partitions,
+            "headers": self.headers,
+            "bytes": self.size_bytes,
+        }
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> Self:
+        """Return the records of `plain`."""
+        values, topics = list(plain["values"]), list(plain["topics"])
+        return cls(
+            topics=topics * len(values) if len(topics) == 1 else topics,
+            values=values,
+            times=list(plain["times"]),
+            keys=list(plain["keys"]),
+            partitions=list(plain["partitions"]),
+            headers=[[(name, value) for name, value in each] for each in plain["headers"]],
+            size_bytes=plain["bytes"],
+        )
+
+    def sends(self) -> Iterator[tuple[Any, ...]]:
+        """Yield the arguments of `confluent_kafka.Producer.produce`, in its order."""
+        columns = [
+            self.topics,
+            self.values,
+            self.keys or repeat(None),
+            self.partitions or repeat(_ANY_PARTITION),
+            repeat(None),  # A function that is told of each delivery costs more than the record.
+            self.times,
+        ]
+        if self.headers:
+            columns.append(self.headers)
+        return zip(*columns, strict=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordForm:
+    """The functions that make records for topics of the results of a stream.
+
+    Attributes:
+        operator: the sink, for people.
+        topic: a name, or a function of a result.
+        values: makes the values of many results, or of a table; blames the one that it cannot take.
+        key: a field's name, or a function that returns bytes, text or None.
+        headers: a function that returns `Headers`.
+        timestamp: a function that returns ms since the epoch; None: the event time.
+        partition: a function that returns the number of a partition; None: murmur2 of the key.
+    """
+
+    operator: str
+    topic: str | Callable[[Any], str]
+    values: Callable[[str, Sequence[Any]], list[bytes | None]]
+    key: str | Callable[[Any], bytes | str | None] | None = None
+    headers: Callable[[Any], Headers | None] | None = None
+    timestamp: Callable[[Any], int] | None = None
+    partition: Callable[[Any], int] | None = None
+
+    def outgoing(
+        self,
+        results: Sequence[Any],
+        times: Sequence[int],
+        facts: Callable[[str], TopicFacts],
+        now_ms: int,
+    ) -> Outgoing:
+        """Return the records; none if one of them would be refused.
+
+        Args:
+            results: of the stream; may be a table.
+            times: their event times in ms.
+            facts: of a topic; raises if nothing can be written there.
+            now_ms: in ms since the epoch.
+
+        Raises:
+            OperatorError: names the first result that cannot be written, and the reason.
+        """
+        is_function = any(map(callable, (self.topic, self.key)))
+        if self.headers or self.timestamp or self.partition or is_function:
+            rows = list(results)  # A table makes its rows anew each time.
+        else:
+            rows = results  # type: ignore[assignment]
+        made = Outgoing(
+            topics=self._topics(rows),
+            values=self.values(self.operator, results),
+            times=self._times(rows, times),
+            keys=self._keys(results, rows),
+            partitions=[] if self.partition is None else each(self.operator, self.partition, rows),
+            headers=[] if self.headers is None else each(self.operator, self._headers, rows),
+        )
+        self._check(made, results, facts, now_ms)
+        return made
+
+    def _topics(self, rows: Sequence[Any]) -> list[str]:
+        if isinstance(self.topic, str):
+            return [self.topic] * len(rows)
+        return each(self.operator, _checked("topic", self.topic, str), rows)
+
+    def _times(self, rows: Sequence[Any], times: Sequence[int]) -> list[int]:
+        if self.timestamp is not None:
+            return each(self.operator, _checked("timestamp", self.timestamp, int), rows)
+        plain = list(times)
+        if plain and not 0 <= min(plain) <= max(plain) < MAX_MS:
+            return [time if 0 <= time < MAX_MS else 0 for time in plain]
+        return plain
+
+    def _keys(self, results: Sequence[Any], rows: Sequence[Any]) -> list[bytes | None]:
+        key = self.key
+        if key is None:
+            return []
+        if isinstance(key, str):
+            if type(results) is Table and key in results.batch.schema.names:
+                return each(self.operator, _key_bytes, results.batch.column(key).to_pylist())
+            return each(self.operator, lambda row: _key_bytes(_field(row, key)), rows)
+        return each(self.operator, lambda row: _key_bytes(key(row)), rows)
+
+    def _headers(self, row: Any) -> list[_Header]:
+        assert self.headers is not None
+        given = self.headers(row) or ()
+        pairs = given.items() if isinstance(given, Mapping) else given
+        return [(name, _bytes(f"header {name!r}", value)) for name, value in pairs]
+
+    # -- what brokers refuse ---------------------------------------------------------------
+
+    def _check(
+        self,
+        made: Outgoing,
+        results: Sequence[Any],
+        facts: Callable[[str], TopicFacts],
+        now_ms: int,
+    ) -> None:
+        """Find what the brokers would refuse, and count the bytes."""
+        sizes = _sizes(made)
+        made.size_bytes = sum(sizes)
+        for topic in dict.fromkeys(made.topics):
+            bounds = self._bounds(topic, made, results, facts)
+            most, latest = bounds.record_bytes_max - _RECORD_BYTES, now_ms + bounds.ahead_ms_max
+            is_alike = max(sizes) <= most and max(made.times) <= latest
+            if is_alike and not made.partitions:
+                continue
+            for place, of_topic in enumerate(made.topics):
+                if of_topic == topic:
+                    refused = _refusal(made, place, sizes[place], bounds, now_ms)
+                    if refused:
+                        raise self._blamed(ValueError(refused), results[place])
+
+    def _bounds(
+        self,
+        topic: str,
+        made: Outgoing,
+        results: Sequence[Any],
+        facts: Callable[[str], TopicFacts],
+    ) -> TopicFacts:
+        try:
+            return facts(topic)
+        except OperatorError as error:
+            if isinstance(self.topic, str):
+                raise
+            place = made.topics.index(topic)
+            raise self._blamed(ValueError(error.cause), results[place]) from error
+
+    def _blamed(self, error: Exception, result: Any) -> OperatorError:
+        return operator_error(self.operator, error, record=result)
+
+
+def _refusal(made: Outgoing, place: int, size: int, bounds: TopicFacts, now_ms: int) -> str:
+    """Return why a record would be refused; empty if it would not."""
+    topic = made.topics[place]
+    if size + _RECORD_BYTES > bounds.record_bytes_max:
+        return (
+            f"the record has {size:,} bytes, and topic {topic!r} takes {bounds.record_bytes_max:,} "
+            "with what Kafka adds: raise max.message.bytes of the topic, or send less"
+        )
+    ahead_ms = made.times[place] - now_ms
+    if ahead_ms > bounds.ahead_ms_max:
+        return (
+            f"its timestamp is {ahead_ms:,} ms ahead of the clock, and topic {topic!r} takes "
+            f"{bounds.ahead_ms_max:,}: give timestamp=, or raise message.timestamp.after.max.ms"
+        )
+    if made.partitions and not 0 <= made.partitions[place] < bounds.partitions:
+        return (
+            f"partition() has returned {made.partitions[place]}, and topic {topic!r} has "
+            f"partitions 0 to {bounds.partitions - 1}"
+        )
+    return ""
+
+
+def _sizes(made: Outgoing) -> list[int]:
+    sizes = [0 if value is None else len(value) for value in made.values]
+    if made.keys:
+        sizes = [size + len(key or b"") for size, key in zip(sizes, made.keys, strict=True)]
+    if made.headers:
+        sizes = [
+            size + sum(len(name) * 4 + len(value or b"") + _HEADER_BYTES for name, value in headers)
+            for size, headers in zip(sizes, made.headers, strict=True)
+        ]
+    return sizes
+
+
+def _checked(what: str, function: Callable[[Any], Any], kind: type) -> Callable[[Any], Any]:
+    def call(row: Any) -> Any:
+        found = function(row)
+        if type(found) is not kind:
+            raise TypeError(f"{what}() has returned {found!r:.100}, must be {kind.__name__}")
+        return found
+
+    return call
+
+
+def _field(row: Any, name: str) -> Any:
+    if isinstance(row, Mapping):
+        return row[name]
+    return getattr(row, name)
+
+
+def _key_bytes(key: Any) -> bytes | None:
+    return _bytes("the key", key)
+
+
+def _bytes(what: str, given: Any) -> bytes | None:
+    if given is None or isinstance(given, bytes):
+        return given
+    if isinstance(given, str):
+        return given.encode()
+    raise TypeError(f"{what} is {given!r:.100}: make bytes or text of it, such as by str()")

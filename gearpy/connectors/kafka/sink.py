@@ -1,0 +1,173 @@
+"""The sink for Kafka topics."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+from gearpy.connectors.files.stamps import each
+from gearpy.connectors.files.writers import json_lines
+from gearpy.connectors.kafka.cluster import KafkaCluster, cluster_of
+from gearpy.connectors.kafka.outgoing import Headers, RecordForm
+from gearpy.connectors.kafka.writers import DirectWriter, EpochsWriter, SinkPlan
+from gearpy.errors import ConfigError
+from gearpy.task.api.interfaces import PacedWriter, Sink
+
+KafkaGuarantee: TypeAlias = Literal["exactly-once", "at-least-once"]
+Compression: TypeAlias = Literal["none", "gzip", "snappy", "lz4", "zstd"]
+_Form: TypeAlias = Literal["json", "text", "bytes"]
+
+_NAME: Final = "kafka_sink"
+_MARKER_TOPIC: Final = "gearpy-markers"
+
+
+def kafka_sink(
+    topic: str | Callable[[Any], str],
+    *,
+    servers: str | KafkaCluster,
+    value: _Form | Callable[[Any], bytes | None] = "json",
+    key: str | Callable[[Any], bytes | str | None] | None = None,
+    headers: Callable[[Any], Headers | None] | None = None,
+    timestamp: Callable[[Any], int] | None = None,
+    partition: Callable[[Any], int] | None = None,
+    guarantee: KafkaGuarantee = "exactly-once",
+    compression: Compression = "none",
+    name: str | None = None,
+    marker_topic: str = _MARKER_TOPIC,
+) -> Sink:
+    """Write results to Kafka topics: exactly once by transactions, or at once.
+
+    With "exactly-once" the records of an epoch are sent when it is complete, in one transaction for
+    each task, so readers with ``isolation.level=read_committed`` see each record once, about one
+    epoch after it was made. Each transaction leaves a marker in a compacted topic, which is made
+    if it is not there; by that a restart knows which epochs were shown. With "at-least-once"
+    records are sent as they come; after a failure those since the newest epoch come again.
+
+    Topics must be there. A record that is too large for its topic, or whose topic is not there or
+    must not be written, is dealt with by ``application.on-error``; where all records have one
+    topic that cannot be written, the application ends.
+
+    Args:
+        topic: the name, or a function of a result that returns one.
+        servers: ``host:port`` of some brokers with commas between, or a `gp.KafkaCluster`.
+        value: "json", "text", "bytes", or a function of a result that returns bytes; None of it is
+            a tombstone.
+        key: a field of the results, or a function that returns bytes, text or None.
+        headers: a function that returns texts or bytes by name, or pairs.
+        timestamp: a function that returns ms since the epoch; without, the event time.
+        partition: a function that returns the number of the partition; without, murmur2 of the key,
+            as Java's clients do, and any partition for a record without a key.
+        guarantee: "exactly-once" or "at-least-once".
+        compression: "none", "gzip", "snappy", "lz4" or "zstd".
+        name: of the sink in transactional ids; without, the topic. Two sinks of one application
+            need different ones.
+        marker_topic: the topic of the markers.
+
+    Raises:
+        ConfigError: an argument cannot be meant so.
+
+    Example:
+        >>> import gearpy as gp
+        >>> app = gp.StreamApp("pages")
+        >>> pages = app.read(gp.collection([{"page": "/", "ms": 12}]))
+        >>> pages.write(gp.kafka_sink("pages", servers="localhost:9092", key="page"))
+    """
+    cluster = cluster_of(_NAME, servers)
+    operator = f"{_NAME}({topic if isinstance(topic, str) else 'by record'})"
+    mistakes = [*_mistakes(topic, value, guarantee, compression)]
+    if name is None and not isinstance(topic, str):
+        mistakes.append("give name=, as topic= is a function: it is part of transactional ids")
+    if mistakes:
+        raise ConfigError(*(f"{_NAME}: {each}" for each in mistakes))
+    return KafkaSink(
+        SinkPlan(
+            name=name or str(topic),
+            cluster=cluster,
+            form=RecordForm(
+                operator=operator,
+                topic=topic,
+                values=_FORMS[value] if isinstance(value, str) else _values_by(value),
+                key=key,
+                headers=headers,
+                timestamp=timestamp,
+                partition=partition,
+            ),
+            marker_topic=marker_topic,
+            settings={
+                "partitioner": "murmur2_random",
+                "compression.type": compression,
+                "linger.ms": 5,
+            },
+        ),
+        guarantee,
+    )
+
+
+class KafkaSink(Sink):
+    """Topics of a Kafka cluster; see `kafka_sink`."""
+
+    columnar = True
+    paced = True
+
+    def __init__(self, plan: SinkPlan, guarantee: KafkaGuarantee) -> None:
+        self.plan = plan
+        self.transactional = guarantee == "exactly-once"
+
+    @property
+    def description(self) -> str:
+        """The function and the topic."""
+        return self.plan.form.operator
+
+    @property
+    def writes(self) -> Sequence[str]:
+        """The transactional ids."""
+        return (f"{_NAME} name {self.plan.name!r} at {self.plan.cluster.servers}",)
+
+    def open(self, task_index: int, parallelism: int) -> PacedWriter:
+        """Return the writer of one task."""
+        return (EpochsWriter if self.transactional else DirectWriter)(self.plan, task_index)
+
+
+def _mistakes(topic: Any, value: Any, guarantee: str, compression: str) -> Sequence[str]:
+    found = []
+    if not topic or not (isinstance(topic, str) or callable(topic)):
+        found.append(f"topic is {topic!r:.100}, need a name, or a function that returns one")
+    if not callable(value) and value not in _FORMS:
+        found.append(f"value is {value!r:.100}, must be a function or one of {', '.join(_FORMS)}")
+    for what, given, choices in (
+        ("guarantee", guarantee, get_args(KafkaGuarantee)),
+        ("compression", compression, get_args(Compression)),
+    ):
+        if given not in choices:
+            found.append(f"{what} is {given!r:.100}, must be one of {', '.join(choices)}")
+    return found
+
+
+def _values_by(function: Callable[[Any], Any]) -> Callable[[str, Sequence[Any]], list[Any]]:
+    def values(operator: str, results: Sequence[Any]) -> list[Any]:
+        return each(operator, lambda result: _bytes_or_none(function(result)), results)
+
+    return values
+
+
+def _bytes_or_none(value: Any) -> bytes | None:
+    if value is None or isinstance(value, bytes):
+        return value
+    raise TypeError(f"the value is {value!r:.100}, must be bytes")
+
+
+def _json(operator: str, results: Sequence[Any]) -> list[bytes | None]:
+    return [*json_lines(operator, results).split(b"\n")[:-1]]
+
+
+def _text(operator: str, results: Sequence[Any]) -> list[bytes | None]:
+    return each(operator, lambda result: str(result).encode(), results)
+
+
+def _bytes(operator: str, results: Sequence[Any]) -> list[bytes | None]:
+    return each(operator, _bytes_or_none, results)
+
+
+_FORMS: Final[dict[str, Callable[[str, Sequence[Any]], list[bytes | None]]]] = {
+    "json": _json,
+    "text": _text,
+    "bytes": _bytes,
+}

@@ -1,0 +1,191 @@
+"""Topics that a sink writes: whether they are there, and the records that they take."""
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from gearpy.connectors.kafka.client import ClientState, failure, final_cause, make_admin
+from gearpy.connectors.kafka.cluster import KafkaCluster
+from gearpy.connectors.kafka.outgoing import TopicFacts
+from gearpy.errors import GearpyError, OperatorError
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import AdminClient
+
+_log = logging.getLogger(__name__)
+
+#: What brokers have unless it is said; for users without a right to read the settings of a topic.
+_RECORD_BYTES_MAX: Final = 1_048_588
+_AHEAD_MS_MAX: Final = 3_600_000
+_TIMEOUT_S: Final = 5.0
+_PAUSE_S: Final = 0.1
+
+
+class SinkTopics:
+    """Tells what is known of topics; asks the brokers once for each.
+
+    Runs on: any thread.
+
+    Args:
+        operator: the sink, for people.
+        cluster: of the topics.
+        state: told of trouble.
+        goes_on: whether it should still wait for brokers that are away.
+    """
+
+    def __init__(
+        self,
+        operator: str,
+        cluster: KafkaCluster,
+        state: ClientState,
+        goes_on: Callable[[], bool],
+    ) -> None:
+        self._operator = operator
+        self._cluster = cluster
+        self._state = state
+        self._goes_on = goes_on
+        self._admin: AdminClient | None = None
+        self._known: dict[str, TopicFacts] = {}
+
+    def knows(self, topics: Iterable[str]) -> bool:
+        """Tell whether nothing has to be asked for these."""
+        return all(topic in self._known for topic in topics)
+
+    @property
+    def batch_bytes_max(self) -> int:
+        """The bytes of a batch that every topic takes that was asked for."""
+        return min((each.record_bytes_max for each in self._known.values()), default=2**30)
+
+    def facts(self, topic: str) -> TopicFacts:
+        """Return what is known of a topic; waits for the brokers.
+
+        Raises:
+            OperatorError: it is not there, or must not be written.
+            GearpyError: the task has ended meanwhile.
+        """
+        found = self._known.get(topic)
+        if found is None:
+            found = self._known[topic] = self._asked(topic)
+        return found
+
+    def make(self, topic: str, partitions: int, settings: dict[str, str]) -> None:
+        """Make a topic, if it is not there; waits for the brokers.
+
+        Raises:
+            OperatorError: it cannot be made.
+            GearpyError: the task has ended meanwhile.
+        """
+        from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined] # noqa: PLC0415 - an extra
+
+        described = self._described(topic)
+        if described is not None:
+            if len(described.partitions) < partitions:
+                raise self._failed(topic, f"has fewer than {partitions} partitions: add some")
+            return
+        made = NewTopic(topic, partitions, config=settings)
+        try:
+            self._wait(lambda admin: admin.create_topics([made])[topic].result(_TIMEOUT_S))
+        except OperatorError as error:
+            if "TOPIC_ALREADY_EXISTS" not in error.cause:
+                raise
+        _log.info("%s has made topic %s", self._operator, topic)
+
+    def end_offset(self, topic: str, partition: int) -> int:
+        """Return where a partition ends, with records of open transactions.
+
+        Raises:
+            OperatorError: it cannot be known.
+            GearpyError: the task has ended meanwhile.
+        """
+        from confluent_kafka import IsolationLevel, TopicPartition  # noqa: PLC0415 - an extra
+        from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined] # noqa: PLC0415 - an extra
+
+        place = TopicPartition(topic, partition)
+
+        def ask(admin: "AdminClient") -> Any:
+            asked = admin.list_offsets(
+                {place: OffsetSpec.latest()},  # type: ignore[no-untyped-call]
+                isolation_level=IsolationLevel.READ_UNCOMMITTED,
+                request_timeout=_TIMEOUT_S,
+            )
+            return asked[place].result(_TIMEOUT_S)
+
+        return int(self._wait(ask).offset)
+
+    # -- the brokers -----------------------------------------------------------------------
+
+    def _asked(self, topic: str) -> TopicFacts:
+        from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined] # noqa: PLC0415 - an extra
+
+        described = self._described(topic)
+        if described is None:
+            raise self._failed(topic, "does not exist: correct its name, or make it")
+        allowed = described.authorized_operations
+        if allowed is not None and AclOperation.WRITE not in allowed:
+            raise self._failed(topic, "must not be written by this user: have the right granted")
+        settings = self._settings(topic)
+        return TopicFacts(
+            partitions=len(described.partitions),
+            record_bytes_max=int(settings.get("max.message.bytes", _RECORD_BYTES_MAX)),
+            ahead_ms_max=int(settings.get("message.timestamp.after.max.ms", _AHEAD_MS_MAX)),
+        )
+
+    def _described(self, topic: str) -> Any:
+        """Return the description of a topic; None if it is not there."""
+        from confluent_kafka import KafkaException, TopicCollection  # noqa: PLC0415 - an extra
+
+        def ask(admin: "AdminClient") -> Any:
+            asked = admin.describe_topics(
+                TopicCollection([topic]),
+                include_authorized_operations=True,
+                request_timeout=_TIMEOUT_S,
+            )
+            try:
+                return asked[topic].result(_TIMEOUT_S)
+            except KafkaException as error:
+                if error.args[0].name() == "UNKNOWN_TOPIC_OR_PART":
+                    return None
+                raise
+
+        return self._wait(ask)
+
+    def _settings(self, topic: str) -> dict[str, str]:
+        """Return the settings of a topic; none if the user may not read them."""
+        from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined] # noqa: PLC0415 - an extra
+
+        resource = ConfigResource(ResourceType.TOPIC, topic)
+        try:
+            found = self._wait(
+                lambda admin: admin.describe_configs([resource])[resource].result(_TIMEOUT_S)
+            )
+        except OperatorError:
+            return {}
+        return {name: entry.value for name, entry in found.items() if entry.value is not None}
+
+    def _wait(self, ask: "Callable[[AdminClient], Any]") -> Any:
+        """Return an answer of the brokers, however long they are away."""
+        from confluent_kafka import KafkaException  # noqa: PLC0415 - an extra
+
+        while True:
+            if self._admin is None:
+                self._admin = make_admin(self._operator, self._cluster, self._state)
+            try:
+                answer = ask(self._admin)
+            except (KafkaException, TimeoutError) as error:
+                told = error.args[0] if isinstance(error, KafkaException) else None
+                if told is not None and final_cause(told):
+                    raise failure(self._operator, self._cluster.servers, told) from error
+                if told is not None and told.name() == "TOPIC_ALREADY_EXISTS":
+                    raise failure(self._operator, self._cluster.servers, told) from error
+                self._admin.poll(_PAUSE_S)
+                self._admin = None  # It would keep to what it knows of leaders, however wrong.
+            else:
+                self._state.on_answer()
+                return answer
+            self._state.check(self._operator)
+            if not self._goes_on():
+                raise GearpyError(f"{self._operator}: ended while it waited for Kafka")
+
+    def _failed(self, topic: str, why: str) -> OperatorError:
+        cause = f"topic {topic!r} of {self._cluster.servers} {why}"
+        return OperatorError(operator=self._operator, cause=cause, is_final=True)

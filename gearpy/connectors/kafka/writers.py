@@ -1,0 +1,392 @@
+"""Writers of a Kafka sink: one sends records when their epoch is complete, one sends at once."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING, Any, Final
+
+from gearpy.connectors.kafka.client import ClientState, failure, make_producer
+from gearpy.connectors.kafka.cluster import KafkaCluster
+from gearpy.connectors.kafka.epochs import EpochSender, LanePlan
+from gearpy.connectors.kafka.lane import TransactionLane, batch_settings
+from gearpy.connectors.kafka.outgoing import Outgoing, RecordForm
+from gearpy.connectors.kafka.topics import SinkTopics
+from gearpy.core.handover.transactions import EpochTransactions
+from gearpy.errors import GearpyError
+from gearpy.task.api.failure import USER_ERRORS
+from gearpy.task.api.interfaces import Batch, PacedWriter, SinkContext
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError, Message, Producer
+
+_log = logging.getLogger(__name__)
+
+#: So many bytes of one epoch are kept; long before that the epoch is ended.
+EPOCH_BYTES_MAX: Final = 256 * 1024 * 1024
+_QUEUE_RECORDS: Final = 200_000  # In the client; a batch must fit behind those that wait.
+_WAITING_RECORDS_MAX: Final = 50_000
+_POLL_S: Final = 0.1
+_FLUSH_S: Final = 0.5
+_CLOSE_S: Final = 5.0
+#: Of whoever goes on from a run in another one: later than all starts of that run.
+_SUCCESSOR: Final = 2**62
+_LANE: Final = "lane"
+_WRITTEN: Final = "written"
+_WAITING: Final = "waiting"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SinkPlan:
+    """The settings of a Kafka sink.
+
+    Attributes:
+        name: of the sink in transactional ids.
+        cluster: to write to.
+        form: makes records of results.
+        marker_topic: the topic of the markers.
+        settings: of producers.
+    """
+
+    name: str
+    cluster: KafkaCluster
+    form: RecordForm
+    marker_topic: str
+    settings: Mapping[str, Any]
+
+    @property
+    def fixed_topics(self) -> tuple[str, ...]:
+        """The topics that are known before there is a record."""
+        return (self.form.topic,) if isinstance(self.form.topic, str) else ()
+
+
+class _KafkaWriter(PacedWriter):
+    """Makes records of results; the brokers may be away when it begins."""
+
+    atomic = True
+
+    def __init__(self, plan: SinkPlan, task: int) -> None:
+        self._plan = plan
+        self._task = task
+        self._is_closed = False
+        self._wake: Callable[[], object] = lambda: None
+        self._state = ClientState(plan.cluster)
+        self._topics = SinkTopics(
+            plan.form.operator, plan.cluster, self._state, lambda: not self._is_closed
+        )
+
+    def begin(self, context: SinkContext) -> None:
+        """Note whom to wake."""
+        self._wake = context.wake
+
+    def _outgoing(self, batch: Batch) -> Outgoing:
+        return self._plan.form.outgoing(
+            batch.values, batch.timestamps, self._topics.facts, time.time_ns() // 1_000_000
+        )
+
+    def _ask_topics(self) -> None:
+        for topic in self._plan.fixed_topics:
+            self._topics.facts(topic)
+
+
+class EpochsWriter(_KafkaWriter):
+    """Writes the records of an epoch in one transaction, when the epoch is complete.
+
+    Until then they are in memory, and from its end on in the checkpoint. So a transaction can be
+    begun anew as often as brokers or tasks fail, and is open for no longer than it takes to send.
+
+    Args:
+        plan: of the sink.
+        task: number of the task.
+    """
+
+    def __init__(self, plan: SinkPlan, task: int) -> None:
+        super().__init__(plan, task)
+        self._lane_id = ""
+        self._open = Outgoing()
+        self._kept: Mapping[str, Any] = {}
+        self._sender: EpochSender | None = None
+
+    def restore(self, state: Mapping[str, Any] | None) -> None:
+        """Take the epochs that were complete, and of which nobody knows whether they were sent."""
+        self._kept = state or {_WRITTEN: {}, _WAITING: {}}
+
+    def recover(
+        self, prepared: Mapping[int, Any], *, epoch: int, run: str, incarnation: int
+    ) -> None:
+        """Begin to send, with what may not have been sent; also for an earlier run."""
+        self._lane_id = f"gearpy-{run}-{self._plan.name}-{self._task}"
+        waiting: dict[str, dict[int, Outgoing]] = {self._lane_id: {}}
+        for number, plain in sorted({**self._kept[_WAITING], **prepared}.items()):
+            waiting.setdefault(plain[_LANE], {})[number] = Outgoing.of(plain)
+        plans = {
+            lane_id: self._lane_plan(lane_id, records, epoch=epoch, incarnation=incarnation)
+            for lane_id, records in waiting.items()
+        }
+        own = plans.pop(self._lane_id)
+        self._kept = {}
+        self._sender = EpochSender(
+            self._plan.form.operator,
+            earlier=[*plans.values()],
+            plan=own,
+            prepare=self._ask_topics,
+            wake=self._wake,
+        )
+        self._sender.start()
+
+    def _lane_plan(
+        self, lane_id: str, records: dict[int, Outgoing], *, epoch: int, incarnation: int
+    ) -> LanePlan:
+        is_over = lane_id != self._lane_id
+        transactions = EpochTransactions(
+            incarnation=_SUCCESSOR if is_over else incarnation,
+            epoch=epoch,
+            written=self._kept[_WRITTEN].get(lane_id, 0),
+            waiting=records,
+            is_over=is_over,
+            rng=Random(),
+        )
+        lane = TransactionLane(
+            self._plan.form.operator,
+            self._plan.cluster,
+            lane_id,
+            marker_topic=self._plan.marker_topic,
+            settings=self._plan.settings,
+            topics=self._topics,
+            goes_on=lambda: not self._is_closed,
+        )
+        return LanePlan(lane, transactions, records)
+
+    def write_batch(self, batch: Batch) -> None:
+        """Keep the records until the end of the epoch.
+
+        Raises:
+            OperatorError: one cannot be written.
+            GearpyError: there are too many.
+        """
+        if not batch.values:
+            return
+        made = self._outgoing(batch)
+        if self._open.size_bytes + made.size_bytes > EPOCH_BYTES_MAX:
+            raise GearpyError(
+                f"{self._plan.form.operator}: more than {EPOCH_BYTES_MAX:,} bytes came before "
+                "their epoch could end: raise the parallelism, or lower checkpoint.interval-ms"
+            )
+        self._open.add(made)
+
+    def prepare(self, epoch: int) -> Mapping[str, Any] | None:
+        """Return the records of the epoch: they become durable with the checkpoint."""
+        made, self._open = self._open, Outgoing()
+        return {_LANE: self._lane_id, **made.plain()} if made else None
+
+    def commit(self, epoch: int, prepared: Mapping[str, Any]) -> None:
+        """Send the records some time."""
+        self._running.on_complete(epoch, Outgoing.of(prepared))
+
+    def snapshot(self) -> Mapping[str, Any]:
+        """Return the epochs that were complete and may not have been sent."""
+        kept = self._running.kept()
+        return {
+            _WRITTEN: {lane_id: written for lane_id, written, _ in kept},
+            _WAITING: {
+                epoch: {_LANE: lane_id, **records.plain()}
+                for lane_id, _, waiting in kept
+                for epoch, records in waiting.items()
+            },
+        }
+
+    def close(self, *, completed: bool) -> None:
+        """End; a transaction that is open is aborted."""
+        self._is_closed = True
+        if self._sender is not None:
+            self._sender.close()
+
+    @property
+    def epoch_fill(self) -> float:
+        """How many bytes are kept, as a share of those that may be."""
+        return self._open.size_bytes / EPOCH_BYTES_MAX
+
+    @property
+    def has_room(self) -> bool:
+        """See `PacedWriter`."""
+        return self._running.has_room
+
+    @property
+    def is_delivered(self) -> bool:
+        """See `PacedWriter`."""
+        return self._running.is_delivered
+
+    @property
+    def failure(self) -> BaseException | None:
+        """See `PacedWriter`."""
+        return None if self._sender is None else self._sender.failure
+
+    @property
+    def waits_for(self) -> str:
+        """The brokers, while there is trouble with them."""
+        return self._state.waits_for or self._running.waits_for
+
+    @property
+    def _running(self) -> EpochSender:
+        assert self._sender is not None, "recover() comes first"
+        return self._sender
+
+
+class DirectWriter(_KafkaWriter):
+    """Sends records at once, by an idempotent producer; all are there before their epoch ends.
+
+    Runs on: the task's thread; one more looks after what the client tells.
+
+    Args:
+        plan: of the sink.
+        task: number of the task.
+    """
+
+    def __init__(self, plan: SinkPlan, task: int) -> None:
+        super().__init__(plan, task)
+        self._producer: Producer | None = None
+        self._batch_bytes = 0
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(
+            target=self._look_after, name=f"kafka-{plan.form.operator}", daemon=True
+        )
+
+    def recover(
+        self, prepared: Mapping[int, Any], *, epoch: int, run: str, incarnation: int
+    ) -> None:
+        """Begin; records since the newest epoch come again."""
+        self._thread.start()
+
+    def write_batch(self, batch: Batch) -> None:
+        """Hand the records to the client.
+
+        Raises:
+            OperatorError: one cannot be written.
+        """
+        if not batch.values:
+            return
+        sends = self._outgoing(batch).sends()
+        producer = self._ready_producer()
+        for send in sends:
+            self._send(producer, send)
+
+    def prepare(self, epoch: int) -> None:
+        """Wait until the brokers have all records."""
+        self._flush()
+
+    def commit(self, epoch: int, prepared: None) -> None:
+        """Nothing is left to be shown."""
+
+    def close(self, *, completed: bool) -> None:
+        """End; without ``completed``, what was not sent is not sent any more."""
+        self._is_closed = True
+        if self._thread.is_alive():
+            self._thread.join(_CLOSE_S)
+        if self._producer is not None:
+            self._producer.purge()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether brokers answer, and the client does not keep too much."""
+        if self._producer is None or self._failure is not None:
+            return False
+        return len(self._producer) < _WAITING_RECORDS_MAX and not self._state.waits_for
+
+    @property
+    def is_delivered(self) -> bool:
+        """Whether the brokers have all records: at the end of an epoch they do."""
+        return True
+
+    @property
+    def failure(self) -> BaseException | None:
+        """See `PacedWriter`."""
+        return self._failure
+
+    @property
+    def waits_for(self) -> str:
+        """The brokers, while there is trouble with them."""
+        return self._state.waits_for
+
+    # -- the client ------------------------------------------------------------------------
+
+    def _ready_producer(self) -> "Producer":
+        """Return the producer, or one with smaller batches if a topic needs that."""
+        assert self._producer is not None, "it has room"
+        if self._topics.batch_bytes_max < self._batch_bytes:
+            self._flush()
+            self._producer = self._made()
+        return self._producer
+
+    def _made(self) -> "Producer":
+        self._batch_bytes = self._topics.batch_bytes_max
+        settings = {
+            "message.timeout.ms": 0,  # However long brokers are away.
+            "queue.buffering.max.messages": _QUEUE_RECORDS,
+            **self._plan.settings,
+            "enable.idempotence": True,
+            "on_delivery": self._on_delivery,
+            "delivery.report.only.error": True,
+            **batch_settings(self._batch_bytes, self._plan.cluster.settings),
+        }
+        operator, cluster = self._plan.form.operator, self._plan.cluster
+        return make_producer(operator, cluster, self._state, settings)
+
+    def _send(self, producer: "Producer", send: tuple[Any, ...]) -> None:
+        while True:
+            try:
+                producer.produce(*send)
+            except BufferError:
+                producer.poll(_POLL_S)
+                self._check()
+            else:
+                return
+
+    def _flush(self) -> None:
+        producer = self._producer
+        while producer is not None and producer.flush(_FLUSH_S):
+            self._check()
+        self._check()
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+        self._state.check(self._plan.form.operator)
+        if self._is_closed:
+            raise GearpyError(f"{self._plan.form.operator}: ended while it waited for Kafka")
+
+    def _on_delivery(self, error: "KafkaError", message: "Message") -> None:
+        """Note why a record was refused; it is lost to this start, and comes again."""
+        if self._failure is None and not self._is_closed:
+            self._failure = failure(self._plan.form.operator, f"topic {message.topic()!r}", error)
+            self._wake()
+
+    # -- the thread ------------------------------------------------------------------------
+
+    def _look_after(self) -> None:
+        """Ask for topics, then let the client tell what it has to tell, until it is closed."""
+        try:
+            self._ask_topics()
+            self._producer = self._made()
+            had_room = False
+            while not self._is_closed:
+                if self._producer.poll(_POLL_S) == 0 and self._state.waits_for:
+                    self._see_brokers()
+                if self.has_room and not had_room:
+                    self._wake()
+                had_room = self.has_room
+                self._state.check(self._plan.form.operator)
+        except USER_ERRORS as error:
+            self._failure = self._failure or error
+            self._wake()
+
+    def _see_brokers(self) -> None:
+        """Note that brokers answer, if they do."""
+        from confluent_kafka import KafkaException  # noqa: PLC0415 - an extra
+
+        assert self._producer is not None
+        with suppress(KafkaException):
+            self._producer.list_topics(timeout=1.0)
+            self._state.on_answer()
