@@ -157,7 +157,7 @@ class RecordForm:
             values=self.values(self.operator, results),
             times=self._times(rows, times),
             keys=self._keys(results, rows),
-            partitions=[] if self.partition is None else each(self.operator, self.partition, rows),
+            partitions=self._partitions(rows),
             headers=[] if self.headers is None else each(self.operator, self._headers, rows),
         )
         self._check(made, results, facts, now_ms)
@@ -185,6 +185,11 @@ class RecordForm:
                 return each(self.operator, _key_bytes, results.batch.column(key).to_pylist())
             return each(self.operator, lambda row: _key_bytes(_field(row, key)), rows)
         return each(self.operator, lambda row: _key_bytes(key(row)), rows)
+
+    def _partitions(self, rows: Sequence[Any]) -> list[int]:
+        if self.partition is None:
+            return []
+        return each(self.operator, _checked("partition", self.partition, int), rows)
 
     def _headers(self, row: Any) -> list[_Header]:
         assert self.headers is not None

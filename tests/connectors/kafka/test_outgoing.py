@@ -1,0 +1,174 @@
+"""Results become records for topics; one that brokers would refuse is found before."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, cast
+
+import pyarrow as pa
+import pytest
+
+from gearpy.connectors.kafka.outgoing import Outgoing, RecordForm, TopicFacts
+from gearpy.errors import OperatorError
+from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.table import Table
+from gearpy.task.api.snapshots import decode_state, encode_state
+
+NOW_MS = 1_000_000
+FACTS = TopicFacts(partitions=4, record_bytes_max=1_000, ahead_ms_max=500)
+
+
+class Page(NamedTuple):
+    """A result with fields."""
+
+    name: str
+    size: int
+
+
+def values_of(_: str, results: Sequence[Any]) -> list[bytes | None]:
+    """Return the text of each."""
+    return [str(each).encode() for each in results]
+
+
+def form(
+    topic: str | Callable[[Any], str] = "t",
+    values: Callable[[str, Sequence[Any]], list[bytes | None]] = values_of,
+    **more: Any,
+) -> RecordForm:
+    """Return a form of records."""
+    return RecordForm(operator="sink", topic=topic, values=values, **more)
+
+
+def made(
+    a_form: RecordForm, results: Sequence[Any], times: Sequence[int] | None = None
+) -> Outgoing:
+    """Return the records of results."""
+    return a_form.outgoing(results, times or [1] * len(results), lambda _: FACTS, NOW_MS)
+
+
+def test_a_record_has_value_and_event_time() -> None:
+    """Nothing else, unless it is asked for."""
+    records = made(form(), ["a", "b"], [10, 20])
+
+    assert list(records.sends()) == [
+        ("t", b"a", None, -1, None, 10),
+        ("t", b"b", None, -1, None, 20),
+    ]
+    assert (len(records), records.size_bytes) == (2, 2)
+
+
+def test_all_parts_of_a_record_may_be_functions_of_the_result() -> None:
+    """Of each its own."""
+    records = made(
+        form(
+            lambda n: f"t{n % 2}",
+            key=str,
+            headers=lambda n: {"n": str(n), "none": None} if n else None,
+            timestamp=lambda n: n * 100,
+            partition=lambda n: n,
+        ),
+        [0, 3],
+    )
+
+    assert list(records.sends()) == [
+        ("t0", b"0", b"0", 0, None, 0, []),
+        ("t1", b"3", b"3", 3, None, 300, [("n", b"3"), ("none", None)]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("results", "key", "keys"),
+    [
+        ([Page("a", 1), Page("b", 2)], "name", [b"a", b"b"]),
+        ([{"k": "a"}, {"k": None}], "k", [b"a", None]),
+        ([Page("a", 1)], lambda page: page.name.encode(), [b"a"]),
+        (Table(pa.RecordBatch.from_pydict({"k": ["x", "y"]})), "k", [b"x", b"y"]),
+        (Table(pa.RecordBatch.from_pydict({"k": [1, 2]})), lambda row: str(row["k"]), [b"1", b"2"]),
+    ],
+    ids=["field", "item", "function", "column", "function of a row"],
+)
+def test_a_key_is_a_field_or_a_function(results: Any, key: Any, keys: list[bytes]) -> None:
+    """Text becomes UTF-8."""
+    assert made(form(key=key), results).keys == keys
+
+
+def test_a_time_that_is_none_is_the_clock_of_the_client() -> None:
+    """The ends of time, and times before 1970, which Kafka cannot have."""
+    assert made(form(), [1, 2, 3, 4], [MIN_MS, -1, 5, MAX_MS]).times == [0, 0, 5, 0]
+
+
+@pytest.mark.parametrize(
+    ("a_form", "result", "said"),
+    [
+        (form(), "x" * 873, "the record has 873 bytes, and topic 't' takes 1,000"),
+        (form(key=lambda _: b"k" * 500), "x" * 373, "the record has 873 bytes"),
+        (form(headers=lambda _: {"h": b"v" * 900}), "x", "the record has 915 bytes"),
+        (form(timestamp=lambda _: NOW_MS + 501), "x", "its timestamp is 501 ms ahead"),
+        (form(partition=lambda _: 4), "x", "returned 4, and topic 't' has partitions 0 to 3"),
+        (form(partition=lambda _: -1), "x", "returned -1"),
+        (form(key=lambda _: 1), "x", "the key is 1: make bytes or text of it"),
+        (form(key="name"), {"n": 1}, "name"),
+        (form(cast("Any", lambda _: None)), "x", r"topic\(\) has returned None"),
+        (form(timestamp=lambda _: 1.5), "x", r"timestamp\(\) has returned 1.5"),
+        (form(headers=lambda _: {"h": 1}), "x", "header 'h' is 1"),
+    ],
+    ids=str,
+)
+def test_a_record_that_cannot_be_written_is_named(
+    a_form: RecordForm, result: Any, said: str
+) -> None:
+    """The others are not to blame; nothing of the batch is written."""
+    with pytest.raises(OperatorError, match=said) as caught:
+        made(a_form, [result])
+
+    assert caught.value.operator == "sink"
+    assert caught.value.record[:4] == repr(result)[:4]
+
+
+def test_the_first_bad_record_of_several_is_named() -> None:
+    """By its value."""
+    with pytest.raises(OperatorError, match="has 2,000 bytes") as caught:
+        made(form(), ["good", "b" * 2000, "c" * 3000])
+
+    assert caught.value.record.startswith("'bbb")
+
+
+def test_the_largest_record_is_written() -> None:
+    """Up to what the topic takes."""
+    assert len(made(form(partition=lambda _: 3), ["x" * 872])) == 1
+
+
+def test_a_topic_of_a_record_that_is_not_there_is_that_record_s_fault() -> None:
+    """It is dealt with like any bad record; a topic of all records is not."""
+
+    def facts(topic: str) -> TopicFacts:
+        if topic == "gone":
+            raise OperatorError(operator="sink", cause="topic 'gone' does not exist", is_final=True)
+        return FACTS
+
+    with pytest.raises(OperatorError, match="does not exist") as of_record:
+        form(str).outgoing(["t", "gone"], [1, 1], facts, NOW_MS)
+    with pytest.raises(OperatorError, match="does not exist") as of_all:
+        form("gone").outgoing(["a"], [1], facts, NOW_MS)
+
+    assert (of_record.value.record, of_record.value.is_final) == ("'gone'", False)
+    assert (of_all.value.record, of_all.value.is_final) == ("", True)
+
+
+@pytest.mark.parametrize("topic", ["t", lambda n: f"t{n}"], ids=["one topic", "some"])
+def test_records_travel_through_a_checkpoint(topic: Any) -> None:
+    """With all that they have."""
+    records = made(
+        form(topic, key=str, headers=lambda n: [("h", str(n))], partition=lambda n: n), [1, 2, 3]
+    )
+
+    encoded = encode_state("sink", records.plain())
+
+    assert Outgoing.of(decode_state(encoded)) == records
+
+
+def test_batches_are_added_up() -> None:
+    """An epoch has many of them."""
+    records = made(form(key=str), [1, 2])
+    records.add(made(form(key=str), [30]))
+
+    assert (records.values, records.keys) == ([b"1", b"2", b"30"], [b"1", b"2", b"30"])
+    assert (len(records), records.size_bytes) == (3, 8)

@@ -1,0 +1,364 @@
+"""A sink for topics of a real broker: what readers see after each crash."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from confluent_kafka import Producer
+
+import gearpy as gp
+from gearpy.connectors.kafka.lane import TransactionLane, TransactionTrouble
+from gearpy.connectors.kafka.sink import KafkaSink
+from gearpy.core.handover.transactions import EpochMarker
+from gearpy.errors import ConfigError, GearpyError
+from gearpy.ids import AppId
+from gearpy.messages.data import Batch
+from gearpy.task.api.interfaces import PacedWriter, SinkContext, TaskLimits
+from tests.connectors.kafka.reading import make_topic, read, values
+from tests.servers.kafka import KafkaAddress
+
+#: Java's murmur2 of a text, made positive, of four partitions.
+JAVA_PARTITIONS = {
+    "21": (-973932308 & 0x7FFFFFFF) % 4,
+    "foobar": (-790332482 & 0x7FFFFFFF) % 4,
+    "a-little-bit-long-string": (-985981536 & 0x7FFFFFFF) % 4,
+    "a-little-bit-longer-string": (-1486304829 & 0x7FFFFFFF) % 4,
+    "lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8": (-58897971 & 0x7FFFFFFF) % 4,
+    "abc": 479470107 % 4,
+}
+
+
+def until(holds: Callable[[], bool], seconds: float = 30.0) -> None:
+    """Wait until it holds."""
+    until_s = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until_s, "it never does"
+        time.sleep(0.005)
+
+
+class Runs:
+    """Starts of the sink's task in a run with a name of its own; each goes on as a zombie."""
+
+    def __init__(self, servers: str, topic: str) -> None:
+        self.servers = servers
+        self.topic = topic
+        self.run = uuid4().hex
+        self.writers: list[PacedWriter] = []
+
+    def sink(self, **more: Any) -> KafkaSink:
+        """Return the sink."""
+        made = gp.kafka_sink(self.topic, servers=self.servers, value="text", **more)
+        assert isinstance(made, KafkaSink)
+        return made
+
+    def start(
+        self,
+        incarnation: int,
+        epoch: int = 0,
+        prepared: Mapping[int, Any] | None = None,
+        *,
+        kept: Any = None,
+        run: str | None = None,
+        **more: Any,
+    ) -> PacedWriter:
+        """Start the task from a checkpoint."""
+        writer = self.sink(**more).open(0, 1)
+        self.writers.append(writer)
+        writer.begin(
+            SinkContext(
+                app_id=AppId(1),
+                app_name="test",
+                operator="sink",
+                limits=TaskLimits(),
+                wake=lambda: None,
+            )
+        )
+        writer.restore(kept)
+        writer.recover(prepared or {}, epoch=epoch, run=run or self.run, incarnation=incarnation)
+        return writer
+
+    def seen(self, count: int = 0) -> list[str]:
+        """Return what readers see, as soon as it is so much: it comes just behind the answer."""
+        until(lambda: len(values(self.servers, self.topic)) >= count)
+        return values(self.servers, self.topic)
+
+
+@pytest.fixture
+def runs(kafka: KafkaAddress) -> Iterator[Runs]:
+    """Return the starts of a task that writes a topic of its own."""
+    made = Runs(kafka.plain, make_topic(kafka.plain))
+    yield made
+    for writer in made.writers:
+        writer.close(completed=False)
+
+
+def batch(*records: Any) -> Batch:
+    """Return some records."""
+    return Batch([*records], [1] * len(records))
+
+
+def delivered(writer: PacedWriter) -> PacedWriter:
+    """Wait until all complete epochs are shown."""
+    until(lambda: writer.is_delivered or writer.failure is not None)
+    assert writer.failure is None
+    return writer
+
+
+def refused(writer: PacedWriter) -> str:
+    """Wait until the writer gives up; return what it says."""
+    until(lambda: writer.failure is not None)
+    return str(writer.failure)
+
+
+def test_records_are_shown_when_their_epoch_is_complete(runs: Runs) -> None:
+    """In order; records of the next epoch wait."""
+    writer = runs.start(1)
+    writer.write_batch(batch("a", "b"))
+    prepared = writer.prepare(1)
+    writer.write_batch(batch("c"))
+    before = runs.seen()
+
+    writer.commit(1, prepared)
+    delivered(writer)
+
+    assert (before, runs.seen(2)) == ([], ["a", "b"])
+
+
+def test_a_successor_shows_what_was_prepared(runs: Runs) -> None:
+    """Whether the one before had begun to show it or not; and nothing of a later epoch."""
+    first = runs.start(1)
+    prepared = {}
+    for epoch in (1, 2):
+        first.write_batch(batch(f"r{epoch}"))
+        prepared[epoch] = first.prepare(epoch)
+    first.write_batch(batch("again"))
+    first.commit(1, prepared[1])
+    delivered(first)
+
+    second = delivered(runs.start(2, 2, prepared, kept=first.snapshot()))
+    second.write_batch(batch("again"))
+    second.commit(3, second.prepare(3))
+    delivered(second)
+    third = delivered(runs.start(3, 3, {}, kept=second.snapshot()))
+
+    assert third.failure is None
+    assert runs.seen(3) == ["r1", "r2", "again"]
+
+
+def test_what_is_complete_and_not_shown_is_in_the_next_checkpoint(runs: Runs) -> None:
+    """The stage forgets it; the writer does not, while the brokers are away."""
+    away = Runs("127.0.0.1:1", runs.topic)
+    away.run = runs.run
+    # It has begun before: else it does not know what its topic takes.
+    writer = runs.start(1)
+    writer.write_batch(batch("a"))
+    prepared = writer.prepare(1)
+    cut_off = away.start(2)
+    cut_off.commit(1, prepared)
+    kept = cut_off.snapshot()
+    until(lambda: cut_off.waits_for != "")
+
+    assert "127.0.0.1:1" in cut_off.waits_for
+    assert (cut_off.has_room, cut_off.is_delivered, cut_off.failure) == (False, False, None)
+    cut_off.close(completed=False)
+    delivered(runs.start(3, 2, {}, kept=kept))
+    assert runs.seen(1) == ["a"]
+
+
+def test_a_transaction_of_a_dead_task_is_aborted_when_its_successor_begins(runs: Runs) -> None:
+    """Not after the time-out of the brokers, which is a minute; its epoch is written again."""
+    writer = runs.start(1)
+    writer.write_batch(batch("a"))
+    prepared = {1: writer.prepare(1)}
+    writer.close(completed=False)
+    lane_id = prepared[1]["lane"]
+    dead = Producer({"bootstrap.servers": runs.servers, "transactional.id": lane_id})
+    dead.init_transactions(30)
+    dead.begin_transaction()
+    dead.produce(runs.topic, b"a")
+    dead.flush(30)
+    before = runs.seen()
+
+    began_s = time.monotonic()
+    delivered(runs.start(2, 1, prepared))
+
+    assert (before, runs.seen(1)) == ([], ["a"])
+    assert time.monotonic() - began_s < 30
+    assert len(read(runs.servers, runs.topic, level="read_uncommitted")) == 2
+
+
+def test_an_epoch_is_not_written_again_when_only_its_answer_was_lost(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The marker tells that the transaction was committed."""
+    write = TransactionLane.write
+    lost: list[EpochMarker] = []
+
+    def lossy(self: TransactionLane, records: Any, marker: EpochMarker) -> None:
+        write(self, records, marker)
+        if records is not None and not lost:
+            lost.append(marker)
+            raise TransactionTrouble("no answer")
+
+    monkeypatch.setattr(TransactionLane, "write", lossy)
+    writer = runs.start(1)
+    for epoch in (1, 2):
+        writer.write_batch(batch(f"r{epoch}"))
+        writer.commit(epoch, writer.prepare(epoch))
+    delivered(writer)
+
+    assert lost == [EpochMarker(1, 1)]
+    assert runs.seen(2) == ["r1", "r2"]
+
+
+def test_a_zombie_shows_nothing(runs: Runs) -> None:
+    """It is told to show what its successor has shown, and gives up."""
+    zombie = runs.start(1)
+    zombie.write_batch(batch("a"))
+    prepared = {1: zombie.prepare(1)}
+    successor = delivered(runs.start(2, 1, prepared))
+
+    zombie.commit(1, prepared[1])
+    said = refused(zombie)
+    successor.write_batch(batch("b"))
+    successor.commit(2, successor.prepare(2))
+    delivered(successor)
+
+    assert "a later start of this task" in said
+    assert runs.seen(2) == ["a", "b"]
+
+
+def test_a_run_goes_on_from_a_checkpoint_of_another(runs: Runs) -> None:
+    """What the other one had prepared is shown once; it can show nothing more."""
+    first = runs.start(1)
+    first.write_batch(batch("a"))
+    prepared = {1: first.prepare(1)}
+
+    other = delivered(runs.start(1, 1, prepared, run="other-" + runs.run))
+    other.write_batch(batch("b"))
+    other.commit(2, other.prepare(2))
+    delivered(other)
+    first.commit(1, prepared[1])
+
+    assert "a later start" in refused(first)
+    assert runs.seen(2) == ["a", "b"]
+
+
+def test_going_back_behind_what_was_shown_is_refused(runs: Runs) -> None:
+    """Kafka takes nothing back; a new run may, as it was asked to."""
+    first = runs.start(1)
+    prepared = {}
+    for epoch in (1, 2):
+        first.write_batch(batch(f"r{epoch}"))
+        prepared[epoch] = first.prepare(epoch)
+        first.commit(epoch, prepared[epoch])
+    delivered(first)
+
+    said = refused(runs.start(2, 1, {1: prepared[1]}))
+
+    assert "has shown epochs up to 2" in said
+    assert "--from-checkpoint" in said
+    delivered(runs.start(1, 1, {1: prepared[1]}, run="other-" + runs.run))
+    assert runs.seen(2) == ["r1", "r2"]
+
+
+def test_a_lost_marker_is_told(runs: Runs) -> None:
+    """Nobody knows whether the last epoch was shown."""
+    first = runs.start(1, marker_topic="m-" + runs.run)
+    prepared = {}
+    for epoch in (1, 2):
+        first.write_batch(batch(f"r{epoch}"))
+        prepared[epoch] = first.prepare(epoch)
+    first.commit(1, prepared[1])
+    kept = delivered(first).snapshot()
+
+    second = runs.start(2, 2, {2: prepared[2]}, kept=kept, marker_topic="n-" + runs.run)
+
+    assert "the topic of markers was removed" in refused(second).lower()
+
+
+# -- at least once -------------------------------------------------------------------------
+
+
+def test_at_least_once_all_records_are_there_before_the_epoch_ends(runs: Runs) -> None:
+    """They are sent at once."""
+    writer = runs.start(1, guarantee="at-least-once")
+    until(lambda: writer.has_room)
+    writer.write_batch(batch("a", "b"))
+    assert writer.prepare(1) is None
+
+    assert runs.seen(2) == ["a", "b"]
+    assert not runs.sink(guarantee="at-least-once").transactional
+
+
+# -- records -------------------------------------------------------------------------------
+
+
+def test_keys_go_to_the_partitions_of_java_s_clients(kafka: KafkaAddress) -> None:
+    """By murmur2; readers that join topics by partition rely on it."""
+    topic = make_topic(kafka.plain, partitions=4)
+    app = gp.StreamApp("keys")
+    keys = app.read(gp.collection([*JAVA_PARTITIONS]))
+    keys.write(gp.kafka_sink(topic, servers=kafka.plain, value="text", key=str))
+    gp.run(app)
+
+    until(lambda: len(values(kafka.plain, topic)) == len(JAVA_PARTITIONS))
+    found = read(kafka.plain, topic)
+    assert {(each.key() or b"").decode(): each.partition() for each in found} == JAVA_PARTITIONS
+
+
+def test_a_record_that_is_too_large_is_bad(kafka: KafkaAddress) -> None:
+    """By the limit of its topic: the others are written."""
+    topic = make_topic(kafka.plain, max_message_bytes="2000")
+    app = gp.StreamApp("large")
+    records = app.read(gp.collection(["a", "b" * 3000, "c"]))
+    records.write(gp.kafka_sink(topic, servers=kafka.plain, value="text"))
+    with pytest.raises(GearpyError, match="the record has 3,000 bytes, and topic"):
+        gp.run(app)
+
+
+def test_batches_keep_to_the_limit_of_their_topic(kafka: KafkaAddress) -> None:
+    """A batch of many small records is as little taken as a large record."""
+    topic = make_topic(kafka.plain, max_message_bytes="2000")
+    app = gp.StreamApp("many")
+    records = app.read(gp.collection([f"{n:0500}" for n in range(100)]))
+    records.write(gp.kafka_sink(topic, servers=kafka.plain, value="text"))
+    gp.run(app)
+
+    until(lambda: len(values(kafka.plain, topic)) == 100)
+
+
+@pytest.mark.parametrize("guarantee", ["exactly-once", "at-least-once"])
+def test_a_missing_topic_ends_the_application(kafka: KafkaAddress, guarantee: Any) -> None:
+    """At once, and by its name."""
+    app = gp.StreamApp("gone")
+    records = app.read(gp.collection(["a"]))
+    records.write(gp.kafka_sink("no-such-topic", servers=kafka.plain, guarantee=guarantee))
+
+    with pytest.raises(GearpyError, match=r"'no-such-topic' of .* does not exist"):
+        gp.run(app)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"guarantee": "once"}, "guarantee is 'once', must be one of exactly-once, at-least-once"),
+        ({"compression": "rar"}, "compression is 'rar', must be one of none, gzip"),
+        ({"value": "xml"}, "value is 'xml', must be a function or one of json, text, bytes"),
+        ({"topic": ""}, "topic is '', need a name"),
+        ({"topic": len}, "give name="),
+    ],
+    ids=str,
+)
+def test_a_mistake_is_told_before_anything_runs(more: dict[str, Any], said: str) -> None:
+    """With what may be said instead."""
+    with pytest.raises(ConfigError, match=said):
+        gp.kafka_sink(**{"topic": "t", "servers": "a:1", **more})
+
+
+def test_the_promise_of_a_path_is_that_of_its_sink() -> None:
+    """It is declared, not found out."""
+    assert gp.kafka_sink("t", servers="a:1").transactional
+    assert not gp.kafka_sink("t", servers="a:1", guarantee="at-least-once").transactional
