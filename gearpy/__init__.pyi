@@ -30,7 +30,7 @@ from gearpy.connectors.kafka.avro import avro as avro
 from gearpy.connectors.kafka.cluster import KafkaCluster as KafkaCluster
 from gearpy.connectors.kafka.protobuf import protobuf as protobuf
 from gearpy.connectors.kafka.registry import SchemaRegistry as SchemaRegistry
-from gearpy.connectors.kafka.sink import kafka_sink as kafka_sink
+from gearpy.connectors.kafka.writing.sink import kafka_sink as kafka_sink
 from gearpy.connectors.memory import collection as collection
 from gearpy.connectors.memory import to_list as to_list
 from gearpy.connectors.partitioned.hive import hive_folder as hive_folder

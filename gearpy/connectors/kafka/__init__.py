@@ -8,14 +8,9 @@ Shared:
 - `avro`, `protobuf`: two more, by schemas.
 - `registry`: asks a schema registry.
 
-The sink:
+Rooms:
 
-- `sink`: the function that users call, and the sink.
-- `outgoing`: records on their way to topics, as columns, and what brokers would refuse.
-- `topics`: what is known of topics that are written.
-- `writers`: writers of a task: records go out when their epoch is complete, or at once.
-- `epochs`: the thread that sends complete epochs, as `gearpy.core.handover.transactions` decides.
-- `lane`: the transactions of one task, and their markers.
+- `writing`: the sink.
 
 Start with `cluster`. The client library is imported in this room only, and when it is needed.
 """

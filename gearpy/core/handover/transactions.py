@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
+from gearpy.core.handover.handoff import Pause
+
 if TYPE_CHECKING:
     from random import Random
 
@@ -26,7 +28,7 @@ class Open:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ReadMarker:
     """Read the newest marker; then `EpochTransactions.on_marker`."""
 
 
@@ -36,13 +38,6 @@ class Write:
 
     epoch: int | None
     marker: EpochMarker
-
-
-@dataclass(frozen=True, slots=True)
-class Pause:
-    """There is no step before this time; with None, before another epoch is complete."""
-
-    until_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +53,7 @@ class Refuse:
     marker: EpochMarker
 
 
-Step: TypeAlias = Open | Look | Write | Pause | Refuse
+Step: TypeAlias = Open | ReadMarker | Write | Pause | Refuse
 
 
 class EpochTransactions:
@@ -124,7 +119,7 @@ class EpochTransactions:
         if self._resume_ms is not None and now_ms < self._resume_ms:
             return Pause(self._resume_ms)
         if self._phase != "ready":
-            return Open() if self._phase == "closed" else Look()
+            return Open() if self._phase == "closed" else ReadMarker()
         if self._waiting:
             epoch = self._waiting[0]
             return Write(epoch, EpochMarker(self._incarnation, epoch))

@@ -6,12 +6,12 @@ from random import Random
 
 import pytest
 
+from gearpy.core.handover.handoff import Pause
 from gearpy.core.handover.transactions import (
     EpochMarker,
     EpochTransactions,
-    Look,
     Open,
-    Pause,
+    ReadMarker,
     Refuse,
     Write,
 )
@@ -48,7 +48,7 @@ def looked(made: EpochTransactions, marker: EpochMarker | None) -> EpochTransact
     """Open the name, and find this marker."""
     assert made.next(0) == Open()
     made.on_opened()
-    assert made.next(0) == Look()
+    assert made.next(0) == ReadMarker()
     made.on_marker(marker)
     return made
 
@@ -226,12 +226,12 @@ class Start:
         if not is_done or not self._has_done(step, has_answer=has_answer):
             self.made.on_failed(self.now_ms)
 
-    def _has_done(self, step: Open | Look | Write, *, has_answer: bool) -> bool:
+    def _has_done(self, step: Open | ReadMarker | Write, *, has_answer: bool) -> bool:
         """Do a step, and tell what came of it if there is an answer; False if it has failed."""
         if isinstance(step, Open):
             self.store.take(self)
             tell: Callable[[], None] = self.made.on_opened
-        elif isinstance(step, Look):
+        elif isinstance(step, ReadMarker):
             tell = partial(self.made.on_marker, self.store.marker)
         else:
             has_answer = self.store.commit(self, step) and has_answer

@@ -6,6 +6,7 @@ from itertools import repeat
 from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 from gearpy.connectors.files.stamps import each
+from gearpy.connectors.kafka.writing.values import RecordValues
 from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS
 from gearpy.messages.table import Table
@@ -114,7 +115,7 @@ class RecordForm:
     Attributes:
         operator: the sink, for people.
         topic: a name, or a function of a result.
-        values: makes the values of many results, or of a table; blames the one that it cannot take.
+        values: makes their values.
         key: a field's name, or a function that returns bytes, text or None.
         headers: a function that returns `Headers`.
         timestamp: a function that returns ms since the epoch; None: the event time.
@@ -123,7 +124,7 @@ class RecordForm:
 
     operator: str
     topic: str | Callable[[Any], str]
-    values: Callable[[str, Sequence[Any]], list[bytes | None]]
+    values: RecordValues
     key: str | Callable[[Any], bytes | str | None] | None = None
     headers: Callable[[Any], Headers | None] | None = None
     timestamp: Callable[[Any], int] | None = None
@@ -152,9 +153,10 @@ class RecordForm:
             rows = list(results)  # A table makes its rows anew each time.
         else:
             rows = results  # type: ignore[assignment]
+        topics = self._topics(rows)
         made = Outgoing(
-            topics=self._topics(rows),
-            values=self.values(self.operator, results),
+            topics=topics,
+            values=self.values.of(topics, results),
             times=self._times(rows, times),
             keys=self._keys(results, rows),
             partitions=self._partitions(rows),

@@ -1,5 +1,6 @@
 """A sink for topics of a real broker: what readers see after each crash."""
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -9,14 +10,14 @@ import pytest
 from confluent_kafka import Producer
 
 import gearpy as gp
-from gearpy.connectors.kafka.lane import TransactionLane, TransactionTrouble
-from gearpy.connectors.kafka.sink import KafkaSink
+from gearpy.connectors.kafka.writing.lane import TransactionLane, TransactionTrouble
+from gearpy.connectors.kafka.writing.sink import KafkaSink
 from gearpy.core.handover.transactions import EpochMarker
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.ids import AppId
 from gearpy.messages.data import Batch
 from gearpy.task.api.interfaces import PacedWriter, SinkContext, TaskLimits
-from tests.connectors.kafka.reading import make_topic, read, values
+from tests.connectors.kafka.writing.reading import make_topic, read, values
 from tests.servers.kafka import KafkaAddress
 
 #: Java's murmur2 of a text, made positive, of four partitions.
@@ -31,11 +32,11 @@ JAVA_PARTITIONS = {
 
 
 def until(holds: Callable[[], bool], seconds: float = 30.0) -> None:
-    """Wait until it holds."""
-    until_s = time.monotonic() + seconds
+    """Wait for a broker, which sends no signal."""
+    until_s, pause = time.monotonic() + seconds, threading.Event()
     while not holds():
         assert time.monotonic() < until_s, "it never does"
-        time.sleep(0.005)
+        pause.wait(0.01)
 
 
 class Runs:
@@ -346,7 +347,7 @@ def test_a_missing_topic_ends_the_application(kafka: KafkaAddress, guarantee: An
     [
         ({"guarantee": "once"}, "guarantee is 'once', must be one of exactly-once, at-least-once"),
         ({"compression": "rar"}, "compression is 'rar', must be one of none, gzip"),
-        ({"value": "xml"}, "value is 'xml', must be a function or one of json, text, bytes"),
+        ({"value": "xml"}, "value is 'xml', must be one of bytes, text, json"),
         ({"topic": ""}, "topic is '', need a name"),
         ({"topic": len}, "give name="),
     ],

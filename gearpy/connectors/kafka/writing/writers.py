@@ -5,16 +5,16 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from gearpy.connectors.kafka.client import ClientState, failure, make_producer
 from gearpy.connectors.kafka.cluster import KafkaCluster
-from gearpy.connectors.kafka.epochs import EpochSender, LanePlan
-from gearpy.connectors.kafka.lane import TransactionLane, batch_settings
-from gearpy.connectors.kafka.outgoing import Outgoing, RecordForm
-from gearpy.connectors.kafka.topics import SinkTopics
+from gearpy.connectors.kafka.writing.epochs import EpochSender, LanePlan
+from gearpy.connectors.kafka.writing.lane import TransactionLane, batch_settings
+from gearpy.connectors.kafka.writing.outgoing import Outgoing, RecordForm
+from gearpy.connectors.kafka.writing.topics import SinkTopics
 from gearpy.core.handover.transactions import EpochTransactions
 from gearpy.errors import GearpyError
 from gearpy.task.api.failure import USER_ERRORS
@@ -71,6 +71,7 @@ class _KafkaWriter(PacedWriter):
     def __init__(self, plan: SinkPlan, task: int) -> None:
         self._plan = plan
         self._task = task
+        self._form = replace(plan.form, values=plan.form.values.begun())
         self._is_closed = False
         self._wake: Callable[[], object] = lambda: None
         self._state = ClientState(plan.cluster)
@@ -83,7 +84,7 @@ class _KafkaWriter(PacedWriter):
         self._wake = context.wake
 
     def _outgoing(self, batch: Batch) -> Outgoing:
-        return self._plan.form.outgoing(
+        return self._form.outgoing(
             batch.values, batch.timestamps, self._topics.facts, time.time_ns() // 1_000_000
         )
 

@@ -3,10 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, cast
 
-import pyarrow as pa
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
-from gearpy.connectors.kafka.outgoing import Outgoing, RecordForm, TopicFacts
+from gearpy.connectors.kafka.writing.outgoing import Outgoing, RecordForm, TopicFacts
+from gearpy.connectors.kafka.writing.values import RecordValues
 from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.table import Table
@@ -23,17 +25,13 @@ class Page(NamedTuple):
     size: int
 
 
-def values_of(_: str, results: Sequence[Any]) -> list[bytes | None]:
-    """Return the text of each."""
-    return [str(each).encode() for each in results]
-
-
 def form(
     topic: str | Callable[[Any], str] = "t",
-    values: Callable[[str, Sequence[Any]], list[bytes | None]] = values_of,
+    value: Any = lambda result: str(result).encode(),
     **more: Any,
 ) -> RecordForm:
     """Return a form of records."""
+    values = RecordValues("sink", value).begun()
     return RecordForm(operator="sink", topic=topic, values=values, **more)
 
 
@@ -88,6 +86,47 @@ def test_all_parts_of_a_record_may_be_functions_of_the_result() -> None:
 def test_a_key_is_a_field_or_a_function(results: Any, key: Any, keys: list[bytes]) -> None:
     """Text becomes UTF-8."""
     assert made(form(key=key), results).keys == keys
+
+
+@pytest.mark.parametrize(
+    ("value", "results", "values"),
+    [
+        ("json", [{"n": 1}, Page("ü", 2)], ['{"n":1}', '{"name":"ü","size":2}']),
+        ("json", [None, [1]], [None, "[1]"]),
+        ("json", Table(pa.RecordBatch.from_pydict({"n": [1, 2]})), ['{"n":1}', '{"n":2}']),
+        ("json", Table(pa.RecordBatch.from_pydict({"n": [1.5]})), ['{"n":1.5}']),
+        ("text", ["ü", None], ["ü", None]),
+        ("bytes", [b"a", b""], ["a", ""]),
+        (lambda n: b"x" * n if n else None, [2, 0], ["xx", None]),
+    ],
+    ids=str,
+)
+def test_a_value_is_of_a_form_or_of_a_function(
+    value: Any, results: Any, values: list[str | None]
+) -> None:
+    """A record without a value deletes its key."""
+    found = made(form(value=value), results).values
+
+    assert [None if each is None else each.decode() for each in found] == values
+
+
+@pytest.mark.parametrize(
+    ("value", "result", "said"),
+    [
+        ("json", {1, 2}, "JSON has no form for set"),
+        ("text", 1, "a value is no text"),
+        ("bytes", "a", "the value is str, not bytes"),
+        (lambda n: n, 7, r"value\(\) has returned 7, must be bytes"),
+    ],
+    ids=str,
+)
+def test_a_value_that_cannot_be_made_is_named(value: Any, result: Any, said: str) -> None:
+    """By its record, not by the first of the batch."""
+    good: Any = {"json": 1, "text": "a", "bytes": b"a"}.get(str(value), b"a")
+    with pytest.raises(OperatorError, match=said) as caught:
+        made(form(value=value), [good, result])
+
+    assert caught.value.record == repr(result)
 
 
 def test_a_time_that_is_none_is_the_clock_of_the_client() -> None:

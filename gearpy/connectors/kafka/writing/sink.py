@@ -3,17 +3,16 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from gearpy.connectors.files.stamps import each
-from gearpy.connectors.files.writers import json_lines
 from gearpy.connectors.kafka.cluster import KafkaCluster, cluster_of
-from gearpy.connectors.kafka.outgoing import Headers, RecordForm
-from gearpy.connectors.kafka.writers import DirectWriter, EpochsWriter, SinkPlan
+from gearpy.connectors.kafka.values import FormName, ValueForm
+from gearpy.connectors.kafka.writing.outgoing import Headers, RecordForm
+from gearpy.connectors.kafka.writing.values import RecordValues, ValueFunction
+from gearpy.connectors.kafka.writing.writers import DirectWriter, EpochsWriter, SinkPlan
 from gearpy.errors import ConfigError
 from gearpy.task.api.interfaces import PacedWriter, Sink
 
 KafkaGuarantee: TypeAlias = Literal["exactly-once", "at-least-once"]
 Compression: TypeAlias = Literal["none", "gzip", "snappy", "lz4", "zstd"]
-_Form: TypeAlias = Literal["json", "text", "bytes"]
 
 _NAME: Final = "kafka_sink"
 _MARKER_TOPIC: Final = "gearpy-markers"
@@ -23,7 +22,7 @@ def kafka_sink(
     topic: str | Callable[[Any], str],
     *,
     servers: str | KafkaCluster,
-    value: _Form | Callable[[Any], bytes | None] = "json",
+    value: FormName | ValueForm | ValueFunction = "json",
     key: str | Callable[[Any], bytes | str | None] | None = None,
     headers: Callable[[Any], Headers | None] | None = None,
     timestamp: Callable[[Any], int] | None = None,
@@ -48,8 +47,9 @@ def kafka_sink(
     Args:
         topic: the name, or a function of a result that returns one.
         servers: ``host:port`` of some brokers with commas between, or a `gp.KafkaCluster`.
-        value: "json", "text", "bytes", or a function of a result that returns bytes; None of it is
-            a tombstone.
+        value: "json", "text", "bytes", "msgpack", `gp.avro`, `gp.protobuf`, or a function of a
+            result that returns bytes. A result that is None, or a None of the function, is a record
+            without a value, which deletes its key where the topic is compacted.
         key: a field of the results, or a function that returns bytes, text or None.
         headers: a function that returns texts or bytes by name, or pairs.
         timestamp: a function that returns ms since the epoch; without, the event time.
@@ -72,7 +72,7 @@ def kafka_sink(
     """
     cluster = cluster_of(_NAME, servers)
     operator = f"{_NAME}({topic if isinstance(topic, str) else 'by record'})"
-    mistakes = [*_mistakes(topic, value, guarantee, compression)]
+    mistakes = [*_mistakes(topic, guarantee, compression)]
     if name is None and not isinstance(topic, str):
         mistakes.append("give name=, as topic= is a function: it is part of transactional ids")
     if mistakes:
@@ -84,7 +84,7 @@ def kafka_sink(
             form=RecordForm(
                 operator=operator,
                 topic=topic,
-                values=_FORMS[value] if isinstance(value, str) else _values_by(value),
+                values=RecordValues(_NAME, value),
                 key=key,
                 headers=headers,
                 timestamp=timestamp,
@@ -126,12 +126,10 @@ class KafkaSink(Sink):
         return (EpochsWriter if self.transactional else DirectWriter)(self.plan, task_index)
 
 
-def _mistakes(topic: Any, value: Any, guarantee: str, compression: str) -> Sequence[str]:
+def _mistakes(topic: Any, guarantee: str, compression: str) -> Sequence[str]:
     found = []
     if not topic or not (isinstance(topic, str) or callable(topic)):
         found.append(f"topic is {topic!r:.100}, need a name, or a function that returns one")
-    if not callable(value) and value not in _FORMS:
-        found.append(f"value is {value!r:.100}, must be a function or one of {', '.join(_FORMS)}")
     for what, given, choices in (
         ("guarantee", guarantee, get_args(KafkaGuarantee)),
         ("compression", compression, get_args(Compression)),
@@ -139,35 +137,3 @@ def _mistakes(topic: Any, value: Any, guarantee: str, compression: str) -> Seque
         if given not in choices:
             found.append(f"{what} is {given!r:.100}, must be one of {', '.join(choices)}")
     return found
-
-
-def _values_by(function: Callable[[Any], Any]) -> Callable[[str, Sequence[Any]], list[Any]]:
-    def values(operator: str, results: Sequence[Any]) -> list[Any]:
-        return each(operator, lambda result: _bytes_or_none(function(result)), results)
-
-    return values
-
-
-def _bytes_or_none(value: Any) -> bytes | None:
-    if value is None or isinstance(value, bytes):
-        return value
-    raise TypeError(f"the value is {value!r:.100}, must be bytes")
-
-
-def _json(operator: str, results: Sequence[Any]) -> list[bytes | None]:
-    return [*json_lines(operator, results).split(b"\n")[:-1]]
-
-
-def _text(operator: str, results: Sequence[Any]) -> list[bytes | None]:
-    return each(operator, lambda result: str(result).encode(), results)
-
-
-def _bytes(operator: str, results: Sequence[Any]) -> list[bytes | None]:
-    return each(operator, _bytes_or_none, results)
-
-
-_FORMS: Final[dict[str, Callable[[str, Sequence[Any]], list[bytes | None]]]] = {
-    "json": _json,
-    "text": _text,
-    "bytes": _bytes,
-}

@@ -15,8 +15,8 @@ from gearpy.connectors.kafka.client import (
     make_producer,
 )
 from gearpy.connectors.kafka.cluster import KafkaCluster
-from gearpy.connectors.kafka.outgoing import Outgoing
-from gearpy.connectors.kafka.topics import SinkTopics
+from gearpy.connectors.kafka.writing.outgoing import Outgoing
+from gearpy.connectors.kafka.writing.topics import SinkTopics
 from gearpy.core.handover.transactions import EpochMarker
 from gearpy.errors import GearpyError
 

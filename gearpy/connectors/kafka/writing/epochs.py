@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gearpy.connectors.kafka.lane import TransactionLane, TransactionTrouble
-from gearpy.connectors.kafka.outgoing import Outgoing
+from gearpy.connectors.kafka.writing.lane import TransactionLane, TransactionTrouble
+from gearpy.connectors.kafka.writing.outgoing import Outgoing
+from gearpy.core.handover.handoff import Pause
 from gearpy.core.handover.transactions import (
     EpochMarker,
     EpochTransactions,
-    Look,
     Open,
-    Pause,
+    ReadMarker,
     Refuse,
     Write,
 )
@@ -172,12 +172,12 @@ class EpochSender:
                 self._plan.records[epoch] = records
                 self._plan.transactions.on_complete(epoch)
 
-    def _do(self, plan: LanePlan, step: Open | Look | Write | Pause | Refuse) -> None:
+    def _do(self, plan: LanePlan, step: Open | ReadMarker | Write | Pause | Refuse) -> None:
         match step:
             case Open():
                 plan.lane.open()
                 plan.transactions.on_opened()
-            case Look():
+            case ReadMarker():
                 plan.transactions.on_marker(plan.lane.look())
                 self._forget_sent(plan)
             case Write(epoch, marker):

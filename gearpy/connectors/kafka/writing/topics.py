@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gearpy.connectors.kafka.client import ClientState, failure, final_cause, make_admin
 from gearpy.connectors.kafka.cluster import KafkaCluster
-from gearpy.connectors.kafka.outgoing import TopicFacts
+from gearpy.connectors.kafka.writing.outgoing import TopicFacts
 from gearpy.errors import GearpyError, OperatorError
 
 if TYPE_CHECKING:

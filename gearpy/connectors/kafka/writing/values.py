@@ -1,0 +1,105 @@
+"""The bytes of values: by a form such as JSON, or by a function of the user."""
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from typing import Any, Final, TypeAlias
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from gearpy.connectors.files.stamps import each
+from gearpy.connectors.files.writers import json_lines
+from gearpy.connectors.kafka.values import FormName, ValueForm, form_of
+from gearpy.errors import OperatorError
+from gearpy.messages.table import Table
+
+#: The bytes of a value, or None for a record that deletes its key.
+ValueFunction: TypeAlias = Callable[[Any], bytes | None]
+
+_JSON: Final = "json"
+
+
+class RecordValues:
+    """Makes values of results; a result that is None is a record without one.
+
+    Args:
+        operator: the sink, for people.
+        value: a form, or a function of a result.
+
+    Raises:
+        ConfigError: it is neither.
+    """
+
+    def __init__(self, operator: str, value: FormName | ValueForm | ValueFunction) -> None:
+        self._operator = operator
+        is_form = isinstance(value, ValueForm)
+        self._function = value if callable(value) and not is_form else None
+        self._form = None if self._function else form_of(operator, "value", value)
+
+    def begun(self) -> "RecordValues":
+        """Return values for one task, as a form keeps what it knows of schemas.
+
+        Raises:
+            ConfigError: a package is missing.
+        """
+        if self._form is None:
+            return self
+        form = copy(self._form)
+        form.begin(self._operator)
+        return RecordValues(self._operator, form)
+
+    def of(self, topics: Sequence[str], results: Sequence[Any]) -> list[bytes | None]:
+        """Return the values of results for these topics.
+
+        Raises:
+            OperatorError: names the first result that has none.
+        """
+        function, form = self._function, self._form
+        if function is not None:
+            return each(self._operator, lambda result: _checked(function(result)), results)
+        assert form is not None
+        if form.name == _JSON and not _is_plain(results):
+            lines: list[bytes | None] = [
+                *json_lines(self._operator, list(results)).split(b"\n")[:-1]
+            ]
+            return (
+                [
+                    None if result is None else line
+                    for result, line in zip(results, lines, strict=True)
+                ]
+                if None in results
+                else lines
+            )
+        return self._encoded(form, topics, list(results))
+
+    def _encoded(
+        self, form: ValueForm, topics: Sequence[str], results: list[Any]
+    ) -> list[bytes | None]:
+        is_one = not topics or topics.count(topics[0]) == len(topics)
+        if is_one and not any(result is None for result in results):
+            try:
+                return [*form.encode(topics[0] if topics else "", results)]
+            except Exception as error:
+                if len(results) == 1 and isinstance(error, OperatorError):
+                    raise
+
+        def encode(pair: tuple[str, Any]) -> bytes | None:
+            topic, result = pair
+            return None if result is None else form.encode(topic, [result])[0]
+
+        pairs = zip(topics, results, strict=True)
+        return each(self._operator, encode, pairs, records=results)
+
+
+def _is_plain(results: Sequence[Any]) -> bool:
+    """Tell whether results are rows of columns that all writers of JSON write alike."""
+    return type(results) is Table and all(
+        pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_string(kind)
+        for kind in results.batch.schema.types
+    )
+
+
+def _checked(value: Any) -> bytes | None:
+    if value is None or isinstance(value, bytes):
+        return value
+    raise TypeError(f"value() has returned {value!r:.100}, must be bytes, or None")
