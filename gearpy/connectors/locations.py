@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import blake2b
-from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from gearpy.errors import ConfigError, GearpyError
+from gearpy.storage.folder.at import file_system_at, without_password
 
 _NS_PER_MS: Final = 1_000_000
 _MS_PER_S: Final = 1000
@@ -234,11 +234,10 @@ def _is_url(name: str) -> bool:
 
 
 def _file_system(operator: str, url: str) -> tuple[Any, str]:
-    # Who reads no URL needs no fsspec.
     try:
-        files, path = import_module("fsspec.core").url_to_fs(url)
+        files, path = file_system_at(url)
     except (ImportError, ValueError) as error:  # Its message says what to install.
-        raise ConfigError(f"{operator}: {url}: {error}") from error
+        raise ConfigError(f"{operator}: {without_password(url)}: {error}") from error
     return files, path
 
 

@@ -1,13 +1,37 @@
 """Folders at URLs for tests."""
 
-from typing import Any
+from typing import Any, Final
+from uuid import uuid4
 
+import pytest
 from fsspec.core import url_to_fs  # type: ignore[import-untyped]
 
+from gearpy.storage.folder.at import folder_at
 from gearpy.storage.folder.url import UrlFolder
+from tests.servers.hdfs import HdfsAddress
+from tests.servers.s3 import S3Address
+
+#: Real servers, by the fixtures that start them.
+REAL: Final = ("s3", "hdfs")
 
 
 def url_folder(url: str, **options: Any) -> UrlFolder:
     """Return the folder at a URL, also at one of a file."""
     files, path = url_to_fs(url)
     return UrlFolder(files, path, **options)
+
+
+def real_url(server: str, request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
+    """Return the URL of a new folder on a real server, and its storage options."""
+    address: S3Address | HdfsAddress = request.getfixturevalue(server)
+    if isinstance(address, S3Address):
+        return f"{address.make_bucket()}/folder", address.options
+    return f"webhdfs://root@{address.web}/{uuid4().hex}/folder", {}
+
+
+def real_folder(server: str, request: pytest.FixtureRequest) -> UrlFolder:
+    """Return a new folder on a real server."""
+    url, options = real_url(server, request)
+    made = folder_at(url, options, key="folder")
+    assert isinstance(made, UrlFolder)
+    return made

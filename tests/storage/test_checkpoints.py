@@ -17,7 +17,7 @@ from gearpy.storage.checkpoints import (
     checkpoints_at,
     orphans,
 )
-from tests.storage.folder_build import url_folder
+from tests.storage.folder_build import REAL, real_folder, url_folder
 
 NAME = "app3/attempt2/epoch7-executor1"
 #: Each store in a folder that is made for it.
@@ -30,9 +30,11 @@ STORES: dict[str, Callable[[Path], Checkpoints]] = {
 }
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture(params=[*STORES, *REAL])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Checkpoints:
     """Return an empty store of each kind."""
+    if request.param in REAL:
+        return FolderCheckpoints(real_folder(request.param, request))
     return STORES[request.param](tmp_path / "checkpoints")
 
 

@@ -3,6 +3,8 @@
 - `api`: the steps, small enough to think about a crash between any two of them. Start here.
 - `local`: on a disk; `url`: on any system that fsspec knows; `memory`: in memory, where it can
   lose power.
+- `promises`: the table of what stores promise; `retries`: when a step is tried again.
+- `webhdfs`: HDFS by its web interface.
 - `files`: single files of a disk, with errors that name the file and a remedy.
 - `at`: the folder that a path or URL names.
 """

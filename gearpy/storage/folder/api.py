@@ -7,6 +7,8 @@ that, a power cut may undo all, a part, or nothing of it.
 from collections.abc import Callable, Iterable
 from typing import BinaryIO, Final, NamedTuple, Protocol
 
+from gearpy.storage.folder.promises import StorePromises
+
 #: Ends the name of a file that is not complete yet.
 TEMPORARY: Final = ".tmp"
 
@@ -40,6 +42,11 @@ class Folder(Protocol):
     @property
     def place(self) -> str:
         """The folder, for people."""
+        ...
+
+    @property
+    def promises(self) -> StorePromises:
+        """The promises of the store that it is in."""
         ...
 
     def make(self, *folders: str) -> None:

@@ -1,6 +1,7 @@
 """The folder that a path or URL names."""
 
 import os
+import re
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Final
@@ -11,6 +12,8 @@ from gearpy.storage.folder.local import LocalFolder
 
 #: A folder of this machine can do more than fsspec does: make files durable.
 _LOCAL: Final = ("file://", "local://")
+_WEB_HDFS: Final = "webhdfs://"
+_PASSWORD: Final = re.compile(r"(?<=://)(?P<user>[^/@:]*):[^/@]*(?=@)")
 
 
 def folder_at(
@@ -45,13 +48,32 @@ def folder_at(
         return LocalFolder(text, private=private)
     # Here, as it is seldom needed and slow to import.
     url = import_module("gearpy.storage.folder.url")
+    shown = without_password(text)
     try:
         with url.only_os_errors(ImportError, ValueError):
-            files, path = import_module("fsspec.core").url_to_fs(text, **dict(options or {}))
+            files, path = file_system_at(text, options)
     except (ImportError, ValueError) as error:
         raise ConfigError(
-            f"{key} {text!r} cannot be used: {error}; install what is missing on all machines, or "
+            f"{key} {shown!r} cannot be used: {error}; install what is missing on all machines, or "
             "choose another folder or URL"
         ) from error
     folder: Folder = url.UrlFolder(files, str(path))
     return folder
+
+
+def file_system_at(url: str, options: Mapping[str, Any] | None = None) -> tuple[Any, str]:
+    """Return the file system of fsspec that a URL names, and the path on it.
+
+    Raises:
+        ImportError: a library is missing; the text tells which.
+        ValueError: nobody knows the scheme.
+    """
+    if url.startswith(_WEB_HDFS):
+        import_module("gearpy.storage.folder.webhdfs").register()
+    files, path = import_module("fsspec.core").url_to_fs(url, **dict(options or {}))
+    return files, str(path)
+
+
+def without_password(url: str) -> str:
+    """Return a URL as people and logs may see it."""
+    return _PASSWORD.sub(r"\g<user>", url)

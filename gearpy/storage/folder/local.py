@@ -13,6 +13,7 @@ from uuid import uuid4
 from gearpy.errors import ConfigError
 from gearpy.storage.folder.api import TEMPORARY, FileFacts, any_folder, parent_of
 from gearpy.storage.folder.files import create_file, sync_file, sync_folder, told
+from gearpy.storage.folder.promises import ON_DISK
 
 _LOCK: Final = "lock"
 #: Who can write to a private folder decides what the cluster runs.
@@ -32,6 +33,8 @@ class LocalFolder:
         path: the folder; `make` makes it, and those above it.
         private: whether folders and files are for their owner only.
     """
+
+    promises = ON_DISK  #: See `Folder`.
 
     def __init__(self, path: Path | str, *, private: bool = False) -> None:
         self._path = Path(path).expanduser().absolute()

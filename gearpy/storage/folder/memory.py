@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeAlias
 
 from gearpy.errors import ConfigError
 from gearpy.storage.folder.api import TEMPORARY, FileFacts, any_folder, parent_of
+from gearpy.storage.folder.promises import ON_DISK
 
 if TYPE_CHECKING:
     from random import Random
@@ -62,6 +63,8 @@ class MemoryFolder:
     """
 
     place = "memory"
+
+    promises = ON_DISK  #: See `Folder`.
 
     def __init__(self, on_step: Callable[[str], None] = lambda _: None, *, now_ms: int = 1) -> None:
         self.on_step = on_step

@@ -1,21 +1,26 @@
 """A folder at a URL: object stores, distributed file systems, any system that fsspec knows."""
 
+import logging
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from io import BufferedReader, RawIOBase
-from tempfile import NamedTemporaryFile
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from functools import partial
+from io import BufferedReader, BufferedWriter, FileIO, RawIOBase
+from pathlib import Path
+from random import Random
+from tempfile import NamedTemporaryFile, mkstemp
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 from uuid import uuid4
 
 from gearpy.storage.folder.api import TEMPORARY, FileFacts, any_folder
+from gearpy.storage.folder.promises import promises_of
+from gearpy.storage.folder.retries import Retries
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-#: Where an object is there whole or not at all; moving one would copy it.
-_OBJECT_STORES: Final = frozenset(
-    {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oci", "oss", "tos"}
-)
+_log = logging.getLogger(__name__)
+
 #: What is read ahead: few requests, and not much memory for each file that is open.
 _READ_BYTES: Final = 4 << 20
 _MS_PER_S: Final = 1000
@@ -26,40 +31,49 @@ _TIME_KEYS: Final = ("mtime", "LastModified", "last_modified", "updated")
 class UrlFolder:
     """`Folder` on a file system of fsspec.
 
-    A file is complete, and as durable as the store makes it, once it is closed. `write` gives it
-    another name first and then moves it; in an object store it is gathered in a temporary file of
-    this machine and then put. Where a move is a copy, the copy is complete before it is seen, and
-    the old file goes last.
+    A file is complete, and as durable as the store makes it, once it is stored. Where its promises
+    say so, it is gathered in a temporary file of this machine and put in one request, which may be
+    repeated: in an object store under its own name, elsewhere under another one, and then moved.
+    Steps that fail because a server is busy or out of reach are tried again for a minute.
 
     Args:
         files: the file system.
         path: of the folder on it.
         place: of the folder, for people.
-        puts_whole: whether a file that is being put is seen only when it is whole; default: as the
-            kind of file system says.
+        puts_whole: whether a file that is being put is seen only when it is whole; default: as
+            the store promises.
+        sleep: waits some seconds, until a step is tried again.
     """
 
     def __init__(
-        self, files: Any, path: str, *, place: str = "", puts_whole: bool | None = None
+        self,
+        files: Any,
+        path: str,
+        *,
+        place: str = "",
+        puts_whole: bool | None = None,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._files = files
         self._path = path.rstrip("/")
         self.place = place or str(files.unstrip_protocol(self._path))  #: See `Folder`.
-        kinds = [files.protocol] if isinstance(files.protocol, str) else files.protocol
-        self._puts_whole = bool(_OBJECT_STORES & {*kinds}) if puts_whole is None else puts_whole
+        self.promises = promises_of(files.protocol)  #: See `Folder`.
+        if puts_whole is not None:
+            self.promises = self.promises._replace(puts_whole=puts_whole)
+        self._is_gathered = self.promises.puts_whole or self.promises.puts_new
+        self._sleep = sleep
 
     def make(self, *folders: str) -> None:
         """See `Folder`; does nothing in a store of objects."""
-        if not self._puts_whole:
-            with only_os_errors():
-                for folder in ("", *folders):
-                    self._files.makedirs(self._at(folder).rstrip("/"), exist_ok=True)
+        if not self.promises.puts_whole:
+            for folder in ("", *folders):
+                path = self._at(folder).rstrip("/")
+                self._tried(self._files.makedirs, path, exist_ok=True)
 
     def names(self, folder: str = "") -> list[str]:
         """See `Folder`."""
         try:
-            with only_os_errors():
-                infos = self._fresh.ls(self._at(folder).rstrip("/"), detail=True)
+            infos = self._tried(self._fresh.ls, self._at(folder).rstrip("/"), detail=True)
         except FileNotFoundError:
             return []
         return [each["name"].rpartition("/")[2] for each in infos if each["type"] == "file"]
@@ -68,8 +82,7 @@ class UrlFolder:
         """See `Folder`."""
         begin = f"{self._at(folder).rstrip('/')}/"
         try:
-            with only_os_errors():
-                paths = self._fresh.find(begin.rstrip("/"))
+            paths = self._tried(self._fresh.find, begin.rstrip("/"))
         except FileNotFoundError:
             return []
         return [
@@ -84,18 +97,16 @@ class UrlFolder:
 
     def open(self, name: str) -> BinaryIO:
         """See `Folder`."""
-        with only_os_errors():
-            found = self._fresh.info(self._at(name))
+        found = self._tried(self._fresh.info, self._at(name))
         if found["type"] != "file":
             raise IsADirectoryError(f"{self.location(name)} is a folder")
-        ranges = _Ranges(self._files, self._at(name), int(found["size"]))
-        return BufferedReader(ranges, _READ_BYTES)
+        read = partial(self._tried, self._files.cat_file, self._at(name))
+        return BufferedReader(_Ranges(read, int(found["size"])), _READ_BYTES)
 
     def read(self, name: str) -> bytes | None:
         """See `Folder`."""
         try:
-            with only_os_errors():
-                data: bytes = self._fresh.cat_file(self._at(name))
+            data: bytes = self._tried(self._fresh.cat_file, self._at(name))
         except FileNotFoundError:
             return None
         return data
@@ -104,85 +115,131 @@ class UrlFolder:
         """See `Folder`."""
         path = self._at(name)
         try:
-            with only_os_errors():
-                info = self._fresh.info(path)
+            info = self._tried(self._fresh.info, path)
         except FileNotFoundError:
             return None
-        time = next((info[key] for key in _TIME_KEYS if info.get(key)), None)
-        if time is None:
+        changed = next((info[key] for key in _TIME_KEYS if info.get(key)), None)
+        if changed is None:
             with suppress(OSError, NotImplementedError), only_os_errors(NotImplementedError):
-                time = self._files.modified(path)
-        return FileFacts(int(info.get("size") or 0), _ms_of(time))
+                changed = self._files.modified(path)
+        return FileFacts(int(info.get("size") or 0), _ms_of(changed))
 
     def write(self, name: str, chunks: Iterable[bytes]) -> None:
         """See `Folder`; sees whether it is there, as some file systems fail in silence."""
         path = self._at(name)
-        size = self._put_whole(path, chunks) if self._puts_whole else self._moved(path, chunks)
-        with only_os_errors():
-            found = self._fresh.info(path)
+        if self.promises.puts_whole:
+            size = self._put_gathered(path, chunks)
+        else:
+            size = self._put_and_moved(path, chunks)
+        found = self._tried(self._fresh.info, path)
         if found["type"] != "file" or found["size"] != size:
             raise OSError(f"{path} was stored with {size} bytes, found is {found}")
 
-    def _put_whole(self, path: str, chunks: Iterable[bytes]) -> int:
+    def _put_gathered(self, path: str, chunks: Iterable[bytes]) -> int:
         # Not straight into the store: there, a stream that breaks off may count as a whole file.
         with NamedTemporaryFile(prefix="gearpy-", suffix=TEMPORARY) as file:
             size = sum(map(file.write, chunks))
             file.flush()
-            with only_os_errors():
-                self._files.put_file(file.name, path)
+            self._tried(self._files.put_file, file.name, path)
         return size
 
-    def _moved(self, path: str, chunks: Iterable[bytes]) -> int:
-        folder, _, last = path.rpartition("/")
-        temporary = f"{folder}/.{last}.{uuid4().hex}{TEMPORARY}"
-        size = 0
+    def _put_and_moved(self, path: str, chunks: Iterable[bytes]) -> int:
+        temporary = self._temporary(path)
         try:
-            with only_os_errors():
-                self._files.makedirs(folder, exist_ok=True)
-                file = self._files.open(temporary, "wb")
-            with file:
-                for chunk in chunks:
-                    size += len(chunk)
-                    with only_os_errors():
-                        file.write(chunk)
-            self._move(temporary, path)
+            size = self._put_temporary(temporary, chunks)
+            # After a lost answer it is not there any more; whoever wrote looks for its new name.
+            with suppress(FileNotFoundError):
+                self._move(temporary, path)
         except BaseException:
             with suppress(OSError), only_os_errors():
                 self._files.rm_file(temporary)
             raise
         return size
 
-    def _move(self, path: str, to: str) -> None:
+    def _put_temporary(self, path: str, chunks: Iterable[bytes]) -> int:
+        self._tried(self._files.makedirs, path.rpartition("/")[0], exist_ok=True)
+        if self._is_gathered:
+            return self._put_gathered(path, chunks)
+        size = 0
         with only_os_errors():
-            try:
-                self._files.mv(path, to)
-            except FileExistsError:  # Some file systems never replace.
-                self._files.rm_file(to)
-                self._files.mv(path, to)
+            file = self._files.open(path, "wb")
+        with file:
+            for chunk in chunks:
+                size += len(chunk)
+                with only_os_errors():
+                    file.write(chunk)
+        return size
+
+    def _temporary(self, path: str) -> str:
+        folder, _, last = path.rpartition("/")
+        return f"{folder}/.{last}.{uuid4().hex}{TEMPORARY}"
+
+    def _move(self, path: str, to: str) -> None:
+        try:
+            self._tried(self._files.mv, path, to)
+        except FileExistsError:  # Some file systems never replace.
+            self._tried(self._files.rm_file, to)
+            self._tried(self._files.mv, path, to)
 
     def put(self, name: str, data: bytes) -> None:
         """See `Folder`."""
-        if not self._puts_whole:
+        if self.promises.puts_whole:
+            self._tried(self._files.pipe_file, self._at(name), data)
+        else:
             self.write(name, [data])
-            return
-        with only_os_errors():
-            self._files.pipe_file(self._at(name), data)
 
     def put_new(self, name: str, data: bytes) -> bool:
-        """See `Folder`; of two that do it at once both may think that they were first."""
-        if self.look(name) is not None:
-            return False
-        self.put(name, data)
+        """See `Folder`; where the store does not promise it, two may think that they were first.
+
+        After a lost answer the file itself tells whose it is, so the data of two differ.
+        """
+        if not self.promises.puts_new:
+            if self.look(name) is not None:
+                return False
+            self.put(name, data)
+            return True
+        path = self._at(name)
+        if not self.promises.puts_whole:
+            return self._moved_new(path, data)
+        try:
+            self._tried(self._files.pipe_file, path, data, mode="create")
+        except FileExistsError:
+            return self.read(name) == data
         return True
 
+    def _moved_new(self, path: str, data: bytes) -> bool:
+        temporary = self._temporary(path)
+        self._put_temporary(temporary, [data])
+        try:
+            if self._tried(self._files.move_new, temporary, path):
+                return True
+            return self._is_gone(temporary)  # It was moved, and the answer was lost.
+        finally:
+            with suppress(OSError), only_os_errors():
+                self._files.rm_file(temporary)
+
+    def _is_gone(self, path: str) -> bool:
+        try:
+            self._tried(self._fresh.info, path)
+        except FileNotFoundError:
+            return True
+        return False
+
     def create(self, name: str) -> BinaryIO:
-        """See `Folder`."""
+        """See `Folder`; where it is gathered, it is in the store once it is synced."""
+        path = self._at(name)
+        if self._is_gathered:
+            return cast("BinaryIO", _Gathered(path))
         with only_os_errors():
-            created: BinaryIO = self._files.open(self._at(name), "wb")
+            created: BinaryIO = self._files.open(path, "wb")
         return created
 
     def sync(self, file: BinaryIO) -> None:
-        """See `Folder`; closes it."""
+        """See `Folder`; closes it, unless it is gathered."""
+        if isinstance(file, _Gathered):
+            file.flush()
+            self._tried(self._files.put_file, file.name, file.path)
+            return
         with only_os_errors():
             file.close()
 
@@ -196,13 +253,13 @@ class UrlFolder:
 
     def remove(self, name: str) -> None:
         """See `Folder`."""
-        with suppress(FileNotFoundError), only_os_errors():
-            self._files.rm_file(self._at(name))
+        with suppress(FileNotFoundError):
+            self._tried(self._files.rm_file, self._at(name))
 
     def remove_tree(self, name: str) -> None:
         """See `Folder`."""
-        with suppress(FileNotFoundError), only_os_errors():
-            self._fresh.rm(self._at(name), recursive=True)
+        with suppress(FileNotFoundError):
+            self._tried(self._fresh.rm, self._at(name), recursive=True)
 
     def prune(self, folder: str) -> None:
         """See `Folder`; most stores have no empty folders."""
@@ -213,6 +270,16 @@ class UrlFolder:
     def sync_tree(self, into: Callable[[str], bool]) -> None:
         """See `Folder`; the store does it."""
 
+    def hosts(self, name: str) -> list[tuple[int, int, list[str]]]:
+        """Return the blocks of a file: where each begins, its bytes, and the hosts that have it.
+
+        Empty where the store does not tell.
+        """
+        if not hasattr(self._files, "hosts"):
+            return []
+        found: list[tuple[int, int, list[str]]] = self._tried(self._files.hosts, self._at(name))
+        return found
+
     def _at(self, name: str) -> str:
         return f"{self._path}/{name}" if self._path else name
 
@@ -222,13 +289,50 @@ class UrlFolder:
         self._files.invalidate_cache()
         return self._files
 
+    def _tried(self, step: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        """Do a step, again and again while its error may pass.
+
+        Raises:
+            OSError: the last error.
+        """
+        retries = Retries(_now_ms(), Random())
+        while True:
+            try:
+                with only_os_errors():
+                    return step(*args, **options)
+            except OSError as error:
+                pause_ms = retries.pause_ms(error, _now_ms())
+                if pause_ms is None:
+                    raise
+                _log.warning("%s: %s; tried again in %.1f s", self.place, error, pause_ms / 1000)
+                self._sleep(pause_ms / _MS_PER_S)
+
+
+class _Gathered(BufferedWriter):
+    """A file that is being written here, and put into a store when it is complete."""
+
+    def __init__(self, path: str) -> None:
+        handle, name = mkstemp(prefix="gearpy-", suffix=TEMPORARY)
+        super().__init__(FileIO(handle, "wb"))
+        self.path = path  # In the store.
+        self._here = name
+
+    @property
+    def name(self) -> str:
+        """The file of this machine."""
+        return self._here
+
+    def close(self) -> None:
+        """Forget it, here."""
+        super().close()
+        Path(self._here).unlink(missing_ok=True)
+
 
 class _Ranges(RawIOBase):
     """Reads a file in ranges, each with a request of its own, which shares no state with others."""
 
-    def __init__(self, files: Any, path: str, size: int) -> None:
-        self._files = files
-        self._path = path
+    def __init__(self, read: Callable[..., bytes], size: int) -> None:
+        self._read = read
         self._size = size
         self._at = 0
 
@@ -247,8 +351,7 @@ class _Ranges(RawIOBase):
         end = min(self._at + len(view), self._size)
         if end <= self._at:
             return 0
-        with only_os_errors():
-            data = self._files.cat_file(self._path, start=self._at, end=end)
+        data = self._read(start=self._at, end=end)
         view[: len(data)] = data
         self._at += len(data)
         return len(data)
@@ -264,6 +367,10 @@ def only_os_errors(*others: type[Exception]) -> Iterator[None]:
         raise
     except Exception as error:
         raise OSError(f"{type(error).__name__}: {error}") from error
+
+
+def _now_ms() -> float:
+    return time.monotonic() * _MS_PER_S
 
 
 def _ms_of(time: Any) -> int:

@@ -13,7 +13,7 @@ from gearpy.storage.folder.api import Folder
 from gearpy.storage.folder.at import folder_at
 from gearpy.storage.folder.local import LocalFolder
 from gearpy.storage.folder.memory import MemoryFolder
-from tests.storage.folder_build import url_folder
+from tests.storage.folder_build import REAL, real_folder, url_folder
 
 PENDING = "_pending/"
 FOLDERS: dict[str, Callable[[Path], Folder]] = {
@@ -26,10 +26,13 @@ FOLDERS: dict[str, Callable[[Path], Folder]] = {
 }
 
 
-@pytest.fixture(params=FOLDERS)
+@pytest.fixture(params=[*FOLDERS, *REAL])
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Folder:
     """Return an empty folder that was made."""
-    made = FOLDERS[request.param](tmp_path / "parent" / "folder")
+    if request.param in REAL:
+        made: Folder = real_folder(request.param, request)
+    else:
+        made = FOLDERS[request.param](tmp_path / "parent" / "folder")
     made.make(PENDING)
     return made
 

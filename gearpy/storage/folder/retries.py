@@ -1,0 +1,93 @@
+"""Decides whether a step in a store is tried again, and after which pause."""
+
+import errno
+from random import Random
+from typing import Final
+
+#: A name node that starts again, or a store with a bad minute, is waited for so long.
+PATIENCE_MS: Final = 60_000
+_FIRST_MS: Final = 100
+_LONGEST_MS: Final = 5_000
+_JITTER: Final = 0.5  # The share of a pause that is drawn.
+
+_NUMBERS: Final = frozenset(
+    {
+        *(errno.EAGAIN, errno.EBUSY, errno.ECONNABORTED, errno.ECONNREFUSED, errno.ECONNRESET),
+        *(errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EPIPE, errno.ETIMEDOUT),
+        getattr(errno, "EREMOTEIO", errno.EAGAIN),
+    }
+)
+#: Names of classes in the libraries of stores: none of them is imported here.
+_CLASSES: Final = frozenset(
+    {
+        *("ConnectionError", "TimeoutError", "Timeout", "ChunkedEncodingError"),  # requests
+        *("HTTPClientError", "ConnectionClosedError", "ResponseParserError"),  # botocore
+        *("ClientConnectionError", "ClientPayloadError", "ServerDisconnectedError"),  # aiohttp
+        *("ServiceRequestError", "ServiceResponseError"),  # azure
+        "FSTimeoutError",
+    }
+)
+_TOO_MANY: Final = 429
+_NOT_IMPLEMENTED: Final = 501
+_SERVER_FAILED: Final = 500
+_STATUSES: Final = ("status_code", "status", "code")
+
+
+class Retries:
+    """The tries of one step: pauses double up to 5 s, and end when patience does.
+
+    Args:
+        now_ms: when the step was first tried.
+        rng: draws a part of each pause, so that many do not come back at once.
+        patience_ms: no try begins later than this after the first.
+    """
+
+    def __init__(self, now_ms: float, rng: Random, *, patience_ms: float = PATIENCE_MS) -> None:
+        self._until_ms = now_ms + patience_ms
+        self._rng = rng
+        self._pause_ms = float(_FIRST_MS)
+
+    def pause_ms(self, error: BaseException, now_ms: float) -> float | None:
+        """Return how long to wait before the step is tried again; None if it is not.
+
+        Args:
+            error: how the last try ended.
+            now_ms: when it did.
+        """
+        if not passes(error):
+            return None
+        pause = self._pause_ms * (1 - _JITTER * self._rng.random())
+        self._pause_ms = min(2 * self._pause_ms, _LONGEST_MS)
+        return pause if now_ms + pause <= self._until_ms else None
+
+
+def passes(error: BaseException) -> bool:
+    """Tell whether an error may be gone in a moment: a busy server, or one out of reach.
+
+    An error that a library has made of another is judged by that one, too.
+    """
+    seen: BaseException | None = error
+    while seen is not None:
+        if _passes_itself(seen):
+            return True
+        seen = seen.__cause__
+    return False
+
+
+def _passes_itself(error: BaseException) -> bool:
+    if isinstance(error, OSError) and error.errno in _NUMBERS:
+        return True
+    if not _CLASSES.isdisjoint(each.__name__ for each in type(error).__mro__):
+        return True
+    response = getattr(error, "response", None)
+    return any(
+        _is_passing_status(getattr(each, name, None))
+        for each in (error, response)
+        for name in _STATUSES
+    )
+
+
+def _is_passing_status(status: object) -> bool:
+    return isinstance(status, int) and (
+        status == _TOO_MANY or (status >= _SERVER_FAILED and status != _NOT_IMPLEMENTED)
+    )

@@ -1,0 +1,143 @@
+"""Real stores on a bad day: busy, cut off, started again. What was told stays true."""
+
+import threading
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from gearpy.storage.folder.at import folder_at, without_password
+from gearpy.storage.folder.promises import PROMISES, UNKNOWN, promises_of
+from gearpy.storage.folder.url import UrlFolder
+from tests.servers.faulty_proxy import Fault, FaultyProxy
+from tests.servers.hdfs import Hdfs, HdfsAddress
+from tests.servers.s3 import S3Address
+from tests.storage.folder_build import REAL, real_folder
+
+FAULTS: tuple[Fault, ...] = ("unavailable", "cut", "lost-answer")
+
+
+def at_s3(store: S3Address) -> UrlFolder:
+    """Return a new folder in an object store, whose client does not try again by itself."""
+    options = {"config_kwargs": {"retries": {"max_attempts": 1}}, **store.options}
+    made = folder_at(f"{store.make_bucket()}/folder", options, key="folder")
+    assert isinstance(made, UrlFolder)
+    return made
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_of_s3_changes_nothing(
+    faulty_s3: tuple[FaultyProxy, S3Address], fault: Fault
+) -> None:
+    """Each step gives what it gives without one, also when it was done and nobody heard of it."""
+    proxy, store = faulty_s3
+    folder = at_s3(store)
+
+    def faulty(step: Callable[[], object]) -> object:
+        proxy.fail(fault)
+        return step()
+
+    faulty(lambda: folder.put("a", b"1"))
+    faulty(lambda: folder.write("b", [b"2", b"3"]))
+    assert faulty(lambda: folder.put_new("c", b"4")) is True
+    assert faulty(lambda: folder.put_new("c", b"5")) is False
+    with folder.create("_pending/d") as file:
+        file.write(b"6")
+        faulty(lambda: folder.sync(file))
+    faulty(lambda: folder.move("_pending/d", to="d"))
+    assert faulty(folder.names) is not None
+    faulty(lambda: folder.remove("a"))
+
+    assert {name: folder.read(name) for name in folder.walk()} == {"b": b"23", "c": b"4", "d": b"6"}
+    assert len(proxy.met) >= 8
+
+
+def test_many_faults_in_a_row_are_waited_out(faulty_s3: tuple[FaultyProxy, S3Address]) -> None:
+    """Reading goes on in the middle of a file."""
+    proxy, store = faulty_s3
+    folder = at_s3(store)
+    folder.put("a", b"0123456789")
+
+    with folder.open("a") as file:
+        proxy.fail("unavailable", times=3, at=lambda method, _: method == "GET")
+        assert file.read() == b"0123456789"
+    assert len(proxy.met) == 3
+
+
+@pytest.mark.parametrize("server", REAL)
+def test_of_many_one_is_first(server: str, request: pytest.FixtureRequest) -> None:
+    """The others are told, and the file is that of the first."""
+    folder = real_folder(server, request)
+    folder.make()
+    told: dict[int, bool] = {}
+
+    def race(number: int) -> None:
+        told[number] = folder.put_new("schema", b"%d" % number)
+
+    threads = [threading.Thread(target=race, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    (first,) = [number for number, is_first in told.items() if is_first]
+    assert len(told) == 6
+    assert folder.read("schema") == b"%d" % first
+    assert folder.names() == ["schema"]
+
+
+def test_a_lost_answer_of_hdfs_is_found_out(hdfs: HdfsAddress) -> None:
+    """The file was moved: it is its own."""
+    with FaultyProxy(f"http://{hdfs.web}") as proxy:
+        address = proxy.endpoint.removeprefix("http://")
+        made = folder_at(f"webhdfs://root@{address}/lost{Random().random()}", key="folder")
+        made.make()
+        for name in ("a", "b"):
+            proxy.fail("lost-answer", at=lambda _, path: "op=RENAME" in path)
+            assert made.put_new(name, name.encode())
+        assert not made.put_new("a", b"other")
+        proxy.fail("lost-answer", at=lambda _, path: "op=RENAME" in path)
+        made.put("a", b"new")
+
+        assert (made.read("a"), made.read("b"), sorted(made.names())) == (b"new", b"b", ["a", "b"])
+        assert len(proxy.met) == 3
+
+
+@pytest.mark.long
+def test_a_name_node_that_starts_again_is_waited_for(own_hdfs: Hdfs) -> None:
+    """Nothing is lost, and nothing is told that is not so."""
+    folder = folder_at(f"webhdfs://root@{own_hdfs.address.web}/log", key="folder")
+    folder.make()
+    folder.put("before", b"1")
+
+    own_hdfs.names.kill()
+    own_hdfs.names.begin()
+    folder.put("after", b"2")
+    assert folder.put_new("new", b"3")
+
+    assert (folder.read("before"), folder.read("after")) == (b"1", b"2")
+    assert sorted(folder.names()) == ["after", "before", "new"]
+
+
+def test_blocks_have_hosts(hdfs: HdfsAddress) -> None:
+    """A reader may be started beside them."""
+    folder = folder_at(f"webhdfs://root@{hdfs.web}/hosts{Random().random()}", key="folder")
+    folder.make()
+    folder.put("a", b"12345")
+    assert isinstance(folder, UrlFolder)
+
+    assert folder.hosts("a") == [(0, 5, ["127.0.0.1"])]
+
+
+def test_stores_are_known_by_their_schemes() -> None:
+    """An unknown one promises nothing."""
+    assert promises_of(("s3", "s3a")) == PROMISES["s3"]
+    assert promises_of("ftp") == UNKNOWN
+    assert not UNKNOWN.shows_once
+    assert all(each.shows_once and each.keeps_checkpoints for each in PROMISES.values())
+
+
+def test_passwords_are_not_shown() -> None:
+    """In a log or an error; the user is."""
+    assert without_password("webhdfs://ann:secret@host:1/a@b") == "webhdfs://ann@host:1/a@b"
+    assert without_password("s3://bucket/a:b@c") == "s3://bucket/a:b@c"
