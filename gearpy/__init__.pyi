@@ -100,6 +100,9 @@ from gearpy.messages.data import Batch as Batch
 from gearpy.messages.data import Message as Message
 from gearpy.state.keyed import KeyedState as KeyedState
 from gearpy.state.kinds.timers import KeyTimer as KeyTimer
+from gearpy.task.api.actor_app import ActorApp as ActorApp
+from gearpy.task.api.actor_app import AppExecutor as AppExecutor
+from gearpy.task.api.actor_app import AppMaster as AppMaster
 from gearpy.task.api.application import Graph as Graph
 from gearpy.task.api.application import Processor as Processor
 from gearpy.task.api.application import StreamApplication as StreamApplication

@@ -146,9 +146,7 @@ def _spark(runner: str, out: Path) -> str:
     env = _environment() | {"SPARK_CONF_DIR": str(_defaults(out))}
     log = out / "spark.log"
     with log.open("w", encoding="utf-8") as opened:
-        done = subprocess.run(  # noqa: S603 - our own program
-            command, env=env, cwd=out, stdout=opened, stderr=opened, check=False
-        )
+        done = subprocess.run(command, env=env, cwd=out, stdout=opened, stderr=opened, check=False)
     if done.returncode:
         said = log.read_text(encoding="utf-8").splitlines()
         telling = [line for line in said if "check failed" in line or "Error" in line] or said

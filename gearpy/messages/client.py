@@ -23,6 +23,7 @@ class Artifact:
     ``module`` is the module to import of a stored folder or wheel, or that a file is (dotted name).
     ``attr`` names an application or a factory in it; empty means: find the only one.
     ``check_requirements``: what a stored program says it needs must be installed where it runs.
+    ``runs``: a graph of tasks, or an app master and executors of its own.
     """
 
     kind: Literal["file", "memory", "stored"]
@@ -32,6 +33,7 @@ class Artifact:
     attr: str = ""
     args: tuple[str, ...] = ()
     check_requirements: bool = True
+    runs: Literal["streams", "actors"] = "streams"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -221,6 +221,8 @@ class RequestResource:
 
     ``sizes`` of the executors, if they are not to be equal. With 0 executors the slots are
     divided as there is room, and granted together. ``launch`` is that of the app master that asks.
+    It takes the place of what was asked for before, unless it ``adds`` to that. With a
+    ``worker_id`` it is for one executor, on that worker.
     """
 
     app_id: AppId
@@ -228,6 +230,16 @@ class RequestResource:
     slots: int
     executors: int
     sizes: tuple[int, ...] = ()
+    worker_id: WorkerId | None = None
+    adds: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindWorkers:
+    """The app master of ``launch`` asks for the workers. Answered by `WorkerList`."""
+
+    app_id: AppId
+    launch: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,6 +322,7 @@ MasterMessage: TypeAlias = (
     | RegisterAppMaster
     | RequestResource
     | ReturnResource
+    | FindWorkers
     | ApplicationStatusChanged
     | PutValue
     | Quarantine

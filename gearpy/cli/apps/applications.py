@@ -1,10 +1,11 @@
 """``gear app ...``, ``gear info``, ``gear worker list``: applications and workers of a cluster."""
 
+import json
 import threading
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -101,6 +102,35 @@ def kill(given: Given, ref: AppRef) -> None:
         print_json(asdict(summary))
     else:
         print(f"application {app_id} ({text.printable(summary.name)}) {summary.status}")
+
+
+@commands.command(epilog=HELP)
+@asking
+def ask(
+    given: Given,
+    ref: AppRef,
+    question: Annotated[
+        str, typer.Argument(help="JSON, or else a text.", metavar="QUESTION", show_default=False)
+    ],
+    *,
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=0.1, metavar="S", help="Wait so many seconds.")
+    ] = 60.0,
+) -> None:
+    """Ask the app master of an application of actors, and print its answer."""
+    with given.client() as client:
+        answer = client.ask_application(client.find(ref), _question(question), timeout)
+    if isinstance(answer, str) and not given.as_json:
+        print(text.printable(answer))
+    else:
+        print_json(answer)
+
+
+def _question(given: str) -> Any:
+    try:
+        return json.loads(given)
+    except ValueError:
+        return given
 
 
 @commands.command(epilog=HELP)

@@ -14,6 +14,7 @@ from gearpy.cli.terminal.options import AppArgs, Executors, Given, Override, Pro
 from gearpy.cli.terminal.output import print_guarantee, print_hints, print_json
 from gearpy.cluster.app.config import application_overrides
 from gearpy.cluster.client.client import ClusterClient
+from gearpy.cluster.programs.artifacts import of_kind, stream_of
 from gearpy.cluster.programs.trial import loaded_here
 from gearpy.cluster.programs.upload import Progress, Uploadable, packed, send
 from gearpy.config.load import as_overrides
@@ -83,16 +84,19 @@ def submit(
     config, as_json, args = given.config(), given.as_json, args or []
     with packed(target, config, args=args, check_requirements=requirements_check) as program:
         application = loaded_here(program, target, config)
-        if not as_json:
-            print_hints(hints(application, args, config))
+        if from_checkpoint is not None:
+            stream_of(application, "--from-checkpoint")
+        stream = application if isinstance(application, StreamApplication) else None
+        if stream and not as_json:
+            print_hints(hints(stream, args, config))
         with connected(config) as client:
             resume_from = _resume_point(from_checkpoint, config, client, drops_state=drop_state)
-            if resume_from:
-                _tell_moves(resume_from, application, config, as_json=as_json)
+            if stream and resume_from:
+                _tell_moves(resume_from, stream, config, as_json=as_json)
             send(client.ask, program, on_progress=_on_progress(program, as_json=as_json))
             running = client.submit(
                 f"{name_prefix}{name or application.name}",
-                program.artifact,
+                of_kind(program.artifact, application),
                 executors=executors or config.application.executors,
                 config=application_overrides(config),
                 resume_from=resume_from,
@@ -100,7 +104,8 @@ def submit(
     if as_json:
         print_json({"app_id": running.app_id, "name": running.name})
     else:
-        print_guarantee(guarantee_lines(guarantees_of(application)))
+        if stream:
+            print_guarantee(guarantee_lines(guarantees_of(stream)))
         print(f"application {running.app_id} ({running.name}) submitted")
 
 

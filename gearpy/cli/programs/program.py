@@ -7,7 +7,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from gearpy.cluster.programs.artifacts import load, split_target
+from gearpy.cluster.programs.artifacts import load, split_target, stream_of
 from gearpy.errors import ConfigError
 from gearpy.messages.client import Artifact
 from gearpy.task.api.application import StreamApplication
@@ -23,7 +23,7 @@ def load_program(target: str, args: Sequence[str]) -> tuple[Artifact, StreamAppl
     """
     given = _artifact_of(target, args)
     with program_arguments(given):
-        application = load(given)
+        application = stream_of(load(given), "this command")
     return replace(given, location=str(Path(given.location).resolve())), application
 
 

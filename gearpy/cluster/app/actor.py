@@ -63,9 +63,7 @@ from gearpy.messages.cluster import (
     LastAnswer,
     LaunchExecutor,
     QuarantineStored,
-    RequestResource,
     ResourceAllocated,
-    ReturnResource,
     ValueStored,
 )
 from gearpy.messages.metrics import EventKind, GetHistory, GetMetrics, GetSeries, ReportMetrics
@@ -428,24 +426,9 @@ class AppMasterActor(Actor[_Message]):
             case Send():
                 self._send(command)
             case RequestSlots():
-                self._master.tell(
-                    RequestResource(
-                        app_id=self._app_id,
-                        launch=self._launch.launch,
-                        slots=command.slots,
-                        executors=command.executors,
-                        sizes=command.sizes,
-                    )
-                )
+                self._master.ask_for(command)
             case Release():
-                self._master.tell(
-                    ReturnResource(
-                        app_id=self._app_id,
-                        launch=self._launch.launch,
-                        worker_id=command.worker_id,
-                        slots=command.slots,
-                    )
-                )
+                self._master.give_back(command)
             case Launch():
                 self._launch_executor(command)
             case Stop():

@@ -6,13 +6,15 @@ from typing import Any, Final
 
 from gearpy.actor.api import ActorContext
 from gearpy.cluster.net.post import Post
-from gearpy.core.app.executors import Launch, Stop
+from gearpy.core.app.executors import Launch, Release, RequestSlots, Stop
 from gearpy.ids import ActorPath, ExecutorId
 from gearpy.messages.app import RegisterExecutor
 from gearpy.messages.cluster import (
     LaunchExecutor,
     PutValue,
     RegisterAppMaster,
+    RequestResource,
+    ReturnResource,
     ShutdownExecutor,
 )
 from gearpy.messages.summaries import ApplicationStatus
@@ -81,6 +83,31 @@ class MasterLink:
         """Send a message to the master if it is there; a master that is back is told again."""
         if self.is_there:
             self._post.tell(self.path, message)
+
+    def ask_for(self, command: RequestSlots) -> None:
+        """Ask the master for slots; answered by `ResourceAllocated`."""
+        self.tell(
+            RequestResource(
+                app_id=self._launch.app_id,
+                launch=self._launch.launch,
+                slots=command.slots,
+                executors=command.executors,
+                sizes=command.sizes,
+                worker_id=command.worker_id,
+                adds=command.adds,
+            )
+        )
+
+    def give_back(self, command: Release) -> None:
+        """Give slots back to the master."""
+        self.tell(
+            ReturnResource(
+                app_id=self._launch.app_id,
+                launch=self._launch.launch,
+                worker_id=command.worker_id,
+                slots=command.slots,
+            )
+        )
 
     def put(self, key: str, value: bytes) -> None:
         """Have the master store a value; answered by `ValueStored`."""

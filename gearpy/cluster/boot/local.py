@@ -32,6 +32,7 @@ from gearpy.storage.archives import ArtifactLimits
 from gearpy.storage.artifacts import ArtifactDesk, ArtifactStore
 from gearpy.storage.checkpoints import Checkpoints, MemoryCheckpoints
 from gearpy.storage.log import MemoryLog
+from gearpy.task.api.actor_app import ActorApp
 from gearpy.task.api.application import Buildable, StreamApplication
 from gearpy.transport.api import split_address
 from gearpy.transport.security.credentials import Credentials
@@ -132,7 +133,7 @@ class LocalCluster:
     @contextmanager
     def submitted(
         self,
-        app: Buildable,
+        app: Buildable | ActorApp,
         *,
         executors: int = 1,
         overrides: Mapping[str, str] | None = None,
@@ -147,7 +148,7 @@ class LocalCluster:
             ConfigError: the application cannot run.
         """
         built = app.build()
-        if built.of_no_use:
+        if isinstance(built, StreamApplication) and built.of_no_use:
             raise ConfigError(built.of_no_use)
         artifact = embed(built)
         try:

@@ -6,6 +6,7 @@ from typing import Self
 from gearpy.cluster.client.client import ClusterClient, RunningApplication
 from gearpy.cluster.net.limits import transport_limits
 from gearpy.cluster.net.masters import Masters, the_only
+from gearpy.cluster.programs.artifacts import of_kind
 from gearpy.cluster.programs.trial import loaded_here
 from gearpy.cluster.programs.upload import packed, send
 from gearpy.config.load import load
@@ -94,7 +95,7 @@ class RemoteCluster(ClusterClient):
             send(self.ask, program)
             return self.submit(
                 name or application.name,
-                program.artifact,
+                of_kind(program.artifact, application),
                 executors=executors,
                 config=config,
             )

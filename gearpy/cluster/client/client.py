@@ -9,12 +9,14 @@ from typing import Any, Final, TypeVar
 from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import (
     ApplicationFailed,
+    AskTimeout,
     GearpyError,
     OperatorError,
     ProtocolError,
     SubmitRefused,
 )
 from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId, WorkerId
+from gearpy.messages.actor_app import AppMasterAnswer, AskAppMaster
 from gearpy.messages.client import (
     ApplicationList,
     Artifact,
@@ -70,6 +72,7 @@ from gearpy.messages.summaries import (
     ErrorCard,
     WorkerSummary,
 )
+from gearpy.wire.values.payload import decode_value, encode_value
 
 _POLL_S: Final = 0.05
 _LOG_LINES: Final = 100
@@ -277,6 +280,30 @@ class ClusterClient:
         """
         return self._expect(ProcessMetricsData, GetProcessMetrics(worker_id=worker_id))
 
+    # -- applications of actors ------------------------------------------------------------
+
+    def ask_application(self, app_id: AppId, question: Any, timeout_s: float = 60.0) -> Any:
+        """Ask the app master of an application of actors; return its `AppMaster.on_question`.
+
+        One that is still being started is waited for.
+
+        Raises:
+            SubmitRefused: there is no such application, or its app master refuses the question.
+            AskTimeout: no answer in time; the question is still handled.
+            CannotTravel: a part of the question cannot be sent to another process.
+        """
+        deadline = time.monotonic() + timeout_s
+        body = encode_value(question, where="a question")
+        message = AskAppMaster(app_id=app_id, question=body)
+        while self.application(app_id).status == "pending" and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
+        while (answer := self._expect(AppMasterAnswer, message)).number:
+            if time.monotonic() >= deadline:
+                raise AskTimeout(f"application {app_id} has not answered for {timeout_s:g} s")
+            message = AskAppMaster(app_id=app_id, number=answer.number)
+            time.sleep(_POLL_S)
+        return decode_value(answer.answer)
+
     # -- ends and restarts -----------------------------------------------------------------
 
     def shutdown(self, app_id: AppId) -> None:
@@ -417,6 +444,10 @@ class RunningApplication:
     def metrics(self) -> MetricsData:
         """Return the newest measurements; see `ClusterClient.metrics`."""
         return self.client.metrics(self.app_id)
+
+    def ask(self, question: Any, timeout_s: float = 60.0) -> Any:
+        """Ask its own app master; see `ClusterClient.ask_application`."""
+        return self.client.ask_application(self.app_id, question, timeout_s)
 
     def shutdown(self) -> None:
         """Stop it."""

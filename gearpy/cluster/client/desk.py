@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import ActorStopped, AskTimeout, ConnectionLost
 from gearpy.ids import ActorPath, AppId, WorkerId
+from gearpy.messages.actor_app import AskAppMaster
 from gearpy.messages.client import (
     CLIENT_MESSAGES,
     DescribeApplication,
@@ -160,6 +161,7 @@ class Desk:
                 | ReplayNow()
                 | GetMetrics()
                 | GetSeries()
+                | AskAppMaster()
             ):
                 return self._ask_app_master(message.app_id, message)
             case ListQuarantined():

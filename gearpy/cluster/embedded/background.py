@@ -18,7 +18,7 @@ from gearpy.cluster.embedded.launch import launched
 from gearpy.cluster.embedded.run import EMBEDDED, Watch
 from gearpy.cluster.embedded.signals import StopSignals
 from gearpy.cluster.net.limits import wall_ms
-from gearpy.cluster.programs.artifacts import application_of
+from gearpy.cluster.programs.artifacts import stream_here
 from gearpy.config.load import load
 from gearpy.config.schema import Config
 from gearpy.errors import GearpyError, SubmitRefused, ends_at_the_caller
@@ -75,9 +75,7 @@ def start(
         >>> results
         [1, 4, 9]
     """
-    if not hasattr(app, "build"):
-        app = application_of(app, sys.argv[1:])
-    application = app.build()
+    application = stream_here(app)
     _replace(application.name)
     stack = ExitStack()
     with ExitStack() as undo:

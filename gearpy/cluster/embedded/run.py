@@ -10,7 +10,7 @@ from typing import Final
 from gearpy.cluster.client.client import RunningApplication
 from gearpy.cluster.embedded.launch import OnProgress, launched
 from gearpy.cluster.embedded.signals import StopSignals
-from gearpy.cluster.programs.artifacts import application_of
+from gearpy.cluster.programs.artifacts import stream_here
 from gearpy.config.load import load
 from gearpy.config.schema import Config
 from gearpy.errors import SubmitRefused, ends_at_the_caller
@@ -61,11 +61,10 @@ def run(
         OperatorError: user code raised.
         ApplicationFailed: it failed in another way.
     """
-    if not hasattr(app, "build"):
-        app = application_of(app, sys.argv[1:])
+    application = stream_here(app)
     with StopSignals() as stop:
         summary = run_until(
-            app,
+            application,
             stop,
             executors=executors,
             config=config or load(defaults=EMBEDDED),

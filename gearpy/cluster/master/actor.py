@@ -38,10 +38,11 @@ from gearpy.core.master.commands import (
     Submit,
 )
 from gearpy.core.master.registry import TERMINAL
-from gearpy.core.master.scheduling import Priority, ResourceRequest, SlotScheduler
+from gearpy.core.master.scheduling import Priority, Relaxation, ResourceRequest, SlotScheduler
 from gearpy.core.master.slots import Grant, SlotLedger
 from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, address_of
 from gearpy.messages.client import (
+    ListWorkers,
     QuarantinedList,
     Refused,
     ReplayQuarantined,
@@ -57,6 +58,7 @@ from gearpy.messages.cluster import (
     AppMasterRegistered,
     ExecutorExited,
     ExecutorLaunchRejected,
+    FindWorkers,
     LastAnswer,
     LaunchExecutor,
     MasterMessage,
@@ -102,7 +104,13 @@ _Request: TypeAlias = (
 )
 _SlotNews: TypeAlias = RequestResource | ReturnResource
 _AppMasterNews: TypeAlias = (
-    RegisterAppMaster | _SlotNews | ApplicationStatusChanged | LastAnswer | PutValue | Quarantine
+    RegisterAppMaster
+    | _SlotNews
+    | FindWorkers
+    | ApplicationStatusChanged
+    | LastAnswer
+    | PutValue
+    | Quarantine
 )
 _WorkerNews: TypeAlias = RegisterWorker | ResourceUpdate | ExecutorLaunchRejected | ExecutorExited
 #: What a master is told and asked.
@@ -193,6 +201,7 @@ class MasterActor(Actor[MasterMailbox]):
                 RegisterAppMaster()
                 | RequestResource()
                 | ReturnResource()
+                | FindWorkers()
                 | ApplicationStatusChanged()
                 | LastAnswer()
                 | PutValue()
@@ -385,6 +394,8 @@ class MasterActor(Actor[MasterMailbox]):
                 self._register_app_master(message)
             case RequestResource() | ReturnResource():
                 self._on_slot_news(message)
+            case FindWorkers():
+                self._tell_workers(message)
             case ApplicationStatusChanged():
                 self._on_status(message)
             case LastAnswer():
@@ -429,11 +440,18 @@ class MasterActor(Actor[MasterMailbox]):
             if self._slots.give_back(grant) and self._has_run(app_id):
                 self._workers.reserve([grant], self._now())  # It may ask for others in a moment.
         elif self._app_masters.path(app_id) is not None:  # Else it asks when it has registered.
-            self._scheduler.cancel(app_id)
+            if not message.adds:
+                self._scheduler.cancel(app_id)
             self._request(app_id, launch, message)
         self._allocate()
 
+    def _tell_workers(self, message: FindWorkers) -> None:
+        path = self._app_masters.path(message.app_id)
+        if path is not None and self._app_masters.is_current(message.app_id, message.launch):
+            self._contacts.tell(path, self._answers.answer(ListWorkers()))
+
     def _request(self, app_id: AppId, launch: int, message: RequestResource) -> None:
+        is_anywhere = message.worker_id is None
         self._scheduler.request(
             ResourceRequest(
                 app_id=app_id,
@@ -441,6 +459,8 @@ class MasterActor(Actor[MasterMailbox]):
                 slots=message.slots,
                 executors=message.executors,
                 sizes=message.sizes,
+                relaxation=Relaxation.ANY if is_anywhere else Relaxation.SPECIFIC_WORKER,
+                worker_id=message.worker_id,
                 is_restart=self._has_run(app_id),
             )
         )

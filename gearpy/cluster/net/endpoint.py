@@ -9,6 +9,7 @@ from gearpy.config.schema import Config
 from gearpy.ids import ActorPath, is_same_node
 from gearpy.messages.cluster import (
     ApplicationStatusChanged,
+    FindWorkers,
     LastAnswer,
     LaunchExecutor,
     PutValue,
@@ -29,6 +30,7 @@ _OF_APP_MASTERS: Final = (
     RegisterAppMaster,
     RequestResource,
     ReturnResource,
+    FindWorkers,
     ApplicationStatusChanged,
     PutValue,
     Quarantine,

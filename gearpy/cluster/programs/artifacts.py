@@ -1,14 +1,15 @@
 """Loads the application that an artifact describes."""
 
 import inspect
+import sys
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from itertools import count
 from pathlib import Path
 from threading import Lock
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias, TypeVar
 
 from gearpy.cluster.programs.isolation import GuestModules, Modules, OwnModules
 from gearpy.cluster.programs.requirements import check_requirements
@@ -16,28 +17,70 @@ from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.ids import AppId
 from gearpy.messages.client import Artifact
+from gearpy.task.api.actor_app import ActorApp
 from gearpy.task.api.application import Buildable, StreamApplication
 from gearpy.task.api.failure import note_place, operator_error
 from gearpy.wire.values.class_names import PROGRAM
 from gearpy.wire.values.records import use_serializer
 
+#: An application as it is loaded: a graph of tasks, or actors.
+Program: TypeAlias = StreamApplication | ActorApp
+P = TypeVar("P", StreamApplication, ActorApp)
+
 #: Applications given as objects, for clusters in this process.
-_embedded: dict[str, Buildable] = {}
+_embedded: dict[str, Buildable | ActorApp] = {}
 _keys: Final = count(1)
 _ATTRS: Final = ("app", "main")
 _MakeModules = Callable[[Path], Modules]
 
 
-def embed(app: Buildable) -> Artifact:
+def embed(app: Buildable | ActorApp) -> Artifact:
     """Make an artifact of an object; only this process can load it. Undo with `forget`."""
     key = str(next(_keys))
     _embedded[key] = app
-    return Artifact(kind="memory", location=key)
+    return of_kind(Artifact(kind="memory", location=key), app)
+
+
+def of_kind(artifact: Artifact, app: object) -> Artifact:
+    """Return an artifact that says what kind of application is in it."""
+    return replace(artifact, runs="actors" if isinstance(app, ActorApp) else "streams")
+
+
+def loaded_as(kind: type[P], program: Program) -> P:
+    """Return a loaded program, which must be of this kind.
+
+    Raises:
+        ConfigError: it is of the other kind, unlike when it was submitted.
+    """
+    if not isinstance(program, kind):
+        raise ConfigError(
+            f"{program.name} is a {type(program).__name__} where it runs, and was submitted as a "
+            f"{kind.__name__}: a program must be the same application wherever it is loaded"
+        )
+    return program
 
 
 def forget(artifact: Artifact) -> None:
     """Drop an embedded application."""
     _embedded.pop(artifact.location, None)
+
+
+def stream_of(program: Program, use: str) -> StreamApplication:
+    """Return a program that must be a graph of tasks.
+
+    Args:
+        program: the loaded program.
+        use: what it is needed for, for people.
+
+    Raises:
+        ConfigError: it is an application of actors.
+    """
+    if isinstance(program, StreamApplication):
+        return program
+    raise ConfigError(
+        f"{program.name} is an application of actors, and {use} is for streams: start a cluster "
+        "(gear local, or bin/local in a clone) and submit it there (gear app submit FILE)"
+    )
 
 
 def split_target(target: str) -> tuple[Path, str]:
@@ -56,7 +99,7 @@ def with_serializers(application: StreamApplication, config: Config) -> StreamAp
     return application
 
 
-def load(artifact: Artifact, folder: Path | None = None) -> StreamApplication:
+def load(artifact: Artifact, folder: Path | None = None) -> Program:
     """Import a program into this process, which has no other, and build its application.
 
     Args:
@@ -70,9 +113,7 @@ def load(artifact: Artifact, folder: Path | None = None) -> StreamApplication:
     return _load(artifact, folder, OwnModules)[0]
 
 
-def application_of(
-    found: Any, args: Sequence[str], *, where: str = "application"
-) -> StreamApplication:
+def application_of(found: Any, args: Sequence[str], *, where: str = "application") -> Program:
     """Build an application: take the given one, or call the given function with arguments.
 
     Raises:
@@ -93,8 +134,19 @@ def application_of(
             f"{where} returned a {type(found).__name__}, not an application: return the StreamApp"
         )
     built = found.build()
-    assert isinstance(built, StreamApplication)
+    assert isinstance(built, Program)
     return built
+
+
+def stream_here(app: Any) -> StreamApplication:
+    """Return the application that a program runs itself, or that a function of ``sys.argv`` makes.
+
+    Raises:
+        ConfigError: it is none, or one of actors, or it cannot run.
+        OperatorError: the function raised.
+    """
+    args = [] if _is_application(app) else sys.argv[1:]
+    return stream_of(application_of(app, args), "a run in this process")
 
 
 @dataclass(slots=True)
@@ -103,7 +155,7 @@ class _Loaded:
 
     lock: Lock = field(default_factory=Lock)
     users: set[Hashable] = field(default_factory=set)
-    application: StreamApplication | None = None
+    application: Program | None = None
     modules: Modules | None = None
 
 
@@ -127,7 +179,7 @@ class ApplicationLoader:
 
     def load(
         self, app_id: AppId, artifact: Artifact, user: Hashable, folder: Path | None = None
-    ) -> StreamApplication:
+    ) -> Program:
         """Return the application until ``user`` releases it; see `load` for the errors raised."""
         with self._lock:
             loaded = self._loaded.setdefault(app_id, _Loaded())
@@ -157,7 +209,7 @@ class ApplicationLoader:
 
 def _load(
     artifact: Artifact, folder: Path | None, modules_in: _MakeModules
-) -> tuple[StreamApplication, Modules | None]:
+) -> tuple[Program, Modules | None]:
     """Return the application and the modules that were imported for it, if any."""
     if artifact.kind == "memory":
         app = _embedded.get(artifact.location)

@@ -7,19 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from gearpy.cluster.programs.artifacts import ApplicationLoader
+from gearpy.cluster.programs.artifacts import ApplicationLoader, Program
 from gearpy.cluster.programs.targets import split_path
 from gearpy.cluster.programs.upload import Uploadable
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import AppId, ExecutorId
 from gearpy.storage.archives import ArtifactLimits, unpack
-from gearpy.task.api.application import StreamApplication
 
 _NOBODY: Final = (AppId(0), ExecutorId(0))
 
 
-def loaded_here(program: Uploadable, target: str, config: Config) -> StreamApplication:
+def loaded_here(program: Uploadable, target: str, config: Config) -> Program:
     """Load a packed program in the same way as the cluster, so that mistakes show at once.
 
     A package that is missing here may be there, and the other way round, so only the cluster checks

@@ -27,7 +27,7 @@ from gearpy.cluster.host.tuning import ProcessTuning
 from gearpy.cluster.net.endpoint import Endpoint
 from gearpy.cluster.net.limits import transport_limits, wall_ms
 from gearpy.cluster.net.masters import Masters
-from gearpy.cluster.programs.artifacts import ApplicationLoader
+from gearpy.cluster.programs.artifacts import ApplicationLoader, Program, loaded_as
 from gearpy.cluster.programs.fetch import ArtifactCache
 from gearpy.cluster.worker.launch_spec import LaunchSpec, read_spec
 from gearpy.cluster.worker.lifeline import hold_lifeline
@@ -99,11 +99,18 @@ def _role(spec: LaunchSpec, config: Config, endpoint: Endpoint) -> Callable[[], 
     )
     loader, user = ApplicationLoader(own_process=True), (launch.executor_id, launch.launch)
 
-    def load() -> StreamApplication:
+    def load() -> Program:
         folder = cache.path_of(launch.artifact)
         return loader.load(launch.app_id, launch.artifact, user, folder=folder)
 
+    def load_graph() -> StreamApplication:
+        return loaded_as(StreamApplication, load())
+
     # A process loads its own role and no other: that is some megabytes less.
+    if launch.artifact.runs == "actors":
+        from gearpy.cluster.worker.actor_app_role import role  # noqa: PLC0415
+
+        return role(launch, config, post=endpoint.post, load=load)
     if launch.executor_id == MASTER_EXECUTOR:
         from gearpy.cluster.worker.app_master_role import app_master  # noqa: PLC0415
 
@@ -112,7 +119,7 @@ def _role(spec: LaunchSpec, config: Config, endpoint: Endpoint) -> Callable[[], 
             from_overrides(spec.own),
             post=endpoint.post,
             checkpoints=checkpoints,
-            load=load,
+            load=load_graph,
         )
     from gearpy.cluster.worker.executor_role import executor, new_dispatcher  # noqa: PLC0415
 
@@ -122,7 +129,7 @@ def _role(spec: LaunchSpec, config: Config, endpoint: Endpoint) -> Callable[[], 
         config,
         post=endpoint.post,
         checkpoints=checkpoints,
-        load=load,
+        load=load_graph,
         make_transport=endpoint.data_transport,
         dispatcher=new_dispatcher(launch),
         tuning=tuning,

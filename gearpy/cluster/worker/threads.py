@@ -11,8 +11,8 @@ from gearpy.actor.dispatcher import SharedDispatcher
 from gearpy.cluster.host.tuning import ProcessTuning
 from gearpy.cluster.net.limits import transport_limits
 from gearpy.cluster.net.post import Post
-from gearpy.cluster.programs.artifacts import ApplicationLoader
-from gearpy.cluster.worker import app_master_role, executor_role
+from gearpy.cluster.programs.artifacts import ApplicationLoader, Program, loaded_as
+from gearpy.cluster.worker import actor_app_role, app_master_role, executor_role
 from gearpy.config.load import as_overrides, from_overrides
 from gearpy.config.schema import Config
 from gearpy.ids import MASTER_EXECUTOR
@@ -101,11 +101,17 @@ class ThreadLauncher:
     def _factory(self, launch: LaunchExecutor, name: str) -> Callable[[], Actor[Any]]:
         config = from_overrides({**as_overrides(self._config), **launch.config})
 
-        def load() -> StreamApplication:
+        def load() -> Program:
             folder = self._folder_of(launch.artifact)
             return self._loader.load(launch.app_id, launch.artifact, user, folder=folder)
 
         user = (launch.executor_id, launch.launch)
+
+        def release() -> None:
+            self._loader.release(launch.app_id, user)
+
+        if launch.artifact.runs == "actors":
+            return actor_app_role.role(launch, config, post=self._post, load=load, release=release)
         if launch.executor_id == MASTER_EXECUTOR:
             # Nobody can look at what is in memory: it goes with its application.
             checkpoint = replace(self._config.checkpoint, keep_succeeded=0)
@@ -115,8 +121,8 @@ class ThreadLauncher:
                 own,
                 post=self._post,
                 checkpoints=self._checkpoints,
-                load=load,
-                release=lambda: self._loader.release(launch.app_id, user),
+                load=lambda: loaded_as(StreamApplication, load()),
+                release=release,
             )
         dispatcher = executor_role.new_dispatcher(launch)
         self._dispatchers.add(dispatcher)
@@ -125,11 +131,11 @@ class ThreadLauncher:
             config,
             post=self._post,
             checkpoints=self._checkpoints,
-            load=load,
+            load=lambda: loaded_as(StreamApplication, load()),
             make_transport=lambda on_lost: self._transport(name, on_lost),
             dispatcher=dispatcher,
             tuning=self._tuning,
-            release=lambda: self._loader.release(launch.app_id, user),
+            release=release,
             is_process=False,
         )
 

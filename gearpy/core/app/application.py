@@ -19,7 +19,7 @@ from gearpy.core.app.decisions import (
     RecoveryLimits,
     Survived,
 )
-from gearpy.core.app.executors import ExecutorManager, Release
+from gearpy.core.app.executors import ExecutorManager, Release, first_launch
 from gearpy.core.app.incidents import BrokenLink, Incidents, SilentExecutor, Suspicions
 from gearpy.core.app.region import Region, StepAnswer
 from gearpy.core.app.region_set import RegionSet
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
 #: Sessions and attempts of one launch of an app master; those of the next one begin behind them.
 _LAUNCH_SHIFT: Final = 32
-_EXECUTOR_LAUNCHES: Final = 10_000
 #: So long the master may give out slots of a worker that is lost. What it gives out later is there:
 #: it was only this application that could not reach the worker.
 _LATE_SLOTS_MS: Final = 2_000
@@ -110,7 +109,7 @@ class ApplicationCore:
         self.executors = ExecutorManager(
             slots=dag.task_count,
             executors=min(executors, dag.task_count),
-            first_launch=(launch - 1) * _EXECUTOR_LAUNCHES + 1,
+            first_launch=first_launch(launch),
         )
         self.regions = RegionSet(
             dag,

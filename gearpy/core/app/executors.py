@@ -4,8 +4,8 @@ Gearpump: `ExecutorManager`, which counts every lost executor against a budget o
 """
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypeAlias
 
 from gearpy.core.master.slots import equal_parts
 from gearpy.ids import ActorPath, ExecutorId, WorkerId
@@ -19,12 +19,15 @@ class RequestSlots:
     """Ask the master for slots; replaces the request before.
 
     ``sizes`` of the executors, if they are not as equal as can be. With 0 executors the slots
-    are divided as there is room; `ExecutorManager.divide` takes the result.
+    are divided as there is room; `ExecutorManager.divide` takes the result. With a worker it is
+    for one executor, there; a request that ``adds`` leaves those before in place.
     """
 
     slots: int
     executors: int
     sizes: tuple[int, ...] = ()
+    worker_id: WorkerId | None = None
+    adds: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +58,15 @@ class Stop:
     reason: str
 
 
+#: Launches of executors by one launch of an app master; those of the next one begin behind them.
+_EXECUTOR_LAUNCHES: Final = 10_000
+
+
+def first_launch(app_master: int) -> int:
+    """Return the number of the first executor that a launch of an app master launches."""
+    return (app_master - 1) * _EXECUTOR_LAUNCHES + 1
+
+
 ExecutorCommand: TypeAlias = RequestSlots | Release | Launch | Stop
 _Status: TypeAlias = Literal["waiting", "launching", "running"]
 
@@ -64,6 +76,7 @@ class _Seat:
     """One executor of the application; its process may change."""
 
     slots: int
+    worker_id: WorkerId | None = None  #: The only one that will do.
     status: _Status = "waiting"
     is_asked: bool = False  #: Slots for it were requested.
     since_ms: int = 0  #: Of the request, or of the launch.
@@ -82,14 +95,17 @@ class ExecutorManager:
     use by a launch or given back. Nothing is launched that was not asked for.
 
     Args:
+        slots: all of them together; 0 if executors are added one by one.
         executors: how many share them; 0 until `divide` says it.
     """
 
     def __init__(self, *, slots: int, executors: int, first_launch: int = 1) -> None:
         assert slots >= executors >= 0, (slots, executors)
-        sizes = equal_parts(slots, executors or 1)
+        sizes = equal_parts(slots, executors or 1) if slots else []
         self._seats = {ExecutorId(at): _Seat(size) for at, size in enumerate(sizes)}
-        self.is_divided = executors > 0  #: Whether it is known how many share the slots.
+        #: Whether it is known how many share the slots.
+        self.is_divided = executors > 0 or not slots
+        self._next_id = len(self._seats)
         self._next_launch = first_launch
         self.stale = 0
 
@@ -171,6 +187,17 @@ class ExecutorManager:
 
     # -- what happens ----------------------------------------------------------------------
 
+    def add(self, slots: int, worker_id: WorkerId | None = None) -> ExecutorId:
+        """Have one executor more, which `request` asks for; on the named worker, if one is."""
+        executor_id = ExecutorId(self._next_id)
+        self._next_id += 1
+        self._seats[executor_id] = _Seat(slots, worker_id)
+        return executor_id
+
+    def remove(self, executor_id: ExecutorId) -> None:
+        """Forget an executor whose process is gone, or that waits for slots."""
+        del self._seats[executor_id]
+
     def request(self, wanted: Container[ExecutorId], now_ms: int) -> list[ExecutorCommand]:
         """Ask for the wanted executors that are not there and not asked for yet."""
         new = [
@@ -206,7 +233,7 @@ class ExecutorManager:
         """Launch an executor in each allocation; give back allocations that nobody waits for."""
         commands: list[ExecutorCommand] = []
         for allocation in allocations:
-            executor_id = self._waiting_for(allocation.slots)
+            executor_id = self._waiting_for(allocation)
             if executor_id is None:
                 commands.append(Release(worker_id=allocation.worker_id, slots=allocation.slots))
             else:
@@ -217,7 +244,7 @@ class ExecutorManager:
         """Give back slots that cannot be used; ask for others no earlier than this."""
         commands: list[ExecutorCommand] = []
         for allocation in allocations:
-            executor_id = self._waiting_for(allocation.slots)
+            executor_id = self._waiting_for(allocation)
             if executor_id is not None:
                 seat = self._seats[executor_id]
                 seat.is_asked, seat.pause_until_ms = False, until_ms
@@ -248,7 +275,8 @@ class ExecutorManager:
         if not self.is_current(executor_id, launch):
             self.stale += 1
             return False
-        self._seats[executor_id] = _Seat(self._seats[executor_id].slots, launch=launch)
+        seat = self._seats[executor_id]
+        self._seats[executor_id] = _Seat(seat.slots, seat.worker_id, launch=launch)
         return True
 
     def stop(self, executor_id: ExecutorId, *, kill: bool, reason: str) -> list[Stop]:
@@ -280,18 +308,33 @@ class ExecutorManager:
         return [seat for seat in self._seats.values() if seat.is_asked]
 
     def _requests(self) -> list[ExecutorCommand]:
-        sizes = sorted((seat.slots for seat in self._asked()), reverse=True)
-        if not sizes:
-            return []
+        asked = self._asked()
+        anywhere = sorted((each.slots for each in asked if each.worker_id is None), reverse=True)
+        requests = [self._request_for(anywhere)] if anywhere else []
+        for seat in asked:
+            if seat.worker_id is not None:
+                only = replace(self._request_for([seat.slots]), worker_id=seat.worker_id)
+                requests.append(replace(only, adds=bool(requests)))
+        return [*requests]
+
+    def _request_for(self, sizes: list[int]) -> RequestSlots:
         slots, executors = sum(sizes), len(sizes) if self.is_divided else 0
         is_equal = sizes == equal_parts(slots, len(sizes))
-        named = () if is_equal else tuple(sizes)
-        return [RequestSlots(slots=slots, executors=executors, sizes=named)]
+        return RequestSlots(
+            slots=slots, executors=executors, sizes=() if is_equal else tuple(sizes)
+        )
 
-    def _waiting_for(self, slots: int) -> ExecutorId | None:
+    def _waiting_for(self, allocation: Allocation) -> ExecutorId | None:
         """Return the executor for an allocation: one of exactly that size if there is one."""
-        asked = [executor_id for executor_id, seat in self._seats.items() if seat.is_asked]
-        exact = (each for each in asked if self._seats[each].slots == slots)
+        asked = [
+            executor_id
+            for executor_id, seat in self._seats.items()
+            if seat.is_asked and seat.worker_id in {None, allocation.worker_id}
+        ]
+        asked.sort(
+            key=lambda each: self._seats[each].worker_id is None
+        )  # Some can be nowhere else.
+        exact = (each for each in asked if self._seats[each].slots == allocation.slots)
         return next(exact, next(iter(asked), None))
 
     def _launch(self, executor_id: ExecutorId, allocation: Allocation, now_ms: int) -> Launch:

@@ -121,7 +121,7 @@ class StreamApplication:
         self.name = name
         self.of_no_use = ""
         self.program = ""
-        mistakes = [] if _NAME.fullmatch(name) else [_bad_name(name)]
+        mistakes = name_mistakes(name)
         if no_numbers := [m for p in graph.processors for m in _number_mistakes(p)]:
             raise ConfigError(*mistakes, *no_numbers)  # Nothing else could be compared with them.
         mistakes += [m for p in graph.processors for m in _source_mistakes(p)]
@@ -210,11 +210,16 @@ def _partitions(processor: Processor) -> str:
     return f"{len(names)} partitions, {ends}, SHA-256 {digest}"
 
 
-def _bad_name(name: str) -> str:
-    return (
-        f"application name {name!r}: start with a letter or underscore, "
-        "go on with letters, digits, '_', '-' or '.'"
-    )
+def name_mistakes(name: str) -> list[str]:
+    """Return what is wrong with the name of an application, in a list that is empty if nothing."""
+    if _NAME.fullmatch(name):
+        return []
+    return [
+        (
+            f"application name {name!r}: start with a letter or underscore, "
+            "go on with letters, digits, '_', '-' or '.'"
+        )
+    ]
 
 
 def _number_mistakes(processor: Processor) -> list[str]:

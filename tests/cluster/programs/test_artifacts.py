@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from gearpy.cluster.programs.artifacts import ApplicationLoader, load
+from gearpy.cluster.programs.artifacts import ApplicationLoader, load, stream_of
 from gearpy.cluster.programs.isolation import GuestModules, Modules, OwnModules
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import AppId, ExecutorId
@@ -121,7 +121,7 @@ def test_both_ways_build_the_same_graph(tmp_path: Path) -> None:
         dags = []
         for own_process in (True, False):
             loader = ApplicationLoader(own_process=own_process)
-            dags.append(loader.load(ONE, artifact, ME, folder).dag)
+            dags.append(stream_of(loader.load(ONE, artifact, ME, folder), "this").dag)
             loader.release(ONE, ME)
         assert dags[0].description == dags[1].description
         assert dags[0].structural_hash() == dags[1].structural_hash()

@@ -1,0 +1,1 @@
+"""A service that runs on every machine of a cluster: the application, and the service itself."""

@@ -1,0 +1,510 @@
+"""ActorAppMaster: the app master of an application of actors, around the user's `AppMaster`."""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Final, TypeAlias, assert_never
+
+from gearpy.actor.api import Actor, Exited, Failed
+from gearpy.cluster.app.contacts import AppExecutors, MasterLink
+from gearpy.cluster.net.post import Post
+from gearpy.core.app.crew import Crew, CrewCommand, Lost
+from gearpy.core.app.executors import Launch, Release, RequestSlots, Stop, first_launch
+from gearpy.core.base.restart import RestartPolicy
+from gearpy.errors import ConfigError, GearpyError
+from gearpy.ids import ActorPath, AppId, ExecutorId
+from gearpy.messages.actor_app import ActorLetter, AppMasterAnswer, AskAppMaster
+from gearpy.messages.app import RegisterExecutor
+from gearpy.messages.client import (
+    DescribeApplication,
+    DrainApplication,
+    GetEpochs,
+    GetPlan,
+    Refused,
+    ReplayNow,
+    ReplayQuarantined,
+    WorkerList,
+)
+from gearpy.messages.cluster import (
+    ApplicationStatusChanged,
+    AppMasterRegistered,
+    ExecutorExited,
+    ExecutorLaunchRejected,
+    FindWorkers,
+    LaunchExecutor,
+    ResourceAllocated,
+    ValueStored,
+)
+from gearpy.messages.metrics import GetHistory, GetMetrics, GetSeries
+from gearpy.messages.summaries import (
+    ApplicationDetail,
+    ApplicationProgress,
+    ApplicationStatus,
+    ErrorCard,
+    Failure,
+    WorkerSummary,
+)
+from gearpy.task.api.actor_app import ActorApp, AppMaster, PendingAnswer
+from gearpy.task.api.failure import USER_ERRORS, card_of, operator_error
+from gearpy.wire.values.payload import decode_value, encode_value
+
+_log = logging.getLogger(__name__)
+_TICK_MS: Final = 100
+_FIND_WORKERS_MS: Final = 1000
+_OUTCOME_KEY: Final = "outcome"
+_FAILURES_KEPT: Final = 20
+_PENDING_MAX: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _Tick:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    call: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActorAppSettings:
+    """The settings of the app master of an application of actors, from the configuration."""
+
+    restarts: RestartPolicy
+    start_timeout_ms: int
+    reconnect_timeout_ms: int
+
+
+_Event: TypeAlias = (
+    ResourceAllocated
+    | ExecutorLaunchRejected
+    | ExecutorExited
+    | RegisterExecutor
+    | ActorLetter
+    | WorkerList
+    | ValueStored
+)
+_OfStreams: TypeAlias = (
+    DrainApplication
+    | GetEpochs
+    | GetHistory
+    | GetMetrics
+    | GetPlan
+    | GetSeries
+    | ReplayNow
+    | ReplayQuarantined
+)
+_Message: TypeAlias = (
+    AppMasterRegistered | _Event | _OfStreams | AskAppMaster | DescribeApplication | _Tick | _Call
+)
+
+
+class ActorAppMaster(Actor[_Message]):
+    """Carries out the decisions of its `Crew`, and calls the user's `AppMaster`.
+
+    Runs on: its own thread, in the application's executor -1. Restart: the master has another one
+    launched, which begins anew with the values that were stored. Gearpump: `ApplicationMaster`.
+    """
+
+    def __init__(
+        self,
+        launch: LaunchExecutor,
+        settings: ActorAppSettings,
+        *,
+        load: Callable[[], ActorApp],
+        post: Post,
+        rng: Random,
+        release: Callable[[], None],
+    ) -> None:
+        self._launch = launch
+        self._settings = settings
+        self._load = load
+        self._release = release
+        self._master = MasterLink(post, launch, lambda: self.context)
+        self._executors = AppExecutors(post, launch, lambda: self.context)
+        self._crew = Crew(
+            restarts=settings.restarts,
+            start_timeout_ms=settings.start_timeout_ms,
+            rng=rng,
+            first_launch=first_launch(launch.launch),
+        )
+        self._user: AppMaster | None = None
+        self._status: ApplicationStatus = "pending"
+        self._cause: ErrorCard | None = None
+        self._failures: list[Failure] = []
+        self._restarts = 0
+        self._workers: tuple[WorkerSummary, ...] = ()
+        self._find_workers_ms = 0
+        self._pending: dict[int, PendingAnswer] = {}
+        self._questions = 0
+        self._unstored: dict[str, bytes] = {}  # Told, or to be told, to the master.
+
+    def on_start(self) -> None:
+        """Register with the master; the rest follows its answer."""
+        self._master.register(self._status)
+        self.context.schedule(_TICK_MS, _Tick())
+
+    def receive(self, message: _Message) -> object:
+        """Answer a client, or take news of the master, a worker or an executor."""
+        match message:
+            case AppMasterRegistered():
+                self._on_registered(message)
+            case AskAppMaster():
+                return self._answer(message)
+            case DescribeApplication():
+                return self._detail()
+            case _Tick():
+                self._on_tick()
+            case _Call():
+                if self._is_alive:
+                    message.call()
+            case _ if isinstance(message, _OfStreams):
+                return Refused(
+                    reason=f"application {message.app_id} is one of actors: it has no streams"
+                )
+            case _:
+                self._on_event(message)
+        return None
+
+    def on_exited(self, exited: Exited) -> None:
+        """Hear that the master, a worker or an executor is gone."""
+        path, now_ms = exited.ref.path, self.context.now_ms()
+        if path == self._master.path:
+            _log.warning("application %s: the master is away", self._launch.app_id)
+            self._master.on_lost()
+        elif (found := self._executors.take(path)) is None:
+            self._lost_worker(path)
+        elif isinstance(exited.reason, Failed):
+            self._do(self._crew.on_gone(*found, str(exited.reason), now_ms))
+        else:  # Its worker tells why in a moment, or is lost too.
+            self._do(self._crew.on_tick(now_ms))
+
+    def on_stop(self) -> None:
+        """Stop the user's app master and its executors."""
+        self._stop_user()
+        for stop in self._crew.stop_all("its app master ends"):
+            self._do_one(stop)
+        self._release()
+
+    # -- the master ------------------------------------------------------------------------
+
+    @property
+    def _is_alive(self) -> bool:
+        return self._user is not None and self._status == "active"
+
+    def _on_registered(self, message: AppMasterRegistered) -> None:
+        if message.launch != self._launch.launch:
+            return
+        self._master.on_registered()
+        if self._user is None and self._status == "pending":
+            self._begin(message)
+        else:
+            self._do(self._crew.on_master_back(self.context.now_ms()))
+            for key, value in self._unstored.items():
+                self._master.put(key, value)
+        self._tell_status()
+
+    def _begin(self, message: AppMasterRegistered) -> None:
+        if message.values.get(_OUTCOME_KEY):
+            self._status = "succeeded"
+            return
+        try:
+            app = self._load()
+            user = app.master()
+        except (GearpyError, *USER_ERRORS) as error:
+            known = error if isinstance(error, GearpyError) else operator_error("app master", error)
+            self._end("failed", card_of(known))
+            return
+        user.context = _MasterMeans(self, self._launch.app_id, app, dict(message.values))
+        self._user, self._status = user, "active"
+        self._find_workers()
+        user.on_start()
+
+    def _on_tick(self) -> None:
+        now_ms = self.context.now_ms()
+        away_ms = self._master.away_ms()
+        if away_ms is not None and away_ms >= self._settings.reconnect_timeout_ms:
+            _log.error("application %s: no master for too long, stopping", self._launch.app_id)
+            self.context.stop_self()
+            return
+        self._master.register_again(self._status)
+        if self._is_alive:
+            self._do(self._crew.on_tick(now_ms))
+            if now_ms >= self._find_workers_ms:
+                self._find_workers()
+        self._tell_status()
+
+    def _find_workers(self) -> None:
+        self._find_workers_ms = self.context.now_ms() + _FIND_WORKERS_MS
+        self._master.tell(FindWorkers(app_id=self._launch.app_id, launch=self._launch.launch))
+
+    def _tell_status(self) -> None:
+        self._master.tell(
+            ApplicationStatusChanged(
+                app_id=self._launch.app_id,
+                launch=self._launch.launch,
+                status=self._status,
+                progress=ApplicationProgress(restarts=self._restarts),
+                cause=self._cause,
+            )
+        )
+
+    def _end(self, status: ApplicationStatus, cause: ErrorCard | None = None) -> None:
+        if status == "failed" and cause is not None:
+            _log.warning("application %s failed: %s", self._launch.app_id, cause.cause)
+            self._note("the application", cause)
+        self._do(self._crew.stop_all("the application has ended"))
+        self._stop_user()
+        self._status, self._cause = status, cause
+        self._tell_status()
+
+    def _stop_user(self) -> None:
+        user, self._user = self._user, None
+        if user is not None:
+            user.on_stop()
+
+    # -- events ----------------------------------------------------------------------------
+
+    def _on_event(self, message: _Event) -> None:
+        now_ms = self.context.now_ms()
+        match message:
+            case ResourceAllocated():
+                self._do(self._crew.on_allocated(message.allocations, now_ms))
+            case ExecutorLaunchRejected() | ExecutorExited():
+                cause = _cause_of(message)
+                self._do(self._crew.on_gone(message.executor_id, message.launch, cause, now_ms))
+            case RegisterExecutor():
+                self._on_executor(message)
+            case ActorLetter():
+                self._on_letter(message)
+            case WorkerList():
+                self._workers = message.workers
+                if self._is_alive:
+                    there = [each.worker_id for each in message.workers]
+                    self._do(self._crew.on_workers(there, now_ms))
+            case ValueStored():
+                self._on_stored(message.key)
+            case _:
+                assert_never(message)
+
+    def _on_executor(self, message: RegisterExecutor) -> None:
+        is_current = self._crew.on_registered(message)
+        self._executors.on_registered(message, is_current=is_current)
+        if is_current and self._user is not None:
+            self._user.on_executor(message.executor_id)
+
+    def _on_letter(self, message: ActorLetter) -> None:
+        is_current = self._crew.executors.is_current(message.executor_id, message.launch)
+        if is_current and self._user is not None:
+            self._user.on_message(message.executor_id, decode_value(message.body))
+
+    def _on_stored(self, key: str) -> None:
+        self._unstored.pop(key, None)
+        if key == _OUTCOME_KEY:
+            self._end("succeeded")
+
+    def _lost_worker(self, worker: ActorPath) -> None:
+        for executor_id, _ in self._crew.executors.on_worker(worker):
+            self._executors.give_up(executor_id)
+        self._do(self._crew.on_worker_lost(worker, self.context.now_ms()))
+
+    # -- what was decided ------------------------------------------------------------------
+
+    def _do(self, commands: Iterable[CrewCommand]) -> None:
+        for command in commands:
+            self._do_one(command)
+
+    def _do_one(self, command: CrewCommand) -> None:
+        match command:
+            case RequestSlots():
+                self._master.ask_for(command)
+            case Release():
+                self._master.give_back(command)
+            case Launch():
+                if not self._executors.launch(command, self._launch):
+                    self._lost_worker(command.allocation.worker)
+            case Stop():
+                self._executors.stop(command)
+            case Lost():
+                self._on_lost(command)
+            case _:
+                assert_never(command)
+
+    def _on_lost(self, lost: Lost) -> None:
+        name = f"executor {lost.executor_id}"
+        _log.warning("application %s: %s: %s", self._launch.app_id, name, lost.cause)
+        self._note(name, ErrorCard(cause=lost.cause))
+        self._restarts += 1
+        if self._user is None:
+            return
+        if lost.is_final:
+            self._user.on_given_up(lost.executor_id, lost.cause)
+        else:
+            self._user.on_lost(lost.executor_id, lost.cause)
+
+    def _note(self, what: str, error: ErrorCard) -> None:
+        self._failures.append(Failure(at_ms=self.context.wall_ms(), what=what, error=error))
+        del self._failures[:-_FAILURES_KEPT]
+
+    # -- clients ---------------------------------------------------------------------------
+
+    def _answer(self, message: AskAppMaster) -> AppMasterAnswer | Refused:
+        if self._user is None:
+            return Refused(reason=f"application {message.app_id} has not begun yet, or has ended")
+        if message.number:
+            return self._pending_answer(message.number)
+        try:
+            answer = self._user.on_question(decode_value(message.question))
+            if not isinstance(answer, PendingAnswer):
+                return AppMasterAnswer(app_id=message.app_id, answer=encode_value(answer))
+        except USER_ERRORS as error:  # Of one question: it must not end the application.
+            return Refused(reason=f"{type(self._user).__name__} refused: {error}")
+        if len(self._pending) >= _PENDING_MAX:
+            return Refused(reason=f"more than {_PENDING_MAX} questions wait for their answers")
+        self._questions += 1
+        self._pending[self._questions] = answer
+        return self._pending_answer(self._questions)
+
+    def _pending_answer(self, number: int) -> AppMasterAnswer | Refused:
+        app_id, pending = self._launch.app_id, self._pending.get(number)
+        if pending is None:
+            return Refused(reason="the app master that was asked is gone: ask again")
+        if not pending.is_set:
+            return AppMasterAnswer(app_id=app_id, number=number)
+        del self._pending[number]
+        return AppMasterAnswer(app_id=app_id, answer=encode_value(pending.value))
+
+    def _detail(self) -> ApplicationDetail:
+        return ApplicationDetail(
+            app_id=self._launch.app_id,
+            executors=tuple(self._crew.executors.summaries({})),
+            failures=tuple(self._failures),
+            restarts=self._restarts,
+        )
+
+    # -- what the user's app master asks for -----------------------------------------------
+
+    def request(self, count: int, slots: int) -> list[ExecutorId]:
+        """Ask for executors; see `AppMasterContext.request`."""
+        added, commands = self._crew.add(count, slots=slots, now_ms=self.context.now_ms())
+        self._do(commands)
+        return added
+
+    def request_on_each_worker(self, slots: int) -> None:
+        """Ask for executors; see `AppMasterContext.request_on_each_worker`."""
+        self._crew.add_on_each_worker(slots)
+        there = [each.worker_id for each in self._workers]
+        if there:
+            self._do(self._crew.on_workers(there, self.context.now_ms()))
+
+    def tell(self, executor: ExecutorId, message: Any) -> bool:
+        """Send a message; see `AppMasterContext.tell`."""
+        registered = self._crew.executors.running.get(executor)
+        if registered is None:
+            return False
+        body = encode_value(message, where="a message")
+        letter = ActorLetter(executor_id=executor, launch=registered.launch, body=body)
+        self._executors.tell(executor, letter)
+        return True
+
+    def drop(self, executor: ExecutorId) -> None:
+        """Stop an executor; see `AppMasterContext.drop`."""
+        self._do(self._crew.drop(executor, "its app master has no more use for it"))
+
+    def store(self, key: str, value: bytes) -> None:
+        """Store a value; see `AppMasterContext.store`."""
+        self._unstored[key] = value
+        self._master.put(key, value)
+
+    def finish(self) -> None:
+        """End as succeeded, when that is durable: a relaunched app master must not begin anew."""
+        self.store(_OUTCOME_KEY, b"succeeded")
+
+    def give_up(self, cause: str) -> None:
+        """End as failed."""
+        self._end("failed", ErrorCard(cause=cause))
+
+    def call_later(self, delay_ms: int, call: Callable[[], None]) -> None:
+        """Call a function in a turn of its own."""
+        self.context.schedule_once(delay_ms, _Call(call))
+
+    @property
+    def workers(self) -> Sequence[WorkerSummary]:
+        """The workers of the cluster."""
+        return self._workers
+
+    @property
+    def running(self) -> Mapping[int, int]:
+        """The executors that are up, and the worker of each."""
+        return {
+            each.executor_id: each.worker_id
+            for each in self._crew.executors.summaries({})
+            if each.status == "running"
+        }
+
+
+class _MasterMeans:
+    """The `AppMasterContext` of one app master."""
+
+    def __init__(
+        self, host: ActorAppMaster, app_id: AppId, app: ActorApp, values: dict[str, bytes]
+    ) -> None:
+        self._host = host
+        self._values = values
+        self.app_id: int = app_id
+        self.app_name = app.name
+        self.config: Mapping[str, Any] = app.config
+        self.values: Mapping[str, bytes] = values
+
+    @property
+    def workers(self) -> Sequence[WorkerSummary]:
+        return self._host.workers
+
+    @property
+    def executors(self) -> Mapping[int, int]:
+        return self._host.running
+
+    def request(self, count: int = 1, *, slots: int = 1) -> list[int]:
+        _check(count=count, slots=slots)
+        return [*self._host.request(count, slots)]
+
+    def request_on_each_worker(self, *, slots: int = 1) -> None:
+        _check(slots=slots)
+        self._host.request_on_each_worker(slots)
+
+    def tell(self, executor: int, message: Any) -> bool:
+        return self._host.tell(ExecutorId(executor), message)
+
+    def drop(self, executor: int) -> None:
+        self._host.drop(ExecutorId(executor))
+
+    def store(self, key: str, value: bytes) -> None:
+        if key == _OUTCOME_KEY:
+            raise ConfigError(f"the key {key!r} is gearpy's own: take another one")
+        self._values[key] = value
+        self._host.store(key, value)
+
+    def schedule(self, delay_ms: int, call: Callable[[], None]) -> None:
+        self._host.call_later(delay_ms, call)
+
+    def later(self) -> PendingAnswer:
+        return PendingAnswer()
+
+    def succeed(self) -> None:
+        self._host.finish()
+
+    def fail(self, cause: str) -> None:
+        self._host.give_up(cause)
+
+
+def _cause_of(message: ExecutorLaunchRejected | ExecutorExited) -> str:
+    if isinstance(message, ExecutorLaunchRejected):
+        return f"it was not started: {message.reason}"
+    return message.cause
+
+
+def _check(**numbers: int) -> None:
+    mistakes = [f"{name} is {number}: at least 1" for name, number in numbers.items() if number < 1]
+    if mistakes:
+        raise ConfigError(*mistakes)

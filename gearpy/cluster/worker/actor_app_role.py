@@ -1,0 +1,44 @@
+"""From a launch message to an actor of an application of actors."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from gearpy.actor.api import Actor
+from gearpy.cluster.app.actor_app import ActorAppMaster, ActorAppSettings
+from gearpy.cluster.executor.actor_app import ActorAppExecutor
+from gearpy.cluster.net.limits import restart_policy
+from gearpy.cluster.net.post import Post
+from gearpy.cluster.programs.artifacts import Program, loaded_as
+from gearpy.config.schema import Config
+from gearpy.ids import MASTER_EXECUTOR
+from gearpy.messages.cluster import LaunchExecutor
+from gearpy.task.api.actor_app import ActorApp
+
+
+def role(
+    launch: LaunchExecutor,
+    config: Config,
+    *,
+    post: Post,
+    load: Callable[[], Program],
+    release: Callable[[], None] = lambda: None,
+) -> Callable[[], Actor[Any]]:
+    """Return what makes the app master, or the executor, that a worker is to start.
+
+    ``release`` is called at its end.
+    """
+
+    def app() -> ActorApp:
+        return loaded_as(ActorApp, load())
+
+    if launch.executor_id != MASTER_EXECUTOR:
+        return lambda: ActorAppExecutor(launch, load=app, post=post, release=release)
+    settings = ActorAppSettings(
+        restarts=restart_policy(config),
+        start_timeout_ms=config.executor.start_timeout_s * 1000,
+        reconnect_timeout_ms=config.cluster.reconnect_timeout_s * 1000,
+    )
+    return lambda: ActorAppMaster(
+        launch, settings, load=app, post=post, rng=random.Random(), release=release
+    )

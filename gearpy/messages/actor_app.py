@@ -1,0 +1,38 @@
+"""Applications of actors: what their app master, executors and clients say to each other."""
+
+from dataclasses import dataclass
+
+from gearpy.ids import AppId, ExecutorId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActorLetter:
+    """A message of user code between an app master and an executor; ``body`` is its payload.
+
+    ``executor_id`` and ``launch`` are those of the executor, whoever sends it.
+    """
+
+    executor_id: ExecutorId
+    launch: int
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskAppMaster:
+    """A question of user code to an app master. Answer: `AppMasterAnswer` or `Refused`.
+
+    With a ``number`` it asks again for an answer that was pending; the question is then not read.
+    """
+
+    app_id: AppId
+    question: bytes = b""
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppMasterAnswer:
+    """The answer's payload; with a ``number`` it is not known yet: ask for that number."""
+
+    app_id: AppId
+    answer: bytes = b""
+    number: int = 0
