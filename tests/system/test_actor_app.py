@@ -11,7 +11,8 @@ import pytest
 
 from gearpy.cli.terminal.connect import connected
 from gearpy.cli.terminal.exits import WRONG_USE
-from tests.system.cluster_build import Scene, eventually, is_gone
+from tests.eventually import eventually
+from tests.system.cluster_build import Scene, is_gone
 
 EXAMPLES: Final = Path(__file__).parents[2] / "examples"
 

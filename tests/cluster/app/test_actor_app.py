@@ -9,7 +9,7 @@ import gearpy as gp
 from gearpy.cluster.boot.local import LocalCluster
 from gearpy.config.schema import Config
 from gearpy.errors import ApplicationFailed, AskTimeout, ConfigError, SubmitRefused
-from tests.cluster.build import eventually
+from tests.eventually import eventually
 
 Configured = Callable[..., Config]
 
