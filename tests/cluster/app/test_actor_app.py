@@ -109,7 +109,7 @@ def test_executors_start_talk_and_end_with_the_application(configured: Configure
 @pytest.mark.parametrize(("order", "cause"), [("raise", "told to"), ("fail", "as it was told")])
 def test_an_executor_that_fails_is_replaced(configured: Configured, order: str, cause: str) -> None:
     """Under its number, and the app master hears why."""
-    config = configured(application__backoff_base_ms=1, application__backoff_max_ms=5)
+    config = configured(application__backoff_base_ms=1)
     with LocalCluster(config, slots=4) as cluster, cluster.submitted(an_app()) as running:
         eventually(lambda: running.summary().status == "active" and running.ask("up") == [0, 1])
         assert running.ask(["tell", 1, order])
