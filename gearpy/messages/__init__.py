@@ -5,13 +5,14 @@
 - `table`: the records of a batch as columns.
 - `type_variables`: type variables of generic classes of records.
 - `app`: app master and executors.
+- `actor_app`: user code to user code, in applications of actors.
 - `client`: client -> master, and the answers.
 - `cluster`: master, workers and app masters.
 - `metrics`: measurements: reports of executors, questions of clients and their answers.
 - `summaries`: applications, workers and failures as people see them; parts of reports and answers.
 - `peer`: process to process, beneath all others.
 
-Everything in `app`, `client`, `cluster`, `metrics`, `peer` and `summaries` is a frozen dataclass of
+Everything in `actor_app`, `app`, `client`, `cluster`, `metrics`, `peer` and `summaries` is a frozen dataclass of
 plain values, registered by its class name with `wire.codec`, and can cross a process boundary. Any
 layer above may import this.
 """

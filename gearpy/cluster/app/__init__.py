@@ -1,6 +1,7 @@
 """The app master: one application from its slots to its end.
 
 - `actor`: AppMasterActor: one application from its slots to its end.
+- `actor_app`: ActorAppMaster: the app master of an application of actors, around the user's.
 - `contacts`: the way of an app master to its master, and to the executors of its application.
 - `events`: from the messages that an app master gets to the events of its core.
 - `quarantine`: the records of one application that went into quarantine, until the master has

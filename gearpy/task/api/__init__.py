@@ -2,6 +2,7 @@
 
 - `interfaces`: the base classes of users' tasks, sources and sinks.
 - `application`: the low-level graph: processors, edges, and the application made of them.
+- `actor_app`: applications that are not streams: an app master of one's own, and its executors.
 - `persistent`: a task whose state survives restarts without a record ever waiting for the end of an
   epoch.
 - `window_result`: the results of windows and joins.
