@@ -12,7 +12,7 @@
 - `summaries`: applications, workers and failures as people see them; parts of reports and answers.
 - `peer`: process to process, beneath all others.
 
-Everything in `actor_app`, `app`, `client`, `cluster`, `metrics`, `peer` and `summaries` is a frozen dataclass of
-plain values, registered by its class name with `wire.codec`, and can cross a process boundary. Any
-layer above may import this.
+Everything in `actor_app`, `app`, `client`, `cluster`, `metrics`, `peer` and `summaries` is a frozen
+dataclass of plain values, registered by its class name with `wire.codec`, and can cross a process
+boundary. Any layer above may import this.
 """
