@@ -7,7 +7,7 @@
 - `threads`: ThreadLauncher: executors and app masters as actors of this process.
 - `lifeline`: how a process of an application learns that its worker is gone: its standard input
   ends.
-- `app_master_role`, `executor_role`, `actor_app_role`: from a launch message and the configuration to the actor of
-  an application's process, which loads its own role and no other.
+- `app_master_role`, `executor_role`, `actor_app_role`: from a launch message and the configuration
+  to the actor of an application's process, which loads its own role and no other.
 - `launch_spec`: LaunchSpec: a worker's instructions to a process it starts, on its standard input.
 """
