@@ -114,7 +114,6 @@ class ClockService:
         self._global_ms = start_ms
         self._processor_ms: dict[ProcessorId, int] = {}
         self._tasks: dict[TaskId, _Task] = {}
-        self._stale_reports = 0
         self._read = _ReadTimes()
         self.on_new_dag(dag, sessions, now_ms)
 
@@ -134,11 +133,6 @@ class ClockService:
         """Whether every task has finished. Gearpump: `EndingClock`."""
         return not any(self._unfinished.values())
 
-    @property
-    def stale_reports(self) -> int:
-        """How many reports came from sessions that are over, or from unknown tasks."""
-        return self._stale_reports
-
     # -- what happens ----------------------------------------------------------------------
 
     def on_report(
@@ -155,7 +149,6 @@ class ClockService:
         """Take a task's clock; return whether the global clock has moved."""
         task = self._tasks.get(task_id)
         if task is None or task.session != session:
-            self._stale_reports += 1
             return False
         was_finished = self._is_finished(task_id, task)
         task.clock_ms = max(task.clock_ms, clock_ms)

@@ -4,12 +4,12 @@ The log of an application is a folder of a checkpoint store, whose files are the
 all. An app master *opens* the log, and of two openings the one of the later launch counts. Files:
 
 - ``open-<opening>``: this opening has begun. It never counts again what an earlier one appends.
-  What it has acknowledged since is written into it: its *mark*.
   The acknowledgements of this opening are written into it later: its *mark*.
-- ``segment-<opening>-<serial>``: what was appended in one go.
+- ``base-<opening>-<serial>``: the state, in place of everything before it.
 - ``segment-<opening>-<serial>``: the messages of one append.
-What counts is the newest base, and the segments of its opening that follow it without a gap.
+
 The newest base counts, and the segments of its opening that follow it without a gap.
+
 To open: save the marker, *then* list, read what counts, and save it as the opening's first base.
 To append: save a segment, *then* list; if there is the marker of a later opening, the append does
 not count, and no other will be made; if not, save the mark with the segment's number. To compact:

@@ -28,13 +28,6 @@ class Life:
         """Return whether a record of this time belongs to the life. Gearpump: `contains`."""
         return self.birth_ms <= time_ms < self.death_ms
 
-    def intersect(self, other: "Life") -> "Life":
-        """Return the time that both lives share. Gearpump: `LifeTime.cross`."""
-        return Life(
-            birth_ms=max(self.birth_ms, other.birth_ms),
-            death_ms=min(self.death_ms, other.death_ms),
-        )
-
     @property
     def is_empty(self) -> bool:
         """Whether no time at all belongs to the life."""
@@ -190,10 +183,6 @@ class Dag:
             pid: tuple(edge for edge in self.edges if edge.source == pid) for pid in self.processors
         }
 
-    def incoming(self, pid: ProcessorId) -> tuple[EdgeSpec, ...]:
-        """Return the edges that lead to a processor."""
-        return self._incoming[pid]
-
     def outgoing(self, pid: ProcessorId) -> tuple[EdgeSpec, ...]:
         """Return the edges that leave a processor."""
         return self._outgoing[pid]
@@ -232,10 +221,6 @@ class Dag:
     def upstream_tasks(self, task: TaskId) -> tuple[TaskId, ...]:
         """Return the tasks that may send to this one."""
         return self.tasks_of(*self.upstream(ProcessorId(task.processor)))
-
-    def downstream_tasks(self, task: TaskId) -> tuple[TaskId, ...]:
-        """Return the tasks that this one may send to."""
-        return self.tasks_of(*self.downstream(ProcessorId(task.processor)))
 
     # -- proof of sameness -----------------------------------------------------------------
 

@@ -179,11 +179,6 @@ class Handoff:
         """Whether the function has taken a batch, and that is not written down: worth the time."""
         return self._phase == "delivered"
 
-    @property
-    def is_troubled(self) -> bool:
-        """Whether the last call, or the last attempt to reach Spark, has failed."""
-        return self._failures > 0 or self._trouble_ms is not None
-
     def next(self, log: Admission, now_ms: int) -> Step:
         """Return the next step; nothing changes if it is asked again."""
         if self._gave_up is not None:

@@ -204,7 +204,6 @@ def test_an_outage_that_is_over_does_not_count_later() -> None:
     handoff.on_spark_lost(3_600_000)
 
     assert isinstance(handoff.next(a_view(5), 3_600_000), Pause)
-    assert handoff.is_troubled
 
 
 @dataclass
