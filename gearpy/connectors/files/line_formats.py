@@ -189,7 +189,7 @@ class JsonLinesFormat:
         with open_found(self.name, file.name) as opened:
             lines = block_at(opened, 0, size=_HEAD_BYTES)
         try:
-            found = plain_schema(_read_json(lines.removeprefix(_MARK), None).schema)
+            found = plain_schema(read_json_lines(lines.removeprefix(_MARK), None).schema)
         except ARROW_ERRORS as error:
             raise _no_schema(self.name, file, error) from error
         return pa.schema([_text_if_null(_as_json_has_it(field)) for field in found])
@@ -216,10 +216,15 @@ class _JsonParser:
             return [json.loads(line) for line in lines.split(b"\n") if line.strip()]
         if not lines.strip():
             return _empty(self._schema)
-        return _read_json(lines, self._schema)
+        return read_json_lines(lines, self._schema)
 
 
-def _read_json(lines: bytes, schema: pa.Schema | None) -> pa.RecordBatch:
+def read_json_lines(lines: bytes, schema: pa.Schema | None) -> pa.RecordBatch:
+    """Return the objects of lines of JSON as rows of a schema; None: of whatever is in them.
+
+    Raises:
+        pa.ArrowInvalid: there is one that does not fit.
+    """
     nullable = None  # Whether a value may be missing is looked at later, where a row can be blamed.
     if schema is not None:
         nullable = pa.schema([field.with_nullable(True) for field in schema])

@@ -179,6 +179,8 @@ def _parallelism(step: Operator, source: _Chain | None, default: int) -> int:
 
 def _useful_parallelism(step: ReadOperator, default: int) -> int:
     """Return no more tasks than the source has partitions."""
+    if step.source.discovers:
+        return default
     try:
         return min(default, max(1, len(step.source.partitions())))
     except ConfigError:

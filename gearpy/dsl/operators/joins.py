@@ -161,6 +161,12 @@ class TableJoinOperator(IgnoresOrder, _OfTwo):
     def mistakes(self) -> Iterator[str]:
         """Yield the mistakes that the schemas of both sides tell."""
         source = self.spec.table.source
+        if source.discovers:
+            yield (
+                f"{self.name}: {source.description} cannot be a table, as its partitions are found "
+                "while it is read: join it as a stream"
+            )
+            return
         try:
             source.partitions()
             right = source.schema

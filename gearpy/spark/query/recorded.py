@@ -36,6 +36,10 @@ def record(source: Source, folder: Path, *, limit: int | None = None) -> "Record
     Raises:
         ConfigError: the source has no end, and there is no limit; or it cannot be kept.
     """
+    if source.discovers:
+        raise ConfigError(
+            f"{source.description} finds its partitions while it is read: Spark cannot read it so"
+        )
     if limit is None and not source.bounded:
         raise ConfigError(f"{source.description} has no end: say how many records to take")
     schema = source.schema

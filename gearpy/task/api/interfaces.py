@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FINISHED",
     "Batch",
+    "Discovery",
     "Message",
     "PacedWriter",
     "Sink",
@@ -397,6 +398,42 @@ class SourceReader(ABC, Generic[T_co]):
         """Release the resources that `Source.open` took."""
 
 
+class Discovery(ABC, Generic[T_co]):
+    """Finds the partitions that one task reads while it runs, and opens them.
+
+    A partition is found by the task that `Source.discover` was called for and by no other. From
+    then on it is in the snapshots of that task, so it is found once. All calls come in one thread,
+    those of its readers included.
+    """
+
+    finished: bool = False  #: Nothing more will be found; `find` is not called any more.
+    has_looked: bool = False
+    """Whether the partitions of the beginning are known. As long as they are not, the task holds
+    event time back."""
+    waits_for: str = ""  #: The thing outside that it waits for; see `SourceReader.waits_for`.
+
+    @abstractmethod
+    def find(self) -> Mapping[str, Any]:
+        """Return the partitions found since the last call, each with the place where it begins.
+
+        Called again and again. Never waits.
+        """
+
+    @abstractmethod
+    def open(self, partition: str, place: Any) -> SourceReader[T_co]:
+        """Open a partition at the place of `find` or of a snapshot; before it has looked, too."""
+
+    @abstractmethod
+    def snapshot(self) -> Any:
+        """Return the progress of the search, as plain data, for `Source.discover`."""
+
+    def on_commit(self, places: Mapping[str, Any]) -> None:
+        """Learn that records before these places, by partition, will not be read again."""
+
+    def close(self) -> None:
+        """Release everything; its readers are closed."""
+
+
 class Source(ABC, Generic[T_co]):
     """Where records come from: a number of partitions, each read by one task.
 
@@ -412,6 +449,7 @@ class Source(ABC, Generic[T_co]):
     replayable: bool = False  #: A partition opened at a snapshot gives the same records again.
     bounded: bool = False  #: Every partition finishes.
     is_by_arrival: bool = False  #: All readers will say so; see `SourceReader.is_by_arrival`.
+    discovers: bool = False  #: Partitions are found while it is read: `discover` returns a finder.
 
     @abstractmethod
     def partitions(self) -> Sequence[str]:
@@ -420,6 +458,19 @@ class Source(ABC, Generic[T_co]):
     @abstractmethod
     def open(self, partition: str, resume: Any | None) -> SourceReader[T_co]:
         """Open a partition at the start, or where a snapshot of it was taken."""
+
+    def discover(self, task_index: int, parallelism: int, resume: Sequence[Any]) -> Discovery[T_co]:
+        """Return the finder of one task's partitions, where the source ``discovers`` them.
+
+        `partitions` is then empty, and `open` is not called. A partition belongs to the task that
+        `partition_number` says.
+
+        Args:
+            task_index: of the task.
+            parallelism: number of tasks.
+            resume: of all tasks that there were, the snapshots of their finders; empty at first.
+        """
+        raise NotImplementedError(f"{type(self).__name__} discovers, and has no discover")
 
     def renewed(self) -> "Source":
         """Return a source that looks again for its input, such as new files; for a table."""

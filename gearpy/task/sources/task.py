@@ -1,14 +1,15 @@
 """The task that reads a source, and runs the chain of stages behind it."""
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 from gearpy.columns.row_schema import RowSchema
+from gearpy.core.base.stable_hash import stable_hash
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import NOWHERE, Batch, Origin
 from gearpy.messages.table import newest_of
-from gearpy.task.api.interfaces import FINISHED, Source, TaskContext
+from gearpy.task.api.interfaces import FINISHED, Discovery, Source, TaskContext
 from gearpy.task.chain.chain import ChainTask, Stage
 from gearpy.task.sources.partition import SourcePartition
 from gearpy.task.time.late import LATE, LateRecords, Portion, SourceLate
@@ -25,6 +26,20 @@ _SENT: Final = "sent"
 _WAITING: Final = "waiting"
 _FLOORS: Final = "floors"
 _READ: Final = "read"
+_DISCOVERY: Final = "discovery"
+_NUMBERS: Final = 1 << 32
+
+
+def partition_number(name: str) -> int:
+    """Return the number of a partition that was found, from 0 to 2**32 - 1.
+
+    It never changes, and belongs to the task of this number modulo the parallelism. Partitions
+    whose names differ in the number behind the last slash only are spread evenly.
+    """
+    group, _, number = name.rpartition("/")
+    if not number.isdecimal():
+        return stable_hash(name) % _NUMBERS
+    return (stable_hash(group) + int(number)) % _NUMBERS
 
 
 def source_states(
@@ -50,7 +65,8 @@ def source_states(
     waiting = {name: held for each in kept for name, held in each[_WAITING].items()}
     floors = {name: floor for each in kept for name, floor in each.get(_FLOORS, {}).items()}
     read = {name: count for each in kept for name, count in each.get(_READ, {}).items()}
-    shares = [sorted(partitions)[at::parallelism] for at in range(parallelism)]
+    finders = [state for each in kept for state in each.get(_DISCOVERY, ())]
+    shares = _shares(partitions, parallelism, are_found=bool(finders))
     progress = tuple(sum(each[_PROGRESS][at] for each in kept) for at in (0, 1))
     return [
         {
@@ -62,9 +78,20 @@ def source_states(
             _WAITING: {name: waiting[name] for name in share if name in waiting},
             _FLOORS: {name: floors[name] for name in share if name in floors},
             _READ: {name: read[name] for name in share if name in read},
+            _DISCOVERY: finders,
         }
         for at, share in enumerate(shares)
     ]
+
+
+def _shares(partitions: Iterable[str], parallelism: int, *, are_found: bool) -> list[list[str]]:
+    names = sorted(partitions)
+    if not are_found:
+        return [names[at::parallelism] for at in range(parallelism)]
+    shares: list[list[str]] = [[] for _ in range(parallelism)]
+    for name in names:
+        shares[partition_number(name) % parallelism].append(name)
+    return shares
 
 
 def source_places(state: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,7 +102,8 @@ def source_places(state: Mapping[str, Any]) -> dict[str, Any]:
 class SourceTask(ChainTask):
     """Reads its share of a source's partitions and runs a chain over it.
 
-    Partition ``k`` belongs to the task whose index is ``k`` modulo the parallelism. The
+    Partition ``k`` belongs to the task whose index is ``k`` modulo the parallelism; ``k`` is its
+    `partition_number` where partitions are found while it runs, else its place by name. The
     partition that is furthest behind in event time is read first; equal ones take turns.
     After a restart the readers go on from their snapshots, or, if the source is not replayable,
     from wherever it is. Gearpump: `DataSourceTask`.
@@ -109,6 +137,9 @@ class SourceTask(ChainTask):
         self._idle_after_ms = idle_after_ms
         self._advances = when_idle == "advance"
         self._schema: RowSchema | None = None
+        self._discovery: Discovery | None = None
+        self._unconfirmed: dict[int, dict[str, Any]] = {}  # Places at the end of each epoch.
+        self._ended: dict[str, Any] = {}  # Places of partitions that have ended in this one.
         self._parts: list[SourcePartition] = []
         self._finished: list[str] = []
         self._progress = (0, 0)  # Of the partitions that have ended.
@@ -120,10 +151,6 @@ class SourceTask(ChainTask):
         """Open this task's partitions, each where it was."""
         super().on_start(start_time_ms)
         self._schema = self._source.schema
-        first, step = self.context.task_id.task_index, self.context.parallelism
-        names = sorted(self._source.partitions())
-        numbers = {name: number for number, name in enumerate(names)}
-        mine = names[first::step]
         kept = self.context.resume or {}
         places: dict[str, Any] = kept.get(_OPEN, {})
         self._progress = kept.get(_PROGRESS, (0, 0))
@@ -131,15 +158,15 @@ class SourceTask(ChainTask):
         self._sent_ms = kept.get(_SENT, MIN_MS)
         set_by_hand = self._places_by_hand()
         self._finished = [name for name in kept.get(_FINISHED, ()) if name not in set_by_hand]
-        self._check_partitions(mine, [*places, *self._finished, *set_by_hand])
+        known = [*places, *self._finished, *set_by_hand]
+        mine = self._origins(known, kept.get(_DISCOVERY, ()))
+        self._check_partitions(mine, known)
         if not self._source.replayable:
             places = {}
         waiting: dict[str, Any] = kept.get(_WAITING, {})
         floors: dict[str, int] = kept.get(_FLOORS, {})
         read: dict[str, int] = kept.get(_READ, {})
-        source = self.context.task_id.processor
-        for name in mine:  # One by one, so that those opened are closed if one fails.
-            origin = Origin(source, numbers[name], is_alone=len(names) == 1)
+        for name, origin in mine.items():  # One by one, so that those opened close if one fails.
             if name in set_by_hand:
                 self._open(name, set_by_hand[name], (), origin)
             elif name not in self._finished:
@@ -151,8 +178,12 @@ class SourceTask(ChainTask):
     def snapshot(self) -> dict[str, Any]:
         """Return where each partition is, too."""
         waiting = {part.name: part.snapshot() for part in self._parts}
+        places = {part.name: part.reader.snapshot() for part in self._parts}
+        if self._discovery is not None:
+            self._unconfirmed[self.context.epoch] = self._ended | places
+            self._ended = {}
         return super().snapshot() | {
-            _OPEN: {part.name: part.reader.snapshot() for part in self._parts},
+            _OPEN: places,
             _FINISHED: self._finished,
             _PROGRESS: self._progress,
             _WATERMARK: self._watermark_ms,
@@ -160,12 +191,14 @@ class SourceTask(ChainTask):
             _WAITING: {name: kept for name, kept in waiting.items() if kept},
             _FLOORS: {part.name: part.floor_ms for part in self._parts if part.floor_ms > MIN_MS},
             _READ: {part.name: part.read_records for part in self._parts},
+            _DISCOVERY: [] if self._discovery is None else [self._discovery.snapshot()],
         }
 
     @property
     def waits_for(self) -> str:
         """The thing outside that a reader waits for; of several, the first; else that of a sink."""
-        waits = (part.reader.waits_for for part in self._parts)
+        finder = "" if self._discovery is None else self._discovery.waits_for
+        waits = (finder, *(part.reader.waits_for for part in self._parts))
         return next((each for each in waits if each), "") or super().waits_for
 
     def offsets(self) -> Mapping[str, Any]:
@@ -173,16 +206,27 @@ class SourceTask(ChainTask):
         finished: dict[str, Any] = dict.fromkeys(self._finished)
         return finished | {part.name: part.reader.snapshot() for part in self._parts}
 
+    def on_commit(self, epoch: int) -> None:
+        """Let the sinks of the chain show the records, and the source know where they end."""
+        super().on_commit(epoch)
+        if self._discovery is None:
+            return
+        places: dict[str, Any] = {}
+        for each in sorted(each for each in self._unconfirmed if each <= epoch):
+            places |= self._unconfirmed.pop(each)
+        self._discovery.on_commit(places)
+
     def produce(self) -> Generator[Batch | None, None, int]:
         """Read one batch of one partition and pass it on, then the watermark."""
+        self._find()
         portion = self._read()
         if portion is not None:
             self.context.set_idle(False)
             yield from self._pass_on(portion)
         self._drop_finished()
         yield from self._promise()
-        self.context.set_idle(bool(self._parts) and not self._live())
-        if not self._parts:
+        self.context.set_idle(self._is_idle)
+        if not self._parts and not self._finds_more:
             return FINISHED
         return self.context.limits.idle_poll_ms if portion is None else 0
 
@@ -216,6 +260,42 @@ class SourceTask(ChainTask):
         finally:
             for part in self._parts:
                 part.close()
+            if self._discovery is not None:
+                self._discovery.close()
+
+    @property
+    def _finds_more(self) -> bool:
+        return self._discovery is not None and not self._discovery.finished
+
+    @property
+    def _is_idle(self) -> bool:
+        """Whether all partitions are, and others that there may be."""
+        if self._discovery is not None and not self._discovery.has_looked:
+            return False
+        return bool(self._parts or self._finds_more) and not self._live()
+
+    def _find(self) -> None:
+        if self._discovery is None or self._discovery.finished:
+            return
+        for name, place in self._discovery.find().items():
+            self._open(name, place, (), self._origin(partition_number(name)))
+            if self._cut_ms < MAX_MS:
+                self._parts[-1].begin_cut(self._cut_ms)
+
+    def _origins(self, known: Sequence[str], finders: Sequence[Any]) -> dict[str, Origin]:
+        """Return the partitions of this task, by name."""
+        first, step = self.context.task_id.task_index, self.context.parallelism
+        if self._source.discovers:
+            self._discovery = self._source.discover(first, step, finders)
+            return {name: self._origin(partition_number(name)) for name in sorted(set(known))}
+        names = sorted(self._source.partitions())
+        return {
+            names[at]: self._origin(at, is_alone=len(names) == 1)
+            for at in range(first, len(names), step)
+        }
+
+    def _origin(self, number: int, *, is_alone: bool = False) -> Origin:
+        return Origin(self.context.task_id.processor, number, is_alone=is_alone)
 
     def _places_by_hand(self) -> dict[str, Any]:
         """Return the places that were set by hand; None leaves a partition as it is."""
@@ -230,7 +310,7 @@ class SourceTask(ChainTask):
     def _open(self, name: str, place: Any, waiting: Sequence[Any], origin: Origin) -> None:
         part = SourcePartition(
             name,
-            self._source.open(name, place),
+            (self._discovery or self._source).open(name, place),
             origin=origin,
             source=self._source.description,
             late=self._late,
@@ -277,7 +357,7 @@ class SourceTask(ChainTask):
 
     def _promise(self) -> Iterator[Batch | None]:
         """Promise the least watermark of the partitions, but nothing behind the cut."""
-        watermark_ms = MAX_MS
+        watermark_ms = MIN_MS if self._finds_more else MAX_MS
         if self._parts:
             live = [part.promised_ms for part in self._live()]
             # Where none is live, as if the one that is furthest had become idle last.
@@ -295,7 +375,7 @@ class SourceTask(ChainTask):
             counters = self.context.counters
             counters.span_ms = max(counters.span_ms, counters.newest_ms - promised_ms)
 
-    def _check_partitions(self, mine: Sequence[str], kept: Sequence[str]) -> None:
+    def _check_partitions(self, mine: Iterable[str], kept: Sequence[str]) -> None:
         if lost := sorted(set(kept) - set(mine)):
             raise ConfigError(
                 f"source {self._source.description} was read at partition {lost[0]!r}, "
@@ -310,6 +390,7 @@ class SourceTask(ChainTask):
             if part.is_finished:
                 self._parts.remove(part)
                 self._finished.append(part.name)
+                self._ended[part.name] = part.reader.snapshot()
                 self._progress = (self._progress[0] + part_done, self._progress[1] + part_total)
                 part.close()
         counters = self.context.counters

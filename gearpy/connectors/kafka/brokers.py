@@ -1,0 +1,92 @@
+"""Answers of brokers about partitions, through a consumer; each may wait for some seconds."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from gearpy.connectors.kafka.client import failure
+from gearpy.connectors.kafka.positions import Topics, topic_of
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer
+
+_ANSWER_S: Final = 5
+
+
+class Brokers:
+    """Asks brokers; see `gearpy.connectors.kafka.positions.Offsets`.
+
+    Args:
+        consumer: that is asked through.
+        operator: the source, for errors.
+    """
+
+    def __init__(self, consumer: "Consumer", operator: str) -> None:
+        from confluent_kafka import TopicPartition  # noqa: PLC0415 - an extra
+
+        self._consumer = consumer
+        self._operator = operator
+        self._make = TopicPartition
+
+    def topics(self, wanted: Topics) -> dict[str, int]:
+        """Return the topics that are wanted, with their numbers of partitions.
+
+        Raises:
+            OperatorError: there is no such topic, or no right to it.
+            KafkaException: no broker answers.
+        """
+        found: dict[str, int] = {}
+        for name in wanted.names or ("",):  # Of no name it tells all.
+            topics = self._consumer.list_topics(name or None, timeout=_ANSWER_S).topics
+            for topic, told in topics.items():
+                if told.error is None:
+                    found[topic] = len(told.partitions)
+                elif topic in wanted.names:
+                    raise failure(self._operator, f"topic {topic!r}", told.error)
+        return wanted.among(found)
+
+    def low(self, name: str) -> int:
+        """Return the offset of the oldest record."""
+        return self.range(name)[0]
+
+    def high(self, name: str) -> int:
+        """Return the offset behind the newest record that readers may see."""
+        return self.range(name)[1]
+
+    def range(self, name: str) -> tuple[int, int]:
+        """Return both."""
+        low, high = self._consumer.get_watermark_offsets(
+            self._make(*topic_of(name)), timeout=_ANSWER_S
+        )
+        return low, high
+
+    def committed(self, names: Sequence[str]) -> Mapping[str, int]:
+        """Return the offsets that the group has committed, where it has."""
+        asked = [self._make(*topic_of(name)) for name in names]
+        told = self._consumer.committed(asked, timeout=_ANSWER_S)
+        return self._offsets(names, told)
+
+    def at_time(self, names: Sequence[str], time_ms: int) -> Mapping[str, int]:
+        """Return the offsets of the first records of this time or later, where there are."""
+        asked = [self._make(*topic_of(name), time_ms) for name in names]
+        told = self._consumer.offsets_for_times(asked, timeout=_ANSWER_S)
+        return self._offsets(names, told)
+
+    def commit(self, offsets: Mapping[str, int]) -> None:
+        """Commit offsets to the group.
+
+        Raises:
+            OperatorError: a broker refuses it.
+        """
+        places = [self._make(*topic_of(name), at) for name, at in offsets.items()]
+        told = self._consumer.commit(offsets=places, asynchronous=False)
+        for each in told or ():
+            if each.error is not None:
+                raise failure(
+                    self._operator, f"commit of {each.topic}/{each.partition}", each.error
+                )
+
+    def _offsets(self, names: Sequence[str], told: Sequence[Any]) -> dict[str, int]:
+        for name, each in zip(names, told, strict=True):
+            if each.error is not None:
+                raise failure(self._operator, f"offset of {name}", each.error)
+        return {name: at.offset for name, at in zip(names, told, strict=True) if at.offset >= 0}

@@ -1,0 +1,294 @@
+"""Makes batches of the records of a partition: values, event times, the fate of bad ones."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from gearpy.columns.row_schema import RowSchema
+from gearpy.connectors.files.line_formats import read_json_lines
+from gearpy.connectors.files.tables import (
+    ARROW_ERRORS,
+    BadRows,
+    FilePiece,
+    Fit,
+    OnBad,
+    fitting_parts,
+)
+from gearpy.connectors.kafka.values import ValueForm
+from gearpy.core.window.watermark import BoundedOutOfOrder
+from gearpy.ids import MIN_MS
+from gearpy.messages.data import Batch
+from gearpy.messages.table import Table, Times, newest_of
+from gearpy.wire.values.records import register_record
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
+
+#: Columns that `KafkaRecord` has as fields; a table has them beside those of its schema.
+RECORD_COLUMNS: Final = pa.schema(
+    [
+        ("kafka_key", pa.binary()),
+        ("kafka_timestamp", pa.int64()),
+        ("kafka_topic", pa.string()),
+        ("kafka_partition", pa.int32()),
+        ("kafka_offset", pa.int64()),
+        ("kafka_headers", pa.list_(pa.struct([("name", pa.string()), ("value", pa.binary())]))),
+    ]
+)
+
+
+class KafkaRecord(NamedTuple):
+    """A record of a topic with all that Kafka knows of it.
+
+    Attributes:
+        value: as ``value=`` of the source says.
+        key: as ``key=`` of the source says; None where there is none.
+        timestamp: Kafka's time of the record, in ms since the epoch.
+        topic: its name.
+        partition: number of the partition in the topic.
+        offset: place in the partition.
+        headers: names and values, in their order.
+    """
+
+    value: Any
+    key: Any
+    timestamp: int
+    topic: str
+    partition: int
+    offset: int
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+register_record(KafkaRecord, "gearpy.KafkaRecord")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How records are read; the same for all partitions.
+
+    Attributes:
+        operator: the source, for errors.
+        form: of the values.
+        key_form: of the keys.
+        schema: of the tables to give, without `RECORD_COLUMNS`; None for rows.
+        fit: the demands on values, and the place of their event times.
+        has_time: whether values tell event times; else they are those of Kafka.
+        records: whether `KafkaRecord`s are given, or tables with their columns.
+        on_bad: what becomes of bad records.
+        bound_ms: how far event times are out of order.
+        starts_ms: records with an older event time are left out.
+    """
+
+    operator: str
+    form: ValueForm
+    key_form: ValueForm
+    schema: RowSchema | None
+    fit: Fit
+    has_time: bool
+    records: bool
+    on_bad: OnBad
+    bound_ms: int
+    starts_ms: int
+
+    def begin(self) -> None:
+        """Load what the forms need.
+
+        Raises:
+            ConfigError: a package is missing.
+        """
+        self.form.begin(self.operator)
+        self.key_form.begin(self.operator)
+
+
+class Raw:
+    """Records as they came, column by column: bytes and numbers, which are small to keep."""
+
+    __slots__ = ("bodies", "headers", "keys", "offsets", "times")
+
+    def __init__(self) -> None:
+        self.bodies: list[bytes | None] = []
+        self.offsets: list[int] = []
+        self.times: list[int] = []
+        self.keys: list[Any] = []
+        self.headers: list[Any] = []
+
+    def __len__(self) -> int:
+        return len(self.bodies)
+
+    def add(self, messages: "list[Message]", *, with_times: bool, with_rest: bool) -> None:
+        """Add records of the client, and forget its objects."""
+        kind = type(messages[0])
+        self.bodies += map(kind.value, messages)
+        self.offsets += map(kind.offset, messages)  # type: ignore[arg-type] # All have one.
+        if with_times:
+            self.times += [time for _, time in map(kind.timestamp, messages)]
+        if with_rest:
+            self.keys += map(kind.key, messages)
+            self.headers += [tuple(each or ()) for each in map(kind.headers, messages)]
+
+    def part(self, places: range) -> "Raw":
+        """Return some of them."""
+        start, stop, part = places.start, places.stop, Raw()
+        for name in self.__slots__:
+            setattr(part, name, getattr(self, name)[start:stop])
+        return part
+
+
+class Decoder:
+    """Makes batches of the records of one partition.
+
+    Args:
+        reading: how.
+        topic: of the partition.
+        partition: its number.
+        watermark_ms: as a snapshot had it.
+    """
+
+    def __init__(
+        self, reading: Reading, topic: str, partition: int, watermark_ms: int = MIN_MS
+    ) -> None:
+        self._reading = reading
+        self._topic = topic
+        self._partition = partition
+        self._order = BoundedOutOfOrder(reading.bound_ms)
+        self._order.watermark_ms = watermark_ms
+        self._bad = BadRows(reading.operator, f"{topic}/{partition}", reading.on_bad)
+
+    @property
+    def skipped(self) -> int:
+        """The number of bad records that were left out."""
+        return self._bad.skipped
+
+    @property
+    def watermark_ms(self) -> int:
+        """No later record has an older event time."""
+        return self._order.watermark_ms
+
+    def raw(self, raw: Raw, messages: "list[Message]") -> None:
+        """Add messages of the client to records."""
+        reading = self._reading
+        raw.add(
+            messages,
+            with_times=reading.records or not reading.has_time,
+            with_rest=reading.records,
+        )
+
+    def batch(self, raw: Raw) -> Batch | None:
+        """Return the batch of some records; None if none is left.
+
+        Raises:
+            OperatorError: a record is bad, and to be refused.
+        """
+        try:
+            pieces = [self._piece(raw)]
+        except ARROW_ERRORS:
+            pieces = list(self._without_bad(raw))
+        batch = self._started(_joined([piece for piece in pieces if len(piece)]))
+        if batch is not None:
+            self._order.on_records([newest_of(batch.timestamps, MIN_MS)])
+        return batch
+
+    def _without_bad(self, raw: Raw) -> Any:
+        def on_bad(at: int, error: Exception) -> None:
+            self._bad.take(f"offset {raw.offsets[at]}", error, raw.bodies[at])
+
+        def make(places: Sequence[int]) -> FilePiece:
+            assert isinstance(places, range)
+            return self._piece(raw.part(places))
+
+        return fitting_parts(range(len(raw)), make, on_bad)
+
+    def _piece(self, raw: Raw) -> FilePiece:
+        reading = self._reading
+        values = self._values(raw)
+        piece = reading.fit.piece(values)
+        times = piece.times if reading.has_time else raw.times
+        if reading.records:
+            return FilePiece(self._with_rest(piece.values, raw), times)
+        return FilePiece(piece.values, times)
+
+    def _values(self, raw: Raw) -> Any:
+        reading = self._reading
+        if reading.schema is None:
+            return reading.form.decode(raw.bodies)
+        if None in raw.bodies:
+            raise ValueError("there is no value: the record deletes its key")
+        if reading.form.name == "json":
+            return _json_rows(raw.bodies, reading.fit.schema)
+        return RowSchema(reading.fit.schema).table(reading.form.decode(raw.bodies))
+
+    def _with_rest(self, values: Any, raw: Raw) -> Any:
+        if self._reading.schema is not None:
+            return self._with_columns(values, raw)
+        keys = self._reading.key_form.decode(raw.keys)
+        topic, number = self._topic, self._partition
+        return [
+            KafkaRecord(value, key, time, topic, number, offset, headers)
+            for value, key, time, offset, headers in zip(
+                values, keys, raw.times, raw.offsets, raw.headers, strict=True
+            )
+        ]
+
+    def _with_columns(self, rows: pa.RecordBatch, raw: Raw) -> pa.RecordBatch:
+        count = len(raw)
+        headers = [[{"name": n, "value": v} for n, v in each] for each in raw.headers]
+        made = [
+            raw.keys,
+            raw.times,
+            pa.repeat(self._topic, count),
+            pa.repeat(pa.scalar(self._partition, pa.int32()), count),
+            raw.offsets,
+            headers,
+        ]
+        columns = [
+            each if isinstance(each, pa.Array) else pa.array(each, field.type)
+            for each, field in zip(made, RECORD_COLUMNS, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(
+            [*rows.columns, *columns], schema=pa.schema([*rows.schema, *RECORD_COLUMNS])
+        )
+
+    def _started(self, piece: FilePiece | None) -> Batch | None:
+        """Return the records that are not older than the start."""
+        if piece is None:
+            return None
+        starts_ms = self._reading.starts_ms
+        values: Any = piece.values
+        times: Any = piece.times
+        if self._reading.schema is None:
+            listed = times if isinstance(times, list) else times.to_pylist()
+            if starts_ms > MIN_MS and min(listed) < starts_ms:
+                kept = [at for at, time in enumerate(listed) if time >= starts_ms]
+                values, listed = [values[at] for at in kept], [listed[at] for at in kept]
+            return Batch(values, listed) if values else None
+        array = pa.array(times, pa.int64()) if isinstance(times, list) else times
+        if starts_ms > MIN_MS and pc.min(array).as_py() < starts_ms:
+            mask = pc.greater_equal(array, starts_ms)
+            values, array = values.filter(mask), array.filter(mask)
+        return Batch(Table(values), Times(array)) if len(array) else None
+
+
+def _json_rows(bodies: Sequence[bytes | None], schema: pa.Schema) -> pa.RecordBatch:
+    """Return the rows of objects in JSON, without an object of Python for each."""
+    rows = read_json_lines(b"\n".join(bodies), schema)  # type: ignore[arg-type] # None is there.
+    if rows.num_rows != len(bodies):
+        raise ValueError("is not one object of JSON")
+    return rows
+
+
+def _joined(pieces: Sequence[FilePiece]) -> FilePiece | None:
+    if len(pieces) < 2:  # noqa: PLR2004 - nothing to join
+        return pieces[0] if pieces else None
+    if isinstance(pieces[0].values, list):
+        values: Any = [value for piece in pieces for value in piece.values]
+    else:
+        table = pa.Table.from_batches([piece.values for piece in pieces])
+        (values,) = table.combine_chunks().to_batches()
+    times: list[Any] = [piece.times for piece in pieces]
+    if isinstance(times[0], list):
+        return FilePiece(values, [time for each in times for time in each])
+    return FilePiece(values, pa.concat_arrays(times))

@@ -1,0 +1,392 @@
+"""One task's partitions of topics: finds them, reads them, commits how far it is."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypedDict
+
+from gearpy.connectors.kafka.brokers import Brokers
+from gearpy.connectors.kafka.client import ClientState, failure, final_cause, make_consumer
+from gearpy.connectors.kafka.cluster import KafkaCluster
+from gearpy.connectors.kafka.decoding import Decoder, Raw, Reading
+from gearpy.connectors.kafka.errands import Errands
+from gearpy.connectors.kafka.feed import Feed
+from gearpy.connectors.kafka.positions import Bounds, Gap, Place, Share, Topics, topic_of
+from gearpy.errors import OperatorError
+from gearpy.ids import MIN_MS
+from gearpy.messages.data import Batch
+from gearpy.task.api.interfaces import Discovery, SourceReader
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError, Message
+
+_LOG: Final = logging.getLogger(__name__)
+_AGAIN_MS: Final = 1000  # Between two looks while no broker answers.
+_LAST_S: Final = 10  # So long the end of a task waits for its last commit.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaReading:
+    """What is read, and how; the same for all tasks.
+
+    Attributes:
+        cluster: to connect to.
+        topics: to read.
+        bounds: where partitions begin and end.
+        group: that offsets are committed to; None: to none.
+        poll_ms: wait between two looks for new partitions.
+        idle_ms: so long after its end a partition holds event time back.
+        records: how they are read.
+    """
+
+    cluster: KafkaCluster
+    topics: Topics
+    bounds: Bounds
+    group: str | None
+    poll_ms: int
+    idle_ms: int
+    records: Reading
+
+    @property
+    def operator(self) -> str:
+        """The name of the source."""
+        return self.records.operator
+
+
+class Looked(TypedDict):
+    """Snapshot of a search: whether the partitions of the beginning are known."""
+
+    looked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """Answer of an errand: new partitions, and where they begin."""
+
+    places: Mapping[str, Place]
+
+
+class KafkaDiscovery(Discovery[Any]):
+    """Finds and reads the partitions of one task, over one client; see `KafkaReading`.
+
+    Args:
+        reading: what is read.
+        share: the partitions that are its own.
+        now_ms: the wall clock.
+        has_looked: whether a task before it has.
+    """
+
+    def __init__(
+        self, reading: KafkaReading, share: Share, now_ms: Callable[[], int], *, has_looked: bool
+    ) -> None:
+        self.has_looked = has_looked
+        self.finished = has_looked and reading.bounds.until is not None
+        self._reading = reading
+        self._share = share
+        self._now_ms = now_ms
+        operator = reading.operator
+        reading.records.begin()
+        self._state = ClientState(reading.cluster)
+        self._consumer = make_consumer(operator, reading.cluster, self._state, _settings(reading))
+        self._brokers = Brokers(self._consumer, operator)
+        self._feed = Feed(self._consumer, self._state, operator)
+        self._errands = Errands(f"gearpy-{operator}")
+        self._is_looking = False
+        self._next_ms = 0
+        self._committed: dict[str, int] = {}
+
+    def find(self) -> Mapping[str, Place]:
+        """Return what the last look has found; begin another when it is time to.
+
+        Raises:
+            OperatorError: a topic is missing, or a broker refuses; no waiting mends it.
+        """
+        if not self.has_looked:
+            self._feed.listen()
+        found = self._answered()
+        now_ms = self._now_ms()
+        if not (self._is_looking or self.finished) and now_ms >= self._next_ms:
+            self._is_looking = True
+            self._errands.post(self._look)
+        self.waits_for = self._state.waits_for
+        return found
+
+    def open(self, partition: str, place: Place | int) -> "KafkaReader":
+        """Return a reader from an offset on."""
+        self._share.known.add(partition)
+        if isinstance(place, int):  # Set by hand.
+            place = Place(offset=place, end=None, watermark_ms=MIN_MS)
+        return KafkaReader(
+            partition,
+            place,
+            self._reading,
+            feed=self._feed,
+            brokers=self._brokers,
+            state=self._state,
+            now_ms=self._now_ms,
+        )
+
+    def snapshot(self) -> Looked:
+        """Return whether the partitions of the beginning are known."""
+        return {"looked": self.has_looked}
+
+    def on_commit(self, places: Mapping[str, Place]) -> None:
+        """Commit the offsets that have changed to the group, for others to see."""
+        if self._reading.group is None:
+            return
+        offsets = {name: place["offset"] for name, place in places.items()}
+        changed = {name: at for name, at in offsets.items() if self._committed.get(name) != at}
+        if changed:
+            self._committed |= changed
+            self._errands.post(lambda: self._commit(changed))
+
+    def close(self) -> None:
+        """Close the client, behind the last commit."""
+        self._errands.close(self._consumer.close, _LAST_S)
+
+    def _answered(self) -> Mapping[str, Place]:
+        answer = self._errands.take()
+        if answer is None:
+            return {}
+        if isinstance(answer, _Look):
+            return self._take(answer.places)
+        self._is_looking = False
+        self._next_ms = self._now_ms() + _AGAIN_MS
+        error = _kafka_error(answer)
+        if error is None:
+            raise answer
+        if final_cause(error):
+            raise failure(self._reading.operator, "", error) from answer
+        self._state.on_error(error)
+        return {}
+
+    def _take(self, places: Mapping[str, Place]) -> Mapping[str, Place]:
+        self._is_looking = False
+        self._state.on_answer()
+        self._next_ms = self._now_ms() + self._reading.poll_ms
+        if not self.has_looked and not places:
+            _LOG.info("%s: no partition is this task's at present", self._reading.operator)
+        self.has_looked = True
+        self.finished = self._reading.bounds.until is not None
+        return places
+
+    def _look(self) -> _Look:
+        """Ask for new partitions, and where they begin; on the thread of errands."""
+        found = self._brokers.topics(self._reading.topics)
+        self._check_named(found)
+        bounds, names = self._reading.bounds, self._share.new_of(found)
+        return _Look(bounds.begin(names, self._brokers, is_first=not self.has_looked))
+
+    def _check_named(self, found: Mapping[str, int]) -> None:
+        """Refuse offsets of partitions that are not there."""
+        named = [at for at in (self._reading.bounds.start, self._reading.bounds.until) if at]
+        for name in (each for at in named if isinstance(at, Mapping) for each in at):
+            topic, number = topic_of(name)
+            if number >= found.get(topic, 0):
+                there = f"topic {topic!r} has {found.get(topic, 0)} partitions here"
+                raise OperatorError(
+                    operator=self._reading.operator,
+                    cause=f"an offset is given for partition {name}, which is not read: {there}",
+                    is_final=True,
+                )
+
+    def _commit(self, offsets: Mapping[str, int]) -> None:
+        """Commit; one that fails is made good by that of the next epoch."""
+        try:
+            self._brokers.commit(offsets)
+        except Exception as caught:
+            error = _kafka_error(caught)
+            if error is None:
+                raise
+            if final_cause(error):
+                what = f"commit to group {self._reading.group!r}"
+                raise failure(self._reading.operator, what, error) from caught
+            _LOG.warning("%s: offsets not committed: %s", self._reading.operator, error.str())
+
+
+class KafkaReader(SourceReader[Any]):
+    """Reads one partition.
+
+    Args:
+        name: of the partition.
+        place: where to begin and to end.
+        reading: how.
+        feed: has its records.
+        brokers: asked when its next record is not there any more.
+        state: of the client.
+        now_ms: the wall clock.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        place: Place,
+        reading: KafkaReading,
+        *,
+        feed: Feed,
+        brokers: Brokers,
+        state: ClientState,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._name = name
+        self._offset, self._end = place["offset"], place["end"]
+        self._first = self._offset
+        self._reading = reading
+        self._feed = feed
+        self._brokers = brokers
+        self._state = state
+        self._now_ms = now_ms
+        self.out_of_order_ms = reading.records.bound_ms
+        self._decoder = Decoder(reading.records, *topic_of(name), place["watermark_ms"])
+        self._is_table = reading.records.schema is not None
+        self._rest: list[Message] = []
+        self._ended_ms: int | None = None  # When it came to the end of the partition.
+        self._lost = 0
+        self._is_open = not self._finishes()
+        if self._is_open:
+            feed.add(name, self._offset)
+
+    def read_batch(self, max_records: int) -> Batch | None:
+        """Return what has come.
+
+        Raises:
+            OperatorError: a record is bad, or the next one is not there any more, and that is to be
+                refused.
+        """
+        batch = None
+        while batch is None and len(raw := self._raw(max_records)):
+            batch = self._decoder.batch(raw)
+        self.skipped_records = self._decoder.skipped + self._lost
+        self.waits_for = self._state.waits_for
+        self._finishes()
+        self.idle = batch is None and self._is_silent()
+        return batch
+
+    def snapshot(self) -> Place:
+        """Return the offset of the next record."""
+        return {"offset": self._offset, "end": self._end, "watermark_ms": self.watermark_ms}
+
+    @property
+    def watermark_ms(self) -> int:
+        """As far as the records' times allow."""
+        return self._decoder.watermark_ms
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Offsets read of those between the start and the end; none without an end."""
+        if self._end is None:
+            return (0, 0)
+        return self._offset - self._first, max(0, self._end - self._first)
+
+    def close(self) -> None:
+        """Read no more."""
+        if self._is_open:
+            self._is_open = False
+            self._feed.remove(self._name)
+
+    def _raw(self, max_records: int) -> Raw:
+        """Return what the client has: one portion for rows, as many as there are for a table."""
+        raw, wanted = Raw(), max_records if self._is_table else 1
+        while len(raw) < wanted and not self._finishes():
+            item = self._rest or self._feed.take(self._name)
+            if item is None:
+                break
+            if isinstance(item, list):
+                self._take(item, max_records - len(raw), raw)
+            elif isinstance(item, int):
+                self._offset = max(self._offset, item)
+                self._ended_ms = self._now_ms()
+            elif not self._steps_over(item):
+                break
+        return raw
+
+    def _take(self, messages: "list[Message]", at_most: int, raw: Raw) -> None:
+        messages, self._rest = messages[:at_most], messages[at_most:]
+        if self._end is not None:
+            messages = [each for each in messages if (each.offset() or 0) < self._end]
+        self._ended_ms = None
+        last = messages[-1].offset() if messages else self._end
+        self._offset = (last or 0) + bool(messages)
+        if messages:
+            self._decoder.raw(raw, messages)
+
+    def _steps_over(self, error: "KafkaError") -> bool:
+        """Step over records that are not there any more; False: brokers do not answer now."""
+        if final_cause(error):
+            raise failure(self._reading.operator, f"partition {self._name}", error)
+        try:
+            low, high = self._brokers.range(self._name)
+        except Exception as caught:
+            self._feed.put_back(self._name, error)
+            if _kafka_error(caught) is None:
+                raise
+            return False
+        self._feed.remove(self._name)
+        gap = Gap(self._offset, self._offset, low, high)
+        if not low <= self._offset <= high:
+            gap = self._gap(low, high)
+        _LOG.warning(
+            "%s: %s: %s: goes on at %d", self._reading.operator, self._name, gap, gap.going
+        )
+        self._lost += max(0, gap.going - gap.wanted)
+        self._offset = gap.going
+        self._feed.add(self._name, gap.going)
+        return True
+
+    def _gap(self, low: int, high: int) -> Gap:
+        gap = self._reading.bounds.recover(self._offset, low, high)
+        if gap is not None:
+            return gap
+        raise OperatorError(
+            operator=self._reading.operator,
+            cause=f"partition {self._name}: {Gap(self._offset, self._offset, low, high)}: to go on "
+            "without what is lost, give out_of_range='earliest' or 'latest'",
+            is_final=True,
+        )
+
+    def _finishes(self) -> bool:
+        self.finished = self._end is not None and self._offset >= self._end
+        return self.finished
+
+    def _is_silent(self) -> bool:
+        return (
+            self._ended_ms is not None and self._now_ms() - self._ended_ms >= self._reading.idle_ms
+        )
+
+
+def _settings(reading: KafkaReading) -> dict[str, Any]:
+    return {
+        "group.id": reading.group or "gearpy",
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "auto.offset.reset": "error",
+        "enable.partition.eof": True,
+        "isolation.level": "read_committed",
+    }
+
+
+def _kafka_error(caught: Exception) -> "KafkaError | None":
+    """Return the client's error that an exception carries; None: it is another one."""
+    told = caught.args[0] if caught.args else None
+    return told if hasattr(told, "retriable") and hasattr(told, "str") else None
+
+
+def discovery_of(
+    reading: KafkaReading,
+    task_index: int,
+    parallelism: int,
+    resume: Sequence[Looked],
+    now_ms: Callable[[], int],
+) -> KafkaDiscovery:
+    """Return the finder of one task.
+
+    Args:
+        reading: what is read.
+        task_index: of the task.
+        parallelism: number of tasks.
+        resume: snapshots of the finders before. If one of them has looked, what is found now has
+            come later, so that nothing of it is lost.
+        now_ms: the wall clock.
+    """
+    has_looked = any(each["looked"] for each in resume)
+    return KafkaDiscovery(reading, Share(task_index, parallelism), now_ms, has_looked=has_looked)

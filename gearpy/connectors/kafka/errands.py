@@ -1,0 +1,54 @@
+"""Questions to brokers that may have to wait for an answer, on a thread of their own."""
+
+import logging
+from collections.abc import Callable
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, Final, TypeAlias
+
+_LOG: Final = logging.getLogger(__name__)
+
+#: Returns what comes back; it may wait some seconds.
+Errand: TypeAlias = Callable[[], Any]
+
+
+class Errands:
+    """Runs errands one after the other, so that the task need not wait for brokers.
+
+    Runs on: `post`, `take` and `close` on the task's thread, errands on one of its own.
+
+    Args:
+        name: of the thread, for people.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._posted: SimpleQueue[Errand | None] = SimpleQueue()
+        self._back: SimpleQueue[Any] = SimpleQueue()
+        self._thread = Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def post(self, errand: Errand) -> None:
+        """Have an errand run behind those that were posted before."""
+        self._posted.put(errand)
+
+    def take(self) -> Any:
+        """Return what one errand has returned, or the exception that it raised; None: nothing."""
+        return None if self._back.empty() else self._back.get()
+
+    def close(self, last: Errand, timeout_s: float) -> None:
+        """Run the errands that were posted and a last one; wait so long, then leave them to it."""
+        self._posted.put(last)
+        self._posted.put(None)
+        self._thread.join(timeout_s)
+        while (back := self.take()) is not None:
+            if isinstance(back, Exception):
+                _LOG.warning("at the end: %s", back)
+
+    def _run(self) -> None:
+        while (errand := self._posted.get()) is not None:
+            try:
+                back = errand()
+            except Exception as error:  # noqa: BLE001 - the task raises it, or tries again
+                back = error
+            if back is not None:
+                self._back.put(back)

@@ -1,0 +1,163 @@
+"""The records of one task's partitions, off one consumer."""
+
+from collections import deque
+from collections.abc import Callable
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from gearpy.connectors.kafka.client import ClientState, final_cause
+from gearpy.connectors.kafka.positions import name_of, topic_of
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, KafkaError, Message
+
+#: Some records of a partition, or the offset where it ends at present, or an error of it.
+Item: TypeAlias = "list[Message] | int | KafkaError"
+
+#: So many are taken off the client at a time: more cost more, as Python's collector of garbage
+#: then looks through them again and again.
+_CHUNK: Final = 1000
+#: A partition with more than this, unread, is paused; its share of the client's queue is let go.
+_WAITING_MAX: Final = 20_000
+_WAITING_BYTES_MAX: Final = 32_000_000
+_SAMPLED: Final = 20  #: The size of one record in so many is asked for.
+
+
+class Feed:
+    """Takes records off a consumer, and keeps those of partitions that are read later.
+
+    What is kept is bounded: a partition with much of it is paused, and the client's own queue has a
+    limit, behind which the brokers are not asked. Used by one task, in its thread.
+
+    Args:
+        consumer: with no partition yet.
+        state: of the client; told of answers.
+        operator: the source, for errors.
+    """
+
+    def __init__(self, consumer: "Consumer", state: ClientState, operator: str) -> None:
+        from confluent_kafka import KafkaError, Message, TopicPartition  # noqa: PLC0415 - an extra
+
+        self._consumer = consumer
+        self._state = state
+        self._operator = operator
+        self._partition: Callable[[str, int], TopicPartition] = lambda name, offset: TopicPartition(
+            *topic_of(name), offset
+        )
+        self._error_of = Message.error
+        self._whose: Callable[[list[Message]], tuple[Any, Any]] = lambda messages: (
+            map(Message.topic, messages),
+            map(Message.partition, messages),
+        )
+        self._end, self._gone = KafkaError._PARTITION_EOF, KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001 - names of the client
+        self._items: dict[str, deque[Item]] = {}
+        self._waiting: dict[str, list[int]] = {}  # Records and bytes.
+        self._paused: set[str] = set()
+
+    def add(self, name: str, offset: int) -> None:
+        """Begin to read a partition."""
+        self._items[name], self._waiting[name] = deque(), [0, 0]
+        self._consumer.incremental_assign([self._partition(name, offset)])
+
+    def remove(self, name: str) -> None:
+        """Read a partition no more; what was taken of it is forgotten."""
+        if self._items.pop(name, None) is not None:
+            del self._waiting[name]
+            self._paused.discard(name)
+            self._consumer.incremental_unassign([self._partition(name, 0)])
+
+    def put_back(self, name: str, error: "KafkaError") -> None:
+        """Give an error of a partition once more."""
+        self._items[name].appendleft(error)
+
+    def listen(self) -> None:
+        """Hear what the client has to tell while there is no partition.
+
+        Raises:
+            OperatorError: an error that no waiting mends.
+        """
+        self._fill()
+
+    def take(self, name: str) -> "Item | None":
+        """Return what comes next of a partition; None: nothing at present. Never waits.
+
+        Raises:
+            OperatorError: an error that no waiting mends.
+        """
+        items = self._items[name]
+        if not items:
+            self._fill()
+        if not items:
+            return None
+        item = items.popleft()
+        if isinstance(item, list):
+            self._note(name, item, -1)
+        return item
+
+    def _fill(self) -> None:
+        messages = self._consumer.consume(_CHUNK, 0)
+        self._state.check(self._operator)
+        if not messages:
+            return
+        self._state.on_answer()
+        if any(map(self._error_of, messages)):
+            self._split_at_errors(messages)
+        else:
+            self._deal(messages)
+
+    def _split_at_errors(self, messages: "list[Message]") -> None:
+        begin = 0
+        for at, message in enumerate(messages):
+            error = message.error()
+            if error is None:
+                continue
+            self._deal(messages[begin:at])
+            begin = at + 1
+            self._take_error(message, error)
+        self._deal(messages[begin:])
+
+    def _take_error(self, message: "Message", error: "KafkaError") -> None:
+        topic, number = message.topic(), message.partition()
+        name = None if topic is None or number is None else name_of(topic, number)
+        if name not in self._items:  # Of the client as a whole, or of a partition that was removed.
+            self._state.on_error(error)
+            self._state.check(self._operator)
+        elif error.code() == self._end:
+            self._items[name].append(message.offset() or 0)
+        elif error.code() == self._gone or final_cause(error):
+            self._items[name].append(error)
+        else:
+            self._state.on_error(error)
+
+    def _deal(self, messages: "list[Message]") -> None:
+        """Give records to their partitions; they come in runs."""
+        if len(self._items) == 1 and messages:
+            (name,) = self._items
+            self._items[name].append(messages)
+            return
+        begin = 0
+        for (topic, number), run in groupby(zip(*self._whose(messages), strict=True)):
+            end = begin + sum(1 for _ in run)
+            self._put(name_of(topic, number), messages[begin:end])
+            begin = end
+
+    def _put(self, name: str, messages: "list[Message]") -> None:
+        if name not in self._items:  # Still in the client's queue when it was removed.
+            return
+        self._items[name].append(messages)
+        self._note(name, messages, 1)
+
+    def _note(self, name: str, messages: "list[Message]", sign: int) -> None:
+        """Count what waits; pause a partition of which too much does, until it was read."""
+        if len(self._items) == 1:
+            return
+        waiting = self._waiting[name]
+        waiting[0] += sign * len(messages)
+        waiting[1] += sign * sum(map(len, messages[::_SAMPLED])) * _SAMPLED
+        is_much = waiting[0] > _WAITING_MAX or waiting[1] > _WAITING_BYTES_MAX
+        if is_much and name not in self._paused:
+            self._paused.add(name)
+            self._consumer.pause([self._partition(name, 0)])
+        elif not self._items[name] and name in self._paused:
+            self._paused.discard(name)
+            self._consumer.resume([self._partition(name, 0)])

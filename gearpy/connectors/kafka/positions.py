@@ -1,0 +1,271 @@
+"""Decides which partitions of topics a task reads, where each begins and ends: a core."""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, TypedDict, get_args
+
+from gearpy.core.base.times import EventTime, event_time_ms
+from gearpy.errors import ConfigError
+from gearpy.ids import MIN_MS
+from gearpy.task.sources.task import partition_number
+
+#: Where reading begins: by a name, an event time, or an offset for each partition.
+Start: TypeAlias = Literal["earliest", "latest", "committed"] | EventTime | Mapping[str, int]
+
+#: Where reading ends: at what is there now, at a time, or at an offset of each partition.
+Until: TypeAlias = Literal["now"] | EventTime | Mapping[str, int]
+
+#: What becomes of a partition whose next record is not there any more.
+OutOfRange: TypeAlias = Literal["fail", "earliest", "latest"]
+
+_STARTS: Final = ("earliest", "latest", "committed")
+_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
+_PART: Final = re.compile(r"[A-Za-z0-9._-]+/\d+")
+
+
+class Place(TypedDict):
+    """Snapshot of a partition: its next offset, the one where it ends, and the watermark."""
+
+    offset: int
+    end: int | None
+    watermark_ms: int
+
+
+class Gap(NamedTuple):
+    """A step over records that are not there any more: from an offset to another."""
+
+    wanted: int
+    going: int
+    low: int
+    high: int
+
+    def __str__(self) -> str:
+        there = f"its records are {self.low} to {self.high - 1}"
+        if self.low == self.high:
+            there = f"it has no records, and the next is {self.high}"
+        return f"offset {self.wanted} is not there any more: {there}"
+
+
+class Offsets(Protocol):
+    """Answers of the brokers, by the names of partitions."""
+
+    def low(self, name: str) -> int:
+        """Return the offset of the oldest record."""
+        ...
+
+    def high(self, name: str) -> int:
+        """Return the offset behind the newest record."""
+        ...
+
+    def committed(self, names: Sequence[str]) -> Mapping[str, int]:
+        """Return the offsets that the group has committed, where it has."""
+        ...
+
+    def at_time(self, names: Sequence[str], time_ms: int) -> Mapping[str, int]:
+        """Return the offsets of the first records of this Kafka time or later, where there are."""
+        ...
+
+
+def name_of(topic: str, number: int) -> str:
+    """Return the name of a partition, such as ``orders/3``."""
+    return f"{topic}/{number}"
+
+
+def topic_of(name: str) -> tuple[str, int]:
+    """Return topic and number of a partition by its name."""
+    topic, _, number = name.rpartition("/")
+    return topic, int(number)
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """The topics to read: by their names, or by a regular expression.
+
+    Args:
+        names: of the topics; empty if there is a pattern.
+        pattern: fits the whole name; None: topics are named.
+    """
+
+    names: Sequence[str]
+    pattern: re.Pattern[str] | None
+
+    def among(self, found: Mapping[str, int]) -> dict[str, int]:
+        """Return the topics that are meant, with their numbers of partitions."""
+        if self.pattern is None:
+            return {topic: found[topic] for topic in self.names if topic in found}
+        fits = self.pattern.fullmatch
+        return {topic: found[topic] for topic in sorted(found) if fits(topic)}
+
+    def __str__(self) -> str:
+        return ", ".join(self.names) if self.pattern is None else f"pattern {self.pattern.pattern}"
+
+
+def topics_of(operator: str, topics: Sequence[str], pattern: str | None) -> Topics:
+    """Return the topics of the arguments of a source.
+
+    Raises:
+        ConfigError: there are none, or both names and a pattern; or one is none.
+    """
+    if bool(topics) == (pattern is not None):
+        raise ConfigError(f"{operator}: give names of topics, or pattern=")
+    wrong = [f"{operator}: {each!r} is no name of a topic" for each in topics if not _fits(each)]
+    if wrong:
+        raise ConfigError(*wrong)
+    try:
+        return Topics(list(dict.fromkeys(topics)), None if pattern is None else re.compile(pattern))
+    except re.error as error:
+        raise ConfigError(
+            f"{operator}: pattern {pattern!r} is no regular expression: {error}"
+        ) from error
+
+
+def _fits(topic: Any) -> bool:
+    return isinstance(topic, str) and bool(_NAME.fullmatch(topic))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """Where partitions begin and end, and what becomes of one that cannot begin there.
+
+    Attributes:
+        start: a name, ms since the epoch, or offsets by partition; others begin at the earliest.
+        until: "now", ms since the epoch, or offsets by partition; None: there is no end.
+        out_of_range: the rule for an offset that is not there any more.
+    """
+
+    start: str | int | Mapping[str, int]
+    until: str | int | Mapping[str, int] | None
+    out_of_range: OutOfRange
+
+    @property
+    def starts_ms(self) -> int:
+        """No record with an older event time is read."""
+        return self.start if isinstance(self.start, int) else MIN_MS
+
+    def begin(self, names: Sequence[str], offsets: Offsets, *, is_first: bool) -> dict[str, Place]:
+        """Return where partitions begin and end.
+
+        Args:
+            names: of new partitions.
+            offsets: tells what brokers know.
+            is_first: they were there when the reading began; those that come later are read from
+                their earliest record, so that none of theirs is lost.
+        """
+        starts = self._starts(names, offsets) if is_first else {}
+        ends = self._ends(names, offsets)
+        return {
+            name: Place(
+                offset=starts[name] if name in starts else offsets.low(name),
+                end=ends.get(name),
+                watermark_ms=MIN_MS,
+            )
+            for name in names
+        }
+
+    def recover(self, wanted: int, low: int, high: int) -> Gap | None:
+        """Return the step from an offset that is not there; None: the application is to fail."""
+        if self.out_of_range == "fail":
+            return None
+        return Gap(wanted, low if self.out_of_range == "earliest" else high, low, high)
+
+    def _starts(self, names: Sequence[str], offsets: Offsets) -> Mapping[str, int]:
+        if isinstance(self.start, int):
+            found = offsets.at_time(names, self.start)
+            # Gearpump's rule: a time behind all that is known stands for the end.
+            return {name: found[name] if name in found else offsets.high(name) for name in names}
+        if not isinstance(self.start, str):
+            return {name: self.start[name] for name in names if name in self.start}
+        if self.start == "latest":
+            return {name: offsets.high(name) for name in names}
+        return offsets.committed(names) if self.start == "committed" else {}
+
+    def _ends(self, names: Sequence[str], offsets: Offsets) -> Mapping[str, int]:
+        until = self.until
+        if until is None:
+            return {}
+        if isinstance(until, str):
+            return {name: offsets.high(name) for name in names}
+        if not isinstance(until, int):
+            return {name: until[name] if name in until else offsets.high(name) for name in names}
+        found = offsets.at_time(names, until)
+        return {name: found[name] if name in found else offsets.high(name) for name in names}
+
+
+def bounds_of(operator: str, start: Any, until: Any, out_of_range: Any, group: Any) -> Bounds:
+    """Return the bounds of the arguments of a source.
+
+    Raises:
+        ConfigError: one of them is not understood; all mistakes at once.
+    """
+    mistakes: list[str] = []
+    begins = _place_of(f"{operator}: start", start, _STARTS, mistakes)
+    ends = None if until is None else _place_of(f"{operator}: until", until, ("now",), mistakes)
+    if out_of_range not in get_args(OutOfRange):
+        mistakes.append(
+            f"{operator}: out_of_range is {out_of_range!r}, must be one of "
+            f"{', '.join(get_args(OutOfRange))}"
+        )
+    if begins == "committed" and not group:
+        mistakes.append(f'{operator}: start="committed" needs to know whose offsets: give group=')
+    if mistakes:
+        raise ConfigError(*mistakes)
+    return Bounds(start=begins, until=ends, out_of_range=out_of_range)
+
+
+def _place_of(
+    what: str, given: Any, names: Collection[str], mistakes: list[str]
+) -> str | int | Mapping[str, int]:
+    if isinstance(given, Mapping):
+        wrong = {key: at for key, at in given.items() if not _is_offset(key, at)}
+        mistakes += [
+            f"{what}: {key!r}: {at!r} is no partition with an offset: write {{'orders/0': 15}}"
+            for key, at in wrong.items()
+        ]
+        return given
+    if isinstance(given, str):
+        if given not in names:
+            mistakes.append(
+                f"{what} is {given!r}, must be one of {', '.join(names)}, a time, or offsets by "
+                "partition"
+            )
+        return given
+    try:
+        return event_time_ms(given)
+    except ConfigError as error:
+        mistakes += [f"{what}: {each}" for each in error.mistakes]
+        return 0
+
+
+def _is_offset(name: Any, offset: Any) -> bool:
+    is_name = isinstance(name, str) and bool(_PART.fullmatch(name))
+    return is_name and type(offset) is int and offset >= 0
+
+
+class Share:
+    """The partitions of one task.
+
+    Args:
+        task_index: of the task.
+        parallelism: number of tasks.
+        known: partitions that it has already.
+    """
+
+    def __init__(self, task_index: int, parallelism: int, known: Collection[str] = ()) -> None:
+        self._task_index = task_index
+        self._parallelism = parallelism
+        self.known = set(known)
+
+    def new_of(self, found: Mapping[str, int]) -> list[str]:
+        """Return the partitions of this task that it does not have yet, by name.
+
+        Args:
+            found: the topics with their numbers of partitions.
+        """
+        names = [name_of(topic, at) for topic, count in found.items() for at in range(count)]
+        return sorted(
+            name
+            for name in names
+            if name not in self.known
+            and partition_number(name) % self._parallelism == self._task_index
+        )
