@@ -1,7 +1,7 @@
 """Makes clients of a Kafka cluster, and tells errors that pass from those that stay."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from gearpy.connectors.kafka.cluster import KafkaCluster
@@ -66,15 +66,19 @@ class ClientState:
 
     Args:
         cluster: that the client speaks to.
+        ignored: names of errors that do not matter to it.
     """
 
-    def __init__(self, cluster: KafkaCluster) -> None:
+    def __init__(self, cluster: KafkaCluster, ignored: Collection[str] = ()) -> None:
+        self._ignored = ignored
         self._servers = cluster.servers
         self._trouble = ""
         self._final: KafkaError | None = None
 
     def on_error(self, error: "KafkaError") -> None:
         """Take an error of the client as a whole, such as that no broker answers."""
+        if error.name() in self._ignored:
+            return
         _LOG.warning("kafka %s: %s (%s)", self._servers, error.str(), error.name())
         self._trouble = error.str()
         if final_cause(error):

@@ -86,7 +86,9 @@ class KafkaDiscovery(Discovery[Any]):
         self._now_ms = now_ms
         operator = reading.operator
         reading.records.begin()
-        self._state = ClientState(reading.cluster)
+        # The client asks for the coordinator of its group, also of one that is never used.
+        ignored = () if reading.group is not None else ("GROUP_AUTHORIZATION_FAILED",)
+        self._state = ClientState(reading.cluster, ignored)
         self._consumer = make_consumer(operator, reading.cluster, self._state, _settings(reading))
         self._brokers = Brokers(self._consumer, operator)
         self._feed = Feed(self._consumer, self._state, operator)

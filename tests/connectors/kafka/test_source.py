@@ -1,0 +1,299 @@
+"""Topics of a real broker as a source."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pytest
+from confluent_kafka import Producer
+
+import gearpy as gp
+from gearpy.errors import ConfigError, OperatorError
+from tests.connectors.kafka.topic_build import TopicBuild, read, values_of
+from tests.eventually import eventually
+from tests.servers.kafka import Kafka, KafkaAddress
+
+
+@pytest.fixture(scope="module")
+def topics(kafka: KafkaAddress) -> TopicBuild:
+    return TopicBuild(kafka.plain)
+
+
+# -- values, times, fields of Kafka ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("form", "body", "value"),
+    [
+        ("bytes", b"\xff", b"\xff"),
+        ("text", b"caf\xc3\xa9", "café"),
+        ("json", b'{"n": 1}', {"n": 1}),
+        ("msgpack", b"\x81\xa1n\x01", {"n": 1}),
+        (gp.avro(schema='"long"'), b"\x06", 3),
+    ],
+    ids=str,
+)
+def test_values_are_read_as_they_were_written(
+    topics: TopicBuild, form: Any, body: bytes, value: Any
+) -> None:
+    topic = topics.make()
+    topics.send(topic, [body, None, body])
+    assert read(topic, servers=topics.servers, value=form) == [
+        gp.Message(value, 1),
+        gp.Message(None, 2),
+        gp.Message(value, 3),
+    ]
+
+
+def test_a_record_has_all_that_kafka_knows_of_it(topics: TopicBuild) -> None:
+    topic = topics.make(2)
+    topics.send(topic, ["a"], 1, key=b"k", headers=[("h", b"x"), ("h", None)])
+    (record,) = values_of(topic, servers=topics.servers, value="text", key="text", records=True)
+    assert record == gp.KafkaRecord("a", "k", 1, topic, 1, 0, (("h", b"x"), ("h", None)))
+
+
+def test_tables_have_the_columns_of_the_schema_and_those_of_kafka(topics: TopicBuild) -> None:
+    topic = topics.make()
+    topics.send(topic, ['{"n": 1, "other": 2}', '{\n"n": null}'], key=b"k", headers=[("h", b"x")])
+    schema = pa.schema([("n", pa.int32())])
+    assert values_of(topic, servers=topics.servers, value="json", schema=schema) == [
+        {"n": 1},
+        {"n": None},
+    ]
+    first, _ = values_of(topic, servers=topics.servers, value="json", schema=schema, records=True)
+    assert first == {
+        "n": 1,
+        "kafka_key": b"k",
+        "kafka_timestamp": 1,
+        "kafka_topic": topic,
+        "kafka_partition": 0,
+        "kafka_offset": 0,
+        "kafka_headers": [{"name": "h", "value": b"x"}],
+    }
+
+
+@pytest.mark.parametrize("schema", [None, {"at": int, "n": int}], ids=["rows", "table"])
+@pytest.mark.parametrize("time", ["at", lambda value: value["at"] * 1000], ids=["field", "call"])
+def test_event_times_are_those_of_the_values(topics: TopicBuild, schema: Any, time: Any) -> None:
+    topic = topics.make()
+    topics.send(topic, [json.dumps({"at": at, "n": 0}) for at in (5, 7)])
+    found = read(
+        topic, servers=topics.servers, value="json", schema=schema, time=time, time_unit="s"
+    )
+    assert [message.timestamp for message in found] == [5000, 7000]
+
+
+@pytest.mark.parametrize("schema", [None, {"n": int}], ids=["rows", "table"])
+def test_bad_records_end_the_application_or_are_left_out(topics: TopicBuild, schema: Any) -> None:
+    topic = topics.make()
+    topics.send(topic, ['{"n": 1}', "{", '{"n": 3}', '{"n": 4}{"n": 5}', '{"n": 6}'])
+    options = {"servers": topics.servers, "value": "json", "schema": schema}
+    with pytest.raises(OperatorError, match=f"{topic}/0, offset 1: .*correct the row"):
+        read(topic, **options)
+    found = read(topic, **options, on_bad="skip")
+    assert [(each.value["n"], each.timestamp) for each in found] == [(1, 1), (3, 3), (6, 5)]
+
+
+# -- where reading begins and ends -----------------------------------------------------------
+
+
+def test_reading_begins_at_an_event_time(topics: TopicBuild) -> None:
+    """By the broker's index of Kafka's times; older records by event time are left out."""
+    topic = topics.make(2)
+    for partition in (0, 1):
+        bodies = [json.dumps({"at": at}) for at in (100, 300, 200, 400)]
+        topics.send(topic, bodies, partition, timestamp=1000)
+    found = read(topic, servers=topics.servers, value="json", time="at", start=250)
+    assert sorted(each.timestamp for each in found) == [300, 300, 400, 400]
+    assert len(read(topic, servers=topics.servers, start=1002)) == 4
+    assert read(topic, servers=topics.servers, start=2000) == []
+
+
+def test_reading_begins_and_ends_at_offsets(topics: TopicBuild) -> None:
+    topic = topics.make(2)
+    topics.send(topic, "abcde", 0)
+    topics.send(topic, "vwxyz", 1)
+    options: dict[str, Any] = {"servers": topics.servers, "value": "text"}
+    bounds = {"start": {f"{topic}/0": 1}, "until": {f"{topic}/0": 3, f"{topic}/1": 2}}
+    assert sorted(values_of(topic, **options, **bounds)) == ["b", "c", "v", "w"]
+    assert sorted(values_of(topic, **options, until=3)) == ["a", "b", "v", "w"]
+    with pytest.raises(OperatorError, match=f"partition {topic}/2, which is not read: topic"):
+        values_of(topic, **options, start={f"{topic}/2": 0})
+
+
+def test_offsets_are_committed_to_the_group_and_can_be_begun_at(topics: TopicBuild) -> None:
+    topic = topics.make()
+    topics.send(topic, "abc")
+    options: dict[str, Any] = {"servers": topics.servers, "value": "text", "group": f"g-{topic}"}
+    assert values_of(topic, **options, start="committed") == ["a", "b", "c"]
+    assert topics.committed(f"g-{topic}", topic) == [3]
+    topics.send(topic, "de")
+    assert values_of(topic, **options, start="committed") == ["d", "e"]
+
+
+def test_an_open_or_aborted_transaction_is_not_read(topics: TopicBuild) -> None:
+    """The end of a bounded run is where the records end that readers may see."""
+    topic = topics.make()
+    producer = Producer({"bootstrap.servers": topics.servers, "transactional.id": topic})
+    producer.init_transactions(60)
+    for value, is_kept in (("a", True), ("b", False), ("c", True)):
+        producer.begin_transaction()
+        producer.produce(topic, value)
+        producer.flush()
+        (producer.commit_transaction if is_kept else producer.abort_transaction)(60)
+    assert values_of(topic, servers=topics.servers, value="text") == ["a", "c"]
+    producer.begin_transaction()
+    producer.produce(topic, "d")
+    producer.flush()
+    assert values_of(topic, servers=topics.servers, value="text") == ["a", "c"]
+    producer.abort_transaction(60)
+
+
+# -- topics and partitions -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_all_partitions_of_all_topics_are_read(topics: TopicBuild, parallelism: int) -> None:
+    """By tasks that share them, found by a pattern."""
+    names = [topics.make(3, name=f"many{parallelism}") for _ in range(2)]
+    sent = set()
+    for topic in names:
+        for partition in range(3):
+            values = [f"{topic}/{partition}/{n}" for n in range(50)]
+            topics.send(topic, values, partition)
+            sent |= set(values)
+    app, found = gp.StreamApp("many"), list[str]()
+    source = gp.kafka(
+        pattern=f"many{parallelism}-.*", servers=topics.servers, value="text", until="now"
+    )
+    app.read(source, parallelism=parallelism).write(gp.to_list(found))
+    gp.run(app)
+    assert len(found) == 300
+    assert set(found) == sent
+
+
+@pytest.fixture
+def live(topics: TopicBuild) -> Iterator[Any]:
+    """Run applications in the background, as long as the test runs."""
+    runs = []
+
+    def start(*names: str, **options: Any) -> tuple[Any, list[Any]]:
+        app, found = gp.StreamApp("live"), list[Any]()
+        options = {"servers": topics.servers, "value": "text", "poll": "100ms"} | options
+        app.read(gp.kafka(*names, **options)).write(gp.to_list(found))
+        runs.append(gp.start(app))
+        return runs[-1], found
+
+    yield start
+    for run in runs:
+        run.stop()
+
+
+def test_a_partition_that_comes_later_is_read_from_its_first_record(
+    topics: TopicBuild, live: Any
+) -> None:
+    """Also where reading began at the latest record."""
+    topic = topics.make()
+    topics.send(topic, ["old"])
+    _, found = live(topic, start="latest")
+
+    def heard() -> bool:  # It has begun when it hears what is sent.
+        topics.send(topic, ["a"])
+        return "a" in found
+
+    eventually(heard)
+    topics.grow(topic, 2)
+    topics.send(topic, ["b"], 1)
+    eventually(lambda: "b" in found)
+    assert "old" not in found
+    assert found.count("b") == 1
+
+
+# -- what goes wrong -------------------------------------------------------------------------
+
+
+def test_a_missing_topic_ends_the_application(topics: TopicBuild) -> None:
+    with pytest.raises(OperatorError, match=r"topic 'nowhere': there is no such topic"):
+        read("nowhere", servers=topics.servers)
+
+
+def test_a_wrong_password_ends_the_application(topics: TopicBuild, kafka: KafkaAddress) -> None:
+    cluster = gp.KafkaCluster(kafka.sasl, user="ann", password="wrong")
+    with pytest.raises(OperatorError, match="the login was refused: correct user=, password="):
+        read(topics.make(), servers=cluster)
+
+
+def test_a_user_without_rights_ends_the_application(
+    topics: TopicBuild, kafka: KafkaAddress
+) -> None:
+    topic = topics.make()
+    cluster = gp.KafkaCluster(kafka.sasl, user="ann", password="ann-password")
+    with pytest.raises(OperatorError, match=f"'{topic}': the user has no right to the topic"):
+        read(topic, servers=cluster)
+    topics.allow("ann", topic)
+    topics.send(topic, ["a"])
+    assert values_of(topic, servers=cluster, value="text") == ["a"]
+    with pytest.raises(OperatorError, match="the user has no right to the group"):
+        read(topic, servers=cluster, group="mine", start="committed")
+
+
+@pytest.mark.parametrize(("policy", "values"), [("earliest", ["d", "e"]), ("latest", [])])
+def test_records_that_are_gone_are_stepped_over_if_that_is_asked_for(
+    topics: TopicBuild, policy: str, values: list[str]
+) -> None:
+    topic = topics.make()
+    topics.send(topic, "abcde")
+    topics.forget(topic, 3)
+    options: dict[str, Any] = {"servers": topics.servers, "start": {f"{topic}/0": 1}}
+    options["value"] = "text"
+    with pytest.raises(OperatorError, match=r"offset 1 is not there any more: its records are"):
+        read(topic, **options)
+    assert values_of(topic, **options, out_of_range=policy) == values
+
+
+def test_a_table_cannot_be_read_of_topics(topics: TopicBuild) -> None:
+    """Its partitions are not known before it runs."""
+    app = gp.StreamApp("join")
+    left = app.read(gp.collection([{"n": 1}]))
+    table = gp.kafka("a", servers="a:1", value="json", until="now")
+    joined = left.join_table(table, on="n")
+    joined.write(gp.to_list([]))
+    with pytest.raises(ConfigError, match=r"kafka\(a\) cannot be a table"):
+        gp.run(app)
+
+
+def test_mistakes_of_arguments_are_told() -> None:
+    with pytest.raises(ConfigError, match="schema= needs values that are objects"):
+        gp.kafka("a", servers="a:1", value="text", schema={"n": int})
+    with pytest.raises(ConfigError, match="time='at' needs values with fields"):
+        gp.kafka("a", servers="a:1", time="at")
+    with pytest.raises(ConfigError, match="time='at' is no column: there are n"):
+        gp.kafka("a", servers="a:1", value="json", time="at", schema={"n": int})
+    with pytest.raises(ConfigError, match="schema has 'kafka_key', which records=True adds"):
+        gp.kafka("a", servers="a:1", value="json", records=True, schema={"kafka_key": bytes})
+
+
+@pytest.mark.long
+def test_a_broker_that_is_away_is_waited_for(own_kafka: Kafka, live: Any) -> None:
+    """At the start and in the middle; people are told what the source waits for."""
+    topics, broker = TopicBuild(own_kafka.address.plain), own_kafka.broker
+    topic = topics.make(2)
+    topics.send(topic, ["a"])
+    broker.kill()
+    run, found = live(topic, servers=topics.servers)
+
+    def waits_for() -> str:
+        return str(run.summary.progress.waits_for)
+
+    eventually(lambda: topics.servers in waits_for(), "it says what it waits for", within_s=60)
+    broker.restart()
+    eventually(lambda: found == ["a"], "it reads", within_s=60)
+    eventually(lambda: waits_for() == "", "it waits no more", within_s=60)
+
+    broker.kill()
+    eventually(lambda: topics.servers in waits_for(), "it says so again", within_s=60)
+    broker.restart()
+    TopicBuild(topics.servers).send(topic, ["b"], 1)
+    eventually(lambda: found == ["a", "b"], "it reads on", within_s=60)
+    eventually(lambda: waits_for() == "", "it waits no more", within_s=60)

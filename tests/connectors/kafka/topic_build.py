@@ -1,0 +1,89 @@
+"""Topics of a real broker for tests, and applications that read them."""
+
+import itertools
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
+from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
+from confluent_kafka.cimpl import NewPartitions, NewTopic
+
+import gearpy as gp
+
+_NUMBERS = itertools.count()
+
+
+class TopicBuild:
+    """Makes topics with names of their own, and fills them.
+
+    Args:
+        servers: where the broker is.
+    """
+
+    def __init__(self, servers: str) -> None:
+        self.servers = servers
+        self.admin = AdminClient({"bootstrap.servers": servers})
+        self._producer: Producer | None = None
+
+    def make(self, partitions: int = 1, name: str = "", **settings: str) -> str:
+        """Return the name of a new topic; its records stay, though they are of 1970."""
+        topic = f"{name or 't'}-{os.getpid()}-{next(_NUMBERS)}"
+        new = NewTopic(topic, partitions, 1, config={"retention.ms": "-1"} | settings)
+        self.admin.create_topics([new])[topic].result(60)
+        return topic
+
+    def grow(self, topic: str, partitions: int) -> None:
+        self.admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(60)
+        self._producer = None  # It does not know them.
+
+    def allow(self, user: str, topic: str) -> None:
+        """Give a user the right to read a topic."""
+        right = AclBinding(
+            ResourceType.TOPIC,
+            topic,
+            ResourcePatternType.LITERAL,
+            f"User:{user}",
+            "*",
+            AclOperation.READ,
+            AclPermissionType.ALLOW,
+        )
+        self.admin.create_acls([right])[right].result(60)
+
+    def send(self, topic: str, values: Iterable[Any], partition: int = 0, **given: Any) -> None:
+        """Write values, bytes or text, to a partition; each has the time of its place in ms."""
+        if self._producer is None:
+            self._producer = Producer({"bootstrap.servers": self.servers, "linger.ms": 0})
+        time = given.pop("timestamp", 1)
+        for at, value in enumerate(values):
+            self._producer.produce(topic, value, partition=partition, timestamp=time + at, **given)
+        assert self._producer.flush(60) == 0
+
+    def forget(self, topic: str, before: int, partition: int = 0) -> None:
+        """Delete records up to an offset, as retention does."""
+        place = TopicPartition(topic, partition, before)
+        self.admin.delete_records([place])[place].result(60)
+
+    def committed(self, group: str, topic: str, partitions: int = 1) -> list[int]:
+        consumer = Consumer({"bootstrap.servers": self.servers, "group.id": group})
+        try:
+            asked = [TopicPartition(topic, number) for number in range(partitions)]
+            return [each.offset for each in consumer.committed(asked, timeout=60)]
+        finally:
+            consumer.close()
+
+
+def read(*topics: str, config: Mapping[str, Any] | None = None, **options: Any) -> list[Any]:
+    """Return the records that a bounded run reads, with their times."""
+    app, found = gp.StreamApp("reading"), list[Any]()
+    options = {"until": "now"} | options
+    app.read(gp.kafka(*topics, **options)).write(gp.to_list(found, messages=True))
+    gp.run(app)
+    return found
+
+
+def values_of(*topics: str, **options: Any) -> list[Any]:
+    """Return the values that a bounded run reads."""
+    return [message.value for message in read(*topics, **options)]
