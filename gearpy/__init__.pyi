@@ -28,10 +28,10 @@ from gearpy.connectors.folders.tables import csv_folder as csv_folder
 from gearpy.connectors.folders.tables import parquet_folder as parquet_folder
 from gearpy.connectors.kafka.avro import avro as avro
 from gearpy.connectors.kafka.cluster import KafkaCluster as KafkaCluster
-from gearpy.connectors.kafka.decoding import KafkaRecord as KafkaRecord
 from gearpy.connectors.kafka.protobuf import protobuf as protobuf
+from gearpy.connectors.kafka.reading.decoding import KafkaRecord as KafkaRecord
+from gearpy.connectors.kafka.reading.source import kafka as kafka
 from gearpy.connectors.kafka.registry import SchemaRegistry as SchemaRegistry
-from gearpy.connectors.kafka.source import kafka as kafka
 from gearpy.connectors.kafka.writing.sink import kafka_sink as kafka_sink
 from gearpy.connectors.memory import collection as collection
 from gearpy.connectors.memory import to_list as to_list

@@ -10,6 +10,7 @@ Shared:
 
 Rooms:
 
+- `reading`: the source.
 - `writing`: the sink.
 
 Start with `cluster`. The client library is imported in this room only, and when it is needed.

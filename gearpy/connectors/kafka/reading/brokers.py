@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from gearpy.connectors.kafka.client import failure
-from gearpy.connectors.kafka.positions import Topics, topic_of
+from gearpy.connectors.kafka.reading.positions import WantedTopics, topic_of
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
@@ -13,7 +13,7 @@ _ANSWER_S: Final = 5
 
 
 class Brokers:
-    """Asks brokers; see `gearpy.connectors.kafka.positions.Offsets`.
+    """Asks brokers; see `gearpy.connectors.kafka.reading.positions.Offsets`.
 
     Args:
         consumer: that is asked through.
@@ -27,7 +27,7 @@ class Brokers:
         self._operator = operator
         self._make = TopicPartition
 
-    def topics(self, wanted: Topics) -> dict[str, int]:
+    def topics(self, wanted: WantedTopics) -> dict[str, int]:
         """Return the topics that are wanted, with their numbers of partitions.
 
         Raises:

@@ -5,13 +5,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
-from gearpy.connectors.kafka.brokers import Brokers
 from gearpy.connectors.kafka.client import ClientState, failure, final_cause, make_consumer
 from gearpy.connectors.kafka.cluster import KafkaCluster
-from gearpy.connectors.kafka.decoding import Decoder, Raw, Reading
-from gearpy.connectors.kafka.errands import Errands
-from gearpy.connectors.kafka.feed import Feed
-from gearpy.connectors.kafka.positions import Bounds, Gap, Place, Share, Topics, topic_of
+from gearpy.connectors.kafka.reading.brokers import Brokers
+from gearpy.connectors.kafka.reading.decoding import Raw, Reading, RecordDecoder
+from gearpy.connectors.kafka.reading.errands import Errands
+from gearpy.connectors.kafka.reading.feed import Feed
+from gearpy.connectors.kafka.reading.positions import (
+    Gap,
+    KafkaPlace,
+    ReadBounds,
+    Share,
+    WantedTopics,
+    topic_of,
+)
 from gearpy.errors import OperatorError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
@@ -40,8 +47,8 @@ class KafkaReading:
     """
 
     cluster: KafkaCluster
-    topics: Topics
-    bounds: Bounds
+    topics: WantedTopics
+    bounds: ReadBounds
     group: str | None
     poll_ms: int
     idle_ms: int
@@ -63,7 +70,7 @@ class Looked(TypedDict):
 class _Look:
     """Answer of an errand: new partitions, and where they begin."""
 
-    places: Mapping[str, Place]
+    places: Mapping[str, KafkaPlace]
 
 
 class KafkaDiscovery(Discovery[Any]):
@@ -97,7 +104,7 @@ class KafkaDiscovery(Discovery[Any]):
         self._next_ms = 0
         self._committed: dict[str, int] = {}
 
-    def find(self) -> Mapping[str, Place]:
+    def find(self) -> Mapping[str, KafkaPlace]:
         """Return what the last look has found; begin another when it is time to.
 
         Raises:
@@ -113,11 +120,11 @@ class KafkaDiscovery(Discovery[Any]):
         self.waits_for = self._state.waits_for
         return found
 
-    def open(self, partition: str, place: Place | int) -> "KafkaReader":
+    def open(self, partition: str, place: KafkaPlace | int) -> "KafkaReader":
         """Return a reader from an offset on."""
         self._share.known.add(partition)
         if isinstance(place, int):  # Set by hand.
-            place = Place(offset=place, end=None, watermark_ms=MIN_MS)
+            place = KafkaPlace(offset=place, end=None, watermark_ms=MIN_MS)
         return KafkaReader(
             partition,
             place,
@@ -132,7 +139,7 @@ class KafkaDiscovery(Discovery[Any]):
         """Return whether the partitions of the beginning are known."""
         return {"looked": self.has_looked}
 
-    def on_commit(self, places: Mapping[str, Place]) -> None:
+    def on_commit(self, places: Mapping[str, KafkaPlace]) -> None:
         """Commit the offsets that have changed to the group, for others to see."""
         if self._reading.group is None:
             return
@@ -146,7 +153,7 @@ class KafkaDiscovery(Discovery[Any]):
         """Close the client, behind the last commit."""
         self._errands.close(self._consumer.close, _LAST_S)
 
-    def _answered(self) -> Mapping[str, Place]:
+    def _answered(self) -> Mapping[str, KafkaPlace]:
         answer = self._errands.take()
         if answer is None:
             return {}
@@ -162,7 +169,7 @@ class KafkaDiscovery(Discovery[Any]):
         self._state.on_error(error)
         return {}
 
-    def _take(self, places: Mapping[str, Place]) -> Mapping[str, Place]:
+    def _take(self, places: Mapping[str, KafkaPlace]) -> Mapping[str, KafkaPlace]:
         self._is_looking = False
         self._state.on_answer()
         self._next_ms = self._now_ms() + self._reading.poll_ms
@@ -222,7 +229,7 @@ class KafkaReader(SourceReader[Any]):
     def __init__(
         self,
         name: str,
-        place: Place,
+        place: KafkaPlace,
         reading: KafkaReading,
         *,
         feed: Feed,
@@ -239,7 +246,7 @@ class KafkaReader(SourceReader[Any]):
         self._state = state
         self._now_ms = now_ms
         self.out_of_order_ms = reading.records.bound_ms
-        self._decoder = Decoder(reading.records, *topic_of(name), place["watermark_ms"])
+        self._decoder = RecordDecoder(reading.records, *topic_of(name), place["watermark_ms"])
         self._is_table = reading.records.schema is not None
         self._rest: list[Message] = []
         self._ended_ms: int | None = None  # When it came to the end of the partition.
@@ -264,7 +271,7 @@ class KafkaReader(SourceReader[Any]):
         self.idle = batch is None and self._is_silent()
         return batch
 
-    def snapshot(self) -> Place:
+    def snapshot(self) -> KafkaPlace:
         """Return the offset of the next record."""
         return {"offset": self._offset, "end": self._end, "watermark_ms": self.watermark_ms}
 

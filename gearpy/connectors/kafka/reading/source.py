@@ -11,15 +11,15 @@ from gearpy.connectors.files.column_times import TimeUnit, check_time_column, ch
 from gearpy.connectors.files.stamps import wall_clock_ms
 from gearpy.connectors.files.tables import Fit, OnBad, check_on_bad
 from gearpy.connectors.kafka.cluster import KafkaCluster, cluster_of
-from gearpy.connectors.kafka.decoding import RECORD_COLUMNS, Reading
-from gearpy.connectors.kafka.discovery import (
+from gearpy.connectors.kafka.reading.decoding import RECORD_COLUMNS, Reading
+from gearpy.connectors.kafka.reading.discovery import (
     KafkaDiscovery,
     KafkaReader,
     KafkaReading,
     Looked,
     discovery_of,
 )
-from gearpy.connectors.kafka.positions import OutOfRange, Start, Until, bounds_of, topics_of
+from gearpy.connectors.kafka.reading.positions import OutOfRange, Start, Until, bounds_of, topics_of
 from gearpy.connectors.kafka.values import FormName, ValueForm, form_of
 from gearpy.core.base.times import Duration, EventTime, duration_ms
 from gearpy.errors import ConfigError

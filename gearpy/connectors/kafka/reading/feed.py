@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from gearpy.connectors.kafka.client import ClientState, final_cause
-from gearpy.connectors.kafka.positions import name_of, topic_of
+from gearpy.connectors.kafka.reading.positions import name_of, topic_of
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Message

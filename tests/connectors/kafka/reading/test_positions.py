@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.connectors.kafka.positions import (
-    Bounds,
+from gearpy.connectors.kafka.reading.positions import (
     Gap,
     OutOfRange,
+    ReadBounds,
     Share,
     bounds_of,
     name_of,
@@ -44,7 +44,9 @@ class Known:
 NAMES = ["a/0", "a/1"]
 
 
-def bounds(start: Any = "earliest", until: Any = None, out_of_range: OutOfRange = "fail") -> Bounds:
+def bounds(
+    start: Any = "earliest", until: Any = None, out_of_range: OutOfRange = "fail"
+) -> ReadBounds:
     return bounds_of("kafka(a)", start, until, out_of_range, "g")
 
 

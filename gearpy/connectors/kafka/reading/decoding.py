@@ -138,7 +138,7 @@ class Raw:
         return part
 
 
-class Decoder:
+class RecordDecoder:
     """Makes batches of the records of one partition.
 
     Args:

@@ -24,7 +24,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 _PART: Final = re.compile(r"[A-Za-z0-9._-]+/\d+")
 
 
-class Place(TypedDict):
+class KafkaPlace(TypedDict):
     """Snapshot of a partition: its next offset, the one where it ends, and the watermark."""
 
     offset: int
@@ -79,7 +79,7 @@ def topic_of(name: str) -> tuple[str, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Topics:
+class WantedTopics:
     """The topics to read: by their names, or by a regular expression.
 
     Args:
@@ -101,7 +101,7 @@ class Topics:
         return ", ".join(self.names) if self.pattern is None else f"pattern {self.pattern.pattern}"
 
 
-def topics_of(operator: str, topics: Sequence[str], pattern: str | None) -> Topics:
+def topics_of(operator: str, topics: Sequence[str], pattern: str | None) -> WantedTopics:
     """Return the topics of the arguments of a source.
 
     Raises:
@@ -113,7 +113,9 @@ def topics_of(operator: str, topics: Sequence[str], pattern: str | None) -> Topi
     if wrong:
         raise ConfigError(*wrong)
     try:
-        return Topics(list(dict.fromkeys(topics)), None if pattern is None else re.compile(pattern))
+        return WantedTopics(
+            list(dict.fromkeys(topics)), None if pattern is None else re.compile(pattern)
+        )
     except re.error as error:
         raise ConfigError(
             f"{operator}: pattern {pattern!r} is no regular expression: {error}"
@@ -125,7 +127,7 @@ def _fits(topic: Any) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class ReadBounds:
     """Where partitions begin and end, and what becomes of one that cannot begin there.
 
     Attributes:
@@ -143,7 +145,9 @@ class Bounds:
         """No record with an older event time is read."""
         return self.start if isinstance(self.start, int) else MIN_MS
 
-    def begin(self, names: Sequence[str], offsets: Offsets, *, is_first: bool) -> dict[str, Place]:
+    def begin(
+        self, names: Sequence[str], offsets: Offsets, *, is_first: bool
+    ) -> dict[str, KafkaPlace]:
         """Return where partitions begin and end.
 
         Args:
@@ -155,7 +159,7 @@ class Bounds:
         starts = self._starts(names, offsets) if is_first else {}
         ends = self._ends(names, offsets)
         return {
-            name: Place(
+            name: KafkaPlace(
                 offset=starts[name] if name in starts else offsets.low(name),
                 end=ends.get(name),
                 watermark_ms=MIN_MS,
@@ -192,7 +196,7 @@ class Bounds:
         return {name: found[name] if name in found else offsets.high(name) for name in names}
 
 
-def bounds_of(operator: str, start: Any, until: Any, out_of_range: Any, group: Any) -> Bounds:
+def bounds_of(operator: str, start: Any, until: Any, out_of_range: Any, group: Any) -> ReadBounds:
     """Return the bounds of the arguments of a source.
 
     Raises:
@@ -210,7 +214,7 @@ def bounds_of(operator: str, start: Any, until: Any, out_of_range: Any, group: A
         mistakes.append(f'{operator}: start="committed" needs to know whose offsets: give group=')
     if mistakes:
         raise ConfigError(*mistakes)
-    return Bounds(start=begins, until=ends, out_of_range=out_of_range)
+    return ReadBounds(start=begins, until=ends, out_of_range=out_of_range)
 
 
 def _place_of(
