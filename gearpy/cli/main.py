@@ -81,6 +81,10 @@ COMMANDS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         ),
     },
     "What is stored": {
+        "state": (
+            "stored.state:commands",
+            "What the steps of an application keep, as tables: list, query.",
+        ),
         "checkpoint": (
             "stored.checkpoint:commands",
             "What is stored of applications; no cluster is needed.",

@@ -445,10 +445,16 @@ class StoredEpoch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochList:
-    """The epochs that an application could go back to, oldest first."""
+    """The epochs that an application could go back to, oldest first.
+
+    ``place`` is the checkpoint store, as its app master sees it, and ``prefix`` the name below
+    which they are there.
+    """
 
     app_id: AppId
     epochs: tuple[StoredEpoch, ...]
+    place: str = ""
+    prefix: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,11 +26,16 @@ _ELSEWHERE: Final = (
     "report ",
     "coordinator-log ",
     "checkpoint ",
+    "state ",
 )
 EXAMPLES: Final = [
     (command, shown)
     for command, shown in _CONSOLE.findall(_TEXT)
     if not command.startswith(_ELSEWHERE)
+]
+#: Of a store that the tests of these commands make.
+EXAMPLES_OF_STATE: Final = [
+    (command, shown) for command, shown in _CONSOLE.findall(_TEXT) if command.startswith("state ")
 ]
 
 

@@ -331,8 +331,12 @@ class AppMasterActor(Actor[_Message]):
         if isinstance(message, GetPlan):
             return PlanText(app_id=self._app_id, text=self._plan)
         if isinstance(message, GetEpochs):
-            epochs = epochs_of(core.regions, self._checkpoints.stored_ms)
-            return EpochList(app_id=self._app_id, epochs=epochs)
+            return EpochList(
+                app_id=self._app_id,
+                epochs=epochs_of(core.regions, self._checkpoints.stored_ms),
+                place=self._checkpoints.place,
+                prefix=self._checkpoints.prefix,
+            )
         return self._replay(core, message)
 
     def _metrics_of(self, core: ApplicationCore) -> AppMetrics:

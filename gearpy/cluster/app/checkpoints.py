@@ -238,6 +238,11 @@ class AppCheckpoints:
         except (OSError, GearpyError) as error:
             _log.warning("old checkpoints stay: %s", error)
 
+    @property
+    def place(self) -> str:
+        """The folder or URL of the store."""
+        return self._checkpoints.place
+
     def stored_ms(self, region: int, epoch: int) -> int:
         """Return when an epoch was added, as wall time; 0 if it is not there."""
         found = self._opened.state.find(EPOCH, f"{region}/{epoch}")

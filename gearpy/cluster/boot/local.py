@@ -98,7 +98,7 @@ class LocalCluster:
         self._launchers = self._make_launchers(workers, executors)
         for number, launcher in enumerate(self._launchers):
             self._spawn_worker(number, slots or config.worker.slots, launcher, executors)
-        self.client = ClusterClient(self.ask)
+        self.client = ClusterClient(self.ask, checkpoints=self._checkpoints)
         if self._endpoint is not None and listen:
             self._endpoint.transport.serve_control(self._desk.answer, self._desk.allows)
 

@@ -4,8 +4,9 @@ import getpass
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from gearpy.cluster.checkpoints.reading import open_store
 from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import (
     ApplicationFailed,
@@ -73,6 +74,13 @@ from gearpy.messages.summaries import (
     WorkerSummary,
 )
 from gearpy.wire.values.payload import decode_value, encode_value
+from gearpy.storage.checkpoints import Checkpoints
+from gearpy.wire.values.records import DEFAULT_REGISTRY, RecordRegistry
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+    from gearpy.cluster.states.stored import StoredStates
 
 _POLL_S: Final = 0.05
 _LOG_LINES: Final = 100
@@ -85,10 +93,14 @@ class ClusterClient:
 
     Args:
         ask: sends a message and returns the answer; raises `GearpyError` when there is none.
+        checkpoints: the store of a cluster in this process; others are opened where they are.
     """
 
-    def __init__(self, ask: Callable[[Any], Any]) -> None:
+    def __init__(
+        self, ask: Callable[[Any], Any], *, checkpoints: Checkpoints | None = None
+    ) -> None:
         self._ask = ask
+        self._checkpoints = checkpoints
 
     def ask(self, message: object) -> Any:
         """Send any message for clients and return its answer, a `Refused` too.
@@ -214,6 +226,47 @@ class ClusterClient:
             SubmitRefused: see `describe`.
         """
         return self._expect(EpochList, GetEpochs(app_id=app_id)).epochs
+
+    def state(
+        self, ref: AppId | str, step: str, state: str = "", *, epoch: int | None = None
+    ) -> "pa.Table":
+        """Return what a step keeps, as it was at the end of a stored epoch, as an Arrow table.
+
+        It is read from the checkpoint store, which this process must see: no task waits for it.
+        Key and value, a namespace or window where there is one, and the key group are columns; the
+        metadata say of which epoch it is.
+
+        Args:
+            ref: id or name of the application.
+            step: its name, its id, or the number of its processor.
+            state: which of its states; not needed where there is one.
+            epoch: which of the stored epochs; the newest by default.
+
+        Raises:
+            SubmitRefused: see `describe`.
+            ConfigError: there is no such step, state or epoch, or this process does not see the
+                checkpoint store.
+            SnapshotDamaged: a file of the epoch is missing, or not what was stored.
+        """
+        return self.states(ref).table(step, state, epoch=epoch)
+
+    def states(
+        self, ref: AppId | str, *, classes: RecordRegistry = DEFAULT_REGISTRY
+    ) -> "StoredStates":
+        """Return what reads the states of an application from its stored epochs; see `state`.
+
+        Args:
+            ref: id or name of the application.
+            classes: of keys and values; fields of others have numbers.
+        """
+        from gearpy.cluster.states.stored import StoredStates  # noqa: PLC0415 - it needs Arrow
+
+        app_id = self.find(ref) if isinstance(ref, str) else ref
+        found = self._expect(EpochList, GetEpochs(app_id=app_id))
+        store = self._checkpoints or open_store(
+            found.place, named_by="checkpoint.folder; all machines of a cluster must see it"
+        )
+        return StoredStates(store, found.prefix, classes=classes)
 
     def plan(self, app_id: AppId) -> str:
         """Return the plan of an application, as ``gear plan --format json`` prints it.
@@ -448,6 +501,10 @@ class RunningApplication:
     def ask(self, question: Any, timeout_s: float = 60.0) -> Any:
         """Ask its own app master; see `ClusterClient.ask_application`."""
         return self.client.ask_application(self.app_id, question, timeout_s)
+
+    def state(self, step: str, state: str = "", *, epoch: int | None = None) -> "pa.Table":
+        """Return what a step keeps, as an Arrow table; see `ClusterClient.state`."""
+        return self.client.state(self.app_id, step, state, epoch=epoch)
 
     def shutdown(self) -> None:
         """Stop it."""

@@ -10,7 +10,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from gearpy.cluster.client.client import ClusterClient, RunningApplication
 from gearpy.cluster.client.looking import look_at
@@ -29,6 +29,9 @@ from gearpy.views.app import app_view
 from gearpy.views.look import Look, Looks
 from gearpy.views.model import AppView
 from gearpy.views.notebook import app_html
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
 
 #: So long may a run drain that another one takes the place of.
 _REPLACED_S: Final = 10.0
@@ -165,6 +168,14 @@ class BackgroundRun:
         if self._ended.is_set():
             return app_view(replace(newest, summary=self._summary))
         return app_view(newest, self._looks.before)
+
+    def state(self, step: str, state: str = "", *, epoch: int | None = None) -> "pa.Table":
+        """Return what a step keeps, as an Arrow table; see `ClusterClient.state`.
+
+        Raises:
+            SubmitRefused: it has ended, or has no complete epoch yet.
+        """
+        return self.client.state(self.app_id, step, state, epoch=epoch)
 
     def __repr__(self) -> str:
         return f"<run {repr(self.summary).removeprefix('<')}"

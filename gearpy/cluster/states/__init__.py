@@ -1,5 +1,6 @@
 """State of applications, looked at from outside: as tables of Arrow.
 
 - `columns`: cells of keyed state as columns.
-- `stored`: the states of stored epochs, exactly.
+- `stored`: the states of stored epochs, exactly. Start here.
+- `query`: SQL over such tables, by DuckDB.
 """

@@ -1,0 +1,223 @@
+"""``gear state ...``: what the steps of an application keep, as tables."""
+
+import json
+import sys
+from contextlib import ExitStack, nullcontext
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO, Final
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import typer
+
+from gearpy.cli.stored.applications import find_stored
+from gearpy.cli.terminal.exits import HELP
+from gearpy.cli.terminal.groups import group
+from gearpy.cli.terminal.options import Given, storing
+from gearpy.cli.terminal.output import print_hints, print_json, table
+from gearpy.cluster.checkpoints.reading import plain
+from gearpy.cluster.states.query import query as queried
+from gearpy.cluster.states.stored import METADATA, StateMoment, StateSummary, StoredStates
+from gearpy.errors import ConfigError
+from gearpy.views import text
+
+commands = group("What the steps of an application keep, as tables.")
+
+_ROWS_MAX: Final = 100  # Of a table for people, if no limit is named.
+
+
+class Format(StrEnum):
+    """Forms of what a query gives."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+    parquet = "parquet"
+    arrow = "arrow"
+
+
+_App = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID",
+        help="Number or name of the application. With --checkpoints it is looked for in that "
+        "store, without a cluster.",
+        show_default=False,
+    ),
+]
+_Epoch = Annotated[
+    int | None,
+    typer.Option("--epoch", min=1, metavar="N", help="Default: the newest.", show_default=False),
+]
+
+
+@commands.command("list", epilog=HELP)
+@storing
+def list_(given: Given, app: _App, *, epoch: _Epoch = None) -> None:
+    """List what each step keeps: its states, of which kind they are, and how much that is."""
+    with ExitStack() as stack:
+        found = _states(given, app, stack).summaries(epoch)
+    if given.as_json:
+        print_json({"states": [asdict(each) for each in found]})
+    elif found:
+        columns = ["step", "id", "#processor", "state", "kind", "coder", "#cells", "#bytes"]
+        table(f"state of {app}", columns, [_row_of(each) for each in found])
+    else:
+        print("no step has kept anything yet")
+
+
+@commands.command(epilog=HELP)
+@storing
+def query(
+    given: Given,
+    app: _App,
+    step: Annotated[
+        str,
+        typer.Argument(
+            metavar="STEP",
+            help="Its name or id in 'gear state list', or the number of its processor.",
+            show_default=False,
+        ),
+    ],
+    sql: Annotated[
+        str,
+        typer.Argument(
+            metavar="[SQL]",
+            help='Such as "select key, value from state where value > 3"; needs the extra sql. '
+            "Default: all.",
+            show_default=False,
+        ),
+    ] = "",
+    *,
+    state: Annotated[
+        str, typer.Option("--state", metavar="NAME", help="If the step has several.")
+    ] = "",
+    epoch: _Epoch = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit",
+            min=1,
+            metavar="N",
+            help=f"So many rows; default: {_ROWS_MAX} as a table, else all.",
+            show_default=False,
+        ),
+    ] = None,
+    form: Annotated[Format, typer.Option("--format", help="Of the result.")] = Format.table,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Default: standard output.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Print what a step keeps, exactly as at the end of an epoch, or what SQL makes of it."""
+    form = Format.json if given.as_json else form
+    if form in {Format.parquet, Format.arrow} and output is None and sys.stdout.isatty():
+        raise ConfigError(f"{form} is nothing to read: name a file with --output, or use a pipe")
+    with ExitStack() as stack:
+        states = _states(given, app, stack)
+        if sql:
+            found = states.tables(step, state, epoch=epoch)
+        else:
+            whole = states.table(step, state, epoch=epoch)
+            found = {moment_of(whole).state: whole}
+    moment = moment_of(next(iter(found.values())))
+    result = queried(found, sql) if sql else next(iter(found.values()))
+    most = limit or (_ROWS_MAX if form is Format.table else None)
+    shown = result if most is None else result.slice(0, most)
+    if form is Format.table:
+        _print_table(shown, moment, rows=result.num_rows, is_cut=limit is None)
+    else:
+        _write(shown, moment, form, output)
+
+
+def _states(given: Given, app: str, stack: ExitStack) -> StoredStates:
+    """Return the states of an application: in a store that is named, or where the cluster says."""
+    if given.checkpoints is not None:
+        stored = find_stored(given, app)
+        return StoredStates(stored.checkpoints, stored.prefix)
+    return stack.enter_context(given.client()).states(app)
+
+
+def moment_of(table_: pa.Table) -> StateMoment:
+    """Return the moment that a table of state is of."""
+    return StateMoment(**json.loads(table_.schema.metadata[METADATA]))
+
+
+def _row_of(state: StateSummary) -> list[str]:
+    return [
+        state.name,
+        state.step,
+        str(state.processor),
+        state.state,
+        state.kind,
+        state.coder,
+        text.count(state.cells),
+        text.count(state.size_bytes),
+    ]
+
+
+def _print_table(shown: pa.Table, moment: StateMoment, *, rows: int, is_cut: bool) -> None:
+    is_number = [
+        pa.types.is_integer(each) or pa.types.is_floating(each) for each in shown.schema.types
+    ]
+    names = [
+        f"#{name}" if number else name
+        for name, number in zip(shown.column_names, is_number, strict=True)
+    ]
+    cells = [[_cell(row[name]) for name in shown.column_names] for row in shown.to_pylist()]
+    print(f"{moment.state} of {moment.step}, {_when(moment)}")
+    table("", names, cells)
+    if is_cut and rows > shown.num_rows:
+        print_hints([f"{text.count(rows)} rows; {shown.num_rows} are shown, see --limit"])
+
+
+def _when(moment: StateMoment) -> str:
+    return f"epoch {moment.epoch}, event time {text.watermark(moment.clock_ms)}"
+
+
+def _cell(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False)
+
+
+def _write(shown: pa.Table, moment: StateMoment, form: Format, output: Path | None) -> None:
+    try:
+        with output.open("wb") if output else nullcontext(sys.stdout.buffer) as file:
+            if form is Format.json:
+                values = {**asdict(moment), "rows": plain(shown.to_pylist())}
+                file.write(json.dumps(values, ensure_ascii=False).encode() + b"\n")
+            else:
+                _WRITERS[form](shown, file)
+            file.flush()
+    except OSError as error:
+        raise ConfigError(f"{output} cannot be written: {error.strerror}") from error
+    except pa.ArrowInvalid as error:
+        raise ConfigError(
+            f"{form} cannot hold these columns: {error}; take json, parquet or arrow"
+        ) from error
+
+
+def _write_csv(shown: pa.Table, file: BinaryIO) -> None:
+    import pyarrow.csv as pc  # type: ignore[import-untyped]
+
+    pc.write_csv(shown, file)
+
+
+def _write_parquet(shown: pa.Table, file: BinaryIO) -> None:
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+    pq.write_table(shown, file)
+
+
+def _write_arrow(shown: pa.Table, file: BinaryIO) -> None:
+    with pa.ipc.new_stream(file, shown.schema) as stream:
+        stream.write_table(shown)
+
+
+_WRITERS: Final = {
+    Format.csv: _write_csv,
+    Format.parquet: _write_parquet,
+    Format.arrow: _write_arrow,
+}
