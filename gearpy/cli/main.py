@@ -85,6 +85,10 @@ COMMANDS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
             "stored.state:commands",
             "What the steps of an application keep, as tables: list, query.",
         ),
+        "savepoint": (
+            "stored.savepoint:commands",
+            "Epochs under names, which are kept until they are dropped.",
+        ),
         "checkpoint": (
             "stored.checkpoint:commands",
             "What is stored of applications; no cluster is needed.",

@@ -217,10 +217,12 @@ class DrainApplication:
     """Stop sources, show the records they read, then end. Answer: `DrainAccepted` or `Refused`.
 
     The application is ``terminated`` in the end, and keeps its checkpoints; ``drained`` in its
-    progress says that all was shown. If that takes too long it is ``failed``.
+    progress says that all was shown. If that takes too long it is ``failed``. With a ``savepoint``
+    its last epoch gets that name. Who has asked need not ask again: it is in the coordinator log.
     """
 
     app_id: AppId
+    savepoint: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,6 +33,7 @@ class ApplicationProgress:
     ``waits_for`` what a source or sink waits for outside of the application, such as a server
     that is away.
     ``drained``: its sources were stopped before their end, and all that they had read is shown.
+    ``savepoint`` is the name that its last epoch got then.
     """
 
     records_in: int = 0
@@ -48,6 +49,7 @@ class ApplicationProgress:
     stall: str = ""
     waits_for: str = ""
     drained: bool = False
+    savepoint: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

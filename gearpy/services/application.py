@@ -17,6 +17,7 @@ from gearpy.services.routes import (
     measurements,
     prometheus,
     session,
+    states,
     submitting,
     views,
 )
@@ -30,6 +31,7 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     cluster.router,
     applications.router,
     inside.router,
+    states.router,
     views.router,
     measurements.router,
     submitting.router,

@@ -14,6 +14,8 @@ from gearpy.messages.client import (
     ApplicationList,
     ClusterSummary,
     DescribeApplication,
+    DrainAccepted,
+    DrainApplication,
     GetApplication,
     GetCluster,
     GetMaster,
@@ -253,6 +255,7 @@ class FakeCluster:
             ShutdownApplication: self._shutdown,
             RestartApplication: self._restart,
             DescribeApplication: lambda _: self.detail,
+            DrainApplication: self._drain,
             ReplayNow: lambda asked: ReplayAccepted(app_id=asked.app_id, epoch=181),
             ReadLog: lambda _: LogText(source="app-2/appmaster-launch-1.log", text=_LOG, launch=1),
             ListQuarantined: self._quarantined,
@@ -287,6 +290,16 @@ class FakeCluster:
             for each in self.applications
         ]
         return ShutdownAccepted(app_id=asked.app_id)
+
+    def _drain(self, asked: DrainApplication) -> object:
+        progress = ApplicationProgress(epoch=182, drained=True, savepoint=asked.savepoint)
+        self.applications = [
+            replace(each, status="terminated", progress=progress)
+            if each.app_id == asked.app_id
+            else each
+            for each in self.applications
+        ]
+        return DrainAccepted(app_id=asked.app_id)
 
     def _restart(self, asked: RestartApplication) -> object:
         old = next(each for each in self.applications if each.app_id == asked.app_id)

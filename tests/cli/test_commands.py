@@ -55,6 +55,7 @@ PROGRESS: Final = {
     "stall": str,
     "waits_for": str,
     "drained": bool,
+    "savepoint": str,
 }
 APPLICATION: Final = {
     "app_id": int,
@@ -327,6 +328,7 @@ SHAPES: Final = {
     "app describe 2": {"application": APPLICATION, "detail": DETAIL, "note": str},
     "app kill 2": APPLICATION,
     "kill 2": APPLICATION,
+    "app stop 2 --drain": APPLICATION,
     "app restart 2": {"app_id": int, "name": str, "restarted": int},
     "app restart-tasks 2": {"app_id": int, "epoch": int},
     "app logs 2": LOG,

@@ -31,6 +31,8 @@ ANSWERS: tuple[tuple[str, dict[str, Any]], ...] = (
     (f"{_APP}/view", {"app_id": 1, "name": "endless", "status": "active"}),
     (f"{_APP}/processor/0", {"id": 0, "role": "source"}),
     (f"{_APP}/series", {}),
+    (f"{_APP}/state", {"app_id": 1}),
+    (f"{_APP}/state/count?limit=2", {"app_id": 1, "total": 5}),
     ("overview", {"version": gp.__version__}),
 )
 
@@ -70,6 +72,8 @@ def test_prometheus_reads_the_whole_cluster(served: Served) -> None:
         ("worker/9", 404, "no worker has id 9; there are: 0, 1"),
         (f"{_APP}/executor/77", 404, "application 1 has no executor 77; there are: 0, 1"),
         (f"{_APP}/processor/77", 404, "application 1 has no processor 77"),
+        (f"{_APP}/state/nobody", 400, "no step 'nobody' that keeps something"),
+        (f"{_APP}/state/count?epoch=999999", 400, "no epoch 999999"),
         (f"{_APP}/quarantine?number=999999", 409, "no record 999999"),
         (f"{_APP}/executor/0/log", 409, "runs applications in its own process"),
         ("nowhere", 404, "there is nothing at /api/v1.0/nowhere"),
@@ -137,3 +141,21 @@ def test_the_version_is_text(served: Served) -> None:
     answer = served.http.get("/version")
 
     assert (answer.status_code, answer.text) == (200, gp.__version__)
+
+
+def test_state_is_shown_as_at_the_end_of_an_epoch(served: Served) -> None:
+    """All of it, or that of a key."""
+    [listed] = served.get(f"{_APP}/state").json()["states"]
+    assert (listed["name"], listed["state"], listed["cells"]) == ("count", "running", 5)
+
+    shown = served.get(f"{_APP}/state/{listed['step']}").json()
+    counts = {row["key"]: row["value"] for row in shown["rows"]}
+    assert counts.keys() == set(range(5))
+    assert max(counts.values()) - min(counts.values()) <= 10  # Ten numbers were put aside.
+    assert shown["moment"]["exact"]
+    assert {"name": "key", "type": "int64"} in shown["columns"]
+
+    one = served.get(f"{_APP}/state/count", key="3", epoch=shown["moment"]["epoch"])
+    if one.status_code == 200:  # That epoch may have gone meanwhile.
+        assert one.json()["rows"] == [row for row in shown["rows"] if row["key"] == 3]
+    assert served.get(f"{_APP}/state/count", key="x").json()["total"] == 0

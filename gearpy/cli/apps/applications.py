@@ -13,9 +13,10 @@ from gearpy.cli.apps.describe import describe_application
 from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.groups import add_lazy, group
 from gearpy.cli.terminal.options import AppRef, Given, asking
-from gearpy.cli.terminal.output import print_json, table
+from gearpy.cli.terminal.output import print_hints, print_json, table
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.core.master.registry import TERMINAL
+from gearpy.errors import ConfigError
 from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId
 from gearpy.messages.client import LogText
 from gearpy.messages.summaries import ApplicationSummary, WorkerSummary
@@ -131,6 +132,48 @@ def _question(given: str) -> Any:
         return json.loads(given)
     except ValueError:
         return given
+
+
+@commands.command(epilog=HELP)
+@asking
+def stop(
+    given: Given,
+    ref: AppRef,
+    *,
+    drain: Annotated[
+        bool, typer.Option("--drain", help="Show all that its sources have read, then end.")
+    ] = False,
+    savepoint: Annotated[
+        str,
+        typer.Option(
+            "--savepoint",
+            metavar="NAME",
+            help="The same, and its last epoch is kept under this name until it is dropped.",
+            show_default=False,
+        ),
+    ] = "",
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="For its end.")] = True,
+) -> None:
+    """Let an application end well: its sources stop, and all that they have read is shown.
+
+    It becomes 'terminated'. Open windows stay open in its last epoch, for who goes on from it.
+    """
+    if not (drain or savepoint):
+        raise ConfigError("choose --drain or --savepoint NAME; 'gear kill' ends it at once")
+    with given.client() as client:
+        running = client.running(ref)
+        running.drain(savepoint=savepoint)
+        summary = running.wait() if wait else running.summary()
+    if given.as_json:
+        print_json(asdict(summary))
+        return
+    progress, name = summary.progress, text.printable(summary.name)
+    state = "drained" if progress.drained else summary.status if wait else "is being drained"
+    print(f"application {summary.app_id} ({name}) {state}")
+    if progress.savepoint:
+        print(f"savepoint {progress.savepoint} is epoch {progress.epoch}")
+    elif savepoint and wait:
+        print_hints([f"there is no savepoint: it has {summary.status} before it could be made"])
 
 
 @commands.command(epilog=HELP)

@@ -62,9 +62,10 @@ def submit(
         str | None,
         typer.Option(
             "--from-checkpoint",
-            metavar="ID[@EPOCH]",
+            metavar="ID[@EPOCH]|NAME",
             help="Begin with what another application had stored, such as its earlier version: "
-            "its number, or CLUSTER/appN of another cluster; without an epoch the newest.",
+            "its number, or CLUSTER/appN of another cluster; without an epoch the newest. Or with "
+            "the savepoint of this name.",
             show_default=False,
         ),
     ] = None,

@@ -3,7 +3,7 @@
 import json
 import sys
 from contextlib import ExitStack, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Final
@@ -18,7 +18,13 @@ from gearpy.cli.terminal.options import Given, storing
 from gearpy.cli.terminal.output import print_hints, print_json, table
 from gearpy.cluster.checkpoints.reading import plain
 from gearpy.cluster.states.query import query as queried
-from gearpy.cluster.states.stored import METADATA, StateMoment, StateSummary, StoredStates
+from gearpy.cluster.states.stored import (
+    StateMoment,
+    StateSummary,
+    StoredStates,
+    moment_of,
+    rows_of,
+)
 from gearpy.errors import ConfigError
 from gearpy.views import text
 
@@ -123,7 +129,7 @@ def query(
         else:
             whole = states.table(step, state, epoch=epoch)
             found = {moment_of(whole).state: whole}
-    moment = moment_of(next(iter(found.values())))
+    moment = replace(moment_of(next(iter(found.values()))), state=", ".join(found))
     result = queried(found, sql) if sql else next(iter(found.values()))
     most = limit or (_ROWS_MAX if form is Format.table else None)
     shown = result if most is None else result.slice(0, most)
@@ -139,11 +145,6 @@ def _states(given: Given, app: str, stack: ExitStack) -> StoredStates:
         stored = find_stored(given, app)
         return StoredStates(stored.checkpoints, stored.prefix)
     return stack.enter_context(given.client()).states(app)
-
-
-def moment_of(table_: pa.Table) -> StateMoment:
-    """Return the moment that a table of state is of."""
-    return StateMoment(**json.loads(table_.schema.metadata[METADATA]))
 
 
 def _row_of(state: StateSummary) -> list[str]:
@@ -186,7 +187,7 @@ def _write(shown: pa.Table, moment: StateMoment, form: Format, output: Path | No
     try:
         with output.open("wb") if output else nullcontext(sys.stdout.buffer) as file:
             if form is Format.json:
-                values = {**asdict(moment), "rows": plain(shown.to_pylist())}
+                values = {**asdict(moment), "rows": rows_of(shown)[0]}
                 file.write(json.dumps(values, ensure_ascii=False).encode() + b"\n")
             else:
                 _WRITERS[form](shown, file)

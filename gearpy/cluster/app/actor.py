@@ -163,6 +163,7 @@ class AppMasterActor(Actor[_Message]):
         self._status: ApplicationStatus = "pending"
         self._cause: ErrorCard | None = None
         self._has_succeeded = False
+        self._savepoint = ""  # The name that its last epoch has got.
         self._metrics: AppMetrics | None = None
         self._has_left_answers = False
         self._quarantine = AppQuarantine(launch.app_id, launch.launch, settings.quarantine_max)
@@ -270,6 +271,8 @@ class AppMasterActor(Actor[_Message]):
             owns=self._checkpoints.owns,
         )
         self._do(self._core.on_start(now_ms))
+        if self._checkpoints.drain.is_asked:
+            self._begin_drain(self._core)
 
     def _begin_later(self, message: AppMasterRegistered, error: LogBroken) -> None:
         """Try again after a while; a first launch fails at once, as no state is lost."""
@@ -325,7 +328,7 @@ class AppMasterActor(Actor[_Message]):
 
     def _serve(self, core: ApplicationCore, message: _Request) -> object:
         if isinstance(message, DrainApplication):
-            return self._drain(core)
+            return self._drain(core, message)
         if isinstance(message, _Measures):
             return self._metrics_of(core).answer(core, message)
         if isinstance(message, GetPlan):
@@ -532,9 +535,25 @@ class AppMasterActor(Actor[_Message]):
             _log.warning("application %s failed: %s", self._app_id, cause.cause)
             self._note("the application", cause)
             self._event("failed", cause.cause)
+        elif (lost := self._lost_savepoint()) is not None:
+            self._end("failed", lost)
+            return
         self._leave_answers()
         self._status, self._cause = status, cause
         self._tell_status()
+
+    def _lost_savepoint(self) -> ErrorCard | None:
+        """Give the last epoch its name, if it is to have one; return why that failed."""
+        core = self._core
+        if core is None or not core.is_drained:
+            return None
+        newest = {each.number: each.epochs.history.newest for each in core.regions}
+        epochs = {number: each.epoch for number, each in newest.items() if each is not None}
+        try:
+            self._savepoint = self._checkpoints.end_drain(epochs)
+        except LogBroken as error:
+            return ErrorCard(cause=f"it is drained, but its last epoch has got no name: {error}")
+        return None
 
     def _store_outcome(self) -> None:
         self._has_succeeded = True
@@ -549,11 +568,22 @@ class AppMasterActor(Actor[_Message]):
         self._status = "succeeded"
         self._tell_status()
 
-    def _drain(self, core: ApplicationCore) -> DrainAccepted:
+    def _drain(self, core: ApplicationCore, message: DrainApplication) -> DrainAccepted | Refused:
+        if message.savepoint or not self._checkpoints.drain.is_asked:
+            try:
+                self._checkpoints.ask_drain(message.savepoint)
+            except LogSuperseded as error:
+                self._on_superseded(error)
+                return Refused(reason=str(error))
+            except (ConfigError, LogBroken) as error:
+                return Refused(reason=str(error))
+        self._begin_drain(core)
+        return DrainAccepted(app_id=self._app_id)
+
+    def _begin_drain(self, core: ApplicationCore) -> None:
         now_ms, timeout_ms = self.context.now_ms(), self._settings.drain_timeout_ms
         self._do(core.drain(now_ms, timeout_ms=timeout_ms))
         self._event("drain", "sources end")
-        return DrainAccepted(app_id=self._app_id)
 
     # -- quarantine ------------------------------------------------------------------------
 
@@ -640,6 +670,7 @@ class AppMasterActor(Actor[_Message]):
                 restarts=core.restarts,
                 epoch=core.epoch,
                 drained=core.is_drained,
+                savepoint=self._savepoint,
             )
         self._master.tell(
             ApplicationStatusChanged(

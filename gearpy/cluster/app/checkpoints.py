@@ -9,6 +9,7 @@ from gearpy.cluster.app.config import inherited, of_submission
 from gearpy.cluster.checkpoints.changing import drop_expired
 from gearpy.cluster.checkpoints.migration import check_moves, migrate
 from gearpy.core.coordinator.log import EPOCH, CoordinatorMessage, CoordinatorState
+from gearpy.core.coordinator.savepoints import DrainView, Savepoints, check_savepoint
 from gearpy.core.coordinator.views import (
     ApplicationView,
     ChangelogPartitions,
@@ -115,6 +116,8 @@ class AppCheckpoints:
                 *ApplicationView(log.state).write(name),
                 *_config_of_submission(log.state, config, other, resume_from, known_launch),
                 *DagVersions(log.state).write(version),
+                # A run that is resumed was drained before; an app master that died was not done.
+                *(() if known_launch else DrainView(log.state).clear()),
             ]
         )
         if resumes:
@@ -242,6 +245,40 @@ class AppCheckpoints:
     def place(self) -> str:
         """The folder or URL of the store."""
         return self._checkpoints.place
+
+    @property
+    def drain(self) -> DrainView:
+        """The drain that was asked for."""
+        return DrainView(self._opened.state)
+
+    def ask_drain(self, savepoint: str) -> None:
+        """Note that the application is to be drained, so that a relaunched app master knows it.
+
+        Args:
+            savepoint: the name that its last epoch gets; empty for none.
+
+        Raises:
+            ConfigError: the name is none, or an epoch has it already.
+            LogSuperseded: a later launch has opened the log.
+            LogBroken: the store cannot be used.
+        """
+        if savepoint:
+            check_savepoint(savepoint)
+        if savepoint in {each.name for each in Savepoints(self._opened.state).read()}:
+            raise ConfigError(f"savepoint {savepoint!r} is there already: take another name")
+        self._opened.append(self.drain.write(savepoint))
+
+    def end_drain(self, epochs: Mapping[int, int]) -> str:
+        """Give the last epoch of each region the name that was asked for; return it, if any.
+
+        Raises:
+            LogSuperseded: a later launch has opened the log.
+            LogBroken: the store cannot be used.
+        """
+        name = self.drain.savepoint
+        if name and epochs:
+            self._opened.append(Savepoints(self._opened.state).write(name, epochs))
+        return name if epochs else ""
 
     def stored_ms(self, region: int, epoch: int) -> int:
         """Return when an epoch was added, as wall time; 0 if it is not there."""

@@ -2,6 +2,7 @@
 
 - `reading`: which applications a store has, their epochs, what is in them, and whether it is whole.
 - `changing`: changes the stored epochs of a stopped application: places, files, everything.
+- `savepoints`: epochs under names: lists, finds and drops them.
 - `migration`: from an epoch of one graph to one that tasks of another graph can begin with.
 - `resuming`: finds the checkpoint an application begins with, from the name that a user gives.
 """

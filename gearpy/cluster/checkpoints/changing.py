@@ -14,6 +14,7 @@ from gearpy.cluster.checkpoints.reading import (
     plain,
     stored_prefixes,
 )
+from gearpy.core.coordinator.savepoints import Savepoints
 from gearpy.core.coordinator.views import ApplicationView, SourcePlaces, task_of
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.errors import ConfigError, ProtocolError, SnapshotDamaged
@@ -221,13 +222,18 @@ def find_orphans(checkpoints: Checkpoints, prefix: str, needed: Iterable[str]) -
 
 
 def check_unused(checkpoints: Checkpoints, prefix: str) -> None:
-    """Refuse to remove an application that another one has gone on from, and still needs.
+    """Refuse to remove an application with savepoints, or one that another one still needs.
 
     Raises:
         ConfigError: it is needed.
         GearpyError: the log of another application in the store cannot be read.
         OSError: the store cannot be read.
     """
+    if named := Savepoints(read_log(checkpoints, prefix).state).read():
+        names = ", ".join(each.name for each in named)
+        raise ConfigError(
+            f"{prefix} has the savepoint {names}: drop it first, with gear savepoint drop"
+        )
     for other in stored_prefixes(checkpoints).keys() - {prefix}:
         used = [each for each in _needed_by(checkpoints, other) if each.startswith(f"{prefix}/")]
         if used:

@@ -226,7 +226,7 @@ def find_application(checkpoints: Checkpoints, wanted: str, *, cluster: str | No
         known, shown = dict.fromkeys(every, ""), f"application {wanted}"
         found = [prefix for prefix in mine if every[prefix] == int(wanted)]
     else:
-        known = {prefix: _name_of(checkpoints, prefix) or f"app{every[prefix]}" for prefix in mine}
+        known = {prefix: name_of(checkpoints, prefix) or f"app{every[prefix]}" for prefix in mine}
         shown = f"application {wanted!r}"
         found = [prefix for prefix in mine if known[prefix] == wanted]
     clusters = sorted({_cluster_of(each) for each in found})
@@ -250,7 +250,7 @@ def _cluster_of(prefix: str) -> str:
     return prefix.rpartition("/")[0]
 
 
-def _name_of(checkpoints: Checkpoints, prefix: str) -> str:
+def name_of(checkpoints: Checkpoints, prefix: str) -> str:
     """Return the name of an application; empty if its log does not say it."""
     try:
         return ApplicationView(read_log(checkpoints, prefix).state).name

@@ -5,7 +5,14 @@ from dataclasses import replace
 from typing import Final
 
 from gearpy.cluster.checkpoints.migration import check_moves
-from gearpy.cluster.checkpoints.reading import StoredEpochs, find_application, open_store
+from gearpy.cluster.checkpoints.reading import (
+    StoredEpochs,
+    find_application,
+    name_of,
+    open_store,
+    stored_prefixes,
+)
+from gearpy.cluster.checkpoints.savepoints import StoredSavepoint, stored_savepoints
 from gearpy.config.schema import Config
 from gearpy.core.coordinator.views import DagVersions
 from gearpy.core.dag.graph import Dag
@@ -26,8 +33,9 @@ def resume_point(text: str, *, config: Config, cluster_id: str, drops_state: boo
     """Return the checkpoint as `ClusterClient.submit` takes it for ``resume_from``.
 
     Args:
-        text: the number or name of an application of this cluster, or ``cluster/appN`` of any; each
-            alone, for its newest epoch, or with ``@`` and an epoch.
+        text: the name of a savepoint of this cluster; or the number or name of an application of
+            it, or ``cluster/appN`` of any, each alone, for its newest epoch, or with ``@`` and an
+            epoch or savepoint.
         drops_state: what the program has no place for may be left behind.
 
     Raises:
@@ -74,8 +82,10 @@ def _refusal(text: str, *mistakes: str) -> ConfigError:
 def _found(text: str, checkpoints: Checkpoints, cluster_id: str) -> tuple[str, int | None]:
     """Return the prefix of an application and its epoch, None for the newest.
 
-    A number or a name alone means an application of this cluster.
+    A number or a name alone means an application of this cluster, or a savepoint in it.
     """
+    if (found := _savepoint(text, checkpoints, cluster_id)) is not None:
+        return _newest(found, checkpoints)
     name, _, epoch = text.rpartition("@") if "@" in text else (text, "", "")
     if not _EPOCH.fullmatch(epoch):
         raise ConfigError(
@@ -98,3 +108,48 @@ def _found(text: str, checkpoints: Checkpoints, cluster_id: str) -> tuple[str, i
             "epochs of its own, take the newest"
         )
     return prefix, wanted
+
+
+def _savepoint(text: str, checkpoints: Checkpoints, cluster_id: str) -> StoredSavepoint | None:
+    """Return the savepoint that a text means; None if it means an application."""
+    application, _, name = text.rpartition("@")
+    if not name or name[0].isdigit() or _PREFIX.fullmatch(text):
+        return None
+    named = stored_savepoints(checkpoints, name=name)
+    if not application:
+        named = [each for each in named if each.prefix.startswith(f"{cluster_id}/")]
+        others = stored_prefixes(checkpoints, cluster_id) if named else ()
+        if any(name_of(checkpoints, each) == name for each in others):
+            raise ConfigError(
+                f"an application and a savepoint are called {name!r}: write {name}@ for the "
+                f"application, or {named[-1].full_name}"
+            )
+    else:
+        named = [each for each in named if _is_of(each, application, cluster_id)]
+    if len(named) > 1:
+        names = ", ".join(each.full_name for each in named)
+        raise ConfigError(f"several savepoints are called {name!r}: write one of {names}")
+    if application and not named:
+        raise ConfigError(f"{application} has no savepoint {name!r}: see gear savepoint list")
+    return named[0] if named else None
+
+
+def _is_of(found: StoredSavepoint, application: str, cluster_id: str) -> bool:
+    mine = found.prefix.startswith(f"{cluster_id}/")
+    number = found.prefix.rpartition("/app")[2]
+    return found.prefix == application or (mine and application in {number, found.application})
+
+
+def _newest(found: StoredSavepoint, checkpoints: Checkpoints) -> tuple[str, int | None]:
+    """Return the place of a savepoint: the newest epochs of an application that was stopped."""
+    manifests = StoredEpochs(checkpoints, found.prefix).manifests
+    newest = {region: each[-1].epoch for region, each in manifests.items()}
+    epochs = found.savepoint.epochs
+    if newest == epochs:
+        return found.prefix, None
+    if len(set(epochs.values())) > 1:
+        raise ConfigError(
+            f"{found.full_name}: its application has gone on since, with epochs of "
+            "its regions that have other numbers; take the newest"
+        )
+    return found.prefix, next(iter(epochs.values()))

@@ -367,13 +367,20 @@ class ClusterClient:
         """
         self._expect(ShutdownAccepted, ShutdownApplication(app_id=app_id))
 
-    def drain(self, app_id: AppId) -> None:
+    def drain(self, app_id: AppId, *, savepoint: str = "") -> None:
         """Stop the sources of an application; it ends when all that they have read is shown.
 
+        Windows that are open stay so in its last epoch, from which another one may go on.
+
+        Args:
+            app_id: of the application.
+            savepoint: the name that its last epoch gets, if any; ``gear savepoint`` lists them.
+
         Raises:
-            SubmitRefused: there is none with this id, or it has no app master at present.
+            SubmitRefused: there is none with this id, it has no app master at present, or the name
+                is none, or taken.
         """
-        self._expect(DrainAccepted, DrainApplication(app_id=app_id))
+        self._expect(DrainAccepted, DrainApplication(app_id=app_id, savepoint=savepoint))
 
     def restart(self, app_id: AppId, *, from_beginning: bool = False) -> "RunningApplication":
         """Stop an application if it runs, and start the same once more, under a new id.
@@ -512,9 +519,9 @@ class RunningApplication:
 
     kill = shutdown
 
-    def drain(self) -> None:
+    def drain(self, *, savepoint: str = "") -> None:
         """Let it end well before its input does; see `ClusterClient.drain`."""
-        self.client.drain(self.app_id)
+        self.client.drain(self.app_id, savepoint=savepoint)
 
     def restart(self, *, from_beginning: bool = False) -> "RunningApplication":
         """Start the same once more, under a new id; see `ClusterClient.restart`."""

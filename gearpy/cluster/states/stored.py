@@ -6,11 +6,17 @@ It is read where it was stored, without the tasks and without a cluster.
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Final
+from math import isfinite
+from typing import Any, Final
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from gearpy.cluster.checkpoints.reading import StoredEpochs, find_application, open_store
+from gearpy.cluster.checkpoints.reading import (
+    StoredEpochs,
+    find_application,
+    open_store,
+    plain,
+)
 from gearpy.cluster.states.columns import ShownClasses, StateColumns, tables_of
 from gearpy.core.coordinator.views import DagVersions
 from gearpy.core.dag.state_moves import StepPlace
@@ -274,6 +280,41 @@ def stored_state(
         SnapshotDamaged: a file of the epoch is missing, or not what was stored.
     """
     return stored_states(folder, application).table(step, state, epoch=epoch)
+
+
+def moment_of(table: pa.Table) -> StateMoment:
+    """Return the moment that a table of state is of."""
+    return StateMoment(**json.loads(table.schema.metadata[METADATA]))
+
+
+def rows_of(
+    table: pa.Table, *, key: str | None = None, limit: int | None = None
+) -> tuple[list[dict[str, Any]], int]:
+    """Return the first rows of a table as JSON has them, and how many there are.
+
+    Args:
+        table: of state.
+        key: only the rows of this key: a text, or what JSON writes for another one.
+        limit: so many rows; all by default.
+    """
+    if key is not None:
+        keys = table.column(0).to_pylist()
+        table = table.filter(pa.array([_key_text(each) == key for each in keys], pa.bool_()))
+    rows = table if limit is None else table.slice(0, limit)
+    return [_finite(plain(each)) for each in rows.to_pylist()], table.num_rows
+
+
+def _finite(value: Any) -> Any:
+    """Return a value of JSON with texts for numbers that JSON has not, such as NaN."""
+    if isinstance(value, dict):
+        return {name: _finite(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return list(map(_finite, value))
+    return repr(value) if isinstance(value, float) and not isfinite(value) else value
+
+
+def _key_text(key: Any) -> str:
+    return key if isinstance(key, str) else json.dumps(plain(key), ensure_ascii=False)
 
 
 def _is_of(tag: Tag, place: StepPlace) -> bool:

@@ -16,7 +16,8 @@ SET_CONFIG: Final = "set-config"  # Key of the configuration -> its value.
 SET_CHECKPOINT: Final = "set-checkpoint"  # Source task -> where its partitions are.
 SET_CHANGELOG: Final = "set-changelog"  # Task -> its partition of the changelog.
 DAG: Final = "dag"  # Version -> what the graph was.
-APPLICATION: Final = "application"  # "name" -> what it is called, "outcome" -> how it ended.
+#: "name" -> what it is called, "outcome" -> how it ended, "drain" -> that it was asked for.
+APPLICATION: Final = "application"
 _STEPS: Final = "steps"
 
 

@@ -35,6 +35,7 @@ from gearpy.services.security.access import TokenScope
 
 router: Final = APIRouter(prefix="/appmaster/{app_id}", tags=["applications"])
 
+_NAME_CHARS_MAX: Final = 63
 _Kills: TypeAlias = Annotated[object, Depends(Action("app kill", TokenScope.SUBMIT, True))]
 _Restarts: TypeAlias = Annotated[object, Depends(Action("app restart", TokenScope.SUBMIT, True))]
 _Drains: TypeAlias = Annotated[object, Depends(Action("app drain", TokenScope.SUBMIT, True))]
@@ -76,9 +77,17 @@ def restart_application(
 
 
 @router.post("/drain")
-def drain_application(client: Client, app_id: AppIdInPath, _: _Drains) -> KillStatus:
+def drain_application(
+    client: Client,
+    app_id: AppIdInPath,
+    _: _Drains,
+    *,
+    savepoint: Annotated[
+        str, Query(max_length=_NAME_CHARS_MAX, description="The name that its last epoch gets.")
+    ] = "",
+) -> KillStatus:
     """Stop the sources; the application ends when all that they have read is shown."""
-    client.drain(app_id)
+    client.drain(app_id, savepoint=savepoint)
     return KillStatus(status="success", info=None)
 
 

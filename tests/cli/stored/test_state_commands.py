@@ -54,7 +54,6 @@ def test_a_command_prints_what_the_page_shows(command: str, shown: str, state: S
 
 
 def test_the_page_has_examples() -> None:
-    """Of listing, and of a query."""
     assert {command.split()[1] for command, _ in EXAMPLES_OF_STATE} == {"list", "query"}
     assert PAGE.exists()
 
@@ -82,7 +81,6 @@ _SQL: Final = "select key, value from visits order by key"
 
 
 def test_csv_is_for_spreadsheets(state: State) -> None:
-    """With a head."""
     rows = csv.reader(io.StringIO(state("query", "3", "Visits", _SQL, "--format", "csv")))
 
     assert [*rows] == [["key", "value"], ["ada", "6"], ["bob", "2"]]
@@ -92,7 +90,6 @@ def test_csv_is_for_spreadsheets(state: State) -> None:
 def test_files_of_columns_are_read_by_other_programs(
     state: State, tmp_path: Path, form: str
 ) -> None:
-    """As they were."""
     file = tmp_path / "out"
     assert state("query", "3", "Visits", _SQL, "--format", form, "-o", str(file)) == ""
 
@@ -133,5 +130,4 @@ def test_a_long_table_is_cut_and_says_so(tmp_path: Path) -> None:
 def test_mistakes_are_told_with_what_there_is(
     state: State, args: tuple[str, ...], told: str
 ) -> None:
-    """No traceback."""
     assert told in state(*args, code=WRONG_USE)

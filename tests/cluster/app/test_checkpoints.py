@@ -1,9 +1,12 @@
 """What an app master finds of its epochs in the coordinator log."""
 
+import pytest
+
 from gearpy.cluster.app.checkpoints import AppCheckpoints, FoundEpochs
 from gearpy.core.coordinator.views import EpochManifests, SourcePlaces
 from gearpy.core.dag.graph import Dag
 from gearpy.core.epoch.epochs import Manifest
+from gearpy.errors import ConfigError
 from gearpy.ids import TaskId
 from gearpy.messages.app import SnapshotFile, TaskOffsets
 from gearpy.storage.checkpoints import Checkpoints, MemoryCheckpoints
@@ -43,3 +46,36 @@ def test_places_that_were_set_by_hand_are_found_in_every_region() -> None:
     log = CoordinatorLog(checkpoints, PREFIX, launch=3, source="test", wall_ms=lambda: 0)
     log.append([SourcePlaces(log.state).override(first, epoch=6)])
     assert found(checkpoints, dag, launch=4).overrides == (second,)
+
+
+def opened(checkpoints: Checkpoints, launch: int, *, known: int = 0) -> AppCheckpoints:
+    """Return the checkpoints of a launch; ``known`` is the one before, of the same run."""
+    app = AppCheckpoints(
+        checkpoints, prefix=PREFIX, launch=launch, segments_max=8, wall_ms=lambda: 0
+    )
+    app.open(a_dag((1, 1)), {}, known_launch=known)
+    return app
+
+
+def test_a_drain_is_known_to_the_next_launch_of_the_app_master() -> None:
+    """And to nobody who lets the run go on later."""
+    checkpoints = MemoryCheckpoints()
+    opened(checkpoints, 1).ask_drain("before")
+
+    relaunched = opened(checkpoints, 2, known=1)
+    assert (relaunched.drain.is_asked, relaunched.drain.savepoint) == (True, "before")
+    assert not opened(checkpoints, 3).drain.is_asked
+
+
+def test_the_last_epochs_of_a_drain_get_the_name_that_was_asked_for() -> None:
+    """Once: the name is taken then."""
+    checkpoints = MemoryCheckpoints()
+    app = opened(checkpoints, 1)
+    app.ask_drain("before")
+
+    assert app.end_drain({}) == ""
+    assert app.end_drain({0: 7}) == "before"
+    with pytest.raises(ConfigError, match="savepoint 'before' is there already"):
+        app.ask_drain("before")
+    with pytest.raises(ConfigError, match="no name of a savepoint"):
+        app.ask_drain("a/b")

@@ -42,7 +42,8 @@ def test_an_application_of_another_cluster_is_named_with_it(tmp_path: Path) -> N
         *((text, "has no complete epoch") for text in ("4", "yyyyyyyy/app3")),
         *((text, "nothing of application") for text in ("", "words", "²", "9" * 5000)),
         ("../app3", "each of letters, digits, dots"),
-        ("3@x", "names no checkpoint"),
+        ("3@x", "3 has no savepoint 'x'"),
+        ("3@1x", "names no checkpoint"),
     ],
 )
 def test_what_is_not_there_is_refused(tmp_path: Path, text: str, why: str) -> None:

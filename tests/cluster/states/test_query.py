@@ -14,7 +14,6 @@ PAGES = pa.table({"key": ["ada", "ada"], "value": [{"page": "home"}, {"page": "c
 
 
 def test_one_table_is_called_state() -> None:
-    """And by its own name."""
     found = query({"visits": VISITS}, "select key from state where value > 1")
 
     assert found.to_pylist() == [{"key": "ada"}]
@@ -35,12 +34,10 @@ def test_several_states_of_a_step_can_be_joined() -> None:
     [
         ("select * from stat", r'refused: .*stat.*tables are "state", "visits"'),
         ("selec", "refused: .*syntax"),
-        ("create table other (n int)", "gives no table"),
         ("select * from VISITS where nobody = 1", "nobody"),
     ],
 )
 def test_a_query_that_is_refused_says_which_tables_there_are(sql: str, told: str) -> None:
-    """And what DuckDB says."""
     with pytest.raises(ConfigError, match=f"(?s){told}"):
         query({"visits": VISITS}, sql)
 
@@ -57,7 +54,6 @@ def test_a_query_sees_nothing_but_the_tables(tmp_path: Path) -> None:
 
 
 def test_without_duckdb_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the command to type."""
     monkeypatch.setitem(sys.modules, "duckdb", None)
 
     with pytest.raises(ConfigError, match=r"SQL needs DuckDB: .*pip.* install .*\[sql\]"):

@@ -1,12 +1,20 @@
 """State of stored epochs as tables."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gearpy.cluster.states.stored import METADATA, StoredStates, stored_state, stored_states
+from gearpy.cluster.states.stored import (
+    METADATA,
+    StoredStates,
+    moment_of,
+    rows_of,
+    stored_state,
+    stored_states,
+)
 from gearpy.errors import ConfigError, SnapshotDamaged
 from gearpy.state.keyed import KeyedState
 from gearpy.storage.checkpoints import FolderCheckpoints, MemoryCheckpoints, checkpoints_at
@@ -128,6 +136,24 @@ def test_a_step_that_has_kept_nothing_yet_says_so() -> None:
 
     with pytest.raises(ConfigError, match="step Visits has kept nothing yet"):
         StoredStates(store, PREFIX).table("Visits")
+
+
+def test_rows_are_shown_as_json() -> None:
+    """All, or those of a key; JSON has no NaN."""
+    store = MemoryCheckpoints()
+
+    def change(state: KeyedState) -> None:
+        kept = state.value("kept")
+        for state.key, value in [("ada", 1.5), ("bob", math.nan)]:
+            kept.set(value)
+
+    a_kept_application(store, [change])
+    table = StoredStates(store, PREFIX).table("Visits")
+
+    assert rows_of(table, key="bob")[0][0]["value"] == "nan"
+    assert rows_of(table, limit=1)[1] == 2
+    assert rows_of(table, key="nobody") == ([], 0)
+    assert moment_of(table).state == "kept"
 
 
 # -- where it is -----------------------------------------------------------------------------

@@ -12,6 +12,7 @@ export function Actions({ view }) {
   return html`<div class="row">
     ${!isPending && html`<button onClick=${() => askRestart(view, isActive)}>Restart…</button>`}
     ${isActive && html`<button onClick=${() => askDrain(view)}>Drain…</button>`}
+    ${isActive && html`<button onClick=${() => askSavepoint(view)}>Savepoint…</button>`}
     ${(isActive || isPending) && html`<button onClick=${() => askKill(view)}>Kill…</button>`}
   </div>`;
 }
@@ -41,13 +42,29 @@ function askDrain(view) {
   ask({
     title: `Drain ${view.name}?`,
     text: [
-      "Its sources stop. All that they have read is processed and shown, with one last epoch; then it ends as succeeded.",
-      "No record is lost or shown twice. Windows that are still open fire with what they have.",
+      "Its sources stop. All that they have read is processed and shown, with one last epoch; then it ends as terminated.",
+      "No record is lost or shown twice. Windows that are still open are part of that epoch, for who goes on from it.",
     ],
     yes: "Drain",
     act: async () => {
       await call("POST", `appmaster/${view.app_id}/drain`);
       done(`${view.name} drains`);
+    },
+  });
+}
+
+function askSavepoint(view) {
+  const name = `${view.name}-${epochOf(view)}`.replace(/[^A-Za-z0-9._-]/g, "-").replace(/^[^A-Za-z]+/, "s");
+  ask({
+    title: `Stop ${view.name} with a savepoint?`,
+    text: [
+      `It is drained, and its last epoch is kept as ${name} until that is dropped.`,
+      "Another application goes on from it: gear app submit --from-checkpoint and this name.",
+    ],
+    yes: "Stop",
+    act: async () => {
+      await call("POST", `appmaster/${view.app_id}/drain?savepoint=${encodeURIComponent(name.slice(0, 63))}`);
+      done(`${view.name} drains; ${name} is its savepoint then`);
     },
   });
 }

@@ -1,0 +1,90 @@
+"""``gear savepoint ...``: epochs under names, which are kept until they are dropped."""
+
+import time
+from typing import Annotated, Any
+
+import typer
+
+from gearpy.cli.terminal.exits import HELP
+from gearpy.cli.terminal.groups import group
+from gearpy.cli.terminal.options import Given, storing
+from gearpy.cli.terminal.output import print_json, table
+from gearpy.cluster.checkpoints.reading import open_store
+from gearpy.cluster.checkpoints.savepoints import (
+    StoredSavepoint,
+    drop_savepoint,
+    find_savepoint,
+    stored_savepoints,
+)
+from gearpy.errors import ConfigError
+from gearpy.storage.checkpoints import Checkpoints
+from gearpy.views import text
+
+commands = group("Savepoints: epochs under names, kept until they are dropped.")
+
+
+@commands.command("list", epilog=HELP)
+@storing
+def list_(given: Given) -> None:
+    """List the savepoints in the checkpoint store, the oldest first."""
+    store = _store(given)
+    try:
+        found = stored_savepoints(store, given.cluster)
+    except OSError as error:
+        raise ConfigError(f"checkpoint store {store.place} cannot be read: {error}") from error
+    if given.as_json:
+        print_json({"savepoints": [_values(each) for each in found]})
+    elif found:
+        columns = ["name", "application", "stored as", "epoch", "made"]
+        table("savepoints", columns, [_row(each) for each in found])
+    else:
+        print(f"no savepoint is in checkpoint store {store.place}")
+
+
+@commands.command(epilog=HELP)
+@storing
+def drop(
+    given: Given,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="Or CLUSTER/appN@NAME, if several have it.", show_default=False
+        ),
+    ],
+) -> None:
+    """Drop a savepoint: the epoch loses its name, and 'gear checkpoint drop' may remove it."""
+    store = _store(given)
+    try:
+        found = find_savepoint(store, name, given.cluster)
+        drop_savepoint(store, found, wall_ms=lambda: time.time_ns() // 1_000_000)
+    except OSError as error:
+        raise ConfigError(f"checkpoint store {store.place} cannot be read: {error}") from error
+    if given.as_json:
+        print_json(_values(found))
+    else:
+        print(f"savepoint {found.savepoint.name} of {found.prefix} is dropped")
+
+
+def _store(given: Given) -> Checkpoints:
+    return open_store(given.checkpoints or given.config().checkpoint.folder)
+
+
+def _values(found: StoredSavepoint) -> dict[str, Any]:
+    return {
+        "name": found.savepoint.name,
+        "application": found.application,
+        "prefix": found.prefix,
+        "epochs": {str(region): epoch for region, epoch in found.savepoint.epochs.items()},
+        "stored_ms": found.savepoint.stored_ms,
+    }
+
+
+def _row(found: StoredSavepoint) -> list[str]:
+    epochs = dict.fromkeys(map(str, found.savepoint.epochs.values()))
+    return [
+        found.savepoint.name,
+        found.application,
+        found.prefix,
+        ", ".join(epochs),
+        text.moment(found.savepoint.stored_ms),
+    ]

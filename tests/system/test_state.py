@@ -1,0 +1,130 @@
+"""What a step keeps, looked at while an application runs; savepoints and drains, on daemons."""
+
+import json
+import os
+import signal
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+import gearpy as gp
+from gearpy.cli.terminal.connect import connected
+from gearpy.ids import AppId
+from tests.eventually import eventually
+from tests.system.cluster_build import Scene
+
+_KEYS: Final = 7
+_PROGRAM: Final = f"""\
+import itertools
+import gearpy as gp
+
+def main(args):
+    app = gp.StreamApp(args[0])
+    numbers = app.read(gp.generate(itertools.count, rate=500))
+    counts = numbers.key_by(lambda n: n % {_KEYS}, parallelism=2).map_with_state(
+        lambda kept, n: (kept + 1, (n, kept + 1)), initial=0, name="counts"
+    )
+    counts.write(gp.jsonl_folder(args[1]))
+    return app
+"""
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    """Return a cluster with a program that counts numbers by their remainders."""
+    made = Scene(tmp_path_factory.mktemp("scene"))
+    (made.folder / "counts.py").write_text(_PROGRAM, encoding="utf-8")
+    with made.cluster:
+        yield made
+
+
+def started(scene: Scene, name: str, *options: str, folder: str = "") -> int:
+    """Submit the program; return its number when it has an epoch of its own."""
+    out = str(scene.folder / (folder or name))
+    app_id = scene.submit("counts.py", *options, "--", name, out)
+    eventually(lambda: scene.summary(app_id)["progress"]["records_in"] > 100)
+    epoch = scene.summary(app_id)["progress"]["epoch"]
+    eventually(lambda: scene.summary(app_id)["progress"]["epoch"] > epoch + 1)
+    return app_id
+
+
+def is_prefix(counts: Mapping[Any, Any]) -> int:
+    """Return of how many numbers these are the counts: all up to one, each once."""
+    total: int = sum(counts.values())
+    wanted = {key: len(range(key, total, _KEYS)) for key in range(_KEYS)}
+    assert counts == {key: each for key, each in wanted.items() if each}
+    return total
+
+
+def counts_of(rows: list[dict[str, Any]]) -> dict[Any, Any]:
+    return {row["key"]: row["value"] for row in rows}
+
+
+def shown_in(folder: Path) -> list[int]:
+    """Return the numbers that a sink has shown."""
+    lines = [line for file in folder.glob("*.jsonl") for line in file.read_text().splitlines()]
+    return sorted(json.loads(line)[0] for line in lines)
+
+
+@pytest.mark.smoke
+def test_state_is_looked_at_savepoints_are_made_and_gone_on_from(scene: Scene) -> None:
+    """Each table is of one epoch, exactly; nothing is lost or counted twice on the way."""
+    app_id = started(scene, "first")
+
+    found = scene.ask("state", "query", "first", "counts", "select * from state")
+    assert found["exact"]
+    assert found["epoch"] > 0
+    before = is_prefix(counts_of(found["rows"]))
+    with connected(scene.cluster.config) as client:
+        table = client.state("first", "counts")
+        assert is_prefix(counts_of(table.to_pylist())) >= before
+        assert set(table.column_names) == {"key", "value", "key_group"}
+    [listed] = scene.ask("state", "list", str(app_id))["states"]
+    assert (listed["name"], listed["state"], listed["cells"]) == ("counts", "kept", _KEYS)
+
+    stopped = scene.ask("app", "stop", "first", "--savepoint", "before-change")
+    assert stopped["status"] == "terminated"
+    assert stopped["progress"]["savepoint"] == "before-change"
+    [savepoint] = scene.ask("savepoint", "list")["savepoints"]
+    assert savepoint["name"] == "before-change"
+
+    folder = str(scene.folder / "cluster" / "checkpoints")
+    at_end = is_prefix(counts_of(gp.stored_state(folder, str(app_id), "counts").to_pylist()))
+    assert shown_in(scene.folder / "first") == [*range(at_end)]
+
+    second = started(scene, "second", "--from-checkpoint", "before-change", folder="first")
+    now = is_prefix(counts_of(scene.ask("state", "query", str(second), "counts")["rows"]))
+    assert now > at_end
+    scene.gear("app", "stop", str(second), "--drain")
+    shown = shown_in(scene.folder / "first")
+    assert shown == [*range(len(shown))]
+    assert len(shown) >= now
+    assert "has the savepoint before-change" in scene.gear(
+        "checkpoint", "drop", str(app_id), "--apply", code=2
+    )
+    scene.gear("savepoint", "drop", "before-change")
+
+
+def test_a_drain_goes_on_when_the_app_master_dies(scene: Scene) -> None:
+    """The one that takes its place knows of it, and of the savepoint."""
+    app_id = started(scene, "drained")
+    executors = scene.cluster.launched("executor")
+    for pid in executors:  # So that the drain does not end before.
+        os.kill(pid, signal.SIGSTOP)
+    scene.gear("app", "stop", "drained", "--savepoint", "after-death", "--no-wait")
+    app_master = scene.cluster.app_master_pid(AppId(app_id))
+    assert app_master is not None
+    os.kill(app_master, signal.SIGKILL)
+    for pid in executors:
+        os.kill(pid, signal.SIGCONT)
+
+    ended = scene.ends(app_id)
+
+    assert ended["status"] == "terminated"
+    assert ended["progress"]["drained"]
+    assert ended["progress"]["savepoint"] == "after-death"
+    folder = str(scene.folder / "cluster" / "checkpoints")
+    at_end = is_prefix(counts_of(gp.stored_state(folder, "drained", "counts").to_pylist()))
+    assert shown_in(scene.folder / "drained") == [*range(at_end)]
