@@ -83,7 +83,7 @@ COMMANDS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
     "What is stored": {
         "state": (
             "stored.state:commands",
-            "What the steps of an application keep, as tables: list, query.",
+            "The state of the steps of an application, as tables: list, query.",
         ),
         "savepoint": (
             "stored.savepoint:commands",

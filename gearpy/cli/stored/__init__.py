@@ -6,6 +6,6 @@
 - `coordinator_log`: ``gear coordinator-log ...``: prints the log of an application, appends to it.
 - `quarantine`: ``gear quarantine ...``: lists, shows and replays records that were put aside.
 - `savepoint`: ``gear savepoint ...``: lists and drops epochs under names.
-- `state`: ``gear state ...``: what the steps of an application keep, as tables.
+- `state`: ``gear state ...``: the state of the steps of an application, as tables.
 - `window_log`: ``gear window-log ...``: lists, shows, checks, compacts and purges window logs.
 """

@@ -1,4 +1,4 @@
-"""``gear state ...``: what the steps of an application keep, as tables."""
+"""``gear state ...``: the state of the steps of an application, as tables."""
 
 import json
 import sys
@@ -28,7 +28,7 @@ from gearpy.cluster.states.stored import (
 from gearpy.errors import ConfigError
 from gearpy.views import text
 
-commands = group("What the steps of an application keep, as tables.")
+commands = group("The state of the steps of an application, as tables.")
 
 _ROWS_MAX: Final = 100  # Of a table for people, if no limit is named.
 
@@ -61,7 +61,7 @@ _Epoch = Annotated[
 @commands.command("list", epilog=HELP)
 @storing
 def list_(given: Given, app: _App, *, epoch: _Epoch = None) -> None:
-    """List what each step keeps: its states, of which kind they are, and how much that is."""
+    """List the states of each step: their names, kinds and sizes."""
     with ExitStack() as stack:
         found = _states(given, app, stack).summaries(epoch)
     if given.as_json:
@@ -118,7 +118,7 @@ def query(
         ),
     ] = None,
 ) -> None:
-    """Print what a step keeps, exactly as at the end of an epoch, or what SQL makes of it."""
+    """Print the state of a step, exactly as at the end of an epoch, or the result of a query."""
     form = Format.json if given.as_json else form
     if form in {Format.parquet, Format.arrow} and output is None and sys.stdout.isatty():
         raise ConfigError(f"{form} is nothing to read: name a file with --output, or use a pipe")

@@ -73,8 +73,8 @@ from gearpy.messages.summaries import (
     ErrorCard,
     WorkerSummary,
 )
-from gearpy.wire.values.payload import decode_value, encode_value
 from gearpy.storage.checkpoints import Checkpoints
+from gearpy.wire.values.payload import decode_value, encode_value
 from gearpy.wire.values.records import DEFAULT_REGISTRY, RecordRegistry
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ class ClusterClient:
     def state(
         self, ref: AppId | str, step: str, state: str = "", *, epoch: int | None = None
     ) -> "pa.Table":
-        """Return what a step keeps, as it was at the end of a stored epoch, as an Arrow table.
+        """Return the state of a step, as it was at the end of a stored epoch, as an Arrow table.
 
         It is read from the checkpoint store, which this process must see: no task waits for it.
         Key and value, a namespace or window where there is one, and the key group are columns; the
@@ -253,7 +253,7 @@ class ClusterClient:
     def states(
         self, ref: AppId | str, *, classes: RecordRegistry = DEFAULT_REGISTRY
     ) -> "StoredStates":
-        """Return what reads the states of an application from its stored epochs; see `state`.
+        """Return a reader of the states of an application in its stored epochs; see `state`.
 
         Args:
             ref: id or name of the application.
@@ -510,7 +510,7 @@ class RunningApplication:
         return self.client.ask_application(self.app_id, question, timeout_s)
 
     def state(self, step: str, state: str = "", *, epoch: int | None = None) -> "pa.Table":
-        """Return what a step keeps, as an Arrow table; see `ClusterClient.state`."""
+        """Return the state of a step, as an Arrow table; see `ClusterClient.state`."""
         return self.client.state(self.app_id, step, state, epoch=epoch)
 
     def shutdown(self) -> None:

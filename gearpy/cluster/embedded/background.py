@@ -170,7 +170,7 @@ class BackgroundRun:
         return app_view(newest, self._looks.before)
 
     def state(self, step: str, state: str = "", *, epoch: int | None = None) -> "pa.Table":
-        """Return what a step keeps, as an Arrow table; see `ClusterClient.state`.
+        """Return the state of a step, as an Arrow table; see `ClusterClient.state`.
 
         Raises:
             SubmitRefused: it has ended, or has no complete epoch yet.

@@ -1,4 +1,4 @@
-"""State of stored epochs as tables: what each step keeps, exactly as at the end of an epoch.
+"""State of stored epochs as tables: that of each step, exactly as at the end of an epoch.
 
 It is read where it was stored, without the tasks and without a cluster.
 """
@@ -264,7 +264,7 @@ def stored_states(
 def stored_state(
     folder: str, application: str, step: str, state: str = "", *, epoch: int | None = None
 ) -> pa.Table:
-    """Return what a step keeps, as it was at the end of a stored epoch, as an Arrow table.
+    """Return the state of a step, as it was at the end of a stored epoch, as an Arrow table.
 
     No cluster is needed, nor the program; without the program fields of its classes have numbers.
 

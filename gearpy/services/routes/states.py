@@ -1,4 +1,4 @@
-"""Routes to look at what the steps of an application keep, as at the end of an epoch."""
+"""Routes to look at the state of the steps of an application, as at the end of an epoch."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
@@ -24,7 +24,7 @@ _BYTES_MAX: Final = 256 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatesKept:
-    """What the steps of an application keep."""
+    """The states of the steps of an application."""
 
     app_id: int
     states: list[StateSummary]
@@ -51,7 +51,7 @@ class StateRows:
 
 @router.get("")
 def list_states(client: Client, app_id: AppIdInPath) -> StatesKept:
-    """Return what each step keeps: its states, of which kind they are, and how much that is."""
+    """Return the states of each step: their names, kinds and sizes."""
     _check_size(client, app_id)
     states = client.states(app_id, classes=NO_CLASSES)
     return StatesKept(app_id=app_id, states=states.summaries())
@@ -76,7 +76,7 @@ def get_state(
     ] = None,
     limit: Annotated[int, Query(ge=1, le=_ROWS_MAX)] = 100,
 ) -> StateRows:
-    """Return what a step keeps, exactly as at the end of an epoch, or the part of one key."""
+    """Return the state of a step, exactly as at the end of an epoch, or the part of one key."""
     _check_size(client, app_id)
     table = client.states(app_id, classes=NO_CLASSES).table(step, state, epoch=epoch)
     rows, total = rows_of(table, key=key, limit=limit)
