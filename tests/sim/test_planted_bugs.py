@@ -138,7 +138,7 @@ def test_a_master_log_that_is_not_synced_is_found(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(MemoryFolder, "append", append_in_memory)
 
-    result = first_found(run_seed, seeds=300)
+    result = first_found(run_seed, seeds=300, first=14)
 
     assert any("master killed" in fault for fault in result.faults), result
 
@@ -166,6 +166,6 @@ def test_data_of_stale_sessions_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(ReceiverCounts, "on_data", accept)
     monkeypatch.setattr(LinkAlignment, "take", go_back)
 
-    result = first_found(run_seed, seeds=300, first=28)
+    result = first_found(run_seed, seeds=300, first=58)
 
     assert "too " in result.problem or "missing" in result.problem, result
