@@ -39,6 +39,9 @@ _TOGETHER: Final = ("tests/spark/", "tests/services/")
 #: What takes longest comes first: what comes last ends the run, the shorter the better.
 _ORDER: Final = ("tests/spark", "tests/system", "tests/docs", "tests/cluster")
 
+#: Of no test's program: to look at all of them after each test would take a tenth of a run.
+_KNOWN_MODULES: Final = set[str]()
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--quick` and `--rewrite`."""
@@ -113,8 +116,10 @@ def _log_as_it_was() -> Iterator[None]:
     logger.setLevel(level)
     logger.handlers = handlers
     logging.disable(disabled)
-    for name in [name for name in sys.modules if name.startswith("gearpy_app")]:
-        del sys.modules[name]
-    for name, module in [*sys.modules.items()]:  # Programs that stood in a test's own folder.
-        if "/pytest-of-" in (getattr(module, "__file__", None) or ""):
+    for name in sys.modules.keys() - _KNOWN_MODULES:
+        # Programs have names of their own, or stood in a test's own folder.
+        file = getattr(sys.modules[name], "__file__", None) or ""
+        if name.startswith("gearpy_app") or "/pytest-of-" in file:
             del sys.modules[name]
+        else:
+            _KNOWN_MODULES.add(name)
