@@ -37,7 +37,10 @@ _PURE = frozenset(
 #: Rooms whose tests share a server or a JVM; elsewhere, only tests of a file share anything.
 _TOGETHER: Final = ("tests/spark/", "tests/services/")
 #: What takes longest comes first: what comes last ends the run, the shorter the better.
-_ORDER: Final = ("tests/spark", "tests/system", "tests/docs", "tests/cluster")
+_ORDER: Final = tuple(
+    f"tests/{room}/"
+    for room in ("spark", "system", "services", "docs", "cluster", "cli", "sim", "examples")
+)
 
 #: Of no test's program: to look at all of them after each test would take a tenth of a run.
 _KNOWN_MODULES: Final = set[str]()
