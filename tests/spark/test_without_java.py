@@ -112,6 +112,7 @@ def test_a_server_without_its_packages_is_refused_with_their_name(said: dict[str
     assert said["connect"] == "Spark Connect needs more packages: pip install 'pyspark[connect]'"
 
 
+@pytest.mark.long
 def test_executors_of_a_cluster_read_and_write_a_window_log(
     env: dict[str, str], tmp_path: Path
 ) -> None:
