@@ -100,6 +100,9 @@ from gearpy.ids import MIN_MS as MIN_MS
 from gearpy.ids import TaskId as TaskId
 from gearpy.messages.data import Batch as Batch
 from gearpy.messages.data import Message as Message
+from gearpy.metrics.user import counter as counter
+from gearpy.metrics.user import gauge as gauge
+from gearpy.metrics.user import histogram as histogram
 from gearpy.state.keyed import KeyedState as KeyedState
 from gearpy.state.kinds.timers import KeyTimer as KeyTimer
 from gearpy.task.api.actor_app import ActorApp as ActorApp

@@ -1,7 +1,10 @@
-"""Metrics that programs make themselves, through ``context.metrics``."""
+"""Metrics that programs make themselves: ``context.metrics`` of tasks, and ``gp.counter``."""
 
 import re
-from typing import Final, TypeVar
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
 
 from gearpy.errors import ConfigError
 from gearpy.messages.metrics import MetricKind, UserMetric
@@ -82,6 +85,19 @@ class UserMetrics:
         """Return the histogram of this name; raises as `counter` does."""
         return self._known(name, MetricHistogram)
 
+    def enter(self) -> None:
+        """Have `counter`, `gauge` and `histogram` mean these metrics from now on."""
+        _AT_WORK.set(self)
+
+    def bound(self, function: Callable[[Any], Awaitable[Any]]) -> Callable[[Any], Awaitable[Any]]:
+        """Return a coroutine function that finds these metrics, whatever loop it runs on."""
+
+        async def call(value: Any) -> Any:
+            self.enter()
+            return await function(value)
+
+        return call
+
     def samples(self) -> tuple[UserMetric, ...]:
         """Return all metrics with their present values. May be called on another thread."""
         return tuple(_sampled(name, metric) for name, metric in self._metrics.copy().items())
@@ -97,7 +113,82 @@ class UserMetrics:
         return known
 
 
-def _check(name: str, number: int) -> None:
+_AT_WORK: Final[ContextVar[UserMetrics]] = ContextVar("metrics")
+
+
+@dataclass(frozen=True, slots=True)
+class NamedCounter:
+    """The counter of a name, in whatever task it is used; counts into nothing outside of one."""
+
+    name: str
+
+    def add(self, amount: float = 1) -> None:
+        """Add an amount, which is not negative; raises as `UserMetrics.counter` does, too."""
+        _at_work().counter(self.name).add(amount)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedGauge:
+    """The gauge of a name; see `NamedCounter`."""
+
+    name: str
+
+    def set(self, value: float) -> None:
+        """Set the value; raises as `UserMetrics.gauge` does."""
+        _at_work().gauge(self.name).set(value)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedHistogram:
+    """The histogram of a name; see `NamedCounter`."""
+
+    name: str
+
+    def observe(self, value: float, times: int = 1) -> None:
+        """Count a value, so many times; raises as `UserMetrics.histogram` does."""
+        _at_work().histogram(self.name).observe(value, times)
+
+
+def counter(name: str) -> NamedCounter:
+    """Return a counter for the functions of a stream: each task that uses it has one of its own.
+
+    Make it beside the functions; it may be pickled. Outside of a task, such as in a unit test of
+    the function or on Spark, it counts into nothing.
+
+    Raises:
+        ConfigError: it is no name of a metric.
+
+    Example:
+        >>> import gearpy as gp
+        >>> refused = gp.counter("refused")
+        >>> def has_price(order):
+        ...     if "price" not in order:
+        ...         refused.add()
+        ...     return "price" in order
+        >>> has_price({})
+        False
+    """
+    _check(name)
+    return NamedCounter(name)
+
+
+def gauge(name: str) -> NamedGauge:
+    """Return a gauge for the functions of a stream; see `counter`."""
+    _check(name)
+    return NamedGauge(name)
+
+
+def histogram(name: str) -> NamedHistogram:
+    """Return a histogram for the functions of a stream; see `counter`."""
+    _check(name)
+    return NamedHistogram(name)
+
+
+def _at_work() -> UserMetrics:
+    return _AT_WORK.get(None) or UserMetrics()
+
+
+def _check(name: str, number: int = 0) -> None:
     if not _NAME.fullmatch(name) or name.endswith("_total"):
         raise ConfigError(
             f"{name!r} is no name of a metric: begin with a letter, go on with small letters, "

@@ -1,19 +1,22 @@
 """Figures of tasks, processors and executors, from what was measured at two times."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from gearpy.ids import TaskId
 from gearpy.messages.metrics import (
     ExecutorSample,
     HistogramSample,
+    MetricKind,
     MetricsData,
     ProcessMetricsData,
     ProcessorSeries,
     SeriesData,
     TaskSample,
+    UserMetric,
 )
-from gearpy.metrics.histogram import merged, quantile_of, since
+from gearpy.metrics.histogram import count_of, merged, quantile_of, since
+from gearpy.views.model import UserFigure
 
 #: Two looks that are nearer to each other tell no rate.
 SPAN_MIN_MS: Final = 250
@@ -30,6 +33,14 @@ class HotTask(NamedTuple):
 
     task: str
     share: float
+
+
+class _UserValues(NamedTuple):
+    """A metric of the program in the tasks of a processor: newest, and what came of late."""
+
+    now: list[UserMetric]
+    gained: list[float]
+    lately: list[HistogramSample]
 
 
 class Measurements:
@@ -129,9 +140,37 @@ class Measurements:
             "late": sum(each.late for each in samples),
             "skipped": sum(each.skipped for each in samples),
             "quarantined": sum(each.quarantined for each in samples),
+            "metrics": tuple(self._user(samples, pairs)),
         }
 
-    def _rate(self, gained: Iterable[int]) -> float | None:
+    def _user(
+        self, samples: Sequence[TaskSample], pairs: Sequence[tuple[TaskSample, TaskSample]]
+    ) -> Iterator[UserFigure]:
+        """Give the metrics of the program, by name; those of several tasks are added up."""
+        found: dict[tuple[str, MetricKind], _UserValues] = {}
+        for each in samples:
+            for metric in each.user:
+                values = found.setdefault((metric.name, metric.kind), _UserValues([], [], []))
+                values.now.append(metric)
+        for was, now in pairs:
+            earlier = {(each.name, each.kind): each for each in was.user}
+            for metric in now.user:
+                values = found[metric.name, metric.kind]
+                before = earlier.get((metric.name, metric.kind), _zero(metric))
+                values.gained.append(_value_of(metric) - _value_of(before))
+                values.lately.append(since(metric.histogram, before.histogram))
+        for (name, kind), values in sorted(found.items()):
+            lately = merged(values.lately or [each.histogram for each in values.now])
+            yield UserFigure(
+                name=name,
+                kind=kind,
+                value=sum(map(_value_of, values.now)),
+                rate=None if kind == "gauge" else self._rate(values.gained),
+                p50=quantile_of(lately, 0.5),
+                p99=quantile_of(lately, 0.99),
+            )
+
+    def _rate(self, gained: Iterable[float]) -> float | None:
         counts = [*gained]
         return max(0.0, sum(counts) * 1000 / self._span_ms) if counts else None
 
@@ -211,6 +250,14 @@ def use_of(now: ProcessMetricsData, was: ProcessMetricsData | None) -> ProcessUs
 def _latency_of(was: TaskSample | None, now: TaskSample) -> HistogramSample:
     is_same = was is not None and was.session == now.session
     return was.latency if was is not None and is_same else HistogramSample()
+
+
+def _zero(metric: UserMetric) -> UserMetric:
+    return UserMetric(name=metric.name, kind=metric.kind)
+
+
+def _value_of(metric: UserMetric) -> float:
+    return count_of(metric.histogram) if metric.kind == "histogram" else metric.value
 
 
 def _quantile_ms(sample: HistogramSample, share: float) -> float | None:

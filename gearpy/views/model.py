@@ -7,6 +7,7 @@ rates are per second, shares from 0 to 1. What is not known is None, never 0.
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from gearpy.messages.metrics import MetricKind
 from gearpy.messages.summaries import (
     ApplicationStatus,
     ConsumerSummary,
@@ -98,6 +99,24 @@ class TotalsView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UserFigure:
+    """A metric of the program's own, of one task, or of all tasks of a processor together.
+
+    Attributes:
+        value: the sum of counters and gauges; of a histogram, how many values it has.
+        rate: of a counter or histogram, per second.
+        p50: the median of a histogram lately; so is ``p99``.
+    """
+
+    name: str
+    kind: MetricKind
+    value: float
+    rate: float | None = None
+    p50: float | None = None
+    p99: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
     """Figures that tasks and processors share.
 
@@ -106,6 +125,7 @@ class Figures:
         backpressured: share of the time in which it waited for the tasks behind it.
         watermark_ms: event time that it has promised; ``watermark_lag_ms`` is wall time less that.
         queue_records: those that wait before it.
+        metrics: of the program's own, by name.
     """
 
     records_in: int = 0
@@ -124,6 +144,7 @@ class Figures:
     skipped: int = 0
     quarantined: int = 0
     holds_clock: bool = False
+    metrics: tuple[UserFigure, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

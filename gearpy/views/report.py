@@ -68,6 +68,7 @@ def _parts(report: Report) -> Iterator[str]:
     yield _section("Processors", _processors(view))
     for each in report.processors:
         yield _tasks(each)
+    yield _section("Metrics of the program", _metrics(view))
     yield _section("Executors", _executors(view))
     yield _section("Epochs", _epochs(view))
     yield _section("Consumers", _consumers(view))
@@ -231,6 +232,15 @@ def _processors(view: AppView) -> str:
         for each in view.processors
     ]
     return _table(_PROCESSOR, rows)
+
+
+def _metrics(view: AppView) -> str:
+    rows = [
+        (each.name, each.kind, processor.name, text.metric(each))
+        for processor in view.processors
+        for each in processor.metrics
+    ]
+    return _table(("metric", "kind", "processor", "#value"), rows) if rows else ""
 
 
 _TASK: Final = (

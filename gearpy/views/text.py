@@ -5,6 +5,7 @@ from typing import Final
 
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.summaries import ApplicationSummary
+from gearpy.views.model import UserFigure
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND_MS: Final = 1000
@@ -89,6 +90,19 @@ def rate(per_s: float | None) -> str:
         return ""
     number = short(per_s)
     return f"{number}/s" if number[-1].isalpha() else f"{number} /s"
+
+
+def metric(figure: UserFigure) -> str:
+    """Return a metric of the program: ``1,204``, ``950, 31 /s``, ``p50 3.5, p99 8.0, 31 /s``."""
+    parts = [value(figure.value)]
+    if figure.p50 is not None and figure.p99 is not None:
+        parts = [f"p50 {value(figure.p50)}", f"p99 {value(figure.p99)}"]
+    return ", ".join([*parts, *([rate(figure.rate)] if figure.rate is not None else [])])
+
+
+def value(number: float) -> str:
+    """Return a number of any size and unit: ``0.0042``, ``3.5``, ``1,204``."""
+    return f"{number:,.0f}" if abs(number) >= _KILO else f"{number:.4g}"
 
 
 def size(size_bytes: float | None) -> str:

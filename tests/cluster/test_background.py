@@ -64,6 +64,31 @@ def test_a_run_tells_how_it_is_while_it_lasts() -> None:
     assert all(each in run._repr_html_() for each in ("endless", "<svg", "drained"))
 
 
+def test_functions_of_a_stream_have_metrics() -> None:
+    """Those of a coroutine, too; a report a second has them."""
+    seen, fetched = gp.counter("seen"), gp.histogram("fetched")
+
+    def see(number: int) -> int:
+        seen.add()
+        return number
+
+    async def fetch(number: int) -> int:
+        fetched.observe(number)
+        return number
+
+    app = gp.StreamApp("counted")
+    numbers = app.read(gp.generate(itertools.count, rate=500)).map(see)
+    numbers.map_async(fetch, timeout="5s").write(gp.to_list([]))
+
+    with gp.start(app) as run:
+
+        def found() -> list[tuple[str, bool]]:
+            told = [each for step in run.metrics().processors for each in step.metrics]
+            return [(each.name, each.value > 0) for each in told]
+
+        eventually(lambda: found() == [("fetched", True), ("seen", True)])
+
+
 def test_a_second_start_replaces_the_run_of_that_name(capsys: pytest.CaptureFixture[str]) -> None:
     """As when a cell of a notebook is run again; runs of other names go on."""
     first, second, third = list[int](), list[int](), list[int]()

@@ -1,10 +1,14 @@
 """Metrics of programs: few, well named, one kind each."""
 
+import pickle
+from contextvars import copy_context
+from typing import Any
+
 import pytest
 
 from gearpy.errors import ConfigError
 from gearpy.metrics.histogram import count_of
-from gearpy.metrics.user import METRICS_MAX, UserMetrics
+from gearpy.metrics.user import METRICS_MAX, UserMetrics, counter, gauge, histogram
 
 
 def test_the_same_name_is_the_same_metric() -> None:
@@ -53,3 +57,49 @@ def test_names_made_of_keys_are_refused_before_they_are_many() -> None:
 def test_a_counter_never_falls() -> None:
     with pytest.raises(ConfigError, match="use a gauge"):
         UserMetrics().counter("orders").add(-1)
+
+
+def test_a_named_metric_is_that_of_the_task_at_work() -> None:
+    """Each task counts for itself, with the same function."""
+    orders, price, opened = counter("orders"), histogram("price_euros"), gauge("open")
+    one, other = UserMetrics(), UserMetrics()
+
+    def work() -> None:
+        for amount, metrics in ((1, one), (10, other), (100, one)):
+            metrics.enter()
+            pickle.loads(pickle.dumps(orders)).add(amount)  # noqa: S301 - ours
+            price.observe(amount)
+            opened.set(amount)
+
+    copy_context().run(work)
+
+    assert [each.value for each in one.samples()] == [101, 0, 100]
+    assert [each.value for each in other.samples()] == [10, 0, 10]
+
+
+def test_outside_of_a_task_nothing_is_counted_and_mistakes_are_still_told() -> None:
+    """So a test of a function need not prepare anything."""
+
+    def work() -> None:
+        for _ in range(METRICS_MAX + 1):
+            counter("orders").add()
+        with pytest.raises(ConfigError, match="is no name of a metric"):
+            counter("Orders")
+        with pytest.raises(ConfigError, match="a counter never falls"):
+            counter("orders").add(-1)
+
+    copy_context().run(work)
+
+
+def test_a_coroutine_finds_the_metrics_of_its_task() -> None:
+    """It runs on another thread, beside the calls of other tasks."""
+    orders, metrics = counter("orders"), UserMetrics()
+
+    async def call(amount: Any) -> Any:
+        orders.add(amount)
+        return amount
+
+    with pytest.raises(StopIteration, match="7"):
+        copy_context().run(metrics.bound(call)(7).__await__().__next__)
+
+    assert [each.value for each in metrics.samples()] == [7]

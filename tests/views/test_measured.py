@@ -16,7 +16,9 @@ from gearpy.messages.metrics import (
     ProcessSample,
     SeriesData,
     TaskSample,
+    UserMetric,
 )
+from gearpy.views import text
 from gearpy.views.app import app_view, processor_view
 from gearpy.views.look import Look
 from tests.views.build import NOW_MS, a_look
@@ -87,6 +89,30 @@ def test_latency_is_that_of_the_time_between() -> None:
     sink = app_view(*two_looks(was, now)).processors[2]
 
     assert sink.latency_p99_ms == pytest.approx(917, abs=1)
+
+
+def test_metrics_of_the_program_are_added_up_over_tasks() -> None:
+    """A histogram is that of the time between; one that is new has no rate in its first look."""
+
+    def user(orders: float, *counts: tuple[int, int]) -> dict[str, Any]:
+        price = UserMetric(
+            name="price", kind="histogram", histogram=HistogramSample(counts=counts, total=1.0)
+        )
+        gauge = UserMetric(name="open", kind="gauge", value=2.0)
+        return {"user": (price, UserMetric(name="orders", kind="counter", value=orders), gauge)}
+
+    was = measured(NOW_MS, a_task(1, 0, **user(10, (40, 1_000))), a_task(1, 1))
+    now = measured(
+        NOW_MS + 2_000, a_task(1, 0, **user(30, (0, 10), (40, 1_000))), a_task(1, 1, **user(6))
+    )
+
+    opened, orders, price = app_view(*two_looks(was, now)).processors[1].metrics
+
+    assert (opened.name, opened.value, opened.rate) == ("open", 4.0, None)
+    assert (orders.kind, orders.value, orders.rate) == ("counter", 36.0, 13.0)
+    assert (price.value, price.rate) == (1_010, 5.0)
+    assert price.p50 == pytest.approx(0.917, abs=0.001)
+    assert [text.metric(each) for each in (opened, orders)] == ["4", "36, 13 /s"]
 
 
 def test_the_watermark_of_a_processor_is_the_oldest_of_its_tasks() -> None:

@@ -44,6 +44,7 @@ def application_screen(view: AppView, *, width: int, order: Order = ORDERS[0]) -
     if view.processors:
         parts += [Text(), _processors(view, width, order)]
     for title, lines in (
+        ("metrics of the program", [*_metrics(view)]),
         ("alerts", [f"{each.rule}: {each.text}" for each in view.alerts]),
         ("latest", [_event(each.at_ms, each.text) for each in view.events[-_EVENTS_MAX:]]),
     ):
@@ -161,6 +162,12 @@ def _processors(view: AppView, width: int, order: Order) -> Table:
         cells = _row(each, behind[each.id], view.headline, has_shares=has_shares, is_wide=is_wide)
         table.add_row(*cells)
     return table
+
+
+def _metrics(view: AppView) -> Iterator[str]:
+    for processor in view.processors:
+        for each in processor.metrics:
+            yield f"{each.name}: {text.metric(each)} ({processor.name})"
 
 
 def _behind(processors: Sequence[ProcessorFigures]) -> dict[int, int | None]:

@@ -152,6 +152,7 @@ class TaskRunner:
     def open(self, start_time_ms: int) -> None:
         """Open the links, make the user's task and start it."""
         self._outlet.open()
+        self.context.metrics.enter()
         try:
             self._restore()
             self.task = self._make(self.context)
@@ -232,6 +233,7 @@ class TaskRunner:
         Raises:
             OperatorError: user code raised.
         """
+        self.context.metrics.enter()
         meter = self._meter
         if meter is None:
             return self._work()
@@ -302,6 +304,7 @@ class TaskRunner:
     def stop(self, *, completed: bool) -> None:
         """Stop the user's task; called once, after the last turn."""
         self._job = self._parked = None
+        self.context.metrics.enter()
         try:
             if self.task is not None:
                 self.task.on_stop(completed=completed)

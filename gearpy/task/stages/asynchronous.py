@@ -187,7 +187,10 @@ class AsyncStage:
         if lookup is not None:
             function = lookup.bind(function, self._context.now_ms)
         self._calls = self._context.coroutines.open(
-            function, self._function.limits, self._context.wake, self.name
+            self._context.metrics.bound(function),
+            self._function.limits,
+            self._context.wake,
+            self.name,
         )
         watermark_ms, passed_ms, values, plain, promises = state or (MIN_MS, MIN_MS, [], [], [])
         times = list(map(late_time, plain, promises))

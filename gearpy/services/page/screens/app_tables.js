@@ -5,7 +5,7 @@ import { ShareBar } from "../parts/bars.js";
 import { Age, Copy, Num } from "../parts/words.js";
 import { Table } from "../parts/table.js";
 import { LOUD } from "../words/events.js";
-import { brief, bytes, cores, count, few, rate, share, span } from "../words/units.js";
+import { brief, bytes, cores, count, few, plain, rate, share, span } from "../words/units.js";
 
 export const StepTable = ({ view, picked }) => html`<${Table} label="steps" rows=${view.processors} keyOf=${(row) => row.id} picked=${picked} columns=${[
   { name: "step", label: true, by: (row) => row.name, cell: (row) => html`<a href=${toApp(view.app_id, `step/${row.id}`)}>${brief(row)}</a>` },
@@ -47,4 +47,14 @@ export const EventTable = ({ events }) => html`<${Table} label="events" rows=${[
   { name: "when", cell: (row) => html`<${Age} at=${row.at_ms} />` },
   { name: "kind", cell: (row) => html`<span class="nowrap ${LOUD.has(row.kind) ? "mark bad" : ""}">${LOUD.has(row.kind) && "✗ "}${row.kind}</span>` },
   { name: "what", words: true, cell: (row) => row.text },
+]} />`;
+
+/** Metrics that the program makes itself, of all tasks of a step together. */
+export const MetricTable = ({ metrics }) => html`<${Table} label="metrics of the program" rows=${metrics} keyOf=${(row) => row.name} columns=${[
+  { name: "metric", label: true, by: (row) => row.name, cell: (row) => row.name },
+  { name: "kind", wide: true, by: (row) => row.kind, cell: (row) => row.kind },
+  { name: "value", number: true, by: (row) => row.value, cell: (row) => plain(row.value) },
+  { name: "rate", number: true, by: (row) => row.rate, cell: (row) => Num(rate(row.rate)) },
+  { name: "p50", number: true, by: (row) => row.p50, cell: (row) => plain(row.p50) },
+  { name: "p99", number: true, by: (row) => row.p99, cell: (row) => plain(row.p99) },
 ]} />`;

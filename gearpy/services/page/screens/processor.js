@@ -7,6 +7,7 @@ import { Num, Trouble } from "../parts/words.js";
 import { eventTime } from "../words/time.js";
 import { brief, bytes, count, few, many, rate, share, span } from "../words/units.js";
 import { eventsOf } from "./events.js";
+import { MetricTable } from "./app_tables.js";
 import { TaskTable } from "./task_table.js";
 
 const SOME_MS = 2000;
@@ -32,6 +33,7 @@ export function Processor({ view, series, at }) {
       <${Chart} ...${all} title="Busy" lines=${[{ values: own.busy, colour: "blue", fill: true, format: share }]} />
       <${Chart} ...${all} title="Back-pressured" lines=${[{ values: own.backpressured, colour: "amber", fill: true, format: share }]} />
     </section>
+    ${step.metrics.length > 0 && html`<section class="card"><h2>Metrics of the program</h2><${MetricTable} metrics=${step.metrics} /></section>`}
     <section class="card"><header><h2>${many(step.parallelism, "task")}</h2>
       <span class="quiet">${!value?.skew || step.parallelism < 2 ? "" : `the fastest has ${value.skew.toFixed(1)} × the mean${value.skew > UNEVEN ? ": its keys are uneven" : ""}`}</span></header>
       <${Trouble} error=${value ? null : error} />

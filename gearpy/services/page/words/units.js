@@ -32,6 +32,10 @@ export const few = (value) => (known(value) ? scaled(value, ["", "k", "M", "G"],
 /** A count, exact. */
 export const count = (value) => (known(value) ? [value.toLocaleString("en"), ""] : UNKNOWN);
 
+/** A number of any unit: four digits that count, or all before the point. */
+export const plain = (value) =>
+  known(value) ? value.toLocaleString("en", Math.abs(value) < 1000 ? { maximumSignificantDigits: 4 } : { maximumFractionDigits: 0 }) : "—";
+
 /** An amount of memory or of disk. */
 export const bytes = (value) =>
   known(value) ? scaled(value, ["B", "kB", "MB", "GB", "TB"], 1000) : UNKNOWN;
