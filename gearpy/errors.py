@@ -117,6 +117,10 @@ class SubmitRefused(GearpyError):
     """The master refused an application; nothing was started."""
 
 
+class ChangeForbidden(SubmitRefused):
+    """The application belongs to another user, and the asker is no admin."""
+
+
 class ApplicationFailed(GearpyError):
     """The application ended without success. ``cause`` is the text to show."""
 

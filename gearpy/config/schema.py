@@ -61,6 +61,12 @@ class MasterConfig:
         "The master's log, artifacts and quarantined records. Everybody who can write here "
         "decides what the cluster runs. A ~ is the user's home.",
     ] = "~/.gearpy/master"
+    admins: Annotated[
+        tuple[str, ...],
+        "Users who may stop, drain, restart and replay the applications of others; so may the user "
+        "who runs the master.",
+        Setting(form="user names", unit="users"),
+    ] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

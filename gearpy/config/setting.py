@@ -21,6 +21,7 @@ _FORMS: Final[Mapping[str, re.Pattern[str]]] = {
     "host:port": re.compile(r"[^\s,]+:\d{1,5}"),
     "a path": re.compile(r".*\S.*"),
     "an http or https URL": re.compile(r"https?://[^\s,]+"),
+    "user names": re.compile(r"[^\s,]{1,64}"),
     "module:Class=module:Serializer": re.compile(r"[^\s,=:]+:[^\s,=:]+=[^\s,=:]+:[^\s,=:]+"),
 }
 

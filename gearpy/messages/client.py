@@ -6,7 +6,7 @@ What the master does not know itself, the process that answers clients asks of t
 """
 
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 from gearpy.ids import ActorPath, AppId, ExecutorId, WorkerId
 from gearpy.messages.summaries import ApplicationSummary, ErrorCard, WorkerSummary
@@ -65,9 +65,26 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """The master refused a request; ``reason`` says why, and how to change it."""
+    """The master refused a request; ``reason`` says why, and how to change it.
+
+    ``is_forbidden``: another user may do this.
+    """
 
     reason: str
+    is_forbidden: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asker:
+    """The user in whose name a client asks for a change.
+
+    Clients are believed, as they know the secret of the cluster: services tell the user of a token,
+    ``is_admin`` if it is one of an admin, and the ``address`` that the request came from.
+    """
+
+    user: str = ""
+    is_admin: bool = False
+    address: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +135,7 @@ class ShutdownApplication:
     """Stop an application; it becomes ``terminated``. Answer: `ShutdownAccepted` or `Refused`."""
 
     app_id: AppId
+    by: Asker = Asker()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +228,7 @@ class RestartApplication:
 
     app_id: AppId
     from_beginning: bool = False
+    by: Asker = Asker()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,6 +242,7 @@ class DrainApplication:
 
     app_id: AppId
     savepoint: str = ""
+    by: Asker = Asker()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,6 +260,7 @@ class ReplayNow:
     """
 
     app_id: AppId
+    by: Asker = Asker()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,6 +347,7 @@ class ReplayQuarantined:
     app_id: AppId
     numbers: tuple[int, ...] = ()
     records: tuple[QuarantinedRecord, ...] = ()
+    by: Asker = Asker()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -472,3 +494,9 @@ class PlanText:
 
     app_id: AppId
     text: str
+
+
+#: Changes of an application, which its user or an admin may ask for.
+ApplicationChange: TypeAlias = (
+    ShutdownApplication | DrainApplication | RestartApplication | ReplayNow | ReplayQuarantined
+)

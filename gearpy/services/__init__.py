@@ -7,7 +7,7 @@
 - `gearpump`: the answers of Gearpump's routes, field by field.
 - `routes`: the routes, by what they are about.
 - `push`: what changes, sent to all who watch the same, and asked for once.
-- `security`: who may do what: tokens, scopes, checks of each request, limits, the audit log.
+- `security`: who may ask what: tokens, scopes, checks of each request, limits.
 - `programs`: programs that are uploaded, and graphs of JSON that become programs.
 - `static`: serves the files of the page, which are in `page`; nothing else of the disk.
 

@@ -9,13 +9,12 @@ from fastapi import Path as PathParameter
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.config.schema import Config
 from gearpy.ids import AppId, ExecutorId
-from gearpy.messages.summaries import ApplicationSummary
 from gearpy.services.problems import Problem, ProblemRaised
 from gearpy.services.programs.submission import Submitting
 from gearpy.services.programs.uploads import Uploads
 from gearpy.services.push.topics import Topics
 from gearpy.services.push.watching import Watching
-from gearpy.services.security.access import Caller, TokenScope, may_change
+from gearpy.services.security.access import Caller, TokenScope, asker_of
 from gearpy.services.security.guard import GuardSettings, TakenAction
 from gearpy.services.security.sessions import Logins
 
@@ -63,14 +62,16 @@ def deps_of(request: Request) -> Deps:
     return deps
 
 
-def _client_of(request: Request) -> ClusterClient:
-    return deps_of(request).client
-
-
 def caller_of(request: Request) -> Caller | None:
     """Return the caller of a request; None if unknown."""
     caller: Caller | None = request.state.caller
     return caller
+
+
+def _client_of(request: Request) -> ClusterClient:
+    """Return a client that asks in the name of the caller."""
+    client, caller = deps_of(request).client, caller_of(request)
+    return client if caller is None else client.in_name_of(asker_of(caller))
 
 
 def _known_caller(request: Request) -> Caller:
@@ -91,12 +92,10 @@ class Action:
     Attributes:
         name: the command of ``gear`` that does the same.
         scope: the least scope that may do it at all.
-        is_by_owner: it is about an application, and only its user or an admin may do it.
     """
 
     name: str
     scope: TokenScope
-    is_by_owner: bool = False
 
     def __call__(self, request: Request) -> Caller:
         """Return the caller.
@@ -114,19 +113,4 @@ class Action:
                 f"{caller.scope.text}",
                 f"gear token add NAME --scope {self.scope.text}",
             )
-        if self.is_by_owner and caller.scope < TokenScope.ADMIN:
-            self._check_owner(request, caller)
         return caller
-
-    def _check_owner(self, request: Request, caller: Caller) -> None:
-        app_id = str(request.path_params["app_id"])
-        if not app_id.isdigit() or int(app_id) > _ID_MAX:
-            return  # The route refuses it.
-        summary: ApplicationSummary = _client_of(request).application(AppId(int(app_id)))
-        if not may_change(caller, summary.user):
-            raise ProblemRaised(
-                403,
-                f"application {app_id} is of {summary.user or 'nobody'}, and {caller.name} may "
-                f"{self.name} its own only",
-                "ask its user, or one with the scope admin",
-            )

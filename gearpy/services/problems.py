@@ -13,6 +13,7 @@ from gearpy.distribution import program
 from gearpy.errors import (
     AskTimeout,
     AuthenticationFailed,
+    ChangeForbidden,
     ConfigError,
     ConnectionLost,
     GearpyError,
@@ -24,6 +25,7 @@ from gearpy.errors import (
 _log = logging.getLogger(__name__)
 
 _BAD_REQUEST: Final = 400
+_FORBIDDEN: Final = 403
 _NOT_FOUND: Final = 404
 _CONFLICT: Final = 409
 _INTERNAL: Final = 500
@@ -68,6 +70,7 @@ def _on_http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     headers = dict(error.headers or {})
     if isinstance(error, ProblemRaised):
+        request.state.refused = error
         return problem_answer(error.status_code, error.problem, headers)
     text = str(error.detail).lower()
     if error.status_code == _NOT_FOUND:
@@ -94,6 +97,8 @@ def _on_gearpy(_: Request, error: Exception) -> JSONResponse:
 
 def _status_of(error: GearpyError) -> int:
     match error:
+        case ChangeForbidden():
+            return _FORBIDDEN
         case SubmitRefused():
             return _NOT_FOUND if str(error).startswith(_NO_SUCH) else _CONFLICT
         case GraphError() | ConfigError() | OperatorError():

@@ -1,6 +1,5 @@
 """Services: Gearpump's REST API, pushed events and the page, from a thread of this process."""
 
-import getpass
 import ipaddress
 import logging
 import resource
@@ -9,16 +8,16 @@ import socket
 import tempfile
 import threading
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final, Self
 
 import uvicorn
 
 from gearpy.cluster.client.alerting import Alerting
-from gearpy.cluster.client.client import ClusterClient
+from gearpy.cluster.client.client import ClusterClient, user_at_hand
 from gearpy.cluster.client.looking import ClusterWatch
-from gearpy.cluster.host.logs import LogHandler, LogSettings, formatter
+from gearpy.cluster.host.audit import audit_log
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError
 from gearpy.services.application import services_app
@@ -27,7 +26,6 @@ from gearpy.services.programs.submission import Submitting
 from gearpy.services.programs.uploads import Uploads
 from gearpy.services.push.topics import Topics
 from gearpy.services.push.watching import Watching
-from gearpy.services.security.audit import AUDIT
 from gearpy.services.security.connections import LimitedProtocol
 from gearpy.services.security.guard import GuardSettings
 from gearpy.services.security.limits import RequestLimits
@@ -85,7 +83,7 @@ class Services:
         guard = GuardSettings(
             tokens=tokens,
             needs_login=needs_login,
-            user=getpass.getuser(),
+            user=user_at_hand(),
             names=_names_of(host, names),
             cookie=f"gearpy_login_{port}",
             limits=limits,
@@ -104,7 +102,8 @@ class Services:
             uploads=uploads,
             submitting=Submitting(client, config, uploads),
         )
-        self._audit = _audit_handler(config)
+        self._opened = ExitStack()
+        self._opened.enter_context(audit_log(config))
         self._server = _server(self._deps, limits)
         self._thread = threading.Thread(target=self._run, name="gearpy-services", daemon=True)
         self._thread.start()
@@ -120,8 +119,7 @@ class Services:
             self._server.force_exit = True
             self._thread.join(_STOP_S)
         self._socket.close()
-        AUDIT.removeHandler(self._audit)
-        self._audit.close()
+        self._opened.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def __enter__(self) -> Self:
@@ -141,16 +139,6 @@ def is_loopback(host: str) -> bool:
     with suppress(ValueError):
         return ipaddress.ip_address(host).is_loopback
     return False
-
-
-def _audit_handler(config: Config) -> LogHandler:
-    """Have unsafe actions noted in ``audit.log`` below ``log.folder``."""
-    handler = LogHandler(LogSettings.of(config).open("audit.log"))
-    handler.setFormatter(formatter(config.log.format))
-    AUDIT.addHandler(handler)
-    AUDIT.setLevel(logging.INFO)
-    AUDIT.propagate = False  # A terminal shows what went wrong, and not what was done.
-    return handler
 
 
 def _server(deps: Deps, limits: RequestLimits) -> uvicorn.Server:

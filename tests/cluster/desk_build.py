@@ -85,6 +85,7 @@ class FakeMaster:
         self.workers: tuple[WorkerAddress, ...] = ()
         self.records: list[QuarantinedRecord] = []
         self.status: ApplicationStatus = "active"
+        self.user = ""
 
     def ask(self, message: Any) -> object:
         self.asked.append(message)
@@ -104,7 +105,7 @@ class FakeMaster:
                 return QuarantinedList(app_id=APP, records=tuple(gone))
             case GetWorkerAddress() | GetProcessMetrics() | GetHistory():
                 return self._measured(message)
-        summary = ApplicationSummary(app_id=APP, name="a", status=self.status)
+        summary = ApplicationSummary(app_id=APP, name="a", status=self.status, user=self.user)
         answers = {
             GetCluster: ClusterSummary(cluster_id="k3f9a1c2"),
             GetApplication: summary,

@@ -241,7 +241,9 @@ def a_value(key: str) -> st.SearchStrategy[Value]:
     if isinstance(setting.default, int):
         return st.integers(setting.low, setting.high)
     if setting.choices:
-        return st.sampled_from(setting.choices)
+        one = st.sampled_from(setting.choices)
+        is_list = isinstance(setting.default, tuple)
+        return st.lists(one, min_size=1, unique=True).map(tuple) if is_list else one
     if isinstance(setting.default, tuple):
         address = st.builds(
             "{}:{}".format, st.from_regex(r"[a-z.]{1,9}", fullmatch=True), st.integers(0, 65535)

@@ -12,6 +12,7 @@ from gearpy.actor.api import Exited, ExitReason, Failed, Killed, Ref
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.client.desk import Desk
 from gearpy.cluster.host.about import this_process
+from gearpy.cluster.host.audit import audit_log, note_action
 from gearpy.cluster.host.folders import Claim, private_folder
 from gearpy.cluster.host.log_reader import LogReader
 from gearpy.cluster.host.logs import LogHandler, LogSettings, log_to
@@ -57,6 +58,7 @@ class MasterDaemon:
             self.address = endpoint.address
             name = f"{MASTER}-{split_address(self.address)[1]}.log"
             _begin_log(LogSettings.of(config), config, name, opened)
+            opened.enter_context(audit_log(config))
             with _usable("master.folder"):
                 master, desk = _spawn_master(config, endpoint, opened)
             self._exit = _Exit(master)
@@ -103,6 +105,8 @@ def _spawn_master(
         post,
         artifacts=artifacts,
         about=this_process(config, endpoint.address, folder=str(folder), logs=config.log.folder),
+        admins=config.master.admins,
+        note_action=note_action,
         timeout_s=timeout_s,
     )
     endpoint.transport.serve_control(desk.answer, desk.allows)

@@ -11,6 +11,7 @@ from gearpy.actor.threaded import ThreadedActorSystem
 from gearpy.cluster.client.client import ClusterClient, RunningApplication
 from gearpy.cluster.client.desk import Desk
 from gearpy.cluster.host.about import this_process
+from gearpy.cluster.host.audit import note_action
 from gearpy.cluster.host.folders import TemporaryFolder
 from gearpy.cluster.host.log_reader import LogReader
 from gearpy.cluster.host.logs import LogSettings
@@ -94,6 +95,8 @@ class LocalCluster:
             artifacts=self._artifacts,
             read_log=LogReader(config.log.folder).answer if executors == "process" else _no_logs,
             about=this_process(config, self.address, logs=self._logs_of(executors)),
+            admins=config.master.admins,
+            note_action=note_action,
         )
         self._launchers = self._make_launchers(workers, executors)
         for number, launcher in enumerate(self._launchers):

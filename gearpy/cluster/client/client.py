@@ -11,6 +11,7 @@ from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import (
     ApplicationFailed,
     AskTimeout,
+    ChangeForbidden,
     GearpyError,
     OperatorError,
     ProtocolError,
@@ -21,6 +22,7 @@ from gearpy.messages.actor_app import AppMasterAnswer, AskAppMaster
 from gearpy.messages.client import (
     ApplicationList,
     Artifact,
+    Asker,
     ClusterSummary,
     DescribeApplication,
     DescribeWorker,
@@ -93,14 +95,24 @@ class ClusterClient:
 
     Args:
         ask: sends a message and returns the answer; raises `GearpyError` when there is none.
+        by: in whose name it asks for changes; the user of this process if not given.
         checkpoints: the store of a cluster in this process; others are opened where they are.
     """
 
     def __init__(
-        self, ask: Callable[[Any], Any], *, checkpoints: Checkpoints | None = None
+        self,
+        ask: Callable[[Any], Any],
+        by: Asker | None = None,
+        *,
+        checkpoints: Checkpoints | None = None,
     ) -> None:
         self._ask = ask
+        self._by = by or Asker(user=user_at_hand())
         self._checkpoints = checkpoints
+
+    def in_name_of(self, by: Asker) -> "ClusterClient":
+        """Return a client of the same cluster that asks in the name of another user."""
+        return ClusterClient(self._ask, by, checkpoints=self._checkpoints)
 
     def ask(self, message: object) -> Any:
         """Send any message for clients and return its answer, a `Refused` too.
@@ -154,7 +166,7 @@ class ClusterClient:
             artifact=artifact,
             executors=executors,
             config=dict(config or {}),
-            user=user or _user(),
+            user=user or self._by.user,
             resume_from=resume_from,
             checkpoints=checkpoints,
             launches=launches,
@@ -365,7 +377,7 @@ class ClusterClient:
         Raises:
             SubmitRefused: there is none with this id, or it has ended.
         """
-        self._expect(ShutdownAccepted, ShutdownApplication(app_id=app_id))
+        self._expect(ShutdownAccepted, ShutdownApplication(app_id=app_id, by=self._by))
 
     def drain(self, app_id: AppId, *, savepoint: str = "") -> None:
         """Stop the sources of an application; it ends when all that they have read is shown.
@@ -380,7 +392,8 @@ class ClusterClient:
             SubmitRefused: there is none with this id, it has no app master at present, or the name
                 is none, or taken.
         """
-        self._expect(DrainAccepted, DrainApplication(app_id=app_id, savepoint=savepoint))
+        message = DrainApplication(app_id=app_id, savepoint=savepoint, by=self._by)
+        self._expect(DrainAccepted, message)
 
     def restart(self, app_id: AppId, *, from_beginning: bool = False) -> "RunningApplication":
         """Stop an application if it runs, and start the same once more, under a new id.
@@ -391,7 +404,7 @@ class ClusterClient:
             SubmitRefused: there is none with this id, or it cannot be started.
         """
         submitted = self._expect(
-            Submitted, RestartApplication(app_id=app_id, from_beginning=from_beginning)
+            Submitted, RestartApplication(app_id=app_id, from_beginning=from_beginning, by=self._by)
         )
         return self.running(submitted.app_id)
 
@@ -401,7 +414,7 @@ class ClusterClient:
         Raises:
             SubmitRefused: there is none with this id, or it does not run.
         """
-        return self._expect(ReplayAccepted, ReplayNow(app_id=app_id)).epoch
+        return self._expect(ReplayAccepted, ReplayNow(app_id=app_id, by=self._by)).epoch
 
     def wait(self, app_id: AppId, timeout_s: float | None = None) -> ApplicationSummary:
         """Wait for its end; see `RunningApplication.wait`."""
@@ -426,7 +439,7 @@ class ClusterClient:
         Raises:
             SubmitRefused: there is no such record, or the application does not run.
         """
-        message = ReplayQuarantined(app_id=app_id, numbers=tuple(numbers))
+        message = ReplayQuarantined(app_id=app_id, numbers=tuple(numbers), by=self._by)
         return self._expect(QuarantinedList, message).records
 
     # -- workers and logs ------------------------------------------------------------------
@@ -472,7 +485,7 @@ class ClusterClient:
     def _expect(self, kind: type[T], message: object) -> T:
         reply = self._ask(message)
         if isinstance(reply, Refused):
-            raise SubmitRefused(reply.reason)
+            raise (ChangeForbidden if reply.is_forbidden else SubmitRefused)(reply.reason)
         if not isinstance(reply, kind):
             question, answer = type(message).__name__, type(reply).__name__
             raise ProtocolError(f"{question} was answered with {answer}: is this a master?")
@@ -573,7 +586,8 @@ def _no_such_name(name: str, known: Sequence[ApplicationSummary]) -> str:
     return f"no application is called {name!r}; there are: {', '.join(there) or 'none'}"
 
 
-def _user() -> str:
+def user_at_hand() -> str:
+    """Return the user who runs this process; empty if the system knows no name."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):

@@ -1,16 +1,20 @@
 """Desk: answers clients for the whole cluster, where the master's listener is."""
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
+from gearpy.cluster.client.client import user_at_hand
 from gearpy.core.master.registry import TERMINAL
+from gearpy.core.master.rights import why_not
 from gearpy.errors import ActorStopped, AskTimeout, ConnectionLost
 from gearpy.ids import ActorPath, AppId, WorkerId
 from gearpy.messages.actor_app import AskAppMaster
 from gearpy.messages.client import (
     CLIENT_MESSAGES,
+    ApplicationChange,
+    Asker,
     DescribeApplication,
     DescribeWorker,
     DrainApplication,
@@ -34,6 +38,9 @@ from gearpy.messages.client import (
     ReplayQuarantined,
     RestartApplication,
     RoleAddresses,
+    ShutdownApplication,
+    SubmitApplication,
+    Submitted,
     WorkerAddress,
 )
 from gearpy.messages.cluster import GetLastAnswer, LastAnswer
@@ -82,6 +89,16 @@ _LEFT_BEHIND: Final[Mapping[type, type]] = {
 }
 
 
+#: Changes by the commands of ``gear``, for the audit log.
+_ACTIONS: Final[Mapping[type, str]] = {
+    ShutdownApplication: "app kill",
+    DrainApplication: "app drain",
+    RestartApplication: "app restart",
+    ReplayNow: "app replay",
+    ReplayQuarantined: "quarantine replay",
+}
+
+
 class AsksActors(Protocol):
     """Asks actors by path: `cluster.net.post.Post`."""
 
@@ -104,6 +121,10 @@ class AnswersArtifacts(Protocol):
         ...
 
 
+def _note_nothing(*_: str) -> None:
+    pass
+
+
 class Desk:
     """Passes questions of clients to the master, an app master, workers or the artifacts.
 
@@ -111,6 +132,8 @@ class Desk:
         ask_master: asks the master actor; raises `GearpyError` when there is no answer.
         artifacts: keeps what is uploaded; without it nothing can be.
         read_log: reads the logs of executors that run in this process.
+        admins: users who may change the applications of others, beside the one who runs this.
+        note_action: notes a change that was asked for: user, command, target, address, outcome.
         timeout_s: how long clients wait; who is asked for them has most of that time.
 
     Runs on: any thread, several at once; blocks until there is an answer.
@@ -124,6 +147,8 @@ class Desk:
         artifacts: AnswersArtifacts | None = None,
         read_log: Callable[[ReadLog], LogText | Refused] | None = None,
         about: ProcessDetail | None = None,
+        admins: Iterable[str] = (),
+        note_action: Callable[[str, str, str, str, str], None] = _note_nothing,
         timeout_s: float = 12.5,
     ) -> None:
         timeout_s *= _SHARE
@@ -131,6 +156,8 @@ class Desk:
         self._post = post
         self._artifacts = artifacts
         self._about = about
+        self._admins = {*admins, user_at_hand()} - {""}
+        self._note_action = note_action
         self._logs = _Logs(post, read_log, timeout_s)
         self._timeout_s = timeout_s
         self._replaying = threading.Lock()
@@ -152,6 +179,37 @@ class Desk:
         """
         if not self.allows(principal, message):
             return Refused(reason=f"{principal} may not ask this {type(message).__name__}")
+        if isinstance(message, ApplicationChange):
+            answer = self._forbidden(message) or self._answer(message)
+            self._note(_ACTIONS[type(message)], f"app_id={message.app_id}", message.by, answer)
+            return answer
+        if isinstance(message, SubmitApplication):
+            answer = self._answer(message)
+            app_id = f" app_id={answer.app_id}" if isinstance(answer, Submitted) else ""
+            self._note(
+                "app submit", f"name={message.name}{app_id}", Asker(user=message.user), answer
+            )
+            return answer
+        return self._answer(message)
+
+    def _forbidden(self, change: ApplicationChange) -> Refused | None:
+        """Return the refusal of a change by somebody whose application it is not."""
+        known = self._ask_master(GetApplication(app_id=change.app_id))
+        if not isinstance(known, ApplicationSummary):
+            return None  # There is none of this id, as the answer will say.
+        reason = why_not(change.by, known.user, self._admins)
+        if not reason:
+            return None
+        action = _ACTIONS[type(change)]
+        return Refused(
+            reason=f"{action} of application {change.app_id}: {reason}", is_forbidden=True
+        )
+
+    def _note(self, action: str, target: str, by: Asker, answer: object) -> None:
+        refused = f"refused: {answer.reason}" if isinstance(answer, Refused) else ""
+        self._note_action(by.user, action, target, by.address, refused or "done")
+
+    def _answer(self, message: object) -> object:
         match message:
             case (
                 DescribeApplication()

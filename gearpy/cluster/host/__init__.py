@@ -3,6 +3,7 @@
 - `folders`: folders of daemons: for this user only, and each used by one daemon at a time.
 - `logs`: log files: of daemons, and of the processes of applications; `log_reader` reads them.
 - `log_reader`: LogReader: the last lines of an application's log files, by ids.
+- `audit`: one line for each change that somebody asked for, in ``audit.log``.
 - `about`: about the process of a master or worker: what the services show of it.
 - `metrics_page`: the page of metrics of a process, which Prometheus reads by HTTP.
 - `tuning`: tunes the interpreter for a process that runs tasks, and undoes it.

@@ -6,6 +6,7 @@
 - `registry`: the master's applications and the states they go through. Gearpump: `AppManager`.
 - `scheduling`: requests for slots, and the workers that have them. Gearpump: `PriorityScheduler`.
 - `slots`: the holders of the slots of each worker, and the applications they are kept for.
+- `rights`: the rule whose application a user may change.
 - `checkpoint_names`: names in a checkpoint store, below which applications of a cluster keep their
   files.
 """

@@ -36,9 +36,9 @@ from gearpy.services.security.access import TokenScope
 router: Final = APIRouter(prefix="/appmaster/{app_id}", tags=["applications"])
 
 _NAME_CHARS_MAX: Final = 63
-_Kills: TypeAlias = Annotated[object, Depends(Action("app kill", TokenScope.SUBMIT, True))]
-_Restarts: TypeAlias = Annotated[object, Depends(Action("app restart", TokenScope.SUBMIT, True))]
-_Drains: TypeAlias = Annotated[object, Depends(Action("app drain", TokenScope.SUBMIT, True))]
+_Kills: TypeAlias = Annotated[object, Depends(Action("app kill", TokenScope.SUBMIT))]
+_Restarts: TypeAlias = Annotated[object, Depends(Action("app restart", TokenScope.SUBMIT))]
+_Drains: TypeAlias = Annotated[object, Depends(Action("app drain", TokenScope.SUBMIT))]
 
 
 @router.get("", response_model_exclude_none=True)

@@ -27,9 +27,7 @@ _LINES_MAX: Final = 5000
 _POSITION_CHARS_MAX: Final = 50
 _NUMBERS_MAX: Final = 1000
 _NUMBER_MAX: Final = 2**53 - 1
-_Replays: TypeAlias = Annotated[
-    object, Depends(Action("quarantine replay", TokenScope.SUBMIT, True))
-]
+_Replays: TypeAlias = Annotated[object, Depends(Action("quarantine replay", TokenScope.SUBMIT))]
 _Number: TypeAlias = Annotated[int, Query(ge=0, le=_NUMBER_MAX)]
 
 

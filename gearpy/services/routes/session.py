@@ -8,6 +8,7 @@ from fastapi import APIRouter, Body, Depends, Request
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 from gearpy import __version__
+from gearpy.cluster.host.audit import note_action
 from gearpy.services.deps import Given, caller_of, deps_of
 from gearpy.services.problems import ProblemRaised
 from gearpy.services.security.guard import TakenAction
@@ -64,6 +65,7 @@ def login(
     found = given.guard.tokens.find(token.strip())
     if found is None:
         raise ProblemRaised(401, "this token is not known", "ask for one: gear token add NAME")
+    note_action(found.name, "login", "", request.client.host if request.client else "", "done")
     answer = JSONResponse({"user": found.name})
     answer.set_cookie(
         given.guard.cookie,

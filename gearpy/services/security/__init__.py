@@ -1,11 +1,10 @@
 """Security of the services: callers, their rights, and limits.
 
-- `access`: scopes of tokens, callers, and the rule whose application a caller may change.
+- `access`: scopes of tokens, and callers.
 - `tokens`: the file with the tokens; of each it holds a hash only.
 - `origins`: which hosts and origins a request may name.
 - `sessions`: logins of browsers, each a random id in a cookie.
 - `limits`: how often a client may ask, and how much it may send.
 - `guard`: checks each request before any route sees it, and adds headers to the answer.
 - `connections`: how long a connection may be idle or slow.
-- `audit`: one line for each unsafe action: who, what, from where, and what came of it.
 """

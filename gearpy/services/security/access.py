@@ -1,8 +1,10 @@
-"""Scopes of tokens, callers, and the rule whose application a caller may change."""
+"""Scopes of tokens, and callers."""
 
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
+
+from gearpy.messages.client import Asker
 
 
 class TokenScope(IntEnum):
@@ -40,11 +42,7 @@ class Caller:
     address: str
 
 
-def may_change(caller: Caller, owner: str) -> bool:
-    """Tell whether a caller may stop, restart or drain an application, or replay its records.
-
-    Who may submit may do so with applications of the same user; an admin with all.
-    """
-    if caller.scope >= TokenScope.ADMIN:
-        return True
-    return caller.scope >= TokenScope.SUBMIT and owner == caller.name
+def asker_of(caller: Caller) -> Asker:
+    """Return a caller as the master knows it, which has the rule who may change what."""
+    is_admin = caller.scope >= TokenScope.ADMIN
+    return Asker(user=caller.name, is_admin=is_admin, address=caller.address)

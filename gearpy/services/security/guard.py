@@ -10,10 +10,10 @@ from typing import Any, Final, TypeAlias
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from gearpy.cluster.host.audit import note_action
 from gearpy.errors import ConfigError
 from gearpy.services.problems import ProblemRaised, problem_answer
 from gearpy.services.security.access import Caller, TokenScope
-from gearpy.services.security.audit import note_action
 from gearpy.services.security.limits import RequestLimits, RequestRates
 from gearpy.services.security.origins import SAFE_METHODS, is_own_host, origin_problem
 from gearpy.services.security.sessions import Logins
@@ -107,13 +107,13 @@ class Guard:
             )
             await answer(scope, receive, answering)
             if request.is_unsafe:
-                action = f"{request.method} {request.path}"
-                note_action(None, action, "", request.client, refused.status_code)
+                _note(None, TakenAction(f"{request.method} {request.path}", ""), request, refused)
             return
         body = _Body(receive, self._settings.limits, request, self._now_s)
         await self._app(scope, body, answering)
-        if isinstance(action := state.get("action"), TakenAction):
-            note_action(caller, action.name, action.target, request.client, answering.status)
+        action, problem = state.get("action"), state.get("refused")
+        if isinstance(action, TakenAction) and isinstance(problem, ProblemRaised):
+            _note(caller, action, request, problem)
 
     def _admitted(self, request: "_Seen") -> Caller | None:
         """Return the caller; None for somebody unknown at a path that is open to all.
@@ -260,6 +260,14 @@ class _Body:
         if not self._is_complete and self._now_s() - self._since_s > allowed_s:
             raise _too_slow()
         return message
+
+
+def _note(
+    caller: Caller | None, action: TakenAction, request: "_Seen", refused: ProblemRaised
+) -> None:
+    """Log a refusal of the services themselves; the master logs what it was asked for."""
+    user, outcome = caller.name if caller else None, f"refused: {refused.problem.error}"
+    note_action(user, action.name, action.target, request.client, outcome)
 
 
 def _caller_of(token: StoredToken, address: str) -> Caller:

@@ -9,6 +9,7 @@ from gearpy.errors import ProtocolError, SubmitRefused
 from gearpy.ids import AppId, ExecutorId, SessionId, TaskId
 from gearpy.messages.client import (
     ApplicationList,
+    Asker,
     DescribeApplication,
     GetApplication,
     ListApplications,
@@ -41,6 +42,7 @@ from gearpy.messages.summaries import (
 )
 
 APP = AppId(2)
+ANN = Asker(user="ann")
 
 
 def an_application(
@@ -57,7 +59,7 @@ def a_client(*answers: object) -> tuple[ClusterClient, list[object]]:
         asked.append(message)
         return left.pop(0)
 
-    return ClusterClient(_ask), asked
+    return ClusterClient(_ask, ANN), asked
 
 
 def test_ask_returns_whatever_the_answer_is() -> None:
@@ -144,7 +146,7 @@ def test_a_restart_gives_the_new_application() -> None:
     running = client.restart(APP)
 
     assert (running.app_id, running.name) == (5, "shop")
-    assert asked == [RestartApplication(app_id=APP), GetApplication(app_id=AppId(5))]
+    assert asked == [RestartApplication(app_id=APP, by=ANN), GetApplication(app_id=AppId(5))]
 
 
 def test_a_replay_tells_the_epoch() -> None:
@@ -152,7 +154,7 @@ def test_a_replay_tells_the_epoch() -> None:
     client, asked = a_client(ReplayAccepted(app_id=APP, epoch=7))
 
     assert client.replay(APP) == 7
-    assert asked == [ReplayNow(app_id=APP)]
+    assert asked == [ReplayNow(app_id=APP, by=ANN)]
 
 
 def test_a_log_is_that_of_the_app_master_unless_it_is_another() -> None:
@@ -180,7 +182,7 @@ def test_records_are_named_by_numbers() -> None:
     assert asked == [
         ListQuarantined(app_id=APP),
         ListQuarantined(app_id=APP, numbers=(3,)),
-        ReplayQuarantined(app_id=APP, numbers=(3, 4)),
+        ReplayQuarantined(app_id=APP, numbers=(3, 4), by=ANN),
     ]
 
 

@@ -13,6 +13,7 @@ from gearpy.messages.app import InjectRecord, TasksLaunched
 from gearpy.messages.client import (
     CLIENT_MESSAGES,
     ArtifactMissing,
+    Asker,
     DescribeApplication,
     GetAddresses,
     GetApplication,
@@ -79,6 +80,35 @@ OF_MASTER: list[object] = [
 def test_every_message_for_clients_is_tried_here() -> None:
     """None of them may have been forgotten."""
     assert set(map(type, OF_MASTER)) >= set(CLIENT_MESSAGES)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [ShutdownApplication, RestartApplication, ReplayNow, ReplayQuarantined],
+)
+def test_the_application_of_another_is_not_changed(world: World, change: Any) -> None:
+    """Its user and an admin may; all is noted."""
+    noted: list[tuple[str, ...]] = []
+    world.master.user = "ann"
+    world.desk = Desk(
+        world.master.ask,
+        world.post,
+        admins=["ops"],
+        note_action=lambda *said: noted.append(said),
+    )
+    ben = change(app_id=APP, by=Asker(user="ben", address="10.0.0.7"))
+
+    refused = world.answer(ben)
+
+    assert isinstance(refused, Refused)
+    assert refused.is_forbidden
+    assert world.master.asked == [GetApplication(app_id=APP)]
+    assert [each[0] for each in noted] == ["ben"]
+    assert noted[0][2:4] == (f"app_id={APP}", "10.0.0.7")
+    for asker in (Asker(user="ann"), Asker(user="ops"), Asker(user="x", is_admin=True)):
+        answer = world.answer(change(app_id=APP, by=asker))
+        assert not (isinstance(answer, Refused) and answer.is_forbidden)
+    assert [each[0] for each in noted] == ["ben", "ann", "ops", "x"]
 
 
 def test_artifacts_are_answered_for_by_their_store(world: World) -> None:

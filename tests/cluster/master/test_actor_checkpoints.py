@@ -1,5 +1,7 @@
 """The id of a cluster, where its applications store, and what they begin with."""
 
+from typing import Any
+
 from gearpy.core.master.checkpoint_names import CLUSTER_ID_CHARS, OPENED_KEY
 from gearpy.ids import AppId
 from gearpy.messages.client import (
@@ -57,7 +59,7 @@ def test_a_master_that_cannot_store_its_id_answers_nothing() -> None:
     assert len(cluster.cluster_id()) == CLUSTER_ID_CHARS
 
 
-def resumes(cluster: Cluster, worker: Role, **how: bool) -> str:
+def resumes(cluster: Cluster, worker: Role, **how: Any) -> str:
     """Start the newest application again; return what it begins with."""
     newest = worker.last(LaunchExecutor).app_id
     answer = cluster.ask(RestartApplication(app_id=newest, **how))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gearpy.errors import ConfigError
-from gearpy.services.security.access import Caller, TokenScope, may_change
+from gearpy.services.security.access import TokenScope
 from gearpy.services.security.sessions import LOGIN_LASTS_MS, Logins
 from gearpy.services.security.tokens import TokenFile
 
@@ -54,23 +54,6 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
     file.path.write_text("{}")
     with pytest.raises(ConfigError, match="is damaged"):
         file.tokens()
-
-
-@pytest.mark.parametrize(
-    ("scope", "owner", "may"),
-    [
-        (TokenScope.READ, "ann", False),
-        (TokenScope.SUBMIT, "ann", True),
-        (TokenScope.SUBMIT, "ben", False),
-        (TokenScope.SUBMIT, "", False),
-        (TokenScope.ADMIN, "ben", True),
-    ],
-)
-def test_who_may_stop_whose_application(scope: TokenScope, owner: str, *, may: bool) -> None:
-    """One's own with submit; all with admin."""
-    caller = Caller(name="ann", scope=scope, address="127.0.0.1")
-
-    assert may_change(caller, owner) is may
 
 
 def test_a_login_ends() -> None:
