@@ -36,6 +36,8 @@ from gearpy.connectors.kafka.writing.sink import kafka_sink as kafka_sink
 from gearpy.connectors.memory import collection as collection
 from gearpy.connectors.memory import to_list as to_list
 from gearpy.connectors.partitioned.hive import hive_folder as hive_folder
+from gearpy.connectors.postgres.sink import postgres_sink as postgres_sink
+from gearpy.connectors.postgres.source import postgres as postgres
 from gearpy.connectors.streams.generator import generate as generate
 from gearpy.connectors.streams.stdin import stdin as stdin
 from gearpy.connectors.streams.tcp import tcp_lines as tcp_lines

@@ -15,6 +15,7 @@ Rooms:
 - `partitioned`: tables in partitions: a folder for each value, as Hive and Spark have them.
 - `delta`: delta tables in which readers see each record once.
 - `kafka`: topics of Kafka.
+- `postgres`: tables of PostgreSQL as a sink and as a source.
 - `window_log`: window logs as a sink and as a source.
 
 Start with `memory`. May be imported by dsl, cluster and above; uses the task layer below.

@@ -40,6 +40,7 @@ def check_sink(
     *,
     record: Callable[[int], Any] = lambda number: {"n": number},
     bad: object = None,
+    goes_back: bool = True,
     seeds: int = 10,
 ) -> None:
     """Check that a sink keeps what gearpy relies on; call it in a test of your own sink.
@@ -59,6 +60,8 @@ def check_sink(
             in any order; none if the place is not there yet.
         record: returns the record of a number; all numbers have different ones.
         bad: a record that the sink refuses; None: there is none to try.
+        goes_back: epochs that were written are taken back when the application goes on from an
+            older one, as the newest was damaged; False: the sink cannot, and that is not tried.
         seeds: so many applications, and tasks, are run and killed.
 
     Raises:
@@ -86,7 +89,7 @@ def check_sink(
     for seed in range(seeds):
         _check_application(next(trials), seed)
         if is_transactional:
-            _check_kills(next(trials), seed)
+            _check_kills(next(trials), seed, goes_back=goes_back)
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,12 +325,18 @@ class _KilledTask(EpochWorld):
     seldom = 60
 
 
-def _check_kills(trial: _Trial, seed: int) -> None:
+class _SoundTask(_KilledTask):
+    """The same, and no checkpoint is ever damaged."""
+
+    damaged = 0.0
+
+
+def _check_kills(trial: _Trial, seed: int, *, goes_back: bool) -> None:
     """Let things happen to one task, and look at what readers see after each."""
     place = _Place(trial)
     name = trial.name
     try:
-        world = _KilledTask(place, Random(seed), batch=trial.batch)
+        world = (_KilledTask if goes_back else _SoundTask)(place, Random(seed), batch=trial.batch)
         for _ in range(_STEPS):
             world.step()
         world.close()

@@ -1,0 +1,185 @@
+"""The columns of a table as Arrow has them, and rows as PostgreSQL copies them."""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from uuid import UUID
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from gearpy.errors import ConfigError, OperatorError
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+#: Types of PostgreSQL by name, and the Arrow types that keep their values.
+_ARROW: Final[dict[str, Any]] = {
+    "bool": pa.bool_(),
+    "int2": pa.int16(),
+    "int4": pa.int32(),
+    "int8": pa.int64(),
+    "float4": pa.float32(),
+    "float8": pa.float64(),
+    "text": pa.string(),
+    "varchar": pa.string(),
+    "bpchar": pa.string(),
+    "uuid": pa.string(),
+    "json": pa.string(),
+    "jsonb": pa.string(),
+    "bytea": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us"),
+    "timestamptz": pa.timestamp("us", "UTC"),
+}
+_LIMITED: Final = frozenset({"varchar", "bpchar"})
+_PARSERS: Final[dict[str, Callable[[str], object]]] = {
+    "json": json.loads,
+    "jsonb": json.loads,
+    "uuid": UUID,
+}
+#: Of a numeric column that does not say how many digits it has.
+_DECIMAL: Final = pa.decimal128(38, 9)
+_HEADER_BYTES: Final = 4  # What PostgreSQL adds to precision and scale of a numeric.
+_COLUMNS: Final = """
+select a.attname, t.typname, a.atttypmod, a.attnotnull,
+       a.attgenerated <> '' or a.attidentity <> '' or a.atthasdef
+from pg_attribute a join pg_type t on t.oid = a.atttypid
+where a.attrelid = to_regclass(%s) and a.attnum > 0 and not a.attisdropped
+order by a.attnum
+"""
+
+
+class PostgresColumn(NamedTuple):
+    """A column of a table: name, type of PostgreSQL, Arrow field, and who fills it."""
+
+    name: str
+    kind: str
+    field: pa.Field
+    is_filled: bool  #: By the database, if nobody else does.
+    chars_max: int = 0  #: Of a text; 0: any number.
+
+
+def columns_of(
+    operator: str, connection: "Connection[Any]", table: str, wanted: Sequence[str] | None
+) -> list[PostgresColumn]:
+    """Return the columns of a table; none if there is no such table.
+
+    Args:
+        operator: for errors.
+        connection: to the database.
+        table: its name, perhaps with that of its schema.
+        wanted: names of columns; None: all.
+
+    Raises:
+        OperatorError: a column is not there, or is of a type that nothing here keeps exactly.
+    """
+    rows = connection.execute(_COLUMNS, (table,)).fetchall()
+    there = {row[0]: row for row in rows}
+    for name in wanted or ():
+        if rows and name not in there:
+            raise OperatorError(
+                operator=operator,
+                cause=f"table {table} has no column {name!r}: it has {', '.join(there)}",
+                is_final=True,
+            )
+    names = list(there) if wanted is None or not rows else list(wanted)
+    return [_column(operator, table, there[name]) for name in names]
+
+
+def _column(operator: str, table: str, row: Sequence[Any]) -> PostgresColumn:
+    name, kind, modifier, is_needed, is_filled = row
+    arrow = _ARROW.get(kind)
+    if kind == "numeric":
+        size = modifier - _HEADER_BYTES
+        arrow = _DECIMAL if size < 0 else pa.decimal128(size >> 16, size & 0xFFFF)
+    if arrow is None:
+        raise OperatorError(
+            operator=operator,
+            cause=f"column {name!r} of table {table} is of type {kind}: leave it out by columns=, "
+            "or read a view that casts it to text",
+            is_final=True,
+        )
+    has_limit = kind in _LIMITED and modifier >= _HEADER_BYTES
+    return PostgresColumn(
+        name,
+        kind,
+        pa.field(name, arrow, nullable=not is_needed),
+        is_filled,
+        modifier - _HEADER_BYTES if has_limit else 0,
+    )
+
+
+def type_of(field: pa.Field) -> str:
+    """Return the type of PostgreSQL for an Arrow field, as ``create table`` takes it.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    for name, arrow in _ARROW.items():
+        if field.type == arrow:
+            return name
+    if pa.types.is_decimal(field.type):
+        return f"numeric({field.type.precision},{field.type.scale})"
+    if pa.types.is_timestamp(field.type):
+        return "timestamptz" if field.type.tz else "timestamp"
+    if pa.types.is_large_string(field.type):
+        return "text"
+    raise ConfigError(
+        f"column {field.name!r} is {field.type}, for which PostgreSQL has no type here: make the "
+        "table yourself, or map the field to a text"
+    )
+
+
+def check_texts(columns: Iterable[PostgresColumn], rows: pa.RecordBatch) -> None:
+    """Refuse texts that PostgreSQL would refuse when it is too late.
+
+    Raises:
+        ValueError: a text has a NUL character, is too long, or is no JSON or no UUID.
+    """
+    for column in columns:
+        if not pa.types.is_string(column.field.type):
+            continue
+        cells = rows.column(column.name)
+        if pc.any(pc.match_substring(cells, "\0")).as_py():
+            raise ValueError(f"column {column.name!r}: a text with a NUL character: remove it")
+        longest = pc.max(pc.utf8_length(cells)).as_py() or 0
+        if 0 < column.chars_max < longest:
+            raise ValueError(
+                f"column {column.name!r} takes {column.chars_max} characters, not {longest}"
+            )
+        if (parse := _PARSERS.get(column.kind)) is not None:
+            _check_parsed(column, parse, cells)
+
+
+def _check_parsed(column: PostgresColumn, parse: Callable[[str], object], cells: pa.Array) -> None:
+    for text in cells.drop_null().to_pylist():
+        try:
+            parse(text)
+        except ValueError as error:
+            raise ValueError(
+                f"column {column.name!r} is {column.kind}, and {text!r:.100} is none: {error}"
+            ) from error
+
+
+def copied(rows: pa.RecordBatch) -> bytes:
+    """Return rows as ``copy from stdin (format csv)`` takes them."""
+    import pyarrow.csv as arrow_csv  # type: ignore[import-untyped] # noqa: PLC0415 - for writers
+
+    columns = [_as_text(column) for column in rows.columns]
+    out = BytesIO()
+    options = arrow_csv.WriteOptions(include_header=False)
+    batch = pa.RecordBatch.from_arrays(columns, names=rows.schema.names)
+    arrow_csv.write_csv(batch, out, options)
+    return out.getvalue()
+
+
+def _as_text(column: pa.Array) -> pa.Array:
+    if pa.types.is_binary(column.type):
+        cells = [None if cell is None else f"\\x{cell.hex()}" for cell in column.to_pylist()]
+        return pa.array(cells, pa.string())
+    if pa.types.is_timestamp(column.type):
+        return pc.cast(column, pa.string())
+    return column

@@ -1,0 +1,82 @@
+"""Connects to a PostgreSQL server, and tells errors that pass from those that stay."""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from gearpy.errors import ConfigError, OperatorError
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+_CONNECT_S: Final = 10
+#: Who holds a lock for longer is not at work any more.
+_SETTINGS: Final = "-c lock_timeout=10s -c idle_in_transaction_session_timeout=60s"
+#: Words of a server that will take connections later.
+_LATER: Final = ("starting up", "shutting down", "too many", "recovery mode", "terminating")
+
+
+class PostgresAddress:
+    """Where a database is, and who logs in; shown to people without the password.
+
+    Args:
+        operator: the source or sink, for errors.
+        url: ``postgresql://user:password@host:port/database``, or what else libpq takes.
+
+    Raises:
+        ConfigError: psycopg is missing, or this is no address.
+    """
+
+    def __init__(self, operator: str, url: str) -> None:
+        try:
+            from psycopg import ProgrammingError  # noqa: PLC0415 - an extra
+            from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415
+        except ImportError as error:
+            raise ConfigError(
+                f"{operator} needs psycopg: pip install 'gearpy-streaming[postgres]'"
+            ) from error
+        try:
+            parts: dict[str, Any] = conninfo_to_dict(url)
+        except ProgrammingError as error:
+            raise ConfigError(
+                f"{operator}: this is no address of a database: write "
+                "postgresql://user:password@host:port/database"
+            ) from error
+        self._operator = operator
+        self._url = url
+        database = f"/{parts['dbname']}" if parts.get("dbname") else ""
+        self.shown = f"{parts.get('host', 'localhost')}:{parts.get('port', 5432)}{database}"
+
+    def connect(self, application: str = "gearpy") -> "Connection[Any]":
+        """Connect; each statement is a transaction unless it is in ``connection.transaction()``.
+
+        Raises:
+            psycopg.Error: it cannot be reached; `trouble` tells whether that may pass.
+        """
+        import psycopg  # noqa: PLC0415 - an extra
+
+        return psycopg.connect(
+            self._url,
+            autocommit=True,
+            connect_timeout=_CONNECT_S,
+            application_name=application,
+            options=_SETTINGS,
+        )
+
+    def trouble(self, error: Exception) -> str:
+        """Return what to wait for, if the error may pass without anybody's help; else nothing."""
+        import psycopg  # noqa: PLC0415 - an extra
+
+        if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+            return ""
+        text = str(error)
+        if "FATAL" in text and not any(word in text for word in _LATER):
+            return ""
+        return (
+            f"postgres {self.shown}: {text.strip().splitlines()[-1] if text.strip() else error!r}"
+        )
+
+    def failure(self, error: Exception) -> OperatorError:
+        """Return the error that ends a task; trying again would not help."""
+        text = str(error).strip()
+        return OperatorError(
+            operator=self._operator, cause=f"postgres {self.shown}: {text}", is_final=True
+        )

@@ -1,0 +1,84 @@
+"""A table of PostgreSQL as a sink: an epoch is one transaction."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gearpy.columns.row_schema import SchemaLike, row_schema_of
+from gearpy.connectors.postgres.connection import PostgresAddress
+from gearpy.connectors.postgres.writer import PostgresTable, PostgresWriter
+from gearpy.errors import ConfigError
+from gearpy.task.api.interfaces import Sink
+
+
+def postgres_sink(
+    url: str,
+    table: str,
+    *,
+    upsert: str | Sequence[str] = (),
+    columns: Sequence[str] | None = None,
+    key: str | Sequence[str] = (),
+    schema: SchemaLike[Any] | None = None,
+    create: bool = False,
+) -> Sink[Any]:
+    """Write records into a table of PostgreSQL, each once; an epoch is one transaction.
+
+    Records are dicts, dataclasses, NamedTuples, results of windows, or columns; their fields go
+    into the columns of the same names. One that does not fit is dealt with by
+    ``application.on-error``. While the server is away the stream waits. A table ``gearpy_owners``
+    notes which epoch of which task was written last.
+
+    Args:
+        url: ``postgresql://user:password@host:port/database``; take the password from
+            `os.environ` rather than write it into the program.
+        table: name of the table, perhaps with that of its schema before a dot.
+        upsert: names of the columns of its key: a record takes the place of the row of its key. The
+            table needs a primary key, or a unique index, of these. By default records are added.
+        columns: names of the columns to write; by default all.
+        key: names of the columns for the parts of a window's key.
+        schema: of the columns, for ``create``; by default that of the first records.
+        create: make the table if it is not there.
+
+    Raises:
+        ConfigError: the address or the schema is none, or psycopg is missing.
+
+    Example:
+        >>> import gearpy as gp
+        >>> sink = gp.postgres_sink("postgresql://ann@localhost/shop", "sales", upsert="id")
+        >>> sink.description
+        'postgres_sink(sales)'
+    """
+    names = (upsert,) if isinstance(upsert, str) else tuple(upsert)
+    if not table or len(table.split(".")) > 2:  # noqa: PLR2004 - schema and table
+        raise ConfigError(f"postgres_sink: table is {table!r}: write 'table' or 'schema.table'")
+    if columns is not None and (missing := [each for each in names if each not in columns]):
+        raise ConfigError(f"postgres_sink: upsert={missing[0]!r} is not among columns=")
+    where = PostgresTable(
+        name=table,
+        upsert=names,
+        columns=None if columns is None else tuple(columns),
+        key=(key,) if isinstance(key, str) else tuple(key),
+        schema=None if schema is None else row_schema_of(schema).arrow,
+        creates=create,
+    )
+    return PostgresSink(PostgresAddress(f"postgres_sink({table})", url), where)
+
+
+class PostgresSink(Sink[Any]):
+    """A table; see `postgres_sink`."""
+
+    transactional = True
+    columnar = True
+    paced = True
+
+    def __init__(self, address: PostgresAddress, table: PostgresTable) -> None:
+        self._address = address
+        self._table = table
+
+    @property
+    def description(self) -> str:
+        """The function and the table."""
+        return f"postgres_sink({self._table.name})"
+
+    def open(self, task_index: int, parallelism: int) -> PostgresWriter:
+        """Return the writer of one task."""
+        return PostgresWriter(self.description, self._address, self._table, task_index)

@@ -1,0 +1,436 @@
+"""A table of PostgreSQL as a source: read once from end to end, or polled for new rows."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from io import BytesIO
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, TypedDict
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.csv as arrow_csv  # type: ignore[import-untyped]
+
+from gearpy.columns.row_schema import RowSchema
+from gearpy.connectors.files.column_times import TimeUnit, check_time_column, check_unit, times_of
+from gearpy.connectors.postgres.columns import PostgresColumn, columns_of
+from gearpy.connectors.postgres.connection import PostgresAddress
+from gearpy.core.base.times import Duration, duration_ms
+from gearpy.core.window.watermark import BoundedOutOfOrder
+from gearpy.errors import ConfigError, OperatorError
+from gearpy.ids import MIN_MS
+from gearpy.messages.data import Batch
+from gearpy.messages.table import Table, Times
+from gearpy.task.api.interfaces import Source, SourceReader
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+    from psycopg.sql import Composable, Composed
+
+_RETRY_MS: Final = 1000
+#: Rows of transactions that began when an earlier one had not ended: that one may bring rows before
+#: these, which would be missed.
+_SETTLED: Final = """age(xmin) > age(
+    (pg_snapshot_xmin(pg_current_snapshot())::text::bigint & 4294967295)::text::xid)"""
+
+
+def postgres(
+    url: str,
+    table: str,
+    *,
+    by: str | Sequence[str],
+    columns: Sequence[str] | None = None,
+    follow: bool = False,
+    interval: Duration = "1s",
+    partitions: int = 1,
+    split: tuple[int, int] | None = None,
+    time: str | None = None,
+    time_unit: TimeUnit = "ms",
+    out_of_order: Duration = "0s",
+) -> Source[dict[str, Any]]:
+    """Read the rows of a table of PostgreSQL, as columns: once, or also those that come later.
+
+    Rows come in the order of ``by``. A reader goes on behind the last row that it has given, so a
+    row that is changed or removed meanwhile is read as it is then.
+
+    ``follow=True`` asks for rows with a greater ``by`` again and again. What this cannot see: rows
+    that are deleted; changes that leave ``by`` as it is; rows that come with a ``by`` that is less
+    than one that was read. Rows wait until all transactions that are older than theirs have ended.
+
+    Args:
+        url: ``postgresql://user:password@host:port/database``; take the password from
+            `os.environ` rather than write it into the program.
+        table: name of the table or view, perhaps with that of its schema before a dot.
+        by: the column, or columns, that order the rows, such as "id", or ["changed_at", "id"].
+            No two rows have the same, none has null in it, and an index should be there.
+        columns: names of the columns to read; by default all. Those of ``by`` and ``time`` are
+            read in any case.
+        follow: go on with rows that come later.
+        interval: between two questions for more.
+        partitions: number of ranges of ``by``, which is then one column of whole numbers.
+        split: where the ranges lie: that of equal ones between these two numbers. The first has
+            all that is less, the last all that is more.
+        time: column of the event time; without it rows have the time at which they were read, or,
+            without ``follow``, the time 0.
+        time_unit: what whole numbers in that column count: "s", "ms", "us" or "ns".
+        out_of_order: how far back in time a later row may be.
+
+    Raises:
+        ConfigError: an option is not understood, or psycopg is missing.
+
+    Example:
+        >>> import gearpy as gp
+        >>> gp.postgres("postgresql://ann@localhost/shop", "orders", by="id").description
+        'postgres(orders)'
+    """
+    operator = f"postgres({table})"
+    order = (by,) if isinstance(by, str) else tuple(by)
+    check_unit(operator, time_unit)
+    if not order:
+        raise ConfigError(f"{operator}: by= names no column: give the primary key")
+    if partitions < 1 or (partitions > 1 and (split is None or len(order) > 1)):
+        raise ConfigError(
+            f"{operator}: partitions is {partitions}: for more than one give split=(low, high), "
+            "and by= as one column of whole numbers"
+        )
+    query = TableQuery(
+        table=table,
+        by=order,
+        columns=None if columns is None else tuple(columns),
+        time=time,
+        unit=time_unit,
+        follows=follow,
+        interval_ms=duration_ms(interval),
+        bound_ms=duration_ms(out_of_order),
+    )
+    return PostgresSource(PostgresAddress(operator, url), query, _bounds(partitions, split))
+
+
+def _bounds(partitions: int, split: tuple[int, int] | None) -> list[int | None]:
+    """Return where ranges begin and end; None is as far as there are rows."""
+    if partitions == 1 or split is None:
+        return [None, None]
+    low, high = split
+    inner = [low + (high - low) * part // partitions for part in range(1, partitions)]
+    return [None, *inner, None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableQuery:
+    """The options of a table that is read; see `postgres`."""
+
+    table: str
+    by: tuple[str, ...]
+    columns: tuple[str, ...] | None
+    time: str | None
+    unit: TimeUnit
+    follows: bool
+    interval_ms: int
+    bound_ms: int
+
+
+class PostgresPlace(TypedDict):
+    """Snapshot of a reader: the order of the last row it gave, and of the last that it will give.
+
+    ``end`` is None as long as that is not known; empty if there is nothing to read.
+    """
+
+    at: list[Any]
+    end: list[Any] | None
+    watermark_ms: int
+    count: int
+
+
+class PostgresSource(Source[dict[str, Any]]):
+    """A table; see `postgres`."""
+
+    replayable = True
+
+    def __init__(
+        self, address: PostgresAddress, query: TableQuery, bounds: Sequence[int | None]
+    ) -> None:
+        self._address = address
+        self._query = query
+        self._ranges = list(pairwise(bounds))
+        self.bounded = not query.follows
+        self.is_by_arrival = query.follows and query.time is None
+
+    @property
+    def description(self) -> str:
+        """The function and the table."""
+        return f"postgres({self._query.table})"
+
+    @cached_property
+    def _columns(self) -> list[PostgresColumn]:
+        """The columns, as the database tells them; asked for once."""
+        query, wanted = self._query, None
+        if query.columns is not None:
+            needed = (*query.columns, *query.by, *([query.time] if query.time else ()))
+            wanted = list(dict.fromkeys(needed))
+        try:
+            with self._address.connect() as connection:
+                found = columns_of(self.description, connection, query.table, wanted)
+        except OperatorError as error:
+            raise ConfigError(error.cause) from error
+        except Exception as error:
+            raise ConfigError(self._address.failure(error).cause) from error
+        self._check(found)
+        return found
+
+    def _check(self, found: Sequence[PostgresColumn]) -> None:
+        names = [each.name for each in found]
+        if not names:
+            raise ConfigError(
+                f"{self.description}: there is no table {self._query.table} in postgres "
+                f"{self._address.shown}"
+            )
+        if missing := [each for each in self._query.by if each not in names]:
+            raise ConfigError(
+                f"{self.description}: by={missing[0]!r} is no column: there are {', '.join(names)}"
+            )
+        if self._query.time is not None:
+            fields = pa.schema([each.field for each in found])
+            check_time_column(self.description, self._query.time, fields)
+
+    @property
+    def schema(self) -> RowSchema:
+        """That of the table; the database is asked for it."""
+        return RowSchema(pa.schema([each.field for each in self._columns]))
+
+    def partitions(self) -> Sequence[str]:
+        """Return the numbers of the ranges."""
+        return [f"{part:05d}" for part in range(len(self._ranges))]
+
+    def open(self, partition: str, resume: PostgresPlace | None) -> "PostgresReader":
+        """Return a reader of one range; it connects when it is read."""
+        return PostgresReader(
+            self.description,
+            self._address,
+            self._query,
+            columns=self._columns,
+            span=self._ranges[int(partition)],
+            resume=resume,
+        )
+
+
+class PostgresReader(SourceReader[dict[str, Any]]):
+    """Reads the rows of a range in order, a portion with each question.
+
+    Args:
+        operator: the source, for errors.
+        address: of the database.
+        query: what to read.
+        columns: of the table.
+        span: the range of the first column of the order.
+        resume: where to go on.
+        now_ms: the clock.
+    """
+
+    def __init__(
+        self,
+        operator: str,
+        address: PostgresAddress,
+        query: TableQuery,
+        *,
+        columns: Sequence[PostgresColumn],
+        span: tuple[int | None, int | None],
+        resume: PostgresPlace | None,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self._operator = operator
+        self._address = address
+        self._query = query
+        self._columns = columns
+        self._span = span
+        self._now_ms = now_ms
+        self._connection: Connection[Any] | None = None
+        self._ask_at_ms = 0
+        place: PostgresPlace = resume or {"at": [], "end": None, "watermark_ms": MIN_MS, "count": 0}
+        self._at, self._end, self._count = place["at"], place["end"], place["count"]
+        self._order = BoundedOutOfOrder(0 if query.time is None else query.bound_ms)
+        self._order.watermark_ms = place["watermark_ms"]
+        self.is_by_arrival = query.follows and query.time is None
+        self.out_of_order_ms = None if self.is_by_arrival else query.bound_ms
+
+    def read_batch(self, max_records: int) -> Batch[dict[str, Any]] | None:
+        """Ask for the next rows, if it is time to."""
+        now_ms = self._now_ms()
+        if now_ms < self._ask_at_ms:
+            return None
+        try:
+            rows = self._next_rows(max_records)
+        except OperatorError:
+            raise
+        except Exception as error:  # noqa: BLE001 - it is raised unless it may pass
+            self._on_error(error, now_ms)
+            return None
+        self.waits_for = ""
+        if rows is None or not rows.num_rows:
+            self.finished = not self._query.follows
+            self._ask_at_ms = now_ms + self._query.interval_ms
+            return None
+        last = rows.slice(rows.num_rows - 1).to_pylist()[0]
+        self._at = [last[name] for name in self._query.by]
+        self._count += rows.num_rows
+        self.finished = self._end is not None and self._at == self._end
+        return Batch(Table(rows), self._times(rows, now_ms))
+
+    def snapshot(self) -> PostgresPlace:
+        """Return the order of the last row."""
+        return {
+            "at": list(self._at),
+            "end": None if self._end is None else list(self._end),
+            "watermark_ms": self.watermark_ms,
+            "count": self._count,
+        }
+
+    @property
+    def watermark_ms(self) -> int:
+        """As far as the rows' times allow."""
+        return self._order.watermark_ms
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Rows read; how many there are is not known."""
+        return self._count, 0
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    # -- questions ---------------------------------------------------------------------------
+
+    def _next_rows(self, max_records: int) -> pa.RecordBatch | None:
+        connection = self._connected()
+        if self._end is None and not self._query.follows:
+            self._end = self._last(connection)
+        if self._end == []:
+            return None
+        with connection.cursor().copy(self._statement(max_records)) as copy:
+            data = b"".join(copy)
+        return self._parsed(data) if data else None
+
+    def _last(self, connection: "Connection[Any]") -> list[Any]:
+        """Return the order of the last row there is; empty if there is none."""
+        from psycopg import sql  # noqa: PLC0415 - an extra
+
+        down = [sql.SQL("{} desc").format(sql.Identifier(name)) for name in self._query.by]
+        found = connection.execute(
+            sql.SQL("select {} from {} {} order by {} limit 1").format(
+                self._names(self._query.by),
+                sql.Identifier(*self._query.table.split(".")),
+                self._where([]),
+                sql.SQL(", ").join(down),
+            )
+        ).fetchone()
+        return [] if found is None else list(found)
+
+    def _statement(self, max_records: int) -> "Composed":
+        from psycopg import sql  # noqa: PLC0415 - an extra
+
+        own: list[Composable] = []
+        if self._at:
+            own.append(self._compared(">", self._at))
+        if self._end:
+            own.append(self._compared("<=", self._end))
+        if self._query.follows:
+            own.append(sql.SQL(_SETTLED))
+        return sql.SQL(
+            "copy (select {} from {} {} order by {} limit {}) to stdout (format csv)"
+        ).format(
+            self._names([each.name for each in self._columns]),
+            sql.Identifier(*self._query.table.split(".")),
+            self._where(own),
+            self._names(self._query.by),
+            sql.Literal(max_records),
+        )
+
+    def _compared(self, sign: str, place: Sequence[Any]) -> "Composed":
+        from psycopg import sql  # noqa: PLC0415 - an extra
+
+        values = sql.SQL(", ").join(map(sql.Literal, place))
+        return sql.SQL("({}) {} ({})").format(self._names(self._query.by), sql.SQL(sign), values)
+
+    def _where(self, own: "Sequence[Composable]") -> "Composable":
+        from psycopg import sql  # noqa: PLC0415 - an extra
+
+        column = sql.Identifier(self._query.by[0])
+        ends = zip((">=", "<"), self._span, strict=True)
+        parts = [
+            sql.SQL("{} {} {}").format(column, sql.SQL(sign), sql.Literal(end))
+            for sign, end in ends
+            if end is not None
+        ]
+        parts += own  # type: ignore[arg-type] # the same
+        return sql.SQL("where {}").format(sql.SQL(" and ").join(parts)) if parts else sql.SQL("")
+
+    def _names(self, names: Sequence[str]) -> "Composed":
+        from psycopg import sql  # noqa: PLC0415 - an extra
+
+        return sql.SQL(", ").join(map(sql.Identifier, names))
+
+    # -- rows --------------------------------------------------------------------------------
+
+    def _parsed(self, data: bytes) -> pa.RecordBatch:
+        fields = {each.name: each.field.type for each in self._columns}
+        raw = {name for name, kind in fields.items() if pa.types.is_binary(kind)}
+        table = arrow_csv.read_csv(
+            BytesIO(data),
+            read_options=arrow_csv.ReadOptions(column_names=list(fields), block_size=1 << 30),
+            parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types={n: pa.string() if n in raw else kind for n, kind in fields.items()},
+                null_values=[""],
+                true_values=["t"],
+                false_values=["f"],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+        arrays = [
+            _bytes_of(table.column(name)) if name in raw else table.column(name).combine_chunks()
+            for name in fields
+        ]
+        schema = pa.schema([each.field for each in self._columns])
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _times(self, rows: pa.RecordBatch, now_ms: int) -> Any:
+        if self._query.time is None:
+            at_ms = now_ms if self._query.follows else 0
+            self._order.on_records([at_ms])
+            return Times.of([self.watermark_ms] * rows.num_rows)
+        times = times_of(rows.column(self._query.time), self._query.unit)
+        if times.null_count:
+            row = rows.filter(times.is_null()).slice(0, 1).to_pylist()[0]
+            raise OperatorError(
+                operator=self._operator,
+                cause=f"column {self._query.time!r} has no event time in row {row!r:.300}",
+                is_final=True,
+            )
+        found = Times(times)
+        self._order.on_records([found.bounds()[1]])
+        return found
+
+    # -- the server --------------------------------------------------------------------------
+
+    def _connected(self) -> "Connection[Any]":
+        if self._connection is None:
+            self._connection = self._address.connect()
+            self._connection.execute("set timezone = 'UTC'; set datestyle = 'ISO'")
+        return self._connection
+
+    def _on_error(self, error: Exception, now_ms: int) -> None:
+        """Wait for the server; what waiting does not mend ends the task."""
+        self.close()
+        self.waits_for = self._address.trouble(error)
+        if not self.waits_for:
+            raise self._address.failure(error) from error
+        self._ask_at_ms = now_ms + _RETRY_MS
+
+
+def _bytes_of(column: Any) -> pa.Array:
+    cells = [None if text is None else bytes.fromhex(text[2:]) for text in column.to_pylist()]
+    return pa.array(cells, pa.binary())

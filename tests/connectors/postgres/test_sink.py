@@ -1,0 +1,219 @@
+"""A table of PostgreSQL, the real one, has each record once."""
+
+import gc
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
+from itertools import count
+from typing import Any, Final, LiteralString
+
+import psycopg
+import pytest
+from psycopg import sql
+
+import gearpy as gp
+from gearpy.errors import ConfigError, GearpyError, OperatorError
+from gearpy.testing import check_sink
+from tests.eventually import eventually
+from tests.servers.postgres import Postgres, PostgresAddress
+
+_NUMBERS = count()
+
+
+@pytest.fixture
+def database(postgres: PostgresAddress) -> Iterator["psycopg.Connection[Any]"]:
+    """Return a connection of a user of the database."""
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def name() -> str:
+    """Return the name of a table that no other test has."""
+    return f"sink{next(_NUMBERS)}"
+
+
+def ask(database: "psycopg.Connection[Any]", text: LiteralString, name: str) -> list[Any]:
+    """Return the rows of a statement about a table."""
+    cursor = database.execute(sql.SQL(text).format(sql.Identifier(name)))
+    return cursor.fetchall() if cursor.description else []
+
+
+def run(records: list[Any], sink: gp.Sink[Any]) -> None:
+    """Write some records."""
+    app = gp.StreamApp("postgres")
+    app.read(gp.collection(records)).write(sink)
+    gp.run(app)
+
+
+# Whoever is killed closes nothing.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("upsert", [(), ("n",)])
+def test_the_contract_of_a_sink_holds(
+    postgres: PostgresAddress,
+    database: "psycopg.Connection[Any]",
+    name: str,
+    upsert: tuple[str, ...],
+) -> None:
+    """Kills at any line, zombies, lost commits; going back takes rows back where they are added."""
+
+    def make(place: str) -> gp.Sink[Any]:
+        table = f"{name}_{place}"
+        return gp.postgres_sink(postgres.url, table, upsert=upsert, schema={"n": int}, create=True)
+
+    def read(place: str) -> list[dict[str, Any]]:
+        try:
+            return [{"n": n} for (n,) in ask(database, "select n from {}", f"{name}_{place}")]
+        except psycopg.errors.UndefinedTable:
+            return []
+
+    check_sink(make, read, bad={"n": "one"}, seeds=2, goes_back=not upsert)
+    gc.collect()  # Connections of the killed, as long as they are no surprise.
+
+
+ROW = {
+    "id": 1,
+    "name": "a,\"b'\\\n",
+    "price": Decimal("12.50"),
+    "at": datetime(2026, 3, 4, 5, 6, 7, 89, tzinfo=UTC),
+    "flag": True,
+    "raw": b"\x00\xff",
+    "doc": '{"a": [1, null]}',
+    "share": 0.1,
+}
+TABLE: Final = """create table {} (id int primary key,
+    name varchar(20) not null, price numeric(8,2), at timestamptz, flag bool,
+    raw bytea, doc jsonb, share float8,
+    made timestamptz default now())"""
+
+
+def test_values_come_as_they_are(
+    postgres: PostgresAddress, database: "psycopg.Connection[Any]", name: str
+) -> None:
+    """Of every type; null too; what the database fills is left to it."""
+    ask(database, TABLE, name)
+
+    run([ROW, {"id": 2, "name": ""}], gp.postgres_sink(postgres.url, name))
+
+    first, second = ask(database, "select *, made is null from {} order by id", name)
+    assert first[:6] == (1, ROW["name"], ROW["price"], ROW["at"], True, ROW["raw"])
+    assert (first[6], first[7], first[9]) == ({"a": [1, None]}, 0.1, False)
+    assert second[:8] == (2, "", None, None, None, None, None, None)
+
+
+def test_results_of_windows_make_their_table(
+    postgres: PostgresAddress, database: "psycopg.Connection[Any]", name: str
+) -> None:
+    """A row is replaced by the next one of its key, also within an epoch."""
+    app = gp.StreamApp("windows")
+    numbers = app.read(gp.collection(range(10), timestamp=lambda n: n * 1000))
+    counts = numbers.key_by(lambda n: n % 2).window(gp.tumbling("5s")).count()
+    sink = gp.postgres_sink(
+        postgres.url, name, key="parity", create=True, upsert=("parity", "window_start")
+    )
+    counts.write(sink)
+    gp.run(app)
+
+    rows = ask(database, "select parity, value from {} order by window_start, parity", name)
+    assert rows == [(0, 3), (1, 2), (0, 2), (1, 3)]
+
+    run(
+        [{"id": 1, "v": 1}, {"id": 1, "v": 2}],
+        gp.postgres_sink(postgres.url, f"{name}b", upsert="id", create=True),
+    )
+    assert ask(database, "select * from {}", f"{name}b") == [(1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("record", "text"),
+    [
+        ({**ROW, "id": "x"}, "column 'id'"),
+        ({**ROW, "id": 2**40}, "id"),
+        ({**ROW, "name": None}, "name"),
+        ({**ROW, "name": "x" * 21}, "column 'name' takes 20 characters, not 21"),
+        ({**ROW, "name": "\0"}, "column 'name': a text with a NUL character: remove it"),
+        ({**ROW, "doc": "{"}, "column 'doc' is jsonb, and '{' is none"),
+        ({**ROW, "colour": "red"}, "colour"),
+    ],
+)
+def test_a_record_that_does_not_fit_is_refused_when_it_comes(
+    postgres: PostgresAddress,
+    database: "psycopg.Connection[Any]",
+    name: str,
+    record: dict[str, Any],
+    text: str,
+) -> None:
+    """It names the record; the database need not."""
+    ask(database, TABLE, name)
+
+    with pytest.raises(OperatorError, match=text):
+        run([ROW, record], gp.postgres_sink(postgres.url, name))
+
+
+def test_while_the_server_is_away_the_stream_waits(own_postgres: Postgres) -> None:
+    """It says so; when the server is back it goes on, and each row is there once."""
+    url, server = own_postgres.address.url, own_postgres.server
+    app = gp.StreamApp("away")
+    numbers = app.read(gp.generate(count, rate=400, limit=2000))
+    numbers.map(lambda n: {"n": n}).write(gp.postgres_sink(url, "numbers", create=True))
+
+    with gp.start(app) as run:
+        eventually(lambda: len(numbers_of(url)) > 100)
+        server.kill()
+        eventually(lambda: "postgres 127.0.0.1" in run.summary.progress.waits_for)
+        server.start()
+        run.wait(60)
+
+    assert numbers_of(url) == list(range(2000))
+
+
+def numbers_of(url: str) -> list[int]:
+    """Return what readers see."""
+    with psycopg.connect(url) as database:
+        try:
+            return [n for (n,) in ask(database, "select n from {} order by n", "numbers")]
+        except psycopg.errors.UndefinedTable:
+            return []
+
+
+MISTAKES: dict[str, tuple[Callable[[str, str], gp.Sink[Any]], str]] = {
+    "table": (lambda url, name: gp.postgres_sink(url, f"{name}x"), "there is no table sink.*x in"),
+    "column": (
+        lambda url, name: gp.postgres_sink(url, name, columns=["nr"]),
+        "has no column 'nr': it has id, name",
+    ),
+    "password": (
+        lambda url, name: gp.postgres_sink(url.replace("gearpy-password", "no"), name),
+        "password authentication failed",
+    ),
+    "database": (
+        lambda url, name: gp.postgres_sink(url.replace("/postgres", "/shop"), name),
+        'database "shop" does not exist',
+    ),
+    "index": (
+        lambda url, name: gp.postgres_sink(url, name, upsert="name"),
+        "no unique or exclusion constraint",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", sorted(MISTAKES))
+def test_a_mistake_is_one_clear_error(
+    postgres: PostgresAddress, database: "psycopg.Connection[Any]", name: str, mistake: str
+) -> None:
+    """No attempt is repeated, and the password is nowhere."""
+    ask(database, TABLE, name)
+    make, text = MISTAKES[mistake]
+
+    with pytest.raises(GearpyError, match=text) as caught:
+        run([ROW], make(postgres.url, name))
+
+    assert "gearpy-password" not in str(caught.value)
+
+
+def test_addresses_are_checked_when_the_sink_is_made() -> None:
+    """Before anything runs."""
+    with pytest.raises(ConfigError, match="this is no address of a database: write postgresql://"):
+        gp.postgres_sink("localhost:5432", "t")
+    with pytest.raises(ConfigError, match=r"table is 'a.b.c': write 'table' or 'schema.table'"):
+        gp.postgres_sink("postgresql://localhost", "a.b.c")

@@ -1,0 +1,153 @@
+"""A table of PostgreSQL, the real one, is read row by row, each once."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
+from itertools import count
+from typing import Any, Final, LiteralString
+
+import psycopg
+import pytest
+from psycopg import sql
+
+import gearpy as gp
+from gearpy.errors import ConfigError
+from gearpy.testing import check_source
+from tests.eventually import eventually
+from tests.servers.postgres import Postgres, PostgresAddress
+
+_NUMBERS = count()
+TABLE: Final = """create table {} (id int primary key, name varchar(20), price numeric(8,2),
+    at timestamptz, flag bool, raw bytea, doc jsonb, share float8)"""
+FILL: Final = """insert into {0} select n, 'n' || n, n,
+    timestamptz '2026-01-01Z' + n * interval '1s', n % 2 = 0, null, '[1]', n / 2.0
+    from generate_series(1, 60) n"""
+
+
+@pytest.fixture
+def database(postgres: PostgresAddress) -> Iterator["psycopg.Connection[Any]"]:
+    """Return a connection of a user of the database."""
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def name(database: "psycopg.Connection[Any]") -> str:
+    """Return the name of a table with 60 rows."""
+    name = f"source{next(_NUMBERS)}"
+    do(database, TABLE, name)
+    do(database, FILL, name)
+    return name
+
+
+def do(database: "psycopg.Connection[Any]", text: LiteralString, name: str) -> None:
+    """Do something with a table."""
+    database.execute(sql.SQL(text).format(sql.Identifier(name)))
+
+
+@pytest.mark.parametrize(
+    ("options", "records"),
+    [
+        ({}, None),
+        ({"time": "at"}, None),
+        ({"partitions": 3, "split": (0, 60)}, None),
+        ({"follow": True, "time": "at", "interval": "20ms"}, 60),
+    ],
+)
+def test_the_contract_of_a_source_holds(
+    postgres: PostgresAddress, name: str, options: dict[str, Any], records: int | None
+) -> None:
+    """Every place to go on from, several ranges, rows that are waited for."""
+    away = gp.postgres(postgres.url, name, by="id", **options)
+    assert away.schema is not None
+    check_source(
+        lambda: gp.postgres(postgres.url, name, by="id", **options), records=records, seeds=2
+    )
+
+
+def test_values_come_as_they_are(
+    postgres: PostgresAddress, database: "psycopg.Connection[Any]", name: str
+) -> None:
+    """Of every type; null and the empty text are two things."""
+    do(database, "delete from {}", name)
+    row = (1, "a,\"b'\\\n", Decimal("12.50"), datetime(2026, 3, 4, 5, 6, 7, 89, tzinfo=UTC))
+    insert = sql.SQL("insert into {} values (%s, %s, %s, %s, %s, %s, %s, %s)").format(
+        sql.Identifier(name)
+    )
+    database.execute(insert, (*row, True, b"\x00\xff", '{"a": 1}', 0.1))
+    database.execute(insert, (2, "", *[None] * 6))
+    app, results = gp.StreamApp("read"), list[Any]()
+    app.read(gp.postgres(postgres.url, name, by="id")).write(gp.to_list(results))
+    gp.run(app)
+
+    first, second = (list(each.values()) for each in results)
+    assert first == [*row, True, b"\x00\xff", '{"a": 1}', 0.1]
+    assert second == [2, "", *[None] * 6]
+
+
+def test_new_rows_are_followed_and_wait_for_older_transactions(
+    postgres: PostgresAddress, database: "psycopg.Connection[Any]", name: str
+) -> None:
+    """A row with a lesser key that is committed later is not missed."""
+    source = gp.postgres(postgres.url, name, by="id", follow=True, interval="1ms", columns=["name"])
+    reader = source.open("00000", None)
+    seen: list[int] = []
+
+    def read() -> list[int]:
+        batch = reader.read_batch(100)
+        seen.extend(row["id"] for row in (batch.values if batch else ()))
+        return seen
+
+    with psycopg.connect(postgres.url) as slow:
+        do(slow, "insert into {} (id) values (61)", name)
+        do(database, "insert into {} (id) values (62)", name)
+        eventually(lambda: len(read()) == 60)
+        for _ in range(3):
+            assert len(read()) == 60
+    eventually(lambda: read()[60:] == [61, 62])
+    reader.close()
+
+
+def test_while_the_server_is_away_the_source_waits(own_postgres: Postgres) -> None:
+    """It says so, and goes on behind the last row."""
+    url, server = own_postgres.address.url, own_postgres.server
+    with psycopg.connect(url, autocommit=True) as database:
+        do(database, TABLE, "orders")
+        do(database, FILL, "orders")
+    source = gp.postgres(url, "orders", by="id")
+    reader = source.open("00000", None)
+    read = reader.read_batch(10)
+    server.kill()
+    assert reader.read_batch(10) is None
+    assert "postgres 127.0.0.1" in reader.waits_for
+    server.start()
+    rest = eventually(lambda: reader.read_batch(100))
+    reader.close()
+
+    assert read is not None
+    assert [row["id"] for row in [*read.values, *rest.values]] == list(range(1, 61))
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"by": "nr"}, "by='nr' is no column: there are id, name"),
+        ({"time": "flag"}, "time='flag'"),
+        ({"columns": ["nr"]}, "has no column 'nr'"),
+        ({"table": "nowhere"}, "there is no table nowhere in postgres 127.0.0.1"),
+        ({"partitions": 2}, r"for more than one give split=\(low, high\)"),
+    ],
+)
+def test_a_mistake_is_found_when_the_program_is_built(
+    postgres: PostgresAddress, name: str, change: dict[str, Any], text: str
+) -> None:
+    """Nothing runs."""
+    options = {"table": name, "by": "id", **change}
+
+    def build() -> None:
+        app = gp.StreamApp("mistake")
+        app.read(gp.postgres(postgres.url, **options)).write(gp.to_list([]))
+        app.build()
+
+    with pytest.raises(ConfigError, match=text):
+        build()
