@@ -9,10 +9,13 @@ from fsspec.core import url_to_fs  # type: ignore[import-untyped]
 from gearpy.storage.folder.at import folder_at
 from gearpy.storage.folder.url import UrlFolder
 from tests.servers.hdfs import HdfsAddress
+from tests.servers.kafka import KafkaAddress
 from tests.servers.s3 import S3Address
 
 #: Real servers, by the fixtures that start them.
 REAL: Final = ("s3", "hdfs")
+#: And those that have no folders that sinks could write to.
+REAL_CHECKPOINTS: Final = (*REAL, "kafka")
 
 
 def url_folder(url: str, **options: Any) -> UrlFolder:
@@ -23,7 +26,9 @@ def url_folder(url: str, **options: Any) -> UrlFolder:
 
 def real_url(server: str, request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
     """Return the URL of a new folder on a real server, and its storage options."""
-    address: S3Address | HdfsAddress = request.getfixturevalue(server)
+    address: S3Address | HdfsAddress | KafkaAddress = request.getfixturevalue(server)
+    if isinstance(address, KafkaAddress):
+        return f"kafka://{address.plain}/{uuid4().hex}", {}
     if isinstance(address, S3Address):
         return f"{address.make_bucket()}/folder", address.options
     return f"webhdfs://root@{address.web}/{uuid4().hex}/folder", {}

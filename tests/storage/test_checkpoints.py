@@ -17,7 +17,7 @@ from gearpy.storage.checkpoints import (
     checkpoints_at,
     orphans,
 )
-from tests.storage.folder_build import REAL, real_folder, url_folder
+from tests.storage.folder_build import REAL_CHECKPOINTS, real_folder, url_folder
 
 NAME = "app3/attempt2/epoch7-executor1"
 #: Each store in a folder that is made for it.
@@ -30,10 +30,10 @@ STORES: dict[str, Callable[[Path], Checkpoints]] = {
 }
 
 
-@pytest.fixture(params=[*STORES, *REAL])
+@pytest.fixture(params=[*STORES, *REAL_CHECKPOINTS])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Checkpoints:
     """Return an empty store of each kind."""
-    if request.param in REAL:
+    if request.param in REAL_CHECKPOINTS:
         return FolderCheckpoints(real_folder(request.param, request))
     return STORES[request.param](tmp_path / "checkpoints")
 

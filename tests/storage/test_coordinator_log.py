@@ -8,24 +8,32 @@ import pytest
 
 from gearpy.core.coordinator.log import CoordinatorMessage, draft
 from gearpy.errors import ConfigError, LogBroken, LogDamaged, LogSuperseded
-from gearpy.storage.checkpoints import Checkpoints, MemoryCheckpoints, checkpoints_at
+from gearpy.storage.checkpoints import (
+    Checkpoints,
+    FolderCheckpoints,
+    MemoryCheckpoints,
+    checkpoints_at,
+)
 from gearpy.storage.coordinator_log import (
     CoordinatorLog,
     newest_launch,
     read_log,
     survey_log,
 )
+from tests.storage.folder_build import real_folder
 
 PREFIX = "k3f9a1c2/app3"
 
 
-@pytest.fixture(params=["folder", "url", "memory"])
+@pytest.fixture(params=["folder", "url", "memory", "kafka"])
 def checkpoints(request: pytest.FixtureRequest, tmp_path: Path) -> Checkpoints:
     """Return an empty store of each kind."""
     if request.param == "folder":
         return checkpoints_at(tmp_path)
     if request.param == "url":
         return checkpoints_at(f"memory:/{tmp_path}")
+    if request.param == "kafka":
+        return FolderCheckpoints(real_folder("kafka", request))
     return MemoryCheckpoints()
 
 

@@ -12,7 +12,11 @@ from gearpy.storage.folder.local import LocalFolder
 
 #: A folder of this machine can do more than fsspec does: make files durable.
 _LOCAL: Final = ("file://", "local://")
-_WEB_HDFS: Final = "webhdfs://"
+#: File systems of our own, by scheme, and the modules that have them.
+_OWN: Final = {
+    "webhdfs://": "gearpy.storage.folder.webhdfs",
+    "kafka://": "gearpy.storage.folder.kafka",
+}
 _PASSWORD: Final = re.compile(r"(?<=://)(?P<user>[^/@:]*):[^/@]*(?=@)")
 
 
@@ -68,8 +72,9 @@ def file_system_at(url: str, options: Mapping[str, Any] | None = None) -> tuple[
         ImportError: a library is missing; the text tells which.
         ValueError: nobody knows the scheme.
     """
-    if url.startswith(_WEB_HDFS):
-        import_module("gearpy.storage.folder.webhdfs").register()
+    for scheme, module in _OWN.items():
+        if url.startswith(scheme):
+            import_module(module).register()
     files, path = import_module("fsspec.core").url_to_fs(url, **dict(options or {}))
     return files, str(path)
 

@@ -42,6 +42,8 @@ _WEB_HDFS: Final = StorePromises("one step", True, True, True, False)
 #: The client never replaces: a file is removed before the one that takes its place is moved.
 _LIB_HDFS: Final = StorePromises("one step", False, False, True, False)
 _PROCESS_MEMORY: Final = StorePromises("whole copy", True, False, True, False)
+#: Files have no other names; for checkpoints and logs only.
+_TOPICS: Final = StorePromises("not known", False, False, True, True)
 UNKNOWN: Final = StorePromises("not known", False, False, False, False)
 
 #: By the schemes of URLs, as fsspec knows them.
@@ -58,6 +60,7 @@ PROMISES: Final[dict[str, StorePromises]] = {
     "tos": _OBJECTS_WITHOUT_CONDITIONS,
     "webhdfs": _WEB_HDFS,
     "hdfs": _LIB_HDFS,
+    "kafka": _TOPICS,
     "memory": _PROCESS_MEMORY,
 }
 
