@@ -3,7 +3,6 @@
 import logging
 import time
 from random import Random
-from types import TracebackType
 from typing import Final, Self
 
 from gearpy.actor.api import DispatcherChoice
@@ -85,10 +84,5 @@ class ThreadedActorSystem(LocalActorSystem):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.shutdown()

@@ -25,7 +25,7 @@ from gearpy.messages.metrics import (
     SeriesData,
     TaskLoad,
 )
-from gearpy.metrics.histogram import merged, quantile_of, since
+from gearpy.metrics.histogram import merged, quantile_ms_of, since
 from gearpy.metrics.history import History, process_items
 from gearpy.metrics.rings import Ring
 from gearpy.metrics.samples import known_ms, page_of, sample_of
@@ -202,8 +202,8 @@ class ApplicationMetrics:
             at_ms=tuple(at_ms for at_ms, _ in points),
             records_in_rate=tuple(point.records_in_rate for point in each),
             records_out_rate=tuple(point.records_out_rate for point in each),
-            latency_p50_ms=tuple(_quantile_ms(point.latency, 0.5) for point in each),
-            latency_p99_ms=tuple(_quantile_ms(point.latency, 0.99) for point in each),
+            latency_p50_ms=tuple(quantile_ms_of(point.latency, 0.5) for point in each),
+            latency_p99_ms=tuple(quantile_ms_of(point.latency, 0.99) for point in each),
             watermark_lag_ms=tuple(point.watermark_lag_ms for point in each),
             epoch_ms=tuple(point.epoch_ms for point in each),
             epoch_bytes=tuple(point.epoch_bytes for point in each),
@@ -317,8 +317,3 @@ def _lag_ms(at_ms: int, clocks: Iterable[TaskClock]) -> float | None:
     told = [known_ms(clock.watermark_ms) for clock in clocks if not clock.idle]
     known = [watermark_ms for watermark_ms in told if watermark_ms is not None]
     return float(at_ms - min(known)) if known else None
-
-
-def _quantile_ms(sample: HistogramSample, share: float) -> float | None:
-    seconds = quantile_of(sample, share)
-    return None if seconds is None else seconds * 1000

@@ -77,6 +77,12 @@ def quantile_of(sample: HistogramSample, share: float) -> float | None:
     return None
 
 
+def quantile_ms_of(sample: HistogramSample, share: float) -> float | None:
+    """Return the same of a distribution in seconds, in ms."""
+    seconds = quantile_of(sample, share)
+    return None if seconds is None else seconds * 1000
+
+
 def stddev_of(sample: HistogramSample) -> float | None:
     """Return the standard deviation of the values, as their buckets tell; None if there is none."""
     count = count_of(sample)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from tempfile import SpooledTemporaryFile
 from threading import Lock
-from types import TracebackType
 from typing import BinaryIO, Final, NamedTuple, Self, TypeAlias
 from weakref import finalize
 
@@ -153,12 +152,7 @@ class SnapshotChain:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property

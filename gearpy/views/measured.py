@@ -15,7 +15,7 @@ from gearpy.messages.metrics import (
     TaskSample,
     UserMetric,
 )
-from gearpy.metrics.histogram import count_of, merged, quantile_of, since
+from gearpy.metrics.histogram import count_of, merged, quantile_ms_of, quantile_of, since
 from gearpy.views.model import UserFigure
 
 #: Two looks that are nearer to each other tell no rate.
@@ -133,8 +133,8 @@ class Measurements:
             ),
             "watermark_ms": watermark_ms,
             "watermark_lag_ms": None if watermark_ms is None else self._now.at_ms - watermark_ms,
-            "latency_p50_ms": _quantile_ms(latency, 0.5),
-            "latency_p99_ms": _quantile_ms(latency, 0.99),
+            "latency_p50_ms": quantile_ms_of(latency, 0.5),
+            "latency_p99_ms": quantile_ms_of(latency, 0.99),
             "queue_records": sum(each.queue_records for each in samples),
             "state_bytes": sum(each.state_bytes for each in samples),
             "late": sum(each.late for each in samples),
@@ -258,11 +258,6 @@ def _zero(metric: UserMetric) -> UserMetric:
 
 def _value_of(metric: UserMetric) -> float:
     return count_of(metric.histogram) if metric.kind == "histogram" else metric.value
-
-
-def _quantile_ms(sample: HistogramSample, share: float) -> float | None:
-    seconds = quantile_of(sample, share)
-    return None if seconds is None else seconds * 1000
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -8,6 +8,7 @@ from gearpy.core.window.watermark import BoundedOutOfOrder
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.task.api.interfaces import (
+    Columns,
     Sink,
     SinkWriter,
     Source,
@@ -15,7 +16,6 @@ from gearpy.task.api.interfaces import (
     TaskContext,
     TaskLimits,
 )
-from gearpy.task.api.output import Columns
 from gearpy.task.chain.chain import ChainTask, Stage
 from gearpy.task.chain.fused import FusedStage, RowOperator
 from gearpy.task.sources.task import SourceTask

@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 from random import SystemRandom
-from types import TracebackType
 from typing import BinaryIO, Final, Self
 
 import msgspec
@@ -93,12 +92,7 @@ class RunFolder:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._disk.unlock()
 
     # -- questions -------------------------------------------------------------------------

@@ -378,24 +378,24 @@ class _Top:
         """Return a list with the value in its place, or the same one if it does not belong."""
         if value is None or (len(kept) == self.n and not self._belongs(kept, value)):
             return kept
-        at = bisect_right(kept, _Falling(value), key=_Falling)
+        at = bisect_right(kept, Falling(value), key=Falling)
         return [*kept[:at], value, *kept[at : self.n - 1]] if at < self.n else kept
 
     def merge(self, kept: list[Any], other: list[Any]) -> list[Any]:
         """Join two lists; equal values of the first come first."""
-        return sorted([*kept, *other], key=_Falling)[: self.n]
+        return sorted([*kept, *other], key=Falling)[: self.n]
 
     def _belongs(self, kept: list[Any], value: Any) -> bool:
-        return bool(_Falling(value) < _Falling(kept[-1]))
+        return bool(Falling(value) < Falling(kept[-1]))
 
 
 @dataclass(frozen=True, slots=True)
-class _Falling:
+class Falling:
     """A value in falling order, NaN behind all others."""
 
     value: Any
 
-    def __lt__(self, other: "_Falling") -> bool:
+    def __lt__(self, other: "Falling") -> bool:
         mine, others = self.value, other.value
         return bool(mine > others or (others != others and mine == mine))  # noqa: PLR0124 - NaN
 

@@ -22,7 +22,7 @@ from gearpy.ids import MAX_MS
 from gearpy.spark.query.plan import GroupStep
 from gearpy.task.aggregates.fold import Fold
 from gearpy.task.api.failure import USER_ERRORS, operator_error
-from gearpy.task.api.output import Columns
+from gearpy.task.api.interfaces import Columns
 from gearpy.task.api.window_result import result_of
 from gearpy.wire.values.payload import decode_batch, encode_batch
 

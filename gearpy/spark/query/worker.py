@@ -18,8 +18,7 @@ from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
 from gearpy.spark.query.groups import Combiner, Merger
 from gearpy.spark.query.plan import TIME, BatchStep, GroupStep, RowsStep
-from gearpy.task.api.interfaces import Source, TaskContext, TaskLimits
-from gearpy.task.api.output import Columns
+from gearpy.task.api.interfaces import Columns, Source, TaskContext, TaskLimits
 from gearpy.task.api.rejects import Rejects
 from gearpy.task.api.window_result import result_of
 from gearpy.task.chain.fused import fused_stages

@@ -36,8 +36,7 @@ from gearpy.task.aggregates.partials import (
 )
 from gearpy.task.aggregates.rows import fold_of, fold_of_one
 from gearpy.task.api.failure import operator_error
-from gearpy.task.api.interfaces import TaskContext
-from gearpy.task.api.output import Columns
+from gearpy.task.api.interfaces import Columns, TaskContext
 from gearpy.task.chain.fused import compiled
 
 #: Named ones, whose results are a dict; or one alone.

@@ -17,8 +17,7 @@ from gearpy.messages.data import Message
 from gearpy.messages.table import newest_of, oldest_of
 from gearpy.state.kinds.bulk import BulkState
 from gearpy.task.api.failure import USER_ERRORS, operator_error
-from gearpy.task.api.interfaces import TaskContext
-from gearpy.task.api.output import Columns
+from gearpy.task.api.interfaces import Columns, TaskContext
 from gearpy.task.api.sides import Side
 from gearpy.task.api.window_result import result_of
 from gearpy.task.chain.event_gate import EventGate, Waits, marked_late
@@ -93,8 +92,7 @@ class FoldingStage:
         return step_bulk(self._context, tag, self.place, operator=self.name, is_keyed=is_keyed)
 
     def _reject(self, error: BaseException, record: Any, time: int) -> None:
-        blamed = operator_error(self.name, error, record=record, event_time_ms=time)
-        self._rejects.take(record, time, blamed, place=self.place)
+        self._rejects.blame(self.name, error, record, time, place=self.place)
 
 
 class RunningStage(FoldingStage):

@@ -18,8 +18,7 @@ from gearpy.ids import MAX_MS
 from gearpy.messages.late_time import late_places
 from gearpy.task.aggregates.fold import Fold, KeyFunction, WindowFold
 from gearpy.task.aggregates.rows import fold_of_one
-from gearpy.task.api.interfaces import TaskContext
-from gearpy.task.api.output import Columns
+from gearpy.task.api.interfaces import Columns, TaskContext
 
 #: Keys that wait; more of them would be of little use, and take long to send.
 _WAITING_MAX: Final = 16_384

@@ -15,7 +15,7 @@ from gearpy.core.base.fields import NAN, FieldGetter, FieldsGetter, one_nan, val
 from gearpy.core.window.aggregates import Aggregate, check_aggregates
 from gearpy.task.aggregates.fold import Fold, FoldLoop, KeyFunction, RunningStage
 from gearpy.task.api.failure import USER_ERRORS
-from gearpy.task.api.output import Columns
+from gearpy.task.api.interfaces import Columns
 from gearpy.task.chain.fused import compiled, indented
 
 #: How an aggregate takes a value ``{x}`` of type ``{c}`` into its accumulator ``{s}``. Of the rest,

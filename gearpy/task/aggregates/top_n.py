@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gearpy.core.base.fields import Field, value_getter
-from gearpy.core.window.aggregates import TOP_MAX, Aggregate, custom
+from gearpy.core.window.aggregates import TOP_MAX, Aggregate, Falling, custom
 from gearpy.errors import ConfigError
 
 
@@ -40,9 +40,9 @@ class _Largest:
     def add(self, kept: list[Any], record: Any) -> list[Any]:
         """Put a record in its place; only that can fail, and before anything has changed."""
         value = self.by(record)
-        if value is None or (len(kept) == self.n and not _Falling(value) < _Falling(kept[-1][0])):
+        if value is None or (len(kept) == self.n and not Falling(value) < Falling(kept[-1][0])):
             return kept
-        kept.insert(bisect_right(kept, _Falling(value), key=_falling), (value, record))
+        kept.insert(bisect_right(kept, Falling(value), key=_falling), (value, record))
         del kept[self.n :]
         return kept
 
@@ -52,19 +52,8 @@ class _Largest:
         return kept
 
 
-@dataclass(frozen=True, slots=True)
-class _Falling:
-    """A value in falling order, NaN behind all others."""
-
-    value: Any
-
-    def __lt__(self, other: "_Falling") -> bool:
-        mine, others = self.value, other.value
-        return bool(mine > others or (others != others and mine == mine))  # noqa: PLR0124 - NaN
-
-
-def _falling(pair: tuple[Any, Any]) -> _Falling:
-    return _Falling(pair[0])
+def _falling(pair: tuple[Any, Any]) -> Falling:
+    return Falling(pair[0])
 
 
 def _records(kept: list[Any]) -> list[Any]:

@@ -29,8 +29,7 @@ from gearpy.task.aggregates.fold import (
     WindowFold,
 )
 from gearpy.task.api.failure import USER_ERRORS, operator_error
-from gearpy.task.api.interfaces import TaskContext
-from gearpy.task.api.output import Columns
+from gearpy.task.api.interfaces import Columns, TaskContext
 from gearpy.task.api.window_result import result_of
 from gearpy.task.chain.chain import Stage
 from gearpy.task.chain.event_gate import marked_late

@@ -10,7 +10,6 @@
 - `failure`: from an exception in user code to an `OperatorError` that names operator, line and
   record.
 - `rejects`: records that user code could not take, and the policies for them.
-- `output`: the output of user code, checked and as columns.
 - `counters`: the counters of a task.
 - `keyed`: the keyed state of one task as its runner sees it: made when first used, saved, restored.
 - `snapshots`: the state of a task at the end of an epoch, from which it goes on after a restart.

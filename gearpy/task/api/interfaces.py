@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeAlias
 
 from gearpy.config.schema import SparkConfig
 from gearpy.errors import ConfigError
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FINISHED",
     "Batch",
+    "Columns",
     "Discovery",
     "Message",
     "PacedWriter",
@@ -48,6 +49,9 @@ __all__ = [
     "TaskLimits",
     "TransactionalWriter",
 ]
+
+#: Values and their event times.
+Columns: TypeAlias = tuple[list[Any], list[int]]
 
 #: `Task.produce` returns this when it will never produce again.
 FINISHED: Final = -1

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.messages.summaries import ErrorCard
 from gearpy.task.api.counters import TaskCounters
-from gearpy.task.api.failure import card_of, shown
+from gearpy.task.api.failure import card_of, operator_error, shown
 from gearpy.wire.values.payload import encode_value
 from gearpy.wire.values.records import register_record
 
@@ -79,6 +79,17 @@ class Rejects:
         """
         encoded = _encoded(value, place) if self._policy == "quarantine" else b""
         self.take_encoded(encoded, event_time_ms, error)
+
+    def blame(
+        self, operator: str, error: BaseException, value: Any, event_time_ms: int, *, place: int
+    ) -> None:
+        """Name the step and the record in an error of user code; then `take` the record.
+
+        Raises:
+            OperatorError: the policy is to fail.
+        """
+        blamed = operator_error(operator, error, record=value, event_time_ms=event_time_ms)
+        self.take(value, event_time_ms, blamed, place=place)
 
     def take_encoded(self, value: bytes, event_time_ms: int, error: OperatorError) -> None:
         """Do the same with a record that stays encoded, as it cannot be decoded here.

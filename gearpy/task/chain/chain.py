@@ -13,8 +13,7 @@ from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.summaries import ConsumerReport
 from gearpy.task.api.failure import USER_ERRORS
-from gearpy.task.api.interfaces import Task, TaskContext
-from gearpy.task.api.output import Columns
+from gearpy.task.api.interfaces import Columns, Task, TaskContext
 from gearpy.task.api.rejects import Midway
 from gearpy.task.api.snapshots import decode_state, encode_state
 

@@ -17,8 +17,7 @@ from gearpy.messages.data import Message
 from gearpy.messages.late_time import LateTime, late_places, late_time, promise_of
 from gearpy.state.kinds.bulk import BulkState
 from gearpy.task.api.failure import USER_ERRORS
-from gearpy.task.api.interfaces import TaskContext
-from gearpy.task.api.output import Columns
+from gearpy.task.api.interfaces import Columns, TaskContext
 from gearpy.task.chain.chain import Stage
 from gearpy.task.chain.step_state import step_bulk
 from gearpy.wire.values.payload import encode_value

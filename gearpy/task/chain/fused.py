@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS
 from gearpy.task.api.failure import USER_ERRORS, operator_error, raised_by_user, shown
-from gearpy.task.api.output import Columns
+from gearpy.task.api.interfaces import Columns
 from gearpy.task.api.rejects import Rejects
 
 _NAME: Final = "made"

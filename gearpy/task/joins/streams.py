@@ -23,8 +23,7 @@ from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import NOWHERE
 from gearpy.task.api.failure import USER_ERRORS, operator_error
-from gearpy.task.api.interfaces import TaskContext
-from gearpy.task.api.output import Columns
+from gearpy.task.api.interfaces import Columns, TaskContext
 from gearpy.task.api.window_result import CoGroup, JoinResult
 from gearpy.task.chain.event_gate import EventGate, Waits, marked_late
 from gearpy.task.chain.step_state import step_bulk

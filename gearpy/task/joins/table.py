@@ -13,8 +13,7 @@ from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.failure import USER_ERRORS, operator_error
-from gearpy.task.api.interfaces import TaskContext
-from gearpy.task.api.output import Columns
+from gearpy.task.api.interfaces import Columns, TaskContext
 from gearpy.task.api.window_result import JoinResult
 from gearpy.task.joins.side_table import SideTable, TableRows
 

@@ -1,12 +1,14 @@
-"""Gives a task its records: one by one or as batches, past bad ones if that is the policy."""
+"""Gives a task its records, past bad ones if that is the policy; checks what it gives back."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn, TypeAlias
 
-from gearpy.errors import OperatorError
+from gearpy.errors import ConfigError, OperatorError
 from gearpy.messages.data import Batch, Message
+from gearpy.messages.late_time import LateTime
+from gearpy.messages.table import Table, Times
 from gearpy.task.api.failure import USER_ERRORS, TimerFailure, complete, operator_error
-from gearpy.task.api.interfaces import Task
+from gearpy.task.api.interfaces import Columns, Task
 from gearpy.task.api.rejects import Rejects
 
 #: Work that can be left and taken up again: at a batch to send, or None when enough was put out.
@@ -130,3 +132,44 @@ class _Driver:
             if len(batch) > 1 or isinstance(error, OperatorError):
                 raise
             reject(self._rejects, self._operator, error, *batch.messages())
+
+
+# -- output of user code -----------------------------------------------------------------------
+
+
+def columns_of_messages(messages: Sequence[Any]) -> Columns:
+    """Return the columns of at least one message.
+
+    Raises:
+        ConfigError: not all are messages, or their times are no ms.
+    """
+    wrong = set(map(type, messages)) - {Message}
+    if wrong:
+        names = ", ".join(sorted(kind.__name__ for kind in wrong))
+        raise ConfigError(f"output takes Message(value, timestamp), got {names}")
+    values, timestamps = zip(*messages, strict=True)
+    _check_times(timestamps)
+    return list(values), list(timestamps)
+
+
+def columns_of_batch(batch: Any) -> Columns:
+    """Return the columns of a batch.
+
+    Raises:
+        ConfigError: it is none, its columns differ in length, or its times are no ms.
+    """
+    if not isinstance(batch, Batch):
+        raise ConfigError(f"yield Batch(values, timestamps), not {type(batch).__name__}")
+    values, times = len(batch.values), len(batch.timestamps)
+    if values != times:
+        raise ConfigError(f"a batch has {values} values but {times} timestamps")
+    _check_times(batch.timestamps)
+    if type(batch.values) is Table:
+        return batch.values, Times.of(batch.timestamps)
+    return batch.values, batch.timestamps
+
+
+def _check_times(timestamps: Sequence[Any]) -> None:
+    # One of them, since it is for each record: the mistake is the same on all, as a rule.
+    if timestamps and type(timestamps[0]) is not int and type(timestamps[0]) is not LateTime:
+        raise ConfigError(f"timestamp {timestamps[0]!r} is no int: give ms since the epoch")

@@ -34,13 +34,19 @@ from gearpy.messages.table import Times
 from gearpy.state.kinds.timers import KeyTimer
 from gearpy.task.api.counters import TaskCounters
 from gearpy.task.api.failure import USER_ERRORS, operator_error
-from gearpy.task.api.interfaces import FINISHED, Task, TaskContext, TaskLimits
+from gearpy.task.api.interfaces import FINISHED, Columns, Task, TaskContext, TaskLimits
 from gearpy.task.api.keyed import KeyedTask, OpenState
-from gearpy.task.api.output import Columns, columns_of_batch, columns_of_messages
 from gearpy.task.api.rejects import OUTPUT, Midway, OnError, RejectedRecord, Rejects
 from gearpy.task.api.snapshots import TaskResume, TaskSnapshot, TaskState, encode_offsets
 from gearpy.task.chain.event_gate import EventGate, OrderedOutput, marked_late
-from gearpy.task.runtime.driving import Job, blame, driver_of, reject
+from gearpy.task.runtime.driving import (
+    Job,
+    blame,
+    columns_of_batch,
+    columns_of_messages,
+    driver_of,
+    reject,
+)
 from gearpy.task.runtime.epoch_ends import CommitRequest, CutRequest, LaterOutput
 from gearpy.task.runtime.info import TaskInfo
 from gearpy.task.runtime.inlet import Injected, Inlet

@@ -12,9 +12,7 @@ from gearpy.core.flow.lookup_cache import LookupCache
 from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS
 from gearpy.messages.late_time import late_places, late_time, promise_of
-from gearpy.task.api.failure import operator_error
-from gearpy.task.api.interfaces import TaskContext
-from gearpy.task.api.output import Columns
+from gearpy.task.api.interfaces import Columns, TaskContext
 from gearpy.transport.loop.coroutines import Calls
 from gearpy.transport.loop.shared_lookup import SharedLookup
 
@@ -237,8 +235,7 @@ class AsyncStage:
     def _reject(self, number: int, error: BaseException) -> None:
         held = self._window.fail(number)
         if held is not None:
-            blamed = operator_error(self.name, error, record=held.value, event_time_ms=held.time_ms)
-            self._rejects.take(held.value, held.time_ms, blamed, place=self.place)
+            self._rejects.blame(self.name, error, held.value, held.time_ms, place=self.place)
 
 
 def lookup_function(

@@ -10,6 +10,7 @@ from gearpy.messages.data import Batch
 from gearpy.messages.summaries import ConsumerReport
 from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.task.api.interfaces import (
+    Columns,
     PacedWriter,
     Sink,
     SinkContext,
@@ -17,7 +18,6 @@ from gearpy.task.api.interfaces import (
     TaskContext,
     TransactionalWriter,
 )
-from gearpy.task.api.output import Columns
 
 _EPOCH: Final = "epoch"  # Keys of snapshots.
 _PREPARED: Final = "prepared"
@@ -136,8 +136,7 @@ class SinkStage:
     def _reject(self, error: BaseException, values: list[Any], timestamps: list[int]) -> None:
         if len(values) == 1:
             record, time = values[0], timestamps[0]
-            blamed = operator_error(self.name, error, record=record, event_time_ms=time)
-            self._rejects.take(record, time, blamed, place=self.place)
+            self._rejects.blame(self.name, error, record, time, place=self.place)
         elif self._rejects.may_go_on and self._writer.atomic and isinstance(error, OperatorError):
             for value, time in zip(values, timestamps, strict=True):
                 self.process([value], [time])

@@ -8,9 +8,8 @@ from typing import Any
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS
 from gearpy.task.aggregates.fold import KeyFunction
-from gearpy.task.api.failure import USER_ERRORS, operator_error, shown
-from gearpy.task.api.interfaces import TaskContext
-from gearpy.task.api.output import Columns
+from gearpy.task.api.failure import USER_ERRORS, shown
+from gearpy.task.api.interfaces import Columns, TaskContext
 from gearpy.task.chain.step_state import step_state
 
 
@@ -136,8 +135,7 @@ class KeyedStage:
             self._kept.set(after)
 
     def _reject(self, error: BaseException, record: Any, time: int) -> None:
-        blamed = operator_error(self.name, error, record=record, event_time_ms=time)
-        self._rejects.take(record, time, blamed, place=self.place)
+        self._rejects.blame(self.name, error, record, time, place=self.place)
 
 
 class PlaceStage:
@@ -219,8 +217,7 @@ class DistinctStage:
                     out.append(record)
                     times.append(time)
             except USER_ERRORS as error:
-                blamed = operator_error(self.name, error, record=record, event_time_ms=time)
-                self._rejects.take(record, time, blamed, place=self.place)
+                self._rejects.blame(self.name, error, record, time, place=self.place)
         if out:
             yield out, times
 

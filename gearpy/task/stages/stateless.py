@@ -4,9 +4,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gearpy.ids import MAX_MS
-from gearpy.task.api.failure import USER_ERRORS, operator_error, shown
-from gearpy.task.api.interfaces import TaskContext
-from gearpy.task.api.output import Columns
+from gearpy.task.api.failure import USER_ERRORS, shown
+from gearpy.task.api.interfaces import Columns, TaskContext
 from gearpy.task.api.sides import Side
 
 
@@ -59,8 +58,7 @@ class BranchStage(_Stateless):
             try:
                 tag = self._tag_of(record)
             except USER_ERRORS as error:
-                blamed = operator_error(self.name, error, record=record, event_time_ms=time)
-                self._rejects.take(record, time, blamed, place=self.place)
+                self._rejects.blame(self.name, error, record, time, place=self.place)
                 continue
             if tag:
                 out.append(Side(tag, record))

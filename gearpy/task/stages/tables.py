@@ -10,8 +10,7 @@ from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.failure import USER_ERRORS, operator_error
-from gearpy.task.api.interfaces import TaskContext
-from gearpy.task.api.output import Columns
+from gearpy.task.api.interfaces import Columns, TaskContext
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]

@@ -12,8 +12,7 @@ from gearpy.messages.data import Batch
 from gearpy.task.aggregates.fold import Fold, WindowFold
 from gearpy.task.aggregates.row_count import PartialCount, key_of_part, merging_counts
 from gearpy.task.aggregates.rows import fold_of_one
-from gearpy.task.api.interfaces import TaskCounters
-from gearpy.task.api.output import Columns
+from gearpy.task.api.interfaces import Columns, TaskCounters
 from gearpy.task.api.rejects import Rejects
 from gearpy.task.chain.chain import ChainTask
 from tests.task.build import a_context

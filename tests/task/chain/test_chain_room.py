@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Message
-from gearpy.task.api.interfaces import TaskContext
-from gearpy.task.api.output import Columns
+from gearpy.task.api.interfaces import Columns, TaskContext
 from gearpy.task.api.snapshots import TaskResume
 from gearpy.task.chain.chain import ChainTask, Stage
 from tests.task.build import TARGET, Bench, some_limits
