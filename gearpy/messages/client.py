@@ -446,9 +446,14 @@ class Submission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetEpochs:
-    """Answer: `EpochList`, or `Refused` while there is no app master."""
+    """Answer: `EpochList`, or `Refused` while there is no app master.
+
+    With ``ends_one`` an epoch ends soon, before its time, and the answer is only about regions in
+    which one can.
+    """
 
     app_id: AppId
+    ends_one: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

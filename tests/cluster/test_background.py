@@ -198,3 +198,18 @@ def test_a_program_that_ends_ends_its_runs(tmp_path: Path, step: str, said: str)
         lines = [line for file in files for line in file.read_text().splitlines()]
         assert sorted(map(int, lines)) == [*range(len(lines))]
         assert lines
+
+
+def test_state_of_now_has_all_that_was_read_before() -> None:
+    app = gp.StreamApp("counted")
+    seen = list[tuple[int, int]]()
+    numbers = app.read(gp.generate(itertools.count, rate=2000))
+    numbers.key_by(lambda n: n % 5).count().write(gp.to_list(seen))
+    with gp.start(app) as run:
+        eventually(lambda: seen)
+        before = run.summary.progress.records_in
+        table = run.state("count", at="now")
+
+    counts = dict(zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True))
+    assert sum(counts.values()) >= before
+    assert counts == {key: len(range(key, sum(counts.values()), 5)) for key in range(5)}

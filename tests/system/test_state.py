@@ -76,6 +76,9 @@ def test_state_is_looked_at_savepoints_are_made_and_gone_on_from(scene: Scene) -
     found = scene.ask("state", "query", "first", "counts", "select * from state")
     assert found["exact"]
     assert found["epoch"] > 0
+    read = scene.summary(app_id)["progress"]["records_in"]
+    fresh = scene.ask("state", "query", "first", "counts", "--now")
+    assert is_prefix(counts_of(fresh["rows"])) >= read
     before = is_prefix(counts_of(found["rows"]))
     with connected(scene.cluster.config) as client:
         table = client.state("first", "counts")

@@ -17,6 +17,7 @@ from gearpy.cli.terminal.groups import group
 from gearpy.cli.terminal.options import Given, storing
 from gearpy.cli.terminal.output import print_hints, print_json, table
 from gearpy.cluster.checkpoints.reading import plain
+from gearpy.cluster.client.client import StateAt
 from gearpy.cluster.states.query import query as queried
 from gearpy.cluster.states.stored import (
     StateMoment,
@@ -100,6 +101,9 @@ def query(
         str, typer.Option("--state", metavar="NAME", help="If the step has several.")
     ] = "",
     epoch: _Epoch = None,
+    now: Annotated[
+        bool, typer.Option("--now", help="Of an epoch that is ended for it, with all until now.")
+    ] = False,
     limit: Annotated[
         int | None,
         typer.Option(
@@ -123,7 +127,7 @@ def query(
     if form in {Format.parquet, Format.arrow} and output is None and sys.stdout.isatty():
         raise ConfigError(f"{form} is nothing to read: name a file with --output, or use a pipe")
     with ExitStack() as stack:
-        states = _states(given, app, stack)
+        states = _states(given, app, stack, at="now" if now else "epoch")
         if sql:
             found = states.tables(step, state, epoch=epoch)
         else:
@@ -139,12 +143,14 @@ def query(
         _write(shown, moment, form, output)
 
 
-def _states(given: Given, app: str, stack: ExitStack) -> StoredStates:
+def _states(given: Given, app: str, stack: ExitStack, *, at: StateAt = "epoch") -> StoredStates:
     """Return the states of an application: in a store that is named, or where the cluster says."""
     if given.checkpoints is not None:
+        if at == "now":
+            raise ConfigError("--now asks a cluster, and --checkpoints none: leave out one of them")
         stored = find_stored(given, app)
         return StoredStates(stored.checkpoints, stored.prefix)
-    return stack.enter_context(given.client()).states(app)
+    return stack.enter_context(given.client()).states(app, at=at)
 
 
 def _row_of(state: StateSummary) -> list[str]:

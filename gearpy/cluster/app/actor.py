@@ -334,9 +334,10 @@ class AppMasterActor(Actor[_Message]):
         if isinstance(message, GetPlan):
             return PlanText(app_id=self._app_id, text=self._plan)
         if isinstance(message, GetEpochs):
+            regions = core.end_epochs() if message.ends_one else core.regions
             return EpochList(
                 app_id=self._app_id,
-                epochs=epochs_of(core.regions, self._checkpoints.stored_ms),
+                epochs=epochs_of(regions, self._checkpoints.stored_ms),
                 place=self._checkpoints.place,
                 prefix=self._checkpoints.prefix,
             )

@@ -4,7 +4,7 @@ import getpass
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 from gearpy.cluster.checkpoints.reading import open_store
 from gearpy.core.master.registry import TERMINAL
@@ -84,6 +84,10 @@ if TYPE_CHECKING:
 
     from gearpy.cluster.states.stored import StoredStates
 
+#: Which moment a table of state is of: a stored epoch, or one that is ended for it.
+StateAt: TypeAlias = Literal["epoch", "now"]
+
+_EPOCH_S: Final = 20.0
 _POLL_S: Final = 0.05
 _LOG_LINES: Final = 100
 _NAMES_SHOWN_MAX: Final = 10
@@ -240,7 +244,13 @@ class ClusterClient:
         return self._expect(EpochList, GetEpochs(app_id=app_id)).epochs
 
     def state(
-        self, ref: AppId | str, step: str, state: str = "", *, epoch: int | None = None
+        self,
+        ref: AppId | str,
+        step: str,
+        state: str = "",
+        *,
+        epoch: int | None = None,
+        at: StateAt = "epoch",
     ) -> "pa.Table":
         """Return the state of a step, as it was at the end of a stored epoch, as an Arrow table.
 
@@ -253,27 +263,37 @@ class ClusterClient:
             step: its name, its id, or the number of its processor.
             state: which of its states; not needed where there is one.
             epoch: which of the stored epochs; the newest by default.
+            at: "now" has an epoch ended for it first, so that all that was read before the question
+                is in the table.
 
         Raises:
             SubmitRefused: see `describe`.
             ConfigError: there is no such step, state or epoch, or this process does not see the
                 checkpoint store.
+            AskTimeout: no epoch has ended for a question about now.
             SnapshotDamaged: a file of the epoch is missing, or not what was stored.
         """
-        return self.states(ref).table(step, state, epoch=epoch)
+        return self.states(ref, at=at).table(step, state, epoch=epoch)
 
     def states(
-        self, ref: AppId | str, *, classes: RecordRegistry = DEFAULT_REGISTRY
+        self,
+        ref: AppId | str,
+        *,
+        at: StateAt = "epoch",
+        classes: RecordRegistry = DEFAULT_REGISTRY,
     ) -> "StoredStates":
         """Return a reader of the states of an application in its stored epochs; see `state`.
 
         Args:
             ref: id or name of the application.
+            at: "now" has an epoch ended for it first.
             classes: of keys and values; fields of others have numbers.
         """
         from gearpy.cluster.states.stored import StoredStates  # noqa: PLC0415 - it needs Arrow
 
         app_id = self.find(ref) if isinstance(ref, str) else ref
+        if at == "now":
+            self._end_epochs(app_id)
         found = self._expect(EpochList, GetEpochs(app_id=app_id))
         store = self._checkpoints or open_store(
             found.place, named_by="checkpoint.folder; all machines of a cluster must see it"
@@ -482,6 +502,27 @@ class ClusterClient:
         )
         return self._expect(LogText, question)
 
+    def _end_epochs(self, app_id: AppId) -> None:
+        """Wait until an epoch has begun, and is complete, in each region that runs.
+
+        Raises:
+            AskTimeout: that takes too long.
+        """
+        deadline = time.monotonic() + _EPOCH_S
+        question = GetEpochs(app_id=app_id, ends_one=True)
+        before = _newest(self._expect(EpochList, question))
+        while True:
+            now = _newest(self._expect(EpochList, question))
+            # The one behind the newest may have begun to end before.
+            if now and all(epoch > before.get(region, 0) + 1 for region, epoch in now.items()):
+                return
+            if time.monotonic() >= deadline:
+                raise AskTimeout(
+                    f"no epoch of application {app_id} has ended within {_EPOCH_S:g} s: gear why "
+                    f"{app_id} tells what holds it; the newest stored epoch can be looked at"
+                )
+            time.sleep(_POLL_S)
+
     def _expect(self, kind: type[T], message: object) -> T:
         reply = self._ask(message)
         if isinstance(reply, Refused):
@@ -522,9 +563,11 @@ class RunningApplication:
         """Ask its own app master; see `ClusterClient.ask_application`."""
         return self.client.ask_application(self.app_id, question, timeout_s)
 
-    def state(self, step: str, state: str = "", *, epoch: int | None = None) -> "pa.Table":
+    def state(
+        self, step: str, state: str = "", *, epoch: int | None = None, at: StateAt = "epoch"
+    ) -> "pa.Table":
         """Return the state of a step, as an Arrow table; see `ClusterClient.state`."""
-        return self.client.state(self.app_id, step, state, epoch=epoch)
+        return self.client.state(self.app_id, step, state, epoch=epoch, at=at)
 
     def shutdown(self) -> None:
         """Stop it."""
@@ -579,6 +622,11 @@ def error_of(summary: ApplicationSummary) -> GearpyError:
         event_time_ms=card.event_time_ms,
         traceback=card.traceback,
     )
+
+
+def _newest(found: EpochList) -> dict[int, int]:
+    """Return the newest epoch of each region."""
+    return {each.region: each.epoch for each in found.epochs}
 
 
 def _no_such_name(name: str, known: Sequence[ApplicationSummary]) -> str:

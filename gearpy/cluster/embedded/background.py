@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
-from gearpy.cluster.client.client import ClusterClient, RunningApplication
+from gearpy.cluster.client.client import ClusterClient, RunningApplication, StateAt
 from gearpy.cluster.client.looking import look_at
 from gearpy.cluster.embedded.launch import launched
 from gearpy.cluster.embedded.run import EMBEDDED, Watch
@@ -168,13 +168,15 @@ class BackgroundRun:
             return app_view(replace(newest, summary=self._summary))
         return app_view(newest, self._looks.before)
 
-    def state(self, step: str, state: str = "", *, epoch: int | None = None) -> "pa.Table":
+    def state(
+        self, step: str, state: str = "", *, epoch: int | None = None, at: StateAt = "epoch"
+    ) -> "pa.Table":
         """Return the state of a step, as an Arrow table; see `ClusterClient.state`.
 
         Raises:
             SubmitRefused: it has ended, or has no complete epoch yet.
         """
-        return self.client.state(self.app_id, step, state, epoch=epoch)
+        return self.client.state(self.app_id, step, state, epoch=epoch, at=at)
 
     def __repr__(self) -> str:
         return f"<run {repr(self.summary).removeprefix('<')}"

@@ -362,6 +362,15 @@ class ApplicationCore:
 
     # -- epochs ----------------------------------------------------------------------------
 
+    def end_epochs(self) -> list[Region]:
+        """Let an epoch of each region that runs end soon, before its time; return these regions."""
+        running = [
+            each for each in self.regions if each.state == "deployed" and not each.epochs.is_closed
+        ]
+        for region in running:
+            region.epochs.is_wanted = True
+        return running
+
     def on_epoch_stored(self, message: EpochStored, now_ms: int) -> list[Command]:
         """Note the files that an executor has stored; files that came too late are deleted."""
         region = self.regions.that_knew(message.attempt)

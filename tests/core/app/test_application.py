@@ -560,3 +560,18 @@ def test_a_task_takes_no_record_by_hand_at_the_end() -> None:
     assert bench.manager.executor_of(TaskId(0, 0)) is None
     assert bench.manager.executor_of(TaskId(2, 0)) is not None
     assert bench.manager.executor_of(TaskId(99, 0)) is None
+
+
+def test_an_epoch_ends_before_its_time_if_it_is_asked_for() -> None:
+    bench = Bench((1, 1), (1, 1))
+    bench.done.clear()
+
+    regions = bench.manager.end_epochs()
+    bench.tick(1)
+
+    assert [each.number for each in regions] == [0, 1]
+    assert len({bench.announced(each).attempt for each in regions}) == 2
+
+
+def test_no_epoch_of_a_region_that_does_not_run_can_be_asked_for() -> None:
+    assert not Bench(is_begun=False).manager.end_epochs()
