@@ -175,10 +175,10 @@ class CrashRun:
         self._say = say
         self._began_s = time.monotonic()
 
-    def start(self, rate: float) -> None:
+    def start(self, rate: float, *more: str) -> None:
         """Submit the program; its arguments are the folder, the records per second, and others."""
         program = Path(self.target.program)
-        args = (str(self.results), str(rate), *self.target.args)
+        args = (str(self.results), str(rate), *self.target.args, *more)
         self.app_id = self.cluster.submit(program, *args, executors=_EXECUTORS)
 
     def __enter__(self) -> Self:

@@ -6,11 +6,11 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Final
+from typing import Final, Protocol
 
 from tests.bench.process_cluster import Daemon, ProcessCluster
 
-__all__ = ["ANY_KIND", "Faults", "chosen"]
+__all__ = ["ANY_KIND", "Faults", "Outsider", "chosen"]
 
 #: How often each kind is chosen, compared with the others.
 ANY_KIND: Final[Mapping[str, int]] = {
@@ -30,6 +30,31 @@ def chosen(kinds: Mapping[str, int], rng: random.Random) -> str:
     return rng.choices([*kinds], [*kinds.values()])[0]
 
 
+class Outsider(Protocol):
+    """A server that is no part of gearpy, such as a broker: a `tests.servers.process.Server`."""
+
+    @property
+    def pid(self) -> int | None:
+        """The process, if it lives."""
+        ...
+
+    def begin(self) -> None:
+        """Start it."""
+        ...
+
+    def kill(self) -> None:
+        """Kill it and wait for its end."""
+        ...
+
+    def freeze(self) -> None:
+        """Stop it where it is."""
+        ...
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        ...
+
+
 class Faults:
     """Does harm to a cluster, and later undoes what does not mend itself.
 
@@ -41,6 +66,9 @@ class Faults:
         rng: chooses victims and times.
         frozen_s: how long a frozen process is, at least and at most.
         away_s: how long a killed daemon is.
+
+    Attributes:
+        outsiders: other servers that may be struck, by what they are called.
     """
 
     def __init__(
@@ -51,6 +79,7 @@ class Faults:
         frozen_s: tuple[float, float],
         away_s: tuple[float, float],
     ) -> None:
+        self.outsiders: dict[str, Outsider] = {}
         self._cluster = cluster
         self._rng = rng
         self._frozen_s = frozen_s
@@ -60,6 +89,8 @@ class Faults:
     def strike(self, kind: str) -> bool:
         """Do it; False if there is nobody at present to whom it could be done."""
         what, _, how = kind.rpartition(" ")
+        if what in self.outsiders:
+            return self._strike_outsider(self.outsiders[what], how)
         if what == "worker":
             return self._strike_daemon(self._rng.choice(self._cluster.workers), how)
         if what == "master":
@@ -96,6 +127,17 @@ class Faults:
         self._do_later(self._away_s, lambda: _start(daemon))
         return True
 
+    def _strike_outsider(self, server: Outsider, how: str) -> bool:
+        if server.pid is None:
+            return False
+        if how == "SIGSTOP":
+            server.freeze()
+            self._do_later(self._frozen_s, server.thaw)
+        else:
+            server.kill()
+            self._do_later(self._away_s, lambda: _begin(server))
+        return True
+
     def _freeze(self, pid: int) -> bool:
         self._do_later(self._frozen_s, lambda: _go_on(pid))
         return _has_sent(pid, signal.SIGSTOP)
@@ -107,6 +149,11 @@ class Faults:
 def _start(daemon: Daemon) -> None:
     if daemon.pid is None:
         daemon.start()
+
+
+def _begin(server: Outsider) -> None:
+    if server.pid is None:
+        server.begin()
 
 
 def _go_on(pid: int) -> None:

@@ -138,6 +138,20 @@ def exactly_once(
     _crash(target, exactly_once_plan, times=faults, seed=seed, rate=rate, sets=sets, folder=folder)
 
 
+@app.command()
+def kafka_crash(
+    faults: _Faults = 60,
+    seed: _Seed = 1,
+    rate: _Rate = 2000,
+    sets: _Sets = None,
+    folder: _Folder = None,
+) -> None:
+    """Kill and freeze processes and a broker while results go to topics; each is there once."""
+    from tests.bench.kafka_crash import KAFKA, kafka_plan
+
+    _crash(KAFKA, kafka_plan, times=faults, seed=seed, rate=rate, sets=sets, folder=folder)
+
+
 def _crash(
     target: "Target",
     plan: "Callable[[random.Random], Iterable[Blow]]",

@@ -84,6 +84,7 @@ def numbered_app(
     parallelism: int = 4,
     sink: Callable[[Path], gp.Sink] = gp.jsonl_folder,
     step: Callable[[_Record], _Record] = lambda record: record,
+    source: gp.Source[_Record] | None = None,
 ) -> gp.StreamApp:
     """Return the application; it ends where `set_end` says.
 
@@ -93,9 +94,10 @@ def numbered_app(
         parallelism: of each step.
         sink: makes the sink of a folder.
         step: called with each record behind the source; returns it, or raises.
+        source: gives the same records; None: they are made in the program.
     """
     app = gp.StreamApp("numbered", parallelism=parallelism)
-    source = gp.generate(
+    source = source or gp.generate(
         lambda partition: numbers(int(partition), folder),
         rate=rate,
         partitions=PARTITIONS,

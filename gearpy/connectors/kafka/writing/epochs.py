@@ -49,7 +49,7 @@ class EpochSender:
         operator: the sink, for people.
         earlier: plans of earlier runs, which are settled first.
         plan: of this run.
-        prepare: called before all else on the thread.
+        prepare: called once on the thread, before it has room.
         wake: called when an answer has changed.
     """
 
@@ -135,9 +135,6 @@ class EpochSender:
 
     def _run(self) -> None:
         try:
-            self._prepare()
-            self._is_prepared = True
-            self._wake()
             for plan in self._plans:
                 self._at = plan
                 self._settle(plan)
@@ -165,6 +162,13 @@ class EpochSender:
         if not own:
             plan.lane.drop()
 
+    def _prepare_once(self) -> None:
+        """Prepare when nobody waits for transactions any more that an earlier start left open."""
+        if not self._is_prepared:
+            self._prepare()
+            self._is_prepared = True
+            self._wake()
+
     def _take_new(self) -> None:
         with self._changed:
             new, self._new = self._new, []
@@ -177,6 +181,7 @@ class EpochSender:
             case Open():
                 plan.lane.open()
                 plan.transactions.on_opened()
+                self._prepare_once()
             case ReadMarker():
                 plan.transactions.on_marker(plan.lane.look())
                 self._forget_sent(plan)

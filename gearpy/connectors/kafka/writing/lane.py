@@ -88,12 +88,12 @@ class TransactionLane:
         self._goes_on = goes_on
         self._producer: Producer | None = None
         self._batch_bytes = 0
+        self._has_markers = False  # Whether their topic is there.
         self._refused: KafkaError | None = None
 
     def open(self) -> None:
         """Fence all producers with this id; their transactions are settled then."""
         self.drop()
-        self._topics.make(self._marker[0], MARKER_PARTITIONS, dict(MARKER_SETTINGS))
         self._batch_bytes = self._topics.batch_bytes_max
         self._refused = None
         settings = {
@@ -104,7 +104,7 @@ class TransactionLane:
             **batch_settings(self._batch_bytes, self._cluster.settings),
         }
         made = self._producer = make_producer(self._operator, self._cluster, self.state, settings)
-        self._repeat(lambda: made.init_transactions(_SLICE_S))
+        self._repeat(made, made.init_transactions)
 
     def look(self) -> EpochMarker | None:
         """Return the newest marker of this id; None if there is none.
@@ -112,6 +112,9 @@ class TransactionLane:
         It waits for other tasks' transactions that were open when it began.
         """
         topic, partition = self._marker
+        if not self._has_markers:
+            self._topics.make(topic, MARKER_PARTITIONS, dict(MARKER_SETTINGS))
+            self._has_markers = True
         end = self._topics.end_offset(topic, partition)
         found = None
         for message in self._read(topic, partition, end):
@@ -133,7 +136,7 @@ class TransactionLane:
         topic, partition = self._marker
         value = json.dumps(marker._asdict()).encode()
         self._send(made, (topic, value, self.lane_id.encode(), partition))
-        self._repeat(lambda: made.commit_transaction(_SLICE_S))
+        self._repeat(made, made.commit_transaction)
         self.state.on_answer()
 
     def drop(self) -> None:
@@ -191,17 +194,18 @@ class TransactionLane:
         finally:
             consumer.close()
 
-    def _repeat(self, call: Callable[[], object]) -> None:
+    def _repeat(self, made: "Producer", call: Callable[[float], object]) -> None:
         """Call until it has returned."""
         from confluent_kafka import KafkaException  # noqa: PLC0415 - an extra
 
         while True:
             try:
-                call()
+                call(_SLICE_S)
             except KafkaException as error:
                 told = error.args[0]
                 if not told.retriable():
                     raise self._trouble(self._refused or told) from error
+                made.poll(0)  # Tells of brokers that are away.
             else:
                 return
             self._check()

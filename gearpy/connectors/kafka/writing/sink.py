@@ -1,6 +1,6 @@
 """The sink for Kafka topics."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from gearpy.connectors.kafka.cluster import KafkaCluster, cluster_of
@@ -15,6 +15,9 @@ KafkaGuarantee: TypeAlias = Literal["exactly-once", "at-least-once"]
 Compression: TypeAlias = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 
 _NAME: Final = "kafka_sink"
+#: Unless the settings of the cluster say otherwise. A transaction of a broker that was away for a
+#: moment must not wait long for its producer.
+_USUAL: Final[Mapping[str, Any]] = {"linger.ms": 5, "reconnect.backoff.max.ms": 500}
 _MARKER_TOPIC: Final = "gearpy-markers"
 
 
@@ -92,9 +95,9 @@ def kafka_sink(
             ),
             marker_topic=marker_topic,
             settings={
+                **{key: value for key, value in _USUAL.items() if key not in cluster.settings},
                 "partitioner": "murmur2_random",
                 "compression.type": compression,
-                "linger.ms": 5,
             },
         ),
         guarantee,

@@ -1,0 +1,109 @@
+"""State and windows into topics, exactly once, while processes of gearpy and the broker are killed.
+
+A reader outside, of whole transactions only, must see each result once and in the order of its
+key, and never stand behind a transaction that hangs.
+"""
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+from tests.bench import kafka_numbered, numbered
+from tests.bench.crash import Blow, CrashRun, Phase, Target
+from tests.bench.faults import ANY_KIND, chosen
+from tests.bench.kafka_signs import SERVERS, KafkaSigns, StallWatch, read_all
+from tests.bench.process_cluster import ProcessCluster
+from tests.servers.kafka import Kafka
+
+__all__ = ["KAFKA", "kafka_plan"]
+
+#: Readers may stand for so long behind records of a task that was killed or frozen.
+STALL_MAX_S: Final = 5.0
+_PARTITIONS: Final = 4
+_MAKE_S: Final = 60.0
+_KINDS: Final[Mapping[str, int]] = {**ANY_KIND, "broker SIGKILL": 3, "broker SIGSTOP": 2}
+_IN_EPOCH: Final[Mapping[str, int]] = {
+    "executor SIGKILL": 6,
+    "executor SIGSTOP": 3,
+    "app master SIGKILL": 3,
+    "app master SIGSTOP": 1,
+    "broker SIGKILL": 3,
+    "broker SIGSTOP": 1,
+}
+_PHASES: Final[tuple[Phase, ...]] = ("running", "recovery", "snapshot", "commit", "commit")
+
+
+def kafka_plan(rng: random.Random) -> Iterator[Blow]:
+    """Yield blows without end, in all phases, most of them while transactions are committed."""
+    phases: list[Phase] = ["running"]
+    while True:
+        phases = phases or rng.sample(_PHASES * 4, 20)
+        phase = phases.pop()
+        kinds = _IN_EPOCH if phase in {"snapshot", "commit"} else _KINDS
+        yield Blow(chosen(kinds, rng), phase)
+
+
+class _KafkaRun(CrashRun):
+    """Has a broker of its own, which is struck like the rest."""
+
+    def __init__(
+        self,
+        target: Target,
+        cluster: ProcessCluster,
+        results: Path,
+        *,
+        rng: random.Random,
+        say: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._kafka = Kafka(results.parent / "kafka")
+        self._kafka.start()
+        servers = self._servers = self._kafka.address.plain
+        admin = AdminClient({"bootstrap.servers": servers})
+        topics = [NewTopic(name, _PARTITIONS) for name in numbered.OUTPUTS]
+        for made in admin.create_topics(topics).values():
+            made.result(_MAKE_S)
+        (results / SERVERS).write_text(servers)
+        super().__init__(target, cluster, results, rng=rng, say=say)
+        self._faults.outsiders["broker"] = self._kafka.broker
+        self._stalls = StallWatch(servers, numbered.OUTPUTS)
+
+    def start(self, rate: float, *more: str) -> None:
+        """Submit the program; it is told of the broker, too."""
+        super().start(rate, self._servers, *more)
+
+    def finish(self, rate: float) -> None:
+        """Write down what the reader outside sees, as if it were files."""
+        super().finish(rate)
+        self._kafka.broker.wait_ready()
+        self._stalls.close()
+        for name in numbered.OUTPUTS:
+            (self.results / name).mkdir()
+            with (self.results / name / "part.jsonl").open("w", encoding="utf-8") as file:
+                file.writelines(f"{line}\n" for line in read_all(self._servers, name))
+        longest_s = self._stalls.longest_s
+        self.report.notes.append(f"readers stood behind transactions for {longest_s:.1f} s")
+        if longest_s > STALL_MAX_S:
+            self.report.problems.append(f"that is more than {STALL_MAX_S:.0f} s")
+
+    def __exit__(self, *exception: object) -> None:
+        super().__exit__(*exception)
+        for each in self._kafka.brokers:
+            each.stop()
+
+
+KAFKA: Final = Target(
+    program=kafka_numbered.__file__,
+    check=numbered.check,
+    settings={
+        "cluster.heartbeat-timeout-ms": "2000",
+        "checkpoint.interval-ms": "200",
+        "checkpoint.timeout-ms": "20000",
+    },
+    signs=KafkaSigns,
+    run=_KafkaRun,
+    healthy_s=120.0,
+    end_s=180.0,
+)
