@@ -22,8 +22,10 @@ from gearpy.errors import GearpyError, OperatorError
 
 _log = logging.getLogger(__name__)
 
-#: The stream waits while complete epochs of so many bytes are not in Kafka.
-WAITING_BYTES_MAX: Final = 64 * 1024 * 1024
+#: The stream waits while so many complete epochs, of so many bytes, are not in Kafka: each
+#: checkpoint has all of them.
+_WAITING_EPOCHS_MAX: Final = 2
+_WAITING_BYTES_MAX: Final = 4 * 1024 * 1024
 _CLOSE_S: Final = 5.0  # A transaction that is under way may take so long.
 _TROUBLES_TOLD: Final = 3  # One that passes at once need not be told of.
 
@@ -109,7 +111,10 @@ class EpochSender:
     @property
     def has_room(self) -> bool:
         """Whether it knows what topics take, and not too much waits."""
-        return self._is_prepared and self._waiting_bytes < WAITING_BYTES_MAX
+        if not self._is_prepared:
+            return False
+        is_little = self._waiting_bytes < _WAITING_BYTES_MAX
+        return is_little or len(self._new) + len(self._plan.records) < _WAITING_EPOCHS_MAX
 
     @property
     def is_delivered(self) -> bool:

@@ -3,7 +3,7 @@
 import json
 import logging
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,6 +35,7 @@ MARKER_SETTINGS: Final[Mapping[str, str]] = {
 }
 _SLICE_S: Final = 0.5  # Calls of the client last no longer, so that the end of the task is seen.
 _ABORT_S: Final = 2.0
+_POLL_S: Final = 0.1
 _READ_RECORDS: Final = 10_000
 _READ_S: Final = 0.02
 
@@ -129,13 +130,12 @@ class TransactionLane:
         assert made is not None, "open() comes first"
         if self._topics.batch_bytes_max < self._batch_bytes:
             raise TransactionTrouble("a topic takes smaller batches than the producer makes")
-        with self._told():
-            made.begin_transaction()
-        for send in () if records is None else records.sends():
-            self._send(made, send)
         topic, partition = self._marker
         value = json.dumps(marker._asdict()).encode()
-        self._send(made, (topic, value, self.lane_id.encode(), partition))
+        with self._told():
+            made.begin_transaction()
+            hand_over(made, () if records is None else records.sends(), self._check)
+            hand_over(made, [(topic, value, self.lane_id.encode(), partition)], self._check)
         self._repeat(made, made.commit_transaction)
         self.state.on_answer()
 
@@ -155,17 +155,6 @@ class TransactionLane:
         self.drop()
 
     # -- the client ------------------------------------------------------------------------
-
-    def _send(self, made: "Producer", send: tuple[Any, ...]) -> None:
-        while True:
-            with self._told():
-                try:
-                    made.produce(*send)
-                except BufferError:
-                    made.poll(_SLICE_S)
-                else:
-                    return
-            self._check()
 
     def _read(self, topic: str, partition: int, end: int) -> "Iterator[Message]":
         """Yield the committed records of a partition before an offset."""
@@ -233,6 +222,27 @@ class TransactionLane:
         """Note why a record was refused: the error of the transaction does not say it."""
         if self._refused is None and lasting_cause(error):
             self._refused = error
+
+
+def hand_over(
+    producer: "Producer", sends: Iterable[tuple[Any, ...]], check: Callable[[], object]
+) -> None:
+    """Hand records to a producer; wait while it has no room for them.
+
+    Args:
+        producer: with a bounded queue.
+        sends: arguments of its `produce`.
+        check: called while it waits; raises to give up.
+    """
+    produce = producer.produce
+    for send in sends:
+        while True:
+            try:
+                produce(*send)
+                break
+            except BufferError:
+                producer.poll(_POLL_S)
+                check()
 
 
 def batch_settings(topic_bytes_max: int, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS
 from gearpy.messages.table import Table
 from gearpy.task.api.failure import operator_error
+from gearpy.wire.values.payload import decode_value, encode_value
 
 #: The headers of a record: texts and bytes by name, or pairs of these, as a name may come twice.
 Headers: TypeAlias = Mapping[str, bytes | str | None] | Sequence[tuple[str, bytes | str | None]]
@@ -51,12 +52,14 @@ class Outgoing:
     partitions: list[int] = field(default_factory=list)
     headers: list[list[_Header]] = field(default_factory=list)
     size_bytes: int = 0
+    _encoded: bytes = field(default=b"", compare=False)
 
     def __len__(self) -> int:
         return len(self.values)
 
     def add(self, more: "Outgoing") -> None:
-        """Add records of the same form."""
+        """Add records of the same form; none were encoded."""
+        assert not self._encoded, "they are in a checkpoint"
         self.topics += more.topics
         self.values += more.values
         self.times += more.times
@@ -65,23 +68,28 @@ class Outgoing:
         self.headers += more.headers
         self.size_bytes += more.size_bytes
 
-    def plain(self) -> dict[str, Any]:
-        """Return them as plain data; of topics that are all alike, one."""
-        topics = self.topics
-        is_one = topics.count(topics[0]) == len(topics) if topics else False
-        return {
-            "topics": topics[:1] if is_one else topics,
-            "values": self.values,
-            "times": self.times,
-            "keys": self.keys,
-            "partitions": self.partitions,
-            "headers": self.headers,
-            "bytes": self.size_bytes,
-        }
+    def encoded(self) -> bytes:
+        """Return them as bytes, made once: checkpoints have them until they are sent."""
+        if not self._encoded:
+            topics = self.topics
+            is_one = topics.count(topics[0]) == len(topics) if topics else False
+            self._encoded = encode_value(
+                {
+                    "topics": topics[:1] if is_one else topics,
+                    "values": self.values,
+                    "times": self.times,
+                    "keys": self.keys,
+                    "partitions": self.partitions,
+                    "headers": self.headers,
+                    "bytes": self.size_bytes,
+                }
+            )
+        return self._encoded
 
     @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> Self:
-        """Return the records of `plain`."""
+    def decoded(cls, body: bytes) -> Self:
+        """Return the records of `encoded`."""
+        plain = decode_value(body)
         values, topics = list(plain["values"]), list(plain["topics"])
         return cls(
             topics=topics * len(values) if len(topics) == 1 else topics,
@@ -91,6 +99,7 @@ class Outgoing:
             partitions=list(plain["partitions"]),
             headers=[[(name, value) for name, value in each] for each in plain["headers"]],
             size_bytes=plain["bytes"],
+            _encoded=bytes(body),
         )
 
     def sends(self) -> Iterator[tuple[Any, ...]]:

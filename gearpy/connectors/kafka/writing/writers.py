@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gearpy.connectors.kafka.client import ClientState, failure, make_producer
 from gearpy.connectors.kafka.cluster import KafkaCluster
 from gearpy.connectors.kafka.writing.epochs import EpochSender, LanePlan
-from gearpy.connectors.kafka.writing.lane import TransactionLane, batch_settings
+from gearpy.connectors.kafka.writing.lane import TransactionLane, batch_settings, hand_over
 from gearpy.connectors.kafka.writing.outgoing import Outgoing, RecordForm
 from gearpy.connectors.kafka.writing.topics import SinkTopics
 from gearpy.core.handover.transactions import EpochTransactions
@@ -35,6 +35,7 @@ _CLOSE_S: Final = 5.0
 #: Of whoever goes on from a run in another one: later than all starts of that run.
 _SUCCESSOR: Final = 2**62
 _LANE: Final = "lane"
+_RECORDS: Final = "records"
 _WRITTEN: Final = "written"
 _WAITING: Final = "waiting"
 
@@ -108,6 +109,7 @@ class EpochsWriter(_KafkaWriter):
         super().__init__(plan, task)
         self._lane_id = ""
         self._open = Outgoing()
+        self._prepared: dict[int, Outgoing] = {}
         self._kept: Mapping[str, Any] = {}
         self._sender: EpochSender | None = None
 
@@ -122,7 +124,7 @@ class EpochsWriter(_KafkaWriter):
         self._lane_id = f"gearpy-{run}-{self._plan.name}-{self._task}"
         waiting: dict[str, dict[int, Outgoing]] = {self._lane_id: {}}
         for number, plain in sorted({**self._kept[_WAITING], **prepared}.items()):
-            waiting.setdefault(plain[_LANE], {})[number] = Outgoing.of(plain)
+            waiting.setdefault(plain[_LANE], {})[number] = Outgoing.decoded(plain[_RECORDS])
         plans = {
             lane_id: self._lane_plan(lane_id, records, epoch=epoch, incarnation=incarnation)
             for lane_id, records in waiting.items()
@@ -181,11 +183,15 @@ class EpochsWriter(_KafkaWriter):
     def prepare(self, epoch: int) -> Mapping[str, Any] | None:
         """Return the records of the epoch: they become durable with the checkpoint."""
         made, self._open = self._open, Outgoing()
-        return {_LANE: self._lane_id, **made.plain()} if made else None
+        if not made:
+            return None
+        self._prepared[epoch] = made
+        return {_LANE: self._lane_id, _RECORDS: made.encoded()}
 
     def commit(self, epoch: int, prepared: Mapping[str, Any]) -> None:
         """Send the records some time."""
-        self._running.on_complete(epoch, Outgoing.of(prepared))
+        made = self._prepared.pop(epoch, None) or Outgoing.decoded(prepared[_RECORDS])
+        self._running.on_complete(epoch, made)
 
     def snapshot(self) -> Mapping[str, Any]:
         """Return the epochs that were complete and may not have been sent."""
@@ -193,7 +199,7 @@ class EpochsWriter(_KafkaWriter):
         return {
             _WRITTEN: {lane_id: written for lane_id, written, _ in kept},
             _WAITING: {
-                epoch: {_LANE: lane_id, **records.plain()}
+                epoch: {_LANE: lane_id, _RECORDS: records.encoded()}
                 for lane_id, _, waiting in kept
                 for epoch, records in waiting.items()
             },
@@ -270,9 +276,7 @@ class DirectWriter(_KafkaWriter):
         if not batch.values:
             return
         sends = self._outgoing(batch).sends()
-        producer = self._ready_producer()
-        for send in sends:
-            self._send(producer, send)
+        hand_over(self._ready_producer(), sends, self._check)
 
     def prepare(self, epoch: int) -> None:
         """Wait until the brokers have all records."""
@@ -334,16 +338,6 @@ class DirectWriter(_KafkaWriter):
         }
         operator, cluster = self._plan.form.operator, self._plan.cluster
         return make_producer(operator, cluster, self._state, settings)
-
-    def _send(self, producer: "Producer", send: tuple[Any, ...]) -> None:
-        while True:
-            try:
-                producer.produce(*send)
-            except BufferError:
-                producer.poll(_POLL_S)
-                self._check()
-            else:
-                return
 
     def _flush(self) -> None:
         producer = self._producer

@@ -12,7 +12,6 @@ from gearpy.connectors.kafka.writing.values import RecordValues
 from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.table import Table
-from gearpy.task.api.snapshots import decode_state, encode_state
 
 NOW_MS = 1_000_000
 FACTS = TopicFacts(partitions=4, record_bytes_max=1_000, ahead_ms_max=500)
@@ -199,9 +198,7 @@ def test_records_travel_through_a_checkpoint(topic: Any) -> None:
         form(topic, key=str, headers=lambda n: [("h", str(n))], partition=lambda n: n), [1, 2, 3]
     )
 
-    encoded = encode_state("sink", records.plain())
-
-    assert Outgoing.of(decode_state(encoded)) == records
+    assert Outgoing.decoded(records.encoded()) == records
 
 
 def test_batches_are_added_up() -> None:
