@@ -317,12 +317,16 @@ class CrashRun:
         """Let the stream end after some records of a partition; wait until the application has."""
         self.report.end = end = numbered.end_after(self.results, records)
         numbered.set_end(self.results, end)
+        self.await_end()
+        if numbered.was_told_too_late(self.results):
+            self.report.problems.append(f"the end of the stream, {end}, was told too late")
+
+    def await_end(self) -> None:
+        """Wait until the application has ended."""
         until_s = time.monotonic() + self.target.end_s
         while self._status() not in TERMINAL and time.monotonic() < until_s:
             self.pause(_LOOK_S)
         self.report.epochs = self.signs.newest_shown()
-        if numbered.was_told_too_late(self.results):
-            self.report.problems.append(f"the end of the stream, {end}, was told too late")
 
     def _check_slots(self) -> None:
         """See that nothing of the cluster is taken any more: what leaks slots stalls it one day."""

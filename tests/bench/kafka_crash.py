@@ -1,4 +1,4 @@
-"""State and windows into topics, exactly once, while processes of gearpy and the broker are killed.
+"""A topic through state and windows into topics, while gearpy's processes and a broker are killed.
 
 A reader outside, of whole transactions only, must see each result once and in the order of its
 key, and never stand behind a transaction that hangs.
@@ -22,7 +22,6 @@ __all__ = ["KAFKA", "kafka_plan"]
 
 #: Readers may stand for so long behind records of a task that was killed or frozen.
 STALL_MAX_S: Final = 5.0
-_PARTITIONS: Final = 4
 _MAKE_S: Final = 60.0
 _KINDS: Final[Mapping[str, int]] = {**ANY_KIND, "broker SIGKILL": 3, "broker SIGSTOP": 2}
 _IN_EPOCH: Final[Mapping[str, int]] = {
@@ -62,7 +61,8 @@ class _KafkaRun(CrashRun):
         self._kafka.start()
         servers = self._servers = self._kafka.address.plain
         admin = AdminClient({"bootstrap.servers": servers})
-        topics = [NewTopic(name, _PARTITIONS) for name in numbered.OUTPUTS]
+        names = (kafka_numbered.NUMBERS, *numbered.OUTPUTS)
+        topics = [NewTopic(name, numbered.PARTITIONS) for name in names]
         for made in admin.create_topics(topics).values():
             made.result(_MAKE_S)
         (results / SERVERS).write_text(servers)
@@ -72,12 +72,20 @@ class _KafkaRun(CrashRun):
 
     def start(self, rate: float, *more: str) -> None:
         """Submit the program; it is told of the broker, too."""
+        self._feeder = kafka_numbered.Feeder(self._servers, rate)
         super().start(rate, self._servers, *more)
+
+    def end_stream(self, records: float) -> None:
+        """Let the rest of the records come; wait until all of them are read."""
+        self.report.end = kafka_numbered.END
+        self._feeder.hurry()
+        self.await_end()
 
     def finish(self, rate: float) -> None:
         """Write down what the reader outside sees, as if it were files."""
         super().finish(rate)
         self._kafka.broker.wait_ready()
+        self._feeder.close()
         self._stalls.close()
         for name in numbered.OUTPUTS:
             (self.results / name).mkdir()
