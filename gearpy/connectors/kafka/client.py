@@ -79,7 +79,8 @@ class ClientState:
         """Take an error of the client as a whole, such as that no broker answers."""
         if error.name() in self._ignored:
             return
-        _LOG.warning("kafka %s: %s (%s)", self._servers, error.str(), error.name())
+        if not self._trouble:  # It is told of each attempt to connect.
+            _LOG.warning("kafka %s: %s (%s)", self._servers, error.str(), error.name())
         self._trouble = error.str()
         if final_cause(error):
             self._final = error

@@ -95,14 +95,15 @@ class TransactionLane:
     def open(self) -> None:
         """Fence all producers with this id; their transactions are settled then."""
         self.drop()
-        self._batch_bytes = self._topics.batch_bytes_max
+        batch = batch_settings(self._topics.batch_bytes_max, self._cluster.settings)
+        self._batch_bytes = batch["batch.size"]
         self._refused = None
         settings = {
             **self._settings,
             "transactional.id": self.lane_id,
             "on_delivery": self._on_delivery,
             "delivery.report.only.error": True,
-            **batch_settings(self._batch_bytes, self._cluster.settings),
+            **batch,
         }
         made = self._producer = make_producer(self._operator, self._cluster, self.state, settings)
         self._repeat(made, made.init_transactions)
@@ -245,7 +246,7 @@ def hand_over(
                 check()
 
 
-def batch_settings(topic_bytes_max: int, given: Mapping[str, Any]) -> dict[str, Any]:
+def batch_settings(topic_bytes_max: int, given: Mapping[str, Any]) -> dict[str, int]:
     """Return the settings by which no batch is larger than topics take.
 
     Args:

@@ -326,7 +326,8 @@ class DirectWriter(_KafkaWriter):
         return self._producer
 
     def _made(self) -> "Producer":
-        self._batch_bytes = self._topics.batch_bytes_max
+        batch = batch_settings(self._topics.batch_bytes_max, self._plan.cluster.settings)
+        self._batch_bytes = batch["batch.size"]
         settings = {
             "message.timeout.ms": 0,  # However long brokers are away.
             "queue.buffering.max.messages": _QUEUE_RECORDS,
@@ -334,7 +335,7 @@ class DirectWriter(_KafkaWriter):
             "enable.idempotence": True,
             "on_delivery": self._on_delivery,
             "delivery.report.only.error": True,
-            **batch_settings(self._batch_bytes, self._plan.cluster.settings),
+            **batch,
         }
         operator, cluster = self._plan.form.operator, self._plan.cluster
         return make_producer(operator, cluster, self._state, settings)
