@@ -18,7 +18,7 @@ NUMBERS: Final = "numbers"
 #: Records of each of its partitions.
 END: Final = 30_000
 _HURRY: Final = END * 3 // 4  # From there on records come slowly, until the rest is asked for.
-_SLOWER: Final = 10
+_SLOWER: Final = 100
 
 
 def main(args: list[str]) -> gp.StreamApp:

@@ -18,7 +18,7 @@ from gearpy.ids import AppId
 from gearpy.messages.data import Batch
 from gearpy.task.api.interfaces import PacedWriter, SinkContext, TaskLimits
 from tests.connectors.kafka.writing.reading import make_topic, read, values
-from tests.servers.kafka import KafkaAddress
+from tests.servers.kafka import Kafka, KafkaAddress
 
 #: Java's murmur2 of a text, made positive, of four partitions.
 JAVA_PARTITIONS = {
@@ -292,6 +292,34 @@ def test_at_least_once_all_records_are_there_before_the_epoch_ends(runs: Runs) -
 
     assert runs.seen(2) == ["a", "b"]
     assert not runs.sink(guarantee="at-least-once").transactional
+
+
+@pytest.mark.long
+def test_brokers_that_are_away_are_waited_for(own_kafka: Kafka) -> None:
+    """At the start and in the middle; what was to be sent is sent when they are back."""
+    topic = make_topic(own_kafka.address.plain)
+    runs = Runs(own_kafka.address.plain, topic)
+    own_kafka.broker.kill()
+    once, at_once = runs.start(1), runs.start(2, guarantee="at-least-once")
+    both = (once, at_once)
+    until(lambda: all(own_kafka.address.plain in writer.waits_for for writer in both))
+    assert [(writer.has_room, writer.failure) for writer in both] == [(False, None)] * 2
+    own_kafka.broker.restart()
+    until(lambda: all(writer.has_room and not writer.waits_for for writer in both))
+
+    once.write_batch(batch("once"))
+    prepared = once.prepare(1)
+    own_kafka.broker.kill()
+    once.commit(1, prepared)
+    at_once.write_batch(batch("at once"))
+    until(lambda: all(writer.waits_for for writer in both))
+    own_kafka.broker.restart()
+    at_once.prepare(1)
+    delivered(once)
+
+    assert sorted(runs.seen(2)) == ["at once", "once"]
+    for writer in runs.writers:
+        writer.close(completed=True)
 
 
 # -- records -------------------------------------------------------------------------------
