@@ -35,7 +35,7 @@ def plain(name: str, state: Any) -> Any:
 
 
 def comparable(value: Any) -> Any:
-    """Return what is equal for equal records, and can be counted; a dict in any order is one."""
+    """Return a value that equal records share, and that can be counted, whatever a dict's order."""
     if isinstance(value, Mapping):
         return tuple(sorted((str(key), comparable(each)) for key, each in value.items()))
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):

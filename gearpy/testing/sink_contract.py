@@ -298,7 +298,7 @@ class _Place(RowPlace):
         return writer
 
     def numbers(self) -> list[int]:
-        """Return what readers see."""
+        """Return the numbers that readers see."""
         tracer = sys.gettrace()
         sys.settrace(None)  # It may be of the same module; readers are not killed.
         try:

@@ -128,7 +128,7 @@ class WatchedReader(SourceReader):
         self._note()
 
     def read_batch(self, max_records: int) -> Batch | None:
-        """Return what the reader gives, checked; after a pause if that is nothing."""
+        """Return the records of the reader, checked; after a pause if there are none."""
         if self._is_closed or threading.get_ident() != self._thread:
             raise AssertionError(f"{self._where}: read after close, or on another thread")
         if self._end is not None:

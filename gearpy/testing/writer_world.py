@@ -25,7 +25,7 @@ def nothing(_: str) -> None:
 
 
 class Medium(Protocol):
-    """What keeps files, and can lose power."""
+    """A keeper of files that can lose power."""
 
     on_step: Callable[[str], None]
 
@@ -67,7 +67,7 @@ class RowPlace(WriterPlace):
 
     @abstractmethod
     def numbers(self) -> list[int]:
-        """Return what readers see."""
+        """Return the numbers that readers see."""
 
 
 WriterPlaceT = TypeVar("WriterPlaceT", bound=WriterPlace)
@@ -132,7 +132,7 @@ class TaskWorld(ABC, Generic[WriterPlaceT]):
 
     @abstractmethod
     def forbidden(self) -> Batch:
-        """Return what nobody may ever see."""
+        """Return records that nobody may ever see."""
 
     @abstractmethod
     def note_shown(self, manifest: WriterManifest) -> None:
@@ -151,7 +151,7 @@ class TaskWorld(ABC, Generic[WriterPlaceT]):
         self.check()
 
     def rare(self) -> list[Callable[[], None]]:
-        """Return what happens half as often as the rest."""
+        """Return acts that happen half as often as the rest."""
         return [self.restart]
 
     def end_epoch(self) -> None:
@@ -220,7 +220,7 @@ class TaskWorld(ABC, Generic[WriterPlaceT]):
             self.note_shown(newest)
 
     def zombie(self) -> None:
-        """Who was given up goes on, with what it was told before; it may fail, no more."""
+        """Let a writer that was given up go on, with its old news; it may fail, no more."""
         if not self.zombies:
             return
         zombie = self.rng.choice(self.zombies)
@@ -240,7 +240,7 @@ class TaskWorld(ABC, Generic[WriterPlaceT]):
     # -- how -----------------------------------------------------------------------------------
 
     def _disturbance(self) -> Callable[[str], None]:
-        """Return what is called before each step of a start."""
+        """Return the function that is called before each step of a start."""
         crash_at, zombie_at, frozen_at = (self.rng.randint(1, self.seldom) for _ in range(3))
         steps = iter(range(1, 10_000))
 
@@ -260,7 +260,7 @@ class TaskWorld(ABC, Generic[WriterPlaceT]):
         return on_step
 
     def _crash(self) -> Callable[[str], None]:
-        """Return what is called before each step of anything else."""
+        """Return the function that is called before each step of anything else."""
         crash_at, steps = self.rng.randint(1, self.seldom), iter(range(1, 10_000))
 
         def on_step(_: str) -> None:

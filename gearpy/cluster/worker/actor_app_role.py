@@ -24,7 +24,7 @@ def role(
     load: Callable[[], Program],
     release: Callable[[], None] = lambda: None,
 ) -> Callable[[], Actor[Any]]:
-    """Return what makes the app master, or the executor, that a worker is to start.
+    """Return the maker of the app master, or executor, that a worker is to start.
 
     ``release`` is called at its end.
     """

@@ -211,7 +211,7 @@ def _partitions(processor: Processor) -> str:
 
 
 def name_mistakes(name: str) -> list[str]:
-    """Return what is wrong with the name of an application, in a list that is empty if nothing."""
+    """Return the mistakes in the name of an application; an empty list if there are none."""
     if _NAME.fullmatch(name):
         return []
     return [
