@@ -22,6 +22,7 @@ __all__ = ["app", "main"]
 
 #: Where the environment with other stream processors is, unless it is said.
 _PEERS: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gearpy-peers"
+_KAFKA_PEERS: Final = _PEERS.with_name("gearpy-kafka-peers")
 #: What `spark` measures.
 _SPARK_KINDS: Final = frozenset({"log", "handoff", "many", "start"})
 #: Runs with hundreds of windows that wait for Spark, at most.
@@ -306,6 +307,35 @@ def peers(
                 f"{median(turn.ratio for turn in turns):6.2f} (aim {comparison.aim:g}) "
                 f"{comparison.name}: medians {ours:,.0f}/s, {best} {rate:,.0f}/s"
             )
+
+
+@app.command()
+def kafka(
+    *,
+    records: Annotated[int, typer.Option(help="of 100 bytes, in each topic")] = 1_000_000,
+    runs: Annotated[int, typer.Option(help="turns of each topic")] = 3,
+    env: Annotated[
+        Path, typer.Option(help="environment with Bytewax and Quix Streams; made on first use")
+    ] = _KAFKA_PEERS,
+) -> None:
+    """Rates of reading a topic of one partition and one of four, in turns with other readers."""
+    from tests.bench.kafka import PACKAGES, filled, measure_readers
+    from tests.bench.peers import environment
+    from tests.servers.kafka import Kafka
+
+    python = environment(env, PACKAGES)
+    with TemporaryDirectory(prefix="gearpy-kafka-") as folder, Kafka(Path(folder)) as cluster:
+        for partitions in (1, 4):
+            topic = filled(cluster.address.plain, partitions, records)
+            for _ in range(runs):
+                bare = 0.0
+                for rate in measure_readers(cluster, python, topic, partitions, records):
+                    bare = bare or rate.per_cpu_second
+                    typer.echo(
+                        f"{partitions} partitions  {rate.reader:8} {rate.per_second:>12,.0f}/s "
+                        f"{rate.per_cpu_second:>12,.0f} per CPU s, "
+                        f"{rate.per_cpu_second / bare:6.2f} of bare; load {rate.load:.1f}"
+                    )
 
 
 @app.command()

@@ -9,7 +9,7 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -148,7 +148,7 @@ def best_of(turns: list[Turn]) -> tuple[str, float]:
     return best, rates[best]
 
 
-def environment(folder: Path) -> Path:
+def environment(folder: Path, packages: Sequence[str] = PACKAGES) -> Path:
     """Return the Python that has the others; make its environment where there is none.
 
     Raises:
@@ -156,12 +156,12 @@ def environment(folder: Path) -> Path:
     """
     python = folder / "bin" / "python"
     stamp = folder / "gearpy-peers"
-    if not stamp.exists() or stamp.read_text(encoding="ascii") != "\n".join(PACKAGES):
+    if not stamp.exists() or stamp.read_text(encoding="ascii") != "\n".join(packages):
         make = [sys.executable, "-m", "venv", str(folder)]
-        install = [str(python), "-m", "pip", "install", "--quiet", *PACKAGES]
+        install = [str(python), "-m", "pip", "install", "--quiet", *packages]
         for command in (make, install):
             subprocess.run(command, check=True)
-        stamp.write_text("\n".join(PACKAGES), encoding="ascii")
+        stamp.write_text("\n".join(packages), encoding="ascii")
     return python
 
 

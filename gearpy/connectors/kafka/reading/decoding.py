@@ -28,6 +28,10 @@ from gearpy.wire.values.records import register_record
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
+#: Blanks that are put between records of JSON; nobody writes just these.
+_BETWEEN: Final = b"\r\n\t\r\n"
+_BOUNDARY: Final = b"}" + _BETWEEN + b"{"
+
 #: Columns that `KafkaRecord` has as fields; a table has them beside those of its schema.
 RECORD_COLUMNS: Final = pa.schema(
     [
@@ -273,9 +277,20 @@ class RecordDecoder:
 
 
 def _json_rows(bodies: Sequence[bytes | None], schema: pa.Schema) -> pa.RecordBatch:
-    """Return the rows of objects in JSON, without an object of Python for each."""
-    rows = read_json_lines(b"\n".join(bodies), schema)  # type: ignore[arg-type] # None is there.
-    if rows.num_rows != len(bodies):
+    """Return the rows of objects in JSON, without an object of Python for each.
+
+    Between two objects there is never a comma, so where one record ends with a brace and the next
+    begins with one, no object goes from one into the other. As many rows as records are then one
+    for each.
+
+    Raises:
+        ValueError: one of the records is not one object; or `pa.ArrowInvalid`.
+    """
+    lines = _BETWEEN.join(bodies)  # type: ignore[arg-type] # None is not among them.
+    if lines.count(_BOUNDARY) != len(bodies) - 1:
+        lines = _BETWEEN.join([body.strip() for body in bodies if body is not None])
+    rows = read_json_lines(lines, schema)
+    if rows.num_rows != len(bodies) or lines.count(_BOUNDARY) != len(bodies) - 1:
         raise ValueError("is not one object of JSON")
     return rows
 

@@ -1,0 +1,118 @@
+"""Reads a topic without gearpy; run as a script by a Python that has the others.
+
+``peer_kafka.py bare|bytewax|quix SERVERS TOPIC PARTITIONS RECORDS``. Says as JSON how long it took
+from the first records to the last, by the clock and of the CPU of all its threads.
+"""
+
+import json
+import logging
+import sys
+import time
+import uuid
+from typing import Any
+
+__all__ = ["Stopwatch", "main"]
+
+
+class Stopwatch:
+    """Measures from the first records on, so that no start of a client counts.
+
+    Args:
+        records: the number that ends it.
+    """
+
+    def __init__(self, records: int) -> None:
+        self._left = records
+        self._counted = 0
+        self._begin: tuple[float, float] | None = None
+        self.said: dict[str, float] | None = None
+
+    def count(self, records: int) -> bool:
+        """Count records; tell whether these were the last."""
+        self._left -= records
+        if self._begin is None:
+            self._begin = (time.perf_counter(), time.process_time())
+            return self._left <= 0
+        self._counted += records
+        if self._left <= 0:
+            seconds, cpu = self._begin
+            self.said = {
+                "records": self._counted,
+                "seconds": time.perf_counter() - seconds,
+                "cpu_seconds": time.process_time() - cpu,
+            }
+        return self._left <= 0
+
+
+def _bare(servers: str, topic: str, partitions: int, watch: Stopwatch) -> None:
+    from confluent_kafka import Consumer, TopicPartition  # noqa: PLC0415 - of this one only
+
+    consumer = Consumer(
+        {
+            "bootstrap.servers": servers,
+            "group.id": "bare",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+        }
+    )
+    consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
+    while not watch.count(len(consumer.consume(10_000, 1.0))):
+        pass
+    consumer.close()
+
+
+def _bytewax(servers: str, topic: str, partitions: int, watch: Stopwatch) -> None:
+    # Not there where gearpy is checked.
+    import bytewax.operators as op  # type: ignore[import-not-found] # noqa: PLC0415 - as above
+    from bytewax.connectors.kafka import KafkaSource  # type: ignore[import-not-found] # noqa: PLC0415
+    from bytewax.dataflow import Dataflow  # type: ignore[import-not-found] # noqa: PLC0415 - as above
+    from bytewax.outputs import (  # type: ignore[import-not-found] # noqa: PLC0415 - as above
+        DynamicSink,
+        StatelessSinkPartition,
+    )
+    from bytewax.testing import run_main  # type: ignore[import-not-found] # noqa: PLC0415 - as above
+
+    class Part(StatelessSinkPartition):  # type: ignore[misc]
+        def write_batch(self, items: list[Any]) -> None:
+            watch.count(len(items))
+
+    class Counting(DynamicSink):  # type: ignore[misc]
+        def build(self, *_: object) -> Part:
+            return Part()
+
+    flow = Dataflow("speed")
+    read = op.input("in", flow, KafkaSource([servers], [topic], tail=False, batch_size=10_000))
+    op.output("out", read, Counting())
+    run_main(flow)
+
+
+def _quix(servers: str, topic: str, partitions: int, watch: Stopwatch) -> None:
+    from quixstreams import Application  # type: ignore[import-not-found] # noqa: PLC0415 - as above
+
+    logging.getLogger("quixstreams").setLevel(logging.ERROR)
+    app = Application(
+        broker_address=servers,
+        consumer_group=uuid.uuid4().hex,
+        auto_offset_reset="earliest",
+        loglevel=None,
+    )
+
+    def counted(_: object) -> None:
+        if watch.count(1):
+            app.stop()
+
+    app.dataframe(app.topic(topic, value_deserializer="bytes")).update(counted)
+    app.run()
+
+
+def main() -> None:
+    """Read as the command line says."""
+    kind, servers, topic, partitions, records = sys.argv[1:]
+    watch = Stopwatch(int(records))
+    read = {"bare": _bare, "bytewax": _bytewax, "quix": _quix}[kind]
+    read(servers, topic, int(partitions), watch)
+    sys.stdout.write(json.dumps(watch.said) + "\n")
+
+
+if __name__ == "__main__":
+    main()

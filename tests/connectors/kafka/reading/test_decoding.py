@@ -1,0 +1,136 @@
+"""Batches of records: event times, bad records, what is older than the start. No broker here."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from confluent_kafka import Message
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.columns.row_schema import row_schema_of
+from gearpy.connectors.files.tables import Fit
+from gearpy.connectors.kafka.reading.decoding import Raw, Reading, RecordDecoder
+from gearpy.connectors.kafka.values import form_of
+from gearpy.errors import OperatorError
+from gearpy.ids import MIN_MS
+from gearpy.messages.data import Batch
+
+SCHEMA = row_schema_of({"at": int})
+
+
+def a_decoder(
+    *,
+    form: str = "json",
+    is_table: bool = False,
+    time: Any = None,
+    on_bad: Any = "skip",
+    bound_ms: int = 0,
+    starts_ms: int = MIN_MS,
+) -> RecordDecoder:
+    reading = Reading(
+        operator="kafka(t)",
+        form=form_of("kafka(t)", "value", form),
+        key_form=form_of("kafka(t)", "key", "bytes"),
+        schema=SCHEMA if is_table else None,
+        fit=Fit(SCHEMA.arrow if is_table else None, None, time),
+        has_time=time is not None,
+        records=False,
+        on_bad=on_bad,
+        bound_ms=bound_ms,
+        starts_ms=starts_ms,
+    )
+    return RecordDecoder(reading, "t", 3)
+
+
+def a_raw(decoder: RecordDecoder, bodies: Sequence[bytes | None]) -> Raw:
+    """Return records with offsets from 10 on, and Kafka's times from 100 on."""
+    raw = Raw()
+    messages = [
+        Message(topic="t", partition=3, offset=10 + at, value=body, timestamp=(1, 100 + at))
+        for at, body in enumerate(bodies)
+    ]
+    decoder.raw(raw, messages)
+    return raw
+
+
+def told(batch: Batch | None) -> list[Any]:
+    """Return values and times, of rows or of a table."""
+    if batch is None:
+        return []
+    return list(zip(list(batch.values), list(batch.timestamps), strict=True))
+
+
+GOOD = st.integers(0, 500).map(lambda at: b'{"at": %d}' % at)
+#: As people write it.
+SPACED = st.integers(0, 500).map(lambda at: b'{\n "at": %d\n}\n' % at)
+BAD = st.sampled_from(
+    [
+        b"",
+        b" ",
+        b"{",
+        b'{"at":',
+        b"1}",
+        b"[]",
+        b'{"at": 1}\n{"at": 2}',
+        b'{"at": 1}{"at": 2}',
+        b'{"at": "x"}',
+        b"\xff",
+    ]
+)
+
+
+@given(bodies=st.lists(GOOD | SPACED | BAD, min_size=1, max_size=12))
+def test_a_table_has_the_good_records_with_their_times(bodies: list[bytes]) -> None:
+    """However many are bad, and wherever; a bad one never takes the place of a good one."""
+    decoder = a_decoder(is_table=True)
+    found = told(decoder.batch(a_raw(decoder, bodies)))
+    alone = []
+    for at, body in enumerate(bodies):
+        single = a_decoder(is_table=True)
+        alone += [(value, 100 + at) for value, _ in told(single.batch(a_raw(single, [body])))]
+    assert found == alone
+    assert decoder.skipped == len(bodies) - len(alone)
+
+
+@given(bodies=st.lists(GOOD | st.sampled_from([b"{", b"", b"\xff"]), min_size=1, max_size=12))
+def test_rows_are_the_good_records_with_their_times(bodies: list[bytes]) -> None:
+    decoder = a_decoder()
+    good = [(body, 100 + at) for at, body in enumerate(bodies) if body.startswith(b'{"')]
+    found = told(decoder.batch(a_raw(decoder, bodies)))
+    assert [(b'{"at": %d}' % value["at"], time) for value, time in found] == good
+    assert decoder.skipped == len(bodies) - len(good)
+
+
+@pytest.mark.parametrize("is_table", [False, True])
+def test_a_bad_record_is_named_by_its_offset(*, is_table: bool) -> None:
+    decoder = a_decoder(is_table=is_table, on_bad="error")
+    with pytest.raises(OperatorError, match=r"'kafka\(t\)': t/3, offset 12: "):
+        decoder.batch(a_raw(decoder, [b'{"at": 1}', b'{"at": 2}', b"{"]))
+
+
+def test_a_record_without_a_value_is_bad_in_a_table_only() -> None:
+    """It has no columns; as a row it says that its key was deleted."""
+    decoder = a_decoder(is_table=True)
+    assert told(decoder.batch(a_raw(decoder, [None, b'{"at": 1}']))) == [({"at": 1}, 101)]
+    decoder = a_decoder()
+    assert told(decoder.batch(a_raw(decoder, [None]))) == [(None, 100)]
+
+
+@pytest.mark.parametrize("is_table", [False, True])
+@given(times=st.lists(st.integers(0, 300), min_size=1), starts_ms=st.integers(0, 300))
+def test_what_is_older_than_the_start_is_left_out(
+    *, is_table: bool, times: list[int], starts_ms: int
+) -> None:
+    """By event time; it moves no watermark."""
+    decoder = a_decoder(is_table=is_table, time="at", starts_ms=starts_ms, bound_ms=20)
+    found = told(decoder.batch(a_raw(decoder, [b'{"at": %d}' % time for time in times])))
+    kept = [time for time in times if time >= starts_ms]
+    assert [time for _, time in found] == kept
+    assert decoder.watermark_ms == (max(kept) - 20 if kept else MIN_MS)
+
+
+def test_a_time_that_is_missing_makes_a_record_bad() -> None:
+    decoder = a_decoder(time="at")
+    found = told(decoder.batch(a_raw(decoder, [b'{"at": 5}', b'{"other": 6}', b'{"at": null}'])))
+    assert (found, decoder.skipped) == ([({"at": 5}, 5)], 2)
