@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger(__name__)
 _AGAIN_MS: Final = 1000  # Between two looks while no broker answers.
+_TABLE_MAX: Final = 16_384  # Records of a table: more do not fit the cache of a processor.
 _LAST_S: Final = 10  # So long the end of a task waits for its last commit.
 
 
@@ -295,6 +296,7 @@ class KafkaReader(SourceReader[Any]):
 
     def _raw(self, max_records: int) -> Raw:
         """Return what the client has: one portion for rows, as many as there are for a table."""
+        max_records = min(max_records, _TABLE_MAX)
         raw, wanted = Raw(), max_records if self._is_table else 1
         while len(raw) < wanted and not self._finishes():
             item = self._rest or self._feed.take(self._name)

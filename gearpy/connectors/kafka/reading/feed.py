@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gearpy.connectors.kafka.client import ClientState, final_cause
 from gearpy.connectors.kafka.reading.positions import name_of, topic_of
@@ -45,18 +45,16 @@ class Feed:
             *topic_of(name), offset
         )
         self._error_of = Message.error
-        self._whose: Callable[[list[Message]], tuple[Any, Any]] = lambda messages: (
-            map(Message.topic, messages),
-            map(Message.partition, messages),
-        )
         self._end, self._gone = KafkaError._PARTITION_EOF, KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001 - names of the client
         self._items: dict[str, deque[Item]] = {}
         self._waiting: dict[str, list[int]] = {}  # Records and bytes.
         self._paused: set[str] = set()
+        self._topics: list[str] = []
 
     def add(self, name: str, offset: int) -> None:
         """Begin to read a partition."""
         self._items[name], self._waiting[name] = deque(), [0, 0]
+        self._topics = sorted({topic_of(each)[0] for each in self._items})
         self._consumer.incremental_assign([self._partition(name, offset)])
 
     def remove(self, name: str) -> None:
@@ -130,15 +128,19 @@ class Feed:
             self._state.on_error(error)
 
     def _deal(self, messages: "list[Message]") -> None:
-        """Give records to their partitions; they come in runs."""
-        if len(self._items) == 1 and messages:
-            (name,) = self._items
-            self._items[name].append(messages)
+        """Give records to their partitions; they come in runs, mostly of one partition."""
+        if not messages:
+            return
+        kind = type(messages[0])
+        numbers = [each or 0 for each in map(kind.partition, messages)]
+        if len(self._topics) == 1 and numbers.count(numbers[0]) == len(numbers):
+            self._put(name_of(self._topics[0], numbers[0]), messages)
             return
         begin = 0
-        for (topic, number), run in groupby(zip(*self._whose(messages), strict=True)):
+        whose = zip(map(kind.topic, messages), numbers, strict=True)
+        for (topic, number), run in groupby(whose):
             end = begin + sum(1 for _ in run)
-            self._put(name_of(topic, number), messages[begin:end])
+            self._put(name_of(topic or "", number), messages[begin:end])
             begin = end
 
     def _put(self, name: str, messages: "list[Message]") -> None:
@@ -149,8 +151,6 @@ class Feed:
 
     def _note(self, name: str, messages: "list[Message]", sign: int) -> None:
         """Count what waits; pause a partition of which too much does, until it was read."""
-        if len(self._items) == 1:
-            return
         waiting = self._waiting[name]
         waiting[0] += sign * len(messages)
         waiting[1] += sign * sum(map(len, messages[::_SAMPLED])) * _SAMPLED
