@@ -40,7 +40,7 @@ def connections(url: str, number: int, stack: ExitStack) -> list[socket.socket]:
 @pytest.fixture
 def limited(served: Served, tmp_path: Path) -> Iterator[Services]:
     """Serve the cluster with short patience, and room for few connections."""
-    limits = replace(PLENTY, idle_s=0.3, stall_s=0.3, connections_max=20, viewers_max=2)
+    limits = replace(PLENTY, idle_s=0.3, stall_s=0.3, send_s=0.3, connections_max=20, viewers_max=2)
     config = a_config(tmp_path)
     with Services(served.cluster.client, config, limits=limits) as services:
         yield services
@@ -111,6 +111,25 @@ def test_a_slow_body_is_given_up(limited: Services) -> None:
         answer = slow.recv(65536)
 
         assert answer.startswith(b"HTTP/1.1 408 ")
+
+
+def test_a_client_that_does_not_read_is_given_up(limited: Services) -> None:
+    """What waits for it would stay in memory, and its stream of events open."""
+    asked = f"GET /vendor/uplot.js HTTP/1.1\r\nHost: {urlsplit(limited.url).netloc}\r\n\r\n"
+    with ExitStack() as stack:
+        (deaf,) = connections(limited.url, 1, stack)
+        deaf.settimeout(1)
+
+        def is_given_up() -> bool:
+            try:
+                deaf.sendall(asked.encode() * 100)
+            except TimeoutError:
+                return False
+            except ConnectionError:
+                return True
+            return False
+
+        eventually(is_given_up)
 
 
 def test_there_are_so_many_connections_at_most(limited: Services) -> None:

@@ -1,4 +1,4 @@
-"""How long a connection may be idle, and how many there may be."""
+"""How long a connection may be idle, or not be read from, and how many there may be."""
 
 import asyncio
 from typing import Any, ClassVar
@@ -12,12 +12,14 @@ class LimitedProtocol(H11Protocol):
     """uvicorn's protocol with limits that it does not have itself.
 
     A connection that does not complete the head of a request in time ends, however many single
-    bytes come; and one above the number of connections is closed at once.
+    bytes come; so does one whose client does not read what waits for it, such as events, which is
+    bounded. One above the number of connections is closed at once.
     """
 
     limits: ClassVar[RequestLimits]
     _waits_since_s = 0.0
     _look: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
 
     @classmethod
     def with_limits(cls, limits: RequestLimits) -> type[H11Protocol]:
@@ -36,8 +38,20 @@ class LimitedProtocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Watch it no more."""
         super().connection_lost(exc)
-        if self._look is not None:
-            self._look.cancel()
+        for timer in (self._look, self._unread):
+            if timer is not None:
+                timer.cancel()
+
+    def pause_writing(self) -> None:
+        """Wait with the answer; give a client up that does not read for long."""
+        super().pause_writing()
+        self._unread = self.loop.call_later(self.limits.send_s, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Go on, as the client has read."""
+        super().resume_writing()
+        if self._unread is not None:
+            self._unread.cancel()
 
     def on_response_complete(self) -> None:
         """Wait for the next request from now on."""

@@ -19,6 +19,7 @@ class RequestLimits:
         upload_max_bytes: of one that is.
         stall_s: a request ends when nothing of its body comes for so long.
         body_bytes_per_s: what must come on average, after a grace of ``stall_s``.
+        send_s: a connection ends when its client does not read for so long what waits for it.
         idle_s: a connection without a request ends after so long.
         connections_max: of all clients; further ones are closed at once.
         viewers_max: event streams of all clients.
@@ -34,6 +35,7 @@ class RequestLimits:
     upload_max_bytes: int = 256 * 1024 * 1024
     stall_s: float = 10.0
     body_bytes_per_s: float = 1024.0
+    send_s: float = 30.0
     idle_s: float = 30.0
     connections_max: int = 4000
     viewers_max: int = 500
