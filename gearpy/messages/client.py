@@ -501,6 +501,30 @@ class PlanText:
     text: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetAlerts:
+    """Answer: `AlertList`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FiringAlert:
+    """A rule about an application that has held for longer than it should; see `views.alerts`."""
+
+    app_id: AppId
+    name: str
+    rule: str
+    level: Literal["ok", "info", "warn", "bad"]
+    since_ms: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlertList:
+    """All alerts that fire; of each application the longest firing first."""
+
+    alerts: tuple[FiringAlert, ...]
+
+
 #: Changes of an application, which its user or an admin may ask for.
 ApplicationChange: TypeAlias = (
     ShutdownApplication | DrainApplication | RestartApplication | ReplayNow | ReplayQuarantined

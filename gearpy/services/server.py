@@ -14,9 +14,7 @@ from typing import Final, Self
 
 import uvicorn
 
-from gearpy.cluster.client.alerting import Alerting
 from gearpy.cluster.client.client import ClusterClient, user_at_hand
-from gearpy.cluster.client.looking import ClusterWatch
 from gearpy.cluster.host.audit import audit_log
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError
@@ -89,15 +87,12 @@ class Services:
             limits=limits,
         )
         uploads = Uploads(self._folder, config.artifact.max_bytes)
-        self._alerting = Alerting(
-            ClusterWatch(client).applications, lambda: client.cluster().cluster_id, config
-        )
         self._deps = Deps(
             client=client,
             config=config,
             guard=guard,
             logins=Logins(),
-            watching=Watching(client, self._alerting),
+            watching=Watching(client),
             topics=Topics(viewers_max=limits.viewers_max),
             uploads=uploads,
             submitting=Submitting(client, config, uploads),
@@ -107,11 +102,9 @@ class Services:
         self._server = _server(self._deps, limits)
         self._thread = threading.Thread(target=self._run, name="gearpy-services", daemon=True)
         self._thread.start()
-        self._alerting.start()
 
     def close(self) -> None:
         """Listen no more, end what is being answered, and forget uploads."""
-        self._alerting.stop()
         self._deps.topics.close()
         self._server.should_exit = True
         self._thread.join(_STOP_S)

@@ -13,6 +13,8 @@ from itertools import pairwise
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from gearpy.core.master.registry import TERMINAL
+from gearpy.ids import AppId
+from gearpy.messages.client import FiringAlert
 from gearpy.metrics.alert_rules import ALERT_RULES, AlertRule
 from gearpy.views import text
 from gearpy.views.findings import sentence
@@ -295,18 +297,26 @@ class AlertBook:
             changes += alerts.on_forgotten(view)
         return changes
 
-    def alerts_of(self, app_id: int) -> tuple[AlertView, ...]:
-        """Return the alerts that fire for an application, the longest firing first."""
-        known = self._apps.get(app_id)
-        return known[0].alerts if known else ()
-
-    def all(self) -> tuple[AlertView, ...]:
-        """Return all that fires, with the name of its application in front."""
+    def firing(self) -> tuple[FiringAlert, ...]:
+        """Return all that fires, of each application the longest firing first."""
         return tuple(
-            replace(alert, text=f"{view.name}: {alert.text}")
+            FiringAlert(
+                app_id=AppId(view.app_id),
+                name=view.name,
+                rule=alert.rule,
+                level=alert.level,
+                since_ms=alert.since_ms,
+                text=alert.text,
+            )
             for alerts, view in self._apps.values()
             for alert in alerts.alerts
         )
+
+
+def alert_view(firing: FiringAlert, *, named: bool = False) -> AlertView:
+    """Return the view of an alert; with the name of its application in front if ``named``."""
+    said = f"{firing.name}: {firing.text}" if named else firing.text
+    return AlertView(rule=firing.rule, level=firing.level, since_ms=firing.since_ms, text=said)
 
 
 def _change(state: Literal["firing", "resolved"], view: AppView, alert: AlertView) -> AlertChange:

@@ -11,11 +11,13 @@ from typer.testing import CliRunner
 from gearpy.cli.main import app
 from gearpy.ids import AppId, ExecutorId, WorkerId
 from gearpy.messages.client import (
+    AlertList,
     ApplicationList,
     ClusterSummary,
     DescribeApplication,
     DrainAccepted,
     DrainApplication,
+    GetAlerts,
     GetApplication,
     GetCluster,
     GetMaster,
@@ -269,6 +271,7 @@ class FakeCluster:
                 executors=2,
                 config={"streaming.batch-max-records": "100"},
             ),
+            GetAlerts: lambda _: AlertList(alerts=()),
             GetProcessMetrics: lambda _: Refused(reason="nothing is measured here"),
             GetMetrics: lambda _: Refused(reason="nothing is measured here"),
             ReplayQuarantined: self._quarantined,

@@ -193,6 +193,14 @@ WHY: Final = {
 }
 HEADLINE: Final = FINDING
 ALERT: Final = {"rule": str, "level": str, "since_ms": int, "text": str}
+METRIC: Final = {
+    "name": str,
+    "kind": str,
+    "value": float,
+    "rate": float,
+    "p50": float,
+    "p99": float,
+}
 FIGURES: Final = {
     "records_in": int,
     "records_out": int,
@@ -209,6 +217,7 @@ FIGURES: Final = {
     "late": int,
     "skipped": int,
     "quarantined": int,
+    "metrics": [METRIC],
     "holds_clock": bool,
     "id": int,
     "name": str,

@@ -18,6 +18,7 @@ from gearpy.views.alerts import (
     AlertChange,
     AlertLimits,
     AppAlerts,
+    alert_view,
     rules_of,
 )
 from gearpy.views.app import app_view
@@ -204,11 +205,12 @@ def test_a_book_keeps_the_alerts_of_all_applications() -> None:
         changes = book.on_views([held_back(0.9, second), replace(other, at_ms=NOW_MS)])
 
     assert [(each.app_id, each.state) for each in changes] == [(7, "firing")]
-    assert [each.rule for each in book.alerts_of(7)] == ["back-pressure"]
-    assert book.alerts_of(8) == book.alerts_of(99) == ()
-    assert book.all()[0].text.startswith("revenue: orders is held back 90 %")
+    (alert,) = book.firing()
+    assert (alert.app_id, alert.rule) == (7, "back-pressure")
+    assert alert_view(alert).text.startswith("orders is held back 90 %")
+    assert alert_view(alert, named=True).text.startswith("revenue: orders is held back 90 %")
     assert [(each.app_id, each.state) for each in book.on_views([other])] == [(7, "resolved")]
-    assert book.all() == ()
+    assert book.firing() == ()
 
 
 @given(st.lists(st.tuples(st.integers(1, 90), st.floats(0, 1)), max_size=60))

@@ -12,7 +12,7 @@ from gearpy import __version__
 from gearpy.cli.terminal.options import AppRef, Given, asking
 from gearpy.cli.terminal.output import print_json
 from gearpy.cluster.client.client import ClusterClient
-from gearpy.cluster.client.looking import look_at
+from gearpy.cluster.client.looking import alerts_about, look_at
 from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import AskTimeout, ConfigError, SubmitRefused
 from gearpy.ids import AppId
@@ -73,7 +73,7 @@ def _report(client: ClusterClient, app_id: AppId) -> Report:
     processors = look.detail.processors if look.detail else ()
     views = (processor_view(look, each.processor_id, before) for each in processors)
     return Report(
-        view=app_view(look, before),
+        view=app_view(look, before, alerts=alerts_about(client, app_id)),
         cluster_id=client.cluster().cluster_id,
         version=__version__,
         series=look.series,

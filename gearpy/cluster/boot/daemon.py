@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from gearpy.actor.api import Exited, ExitReason, Failed, Killed, Ref
+from gearpy.cluster.client.alerting import Alerting, following
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.client.desk import Desk
 from gearpy.cluster.host.about import this_process
@@ -60,9 +61,10 @@ class MasterDaemon:
             _begin_log(LogSettings.of(config), config, name, opened)
             opened.enter_context(audit_log(config))
             with _usable("master.folder"):
-                master, desk = _spawn_master(config, endpoint, opened)
+                master, desk, alerting = _spawn_master(config, endpoint, opened)
             self._exit = _Exit(master)
             self.client = ClusterClient(desk.answer)  #: For what is beside it in this process.
+            opened.enter_context(alerting)
             self._opened = opened.pop_all()
         _log.info("master ready at %s", self.address)
 
@@ -88,7 +90,7 @@ class MasterDaemon:
 
 def _spawn_master(
     config: Config, endpoint: Endpoint, opened: ExitStack
-) -> tuple[Ref[MasterMailbox], Desk]:
+) -> tuple[Ref[MasterMailbox], Desk, Alerting]:
     """Start the actor, and let clients ask it."""
     folder = private_folder(Path(config.master.folder), "master.folder")
     artifacts = ArtifactDesk(ArtifactStore(folder / "artifacts", config.artifact.max_bytes))
@@ -100,17 +102,23 @@ def _spawn_master(
         lambda: MasterActor(post, log=log, config=config, rng=random.Random()), MASTER
     )
     timeout_s = config.masterclient.timeout_s
+
+    def ask(message: object) -> object:
+        return desk.answer(message)
+
+    alerting = following(ask, config)
     desk = Desk(
         lambda message: master.ask(message, timeout_s),
         post,
         artifacts=artifacts,
         about=this_process(config, endpoint.address, folder=str(folder), logs=config.log.folder),
         admins=config.master.admins,
+        alerts=alerting.firing,
         note_action=note_action,
         timeout_s=timeout_s,
     )
     endpoint.transport.serve_control(desk.answer, desk.allows)
-    return master, desk
+    return master, desk, alerting
 
 
 class WorkerDaemon:

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, Self, TypeAlias
 
 from gearpy.actor.api import Ref
 from gearpy.actor.threaded import ThreadedActorSystem
+from gearpy.cluster.client.alerting import following
 from gearpy.cluster.client.client import ClusterClient, RunningApplication
 from gearpy.cluster.client.desk import Desk
 from gearpy.cluster.host.about import this_process
@@ -89,6 +90,7 @@ class LocalCluster:
         self._post = self._endpoint.post if self._endpoint else Post(self._system)
         self._master: Ref[MasterMailbox] = self._system.spawn(self._make_master, "master")
         self._artifacts = self._artifact_desk()
+        self._alerting = following(self.ask, config)
         self._desk = Desk(
             self._ask_master,
             self._post,
@@ -96,6 +98,7 @@ class LocalCluster:
             read_log=LogReader(config.log.folder).answer if executors == "process" else _no_logs,
             about=this_process(config, self.address, logs=self._logs_of(executors)),
             admins=config.master.admins,
+            alerts=self._alerting.firing,
             note_action=note_action,
         )
         self._launchers = self._make_launchers(workers, executors)
@@ -104,6 +107,7 @@ class LocalCluster:
         self.client = ClusterClient(self.ask, checkpoints=self._checkpoints)
         if self._endpoint is not None and listen:
             self._endpoint.transport.serve_control(self._desk.answer, self._desk.allows)
+        self._alerting.start()
 
     def ask(self, message: Any) -> Any:
         """Ask the cluster, as a client in another process does."""
@@ -174,6 +178,7 @@ class LocalCluster:
 
     def stop(self, *, timeout_s: float = _STOP_S) -> None:
         """Stop everything; applications that run are cut short."""
+        self._alerting.stop()
         if self._endpoint is not None:
             self._endpoint.close(timeout_s)
         else:

@@ -6,14 +6,17 @@ import threading
 import urllib.request
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import msgspec
 
+from gearpy.cluster.client.client import ClusterClient
+from gearpy.cluster.client.looking import ClusterWatch
 from gearpy.config.schema import Config
 from gearpy.errors import GearpyError
+from gearpy.messages.client import FiringAlert
 from gearpy.views.alerts import AlertBook, AlertChange, AlertLimits, rules_of
-from gearpy.views.model import AlertView, AppView
+from gearpy.views.model import AppView
 
 _log = logging.getLogger(__name__)
 
@@ -96,6 +99,8 @@ class Webhook:
 class Alerting:
     """Looks at all applications every few seconds, whoever else does, and follows their alerts.
 
+    Runs on: a thread of its own, beside the master, so that all clients see the same.
+
     Use as a context manager, or call `start` and `stop`.
 
     Args:
@@ -139,15 +144,10 @@ class Alerting:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def alerts_of(self, app_id: int) -> tuple[AlertView, ...]:
-        """Return the alerts that fire for an application; any thread may ask."""
-        with self._lock:
-            return self._book.alerts_of(app_id)
-
-    def all(self) -> tuple[AlertView, ...]:
+    def firing(self) -> tuple[FiringAlert, ...]:
         """Return all that fires; any thread may ask."""
         with self._lock:
-            return self._book.all()
+            return self._book.firing()
 
     def _run(self) -> None:
         while not self._stopping.wait(self._every_s):
@@ -169,6 +169,12 @@ class Alerting:
                 )
             for webhook in self._webhooks:
                 webhook.send(changes, cluster_id)
+
+
+def following(ask: Callable[[Any], Any], config: Config) -> Alerting:
+    """Return what follows the alerts of a cluster whose desk answers ``ask``."""
+    client = ClusterClient(ask)
+    return Alerting(ClusterWatch(client).applications, lambda: client.cluster().cluster_id, config)
 
 
 def thresholds_of(config: Config) -> dict[str, float]:

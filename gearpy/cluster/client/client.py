@@ -20,6 +20,7 @@ from gearpy.errors import (
 from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId, WorkerId
 from gearpy.messages.actor_app import AppMasterAnswer, AskAppMaster
 from gearpy.messages.client import (
+    AlertList,
     ApplicationList,
     Artifact,
     Asker,
@@ -29,6 +30,8 @@ from gearpy.messages.client import (
     DrainAccepted,
     DrainApplication,
     EpochList,
+    FiringAlert,
+    GetAlerts,
     GetApplication,
     GetCluster,
     GetEpochs,
@@ -315,6 +318,14 @@ class ClusterClient:
             SubmitRefused: see `describe`.
         """
         return self.describe(app_id).why
+
+    def alerts(self) -> tuple[FiringAlert, ...]:
+        """Return the alerts that fire, of all applications.
+
+        Raises:
+            SubmitRefused: this master does not follow them.
+        """
+        return self._expect(AlertList, GetAlerts()).alerts
 
     # -- measurements ----------------------------------------------------------------------
 

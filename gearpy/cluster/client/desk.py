@@ -13,13 +13,16 @@ from gearpy.ids import ActorPath, AppId, WorkerId
 from gearpy.messages.actor_app import AskAppMaster
 from gearpy.messages.client import (
     CLIENT_MESSAGES,
+    AlertList,
     ApplicationChange,
     Asker,
     DescribeApplication,
     DescribeWorker,
     DrainApplication,
     EpochList,
+    FiringAlert,
     GetAddresses,
+    GetAlerts,
     GetApplication,
     GetArtifactPart,
     GetEpochs,
@@ -133,6 +136,7 @@ class Desk:
         artifacts: keeps what is uploaded; without it nothing can be.
         read_log: reads the logs of executors that run in this process.
         admins: users who may change the applications of others, beside the one who runs this.
+        alerts: returns the alerts that fire.
         note_action: notes a change that was asked for: user, command, target, address, outcome.
         timeout_s: how long clients wait; who is asked for them has most of that time.
 
@@ -148,6 +152,7 @@ class Desk:
         read_log: Callable[[ReadLog], LogText | Refused] | None = None,
         about: ProcessDetail | None = None,
         admins: Iterable[str] = (),
+        alerts: Callable[[], tuple[FiringAlert, ...]] = tuple,
         note_action: Callable[[str, str, str, str, str], None] = _note_nothing,
         timeout_s: float = 12.5,
     ) -> None:
@@ -157,7 +162,7 @@ class Desk:
         self._artifacts = artifacts
         self._about = about
         self._admins = {*admins, user_at_hand()} - {""}
-        self._note_action = note_action
+        self._alerts, self._note_action = alerts, note_action
         self._logs = _Logs(post, read_log, timeout_s)
         self._timeout_s = timeout_s
         self._replaying = threading.Lock()
@@ -228,6 +233,8 @@ class Desk:
                 return self._replay_quarantined(message)
             case ReadLog():
                 return self._read_log(message)
+            case GetAlerts():
+                return AlertList(alerts=self._alerts())
             case _:
                 return self._answer_other(message)
 

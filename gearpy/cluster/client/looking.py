@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Final
 
 from gearpy import __version__
@@ -10,12 +11,14 @@ from gearpy.cluster.client.client import ClusterClient
 from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import AskTimeout, SubmitRefused
 from gearpy.ids import AppId, WorkerId
+from gearpy.messages.client import FiringAlert
 from gearpy.messages.metrics import ProcessMetricsData
 from gearpy.messages.summaries import ApplicationDetail, ApplicationSummary, WorkerSummary
+from gearpy.views.alerts import alert_view
 from gearpy.views.app import app_view, processor_view
 from gearpy.views.look import Look, Looks
 from gearpy.views.measured import ProcessUse, use_of
-from gearpy.views.model import AppRow, AppView, MasterView, OverviewView, ProcessorView
+from gearpy.views.model import AlertView, AppRow, AppView, MasterView, OverviewView, ProcessorView
 from gearpy.views.overview import overview_view, row_of, row_of_summary
 
 #: So many living applications, and workers, are asked; of others the master alone is.
@@ -40,6 +43,18 @@ def look_at(client: ClusterClient, app_id: AppId, *, lately_ms: int | None = _LA
         return _measured(client, summary, client.describe(app_id), lately_ms)
     except (SubmitRefused, AskTimeout):  # Nobody knows it any more.
         return _look(client, summary)
+
+
+def alerts_about(client: ClusterClient, app_id: AppId) -> tuple[AlertView, ...]:
+    """Return the alerts that fire for an application, the longest firing first."""
+    return tuple(alert_view(each) for each in _firing(client) if each.app_id == app_id)
+
+
+def _firing(client: ClusterClient) -> tuple[FiringAlert, ...]:
+    try:
+        return client.alerts()
+    except SubmitRefused:  # A master of an earlier version.
+        return ()
 
 
 def detail_of(
@@ -101,7 +116,8 @@ class ClusterWatch:
             SubmitRefused: there is none with this id.
             GearpyError: there is no cluster.
         """
-        return self._view(look_at(self._client, app_id))
+        view = self._view(look_at(self._client, app_id))
+        return replace(view, alerts=alerts_about(self._client, app_id))
 
     def processor(self, app_id: AppId, processor_id: int) -> ProcessorView | None:
         """Look at one application; return the view of a processor, None if it has no such.
@@ -131,6 +147,7 @@ class ClusterWatch:
             workers=workers,
             masters=self._masters(),
             use=use,
+            alerts=[alert_view(each, named=True) for each in _firing(self._client)],
         )
 
     def _masters(self) -> list[MasterView]:

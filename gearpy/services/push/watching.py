@@ -4,10 +4,8 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import replace
 from typing import Any, Final
 
-from gearpy.cluster.client.alerting import Alerting
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.client.looking import ClusterWatch
 from gearpy.ids import AppId
@@ -26,17 +24,15 @@ class Watching:
 
     Args:
         client: of the cluster.
-        alerts: those that fire, to be shown with the views.
         now_s: monotonic seconds.
     """
 
     def __init__(
         self,
         client: ClusterClient,
-        alerts: Alerting,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._client, self._alerts = client, alerts
+        self._client = client
         self._now_s = now_s
         self._lock = threading.Lock()
         self._watched = OrderedDict[Hashable, _Watched]()
@@ -48,7 +44,7 @@ class Watching:
             SubmitRefused: there is none with this id.
         """
         view: AppView = self._shared(("view", app_id), lambda watch: watch.application(app_id))
-        return replace(view, alerts=self._alerts.alerts_of(app_id))
+        return view
 
     def processor(self, app_id: AppId, processor_id: int) -> ProcessorView | None:
         """Return the view of a processor; None if there is none of this number.
@@ -65,7 +61,7 @@ class Watching:
     def overview(self) -> OverviewView:
         """Return the view of the cluster."""
         view: OverviewView = self._shared(("overview",), ClusterWatch.overview)
-        return replace(view, alerts=self._alerts.all())
+        return view
 
     def _shared(self, key: Hashable, look: Callable[[ClusterWatch], Any]) -> Any:
         with self._lock:

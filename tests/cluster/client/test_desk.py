@@ -12,10 +12,13 @@ from gearpy.ids import AppId, ExecutorId, TaskId, WorkerId
 from gearpy.messages.app import InjectRecord, TasksLaunched
 from gearpy.messages.client import (
     CLIENT_MESSAGES,
+    AlertList,
     ArtifactMissing,
     Asker,
     DescribeApplication,
+    FiringAlert,
     GetAddresses,
+    GetAlerts,
     GetApplication,
     GetArtifactPart,
     GetCluster,
@@ -109,6 +112,16 @@ def test_the_application_of_another_is_not_changed(world: World, change: Any) ->
         answer = world.answer(change(app_id=APP, by=asker))
         assert not (isinstance(answer, Refused) and answer.is_forbidden)
     assert [each[0] for each in noted] == ["ben", "ann", "ops", "x"]
+
+
+def test_alerts_are_those_that_the_master_follows(world: World) -> None:
+    """Every client sees the same."""
+    alert = FiringAlert(
+        app_id=APP, name="a", rule="restarts", level="warn", since_ms=1, text="too many"
+    )
+    world.desk = Desk(world.master.ask, world.post, alerts=lambda: (alert,))
+
+    assert world.answer(GetAlerts()) == AlertList(alerts=(alert,))
 
 
 def test_artifacts_are_answered_for_by_their_store(world: World) -> None:
