@@ -104,7 +104,8 @@ class LocalCluster:
         self._launchers = self._make_launchers(workers, executors)
         for number, launcher in enumerate(self._launchers):
             self._spawn_worker(number, slots or config.worker.slots, launcher, executors)
-        self.client = ClusterClient(self.ask, checkpoints=self._checkpoints)
+        here = self._checkpoints if executors == "thread" else None  # Processes have a folder.
+        self.client = ClusterClient(self.ask, checkpoints=here)
         if self._endpoint is not None and listen:
             self._endpoint.transport.serve_control(self._desk.answer, self._desk.allows)
         self._alerting.start()

@@ -34,6 +34,7 @@ from gearpy.wire.values.records import DEFAULT_REGISTRY, RecordRegistry
 _LOOKS_MAX: Final = 5
 #: Key of the metadata of a table: JSON that says which state it is, and of which moment.
 METADATA: Final = b"gearpy"
+_ENDS: Final = frozenset({"read", "write"})
 #: State that gearpy keeps beside that of a step.
 _BESIDE: Final = frozenset({"waiting"})
 
@@ -162,7 +163,10 @@ class StoredStates:
         places = [each for each in self._places if each.step.keeps]
         by_id = [each for each in places if each.step.id == step]
         named = by_id or [each for each in places if step == each.step.name]
-        found = named or [each for each in places if step == str(each.processor)]
+        of_processor = [each for each in places if step == str(each.processor)]
+        # A source and a sink of the same processor keep nothing by key.
+        inner = [each for each in of_processor if each.step.kind not in _ENDS]
+        found = named or inner or of_processor
         if len(found) == 1:
             return found[0]
         if found:

@@ -30,6 +30,8 @@ SCREENS: Final = (
     "#/app/1/plan",
     "#/app/1/config",
 )
+#: One that keeps something.
+STEP: Final = "#/app/1/step/1"
 BYTES_MAX: Final = 500_000
 PAINT_MAX_MS: Final = 1_000
 #: Controls that a screen reader would read as nothing.
@@ -143,6 +145,22 @@ def test_a_record_in_quarantine_is_read_and_replayed(shown: Shown, app_id: int) 
     dialog.get_by_role("button", name="Replay").click()
 
     expect(tab.page.get_by_text("No record was put aside")).to_be_visible()
+    assert tab.complaints == []
+    tab.page.context.close()
+
+
+def test_the_state_of_a_step_is_looked_at(shown: Shown, app_id: int) -> None:
+    tab = shown.tab()
+    tab.go(STEP.replace("/1", f"/{app_id}", 1))
+    state = tab.page.get_by_role("region", name="state")
+
+    state.get_by_role("button", name="Look inside").click()
+    expect(state).to_contain_text(re.compile(r"epoch [\d,]+: \d+ rows?"))
+    _keep(tab.page, "state")
+
+    state.get_by_label("key", exact=True).fill("no such word")
+    state.get_by_role("button", name="Look inside").click()
+    expect(state).to_contain_text("no such key")
     assert tab.complaints == []
     tab.page.context.close()
 

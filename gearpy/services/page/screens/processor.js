@@ -7,6 +7,7 @@ import { Num, Trouble } from "../parts/words.js";
 import { eventTime } from "../words/time.js";
 import { brief, bytes, count, few, many, rate, share, span } from "../words/units.js";
 import { eventsOf } from "./events.js";
+import { KeptState } from "./kept_state.js";
 import { MetricTable } from "./app_tables.js";
 import { TaskTable } from "./task_table.js";
 
@@ -38,7 +39,8 @@ export function Processor({ view, series, at }) {
       <span class="quiet">${!value?.skew || step.parallelism < 2 ? "" : `the fastest has ${value.skew.toFixed(1)} × the mean${value.skew > UNEVEN ? ": its keys are uneven" : ""}`}</span></header>
       <${Trouble} error=${value ? null : error} />
       <${TaskTable} tasks=${value?.tasks ?? []} app=${view.app_id} empty=${value ? "none runs" : "…"} />
-    </section>`;
+    </section>
+    <${KeptState} key=${step.id} app=${view.app_id} step=${step.id} />`;
 }
 
 const facts = (step, value) => [
