@@ -1,6 +1,6 @@
 """Folders of JSON lines in which readers see each record once."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -11,7 +11,14 @@ from gearpy.task.api.interfaces import Sink
 _NAME: Final = "jsonl_folder"
 
 
-def jsonl_folder(path: str | Path, *, prefix: str = "part", overwrite: bool = False) -> Sink:
+def jsonl_folder(
+    path: str | Path,
+    *,
+    prefix: str = "part",
+    overwrite: bool = False,
+    file_bytes: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Sink:
     r"""Write each record as a line of JSON into a folder: exactly once, whatever fails.
 
     Each task writes a file for each epoch that brings it records. A file is shown when its epoch
@@ -32,11 +39,15 @@ def jsonl_folder(path: str | Path, *, prefix: str = "part", overwrite: bool = Fa
     Records become JSON as by `jsonl_file`.
 
     Args:
-        path: the folder, which is made if the one above exists; on a cluster all machines must see
-            the same. A file system, not an object store.
+        path: the folder, which is made if the one above exists, or a URL such as
+            ``s3://bucket/out``; on a cluster all machines must see the same.
         prefix: of the names of files. Two sinks of one application that write into one folder need
             different ones.
         overwrite: whether files of earlier runs with this prefix are removed.
+        file_bytes: a file that has so many ends, and another one of its epoch begins; about, as
+            records are written together. By default an epoch is one file.
+        storage_options: of the store at a URL, as fsspec takes them; by default as its library
+            finds them in the environment.
 
     Raises:
         ConfigError: the prefix cannot begin names of files.
@@ -50,7 +61,15 @@ def jsonl_folder(path: str | Path, *, prefix: str = "part", overwrite: bool = Fa
         >>> "".join(file.read_text() for file in sorted(Path("objects").glob("*.jsonl")))
         '{"n":1}\n{"n":2}\n'
     """
-    return FolderSink(_NAME, path, JsonFolderFormat, prefix=prefix, overwrite=overwrite)
+    return FolderSink(
+        _NAME,
+        path,
+        JsonFolderFormat,
+        prefix=prefix,
+        overwrite=overwrite,
+        file_bytes=file_bytes,
+        storage_options=storage_options,
+    )
 
 
 class JsonFolderFormat:

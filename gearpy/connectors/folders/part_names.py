@@ -34,7 +34,7 @@ class PartNames:
     """How files of one sink are called; a name says whose a file is, and sorts by task and epoch.
 
     No two files have one name: that of a pending file has the incarnation of its writer and a
-    number, and an incarnation shows one file for an epoch at most.
+    number, and the files that an incarnation shows for an epoch are numbered.
 
     Args:
         prefix: of all names; letters, digits and underscores.
@@ -47,15 +47,16 @@ class PartNames:
         run, incarnation = r"(?P<run>[A-Za-z0-9_~-]+)", r"(?P<incarnation>[0-9a-f]{16,})"
         begin, end = rf"{re.escape(prefix)}-(?P<task>\d{{5,}})", re.escape(ending)
         self._shown = re.compile(
-            rf"{begin}-(?P<epoch>\d{{10,}})-{run}-{incarnation}{end}", re.ASCII
+            rf"{begin}-(?P<epoch>\d{{10,}})(?:\.\d{{4,}})?-{run}-{incarnation}{end}", re.ASCII
         )
         self._pending = re.compile(
             rf"{begin}-{run}-{incarnation}-\d{{6,}}{end}{re.escape(_PENDING_ENDING)}", re.ASCII
         )
 
-    def shown(self, *, task: int, epoch: int, run: str, incarnation: int) -> str:
-        """Return the name by which readers see the file of a task and epoch."""
-        return f"{self._prefix}-{task:05d}-{epoch:010d}-{run}-{incarnation:016x}{self._ending}"
+    def shown(self, *, task: int, epoch: int, run: str, incarnation: int, piece: int = 0) -> str:
+        """Return the name by which readers see a file of a task and epoch, the first or a later."""
+        place = f"{epoch:010d}.{piece:04d}" if piece else f"{epoch:010d}"
+        return f"{self._prefix}-{task:05d}-{place}-{run}-{incarnation:016x}{self._ending}"
 
     def pending(self, *, task: int, run: str, incarnation: int, number: int) -> str:
         """Return the name of the file that an incarnation of a task begins."""

@@ -11,11 +11,14 @@ from gearpy.connectors.folders.part_names import FilePart, PartNames, run_in_nam
 from gearpy.core.handover.window_log import PENDING
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.storage.folder.api import Folder, parent_of
+from gearpy.storage.folder.at import without_password
+from gearpy.storage.folder.promises import PROMISES, promises_of
 
 _log = logging.getLogger(__name__)
 
 #: Begins the names of files, unless a sink says otherwise.
 PREFIX: Final = "part"
+_LOCAL: Final = ("file", "local")
 
 
 class PreparedPart(TypedDict):
@@ -49,6 +52,25 @@ def prefix_mistakes(name: str, prefix: str) -> list[str]:
     mistake = (
         f"{name}: prefix {prefix!r} cannot begin names of files: take letters, digits and "
         "underscores, a letter first"
+    )
+    return [mistake]
+
+
+def store_mistakes(name: str, place: str) -> list[str]:
+    """Return why results cannot be shown once in a place; empty if they can.
+
+    Args:
+        name: of the sink, for people.
+        place: path or URL of its folder.
+    """
+    scheme = place.partition("://")[0]
+    if "://" not in place or scheme in _LOCAL or promises_of(scheme).shows_once:
+        return []
+    known = ", ".join(f"{each}://" for each in PROMISES)
+    mistake = (
+        f"{name}: {without_password(place)} is in a store that does not promise to show a file as "
+        f"a whole, so results could be there twice or in part: take a folder of this machine, or "
+        f"one of {known}"
     )
     return [mistake]
 
@@ -141,7 +163,7 @@ class PartFolder:
             self._drop_shown(epoch)
         except OSError as error:
             raise ConfigError(
-                f"{self._name}: cannot write {self._folder.place}: {error.strerror}"
+                f"{self._name}: cannot write {self._folder.place}: {error.strerror or error}"
             ) from error
 
     # -- one file after the other ----------------------------------------------------------
@@ -159,7 +181,14 @@ class PartFolder:
         return name, self._folder.create(PENDING + name)
 
     def finish(
-        self, pending: str, file: BinaryIO, *, epoch: int, rows: int, below: str = ""
+        self,
+        pending: str,
+        file: BinaryIO,
+        *,
+        epoch: int,
+        rows: int,
+        below: str = "",
+        piece: int = 0,
     ) -> PreparedPart:
         """Wait until the content of a file is on disk, and close it.
 
@@ -171,12 +200,15 @@ class PartFolder:
             epoch: that it is of.
             rows: how many it has, for people.
             below: a folder in which it is to be shown.
+            piece: which of the files of its epoch and folder it is, from 0.
         """
         with file:
             self._folder.sync(file)
             size = file.tell()
         task, run, incarnation = self._share.task, self._run, self._incarnation
-        name = self._names.shown(task=task, epoch=epoch, run=run, incarnation=incarnation)
+        name = self._names.shown(
+            task=task, epoch=epoch, run=run, incarnation=incarnation, piece=piece
+        )
         path = f"{below}/{name}" if below else name
         return {"pending": pending, "name": path, "rows": rows, "size": size}
 

@@ -1,6 +1,6 @@
 """Folders of Parquet, Arrow and CSV files in which readers see each record once."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -23,7 +23,13 @@ _CODECS: Final = ("snappy", "zstd", "gzip", "lz4", "brotli", "none")
 
 
 def arrow_folder(
-    path: str | Path, *, schema: Any = None, prefix: str = "part", overwrite: bool = False
+    path: str | Path,
+    *,
+    schema: Any = None,
+    prefix: str = "part",
+    overwrite: bool = False,
+    file_bytes: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Sink:
     """Write records into files of Arrow's IPC in a folder: exactly once, whatever fails.
 
@@ -31,13 +37,17 @@ def arrow_folder(
     such files into memory and decode nothing, and they are larger than those of Parquet.
 
     Args:
-        path: the folder, which is made if the one above exists; on a cluster all machines must see
-            the same. A file system, not an object store.
+        path: the folder, which is made if the one above exists, or a URL such as
+            ``s3://bucket/out``; on a cluster all machines must see the same.
         schema: a `pyarrow.Schema`, a dataclass, NamedTuple or TypedDict class, or a dict of names
             and types.
         prefix: of the names of files. Two sinks of one application that write into one folder need
             different ones.
         overwrite: whether files of earlier runs with this prefix are removed.
+        file_bytes: a file that has so many ends, and another one of its epoch begins; about, as
+            records are written together. By default an epoch is one file.
+        storage_options: of the store at a URL, as fsspec takes them; by default as its library
+            finds them in the environment.
 
     Raises:
         ConfigError: the schema is none, or the prefix cannot begin names.
@@ -61,7 +71,16 @@ def arrow_folder(
     def make_format() -> ColumnFormat:
         return ColumnFormat(_ARROW, ".arrow", known, rows_of)
 
-    return FolderSink(_ARROW, path, make_format, prefix=prefix, overwrite=overwrite, columnar=True)
+    return FolderSink(
+        _ARROW,
+        path,
+        make_format,
+        prefix=prefix,
+        overwrite=overwrite,
+        columnar=True,
+        file_bytes=file_bytes,
+        storage_options=storage_options,
+    )
 
 
 def csv_folder(
@@ -72,6 +91,8 @@ def csv_folder(
     header: bool = True,
     prefix: str = "part",
     overwrite: bool = False,
+    file_bytes: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Sink:
     r"""Write records into CSV files of a folder: exactly once, whatever fails.
 
@@ -79,8 +100,8 @@ def csv_folder(
     between quotes, a missing value is an empty cell.
 
     Args:
-        path: the folder, which is made if the one above exists; on a cluster all machines must see
-            the same. A file system, not an object store.
+        path: the folder, which is made if the one above exists, or a URL such as
+            ``s3://bucket/out``; on a cluster all machines must see the same.
         schema: a `pyarrow.Schema`, a dataclass, NamedTuple or TypedDict class, or a dict of names
             and types. No cell can hold lists, structs or bytes.
         delimiter: between cells.
@@ -88,6 +109,10 @@ def csv_folder(
         prefix: of the names of files. Two sinks of one application that write into one folder need
             different ones.
         overwrite: whether files of earlier runs with this prefix are removed.
+        file_bytes: a file that has so many ends, and another one of its epoch begins; about, as
+            records are written together. By default an epoch is one file.
+        storage_options: of the store at a URL, as fsspec takes them; by default as its library
+            finds them in the environment.
 
     Raises:
         ConfigError: the schema is none or has columns that no cell can hold, the delimiter is not
@@ -115,7 +140,16 @@ def csv_folder(
     def make_format() -> ColumnFormat:
         return ColumnFormat(_CSV, ".csv", known, rows_of)
 
-    return FolderSink(_CSV, path, make_format, prefix=prefix, overwrite=overwrite, columnar=True)
+    return FolderSink(
+        _CSV,
+        path,
+        make_format,
+        prefix=prefix,
+        overwrite=overwrite,
+        columnar=True,
+        file_bytes=file_bytes,
+        storage_options=storage_options,
+    )
 
 
 class _CsvRows:
@@ -155,6 +189,8 @@ def parquet_folder(
     compression: str = "snappy",
     prefix: str = "part",
     overwrite: bool = False,
+    file_bytes: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Sink:
     """Write records into Parquet files of a folder: exactly once, whatever fails.
 
@@ -170,14 +206,18 @@ def parquet_folder(
     that is all None stays so. A program that is to be relied on gives one.
 
     Args:
-        path: the folder, which is made if the one above exists; on a cluster all machines must see
-            the same. A file system, not an object store.
+        path: the folder, which is made if the one above exists, or a URL such as
+            ``s3://bucket/out``; on a cluster all machines must see the same.
         schema: a `pyarrow.Schema`, a dataclass, NamedTuple or TypedDict class, or a dict of names
             and types.
         compression: "snappy", "zstd", "gzip", "lz4", "brotli" or "none".
         prefix: of the names of files. Two sinks of one application that write into one folder need
             different ones.
         overwrite: whether files of earlier runs with this prefix are removed.
+        file_bytes: a file that has so many ends, and another one of its epoch begins; about, as
+            records are written together. By default an epoch is one file.
+        storage_options: of the store at a URL, as fsspec takes them; by default as its library
+            finds them in the environment.
 
     Raises:
         ConfigError: the schema is none, there is no such codec, or the prefix cannot begin names.
@@ -206,5 +246,12 @@ def parquet_folder(
         return ColumnFormat(_PARQUET, ".parquet", known, rows_of)
 
     return FolderSink(
-        _PARQUET, path, make_format, prefix=prefix, overwrite=overwrite, columnar=True
+        _PARQUET,
+        path,
+        make_format,
+        prefix=prefix,
+        overwrite=overwrite,
+        columnar=True,
+        file_bytes=file_bytes,
+        storage_options=storage_options,
     )

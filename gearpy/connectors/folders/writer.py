@@ -1,7 +1,7 @@
 """Writes a folder so that readers see each record once: a file for each task and epoch.
 
-A file is pending until its epoch is complete, and is then shown by a rename. This works in a
-folder of a file system in which a rename is one step, local or mounted; not in an object store.
+A file is pending until its epoch is complete, and is then shown: by a rename, where the store has
+one, else by a copy within the store, which is seen when it is whole.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,11 +17,13 @@ from gearpy.connectors.folders.parts import (
     PartFolder,
     PreparedPart,
     prefix_mistakes,
+    store_mistakes,
     target_folder,
 )
 from gearpy.core.handover.window_log import PENDING
 from gearpy.errors import ConfigError
 from gearpy.storage.folder.api import Folder
+from gearpy.storage.folder.at import folder_at, without_password
 from gearpy.storage.folder.local import LocalFolder
 from gearpy.task.api.interfaces import Batch, Sink, TransactionalWriter
 
@@ -70,14 +72,16 @@ class PartSink(Sink):
 
     Args:
         name: of the sink, for people.
-        path: the folder; the one above must exist.
+        path: the folder, or its URL; on a disk, the one above must exist.
         prefix: of the names of files.
         overwrite: whether files of earlier runs are removed.
         columnar: whether its files are best made of tables.
         pattern: where in the folder its files are.
+        storage_options: of the store, as fsspec takes them.
 
     Raises:
-        ConfigError: the prefix cannot be one.
+        ConfigError: the prefix cannot be one, or the store does not promise what is needed to show
+            results once.
     """
 
     transactional = True
@@ -91,12 +95,15 @@ class PartSink(Sink):
         overwrite: bool,
         columnar: bool,
         pattern: str = "",
+        storage_options: Mapping[str, Any] | None = None,
     ) -> None:
-        if mistakes := prefix_mistakes(name, prefix):
+        self._is_url = "://" in str(path)
+        if mistakes := [*prefix_mistakes(name, prefix), *store_mistakes(name, str(path))]:
             raise ConfigError(*mistakes)
         self.name = name
         self.columnar = columnar
-        self._path = Path(path).expanduser()
+        self._path = str(path) if self._is_url else str(Path(path).expanduser())
+        self._storage_options = storage_options
         self._prefix = prefix
         self._overwrite = overwrite
         self._pattern = f"{pattern}{prefix}-*"
@@ -104,13 +111,14 @@ class PartSink(Sink):
     @property
     def description(self) -> str:
         """The function, and the files: where no other sink may write."""
-        files = self._path if self._prefix == PREFIX else self._path / self._pattern
+        folder = without_password(self._path)
+        files = folder if self._prefix == PREFIX else f"{folder.rstrip('/')}/{self._pattern}"
         return f"{self.name}({files})"
 
     @property
     def pending_folders(self) -> Sequence[Path]:
-        """The one below its folder."""
-        return [self._path.resolve() / PENDING]
+        """The one below its folder, if it is on a disk."""
+        return [] if self._is_url else [Path(self._path).resolve() / PENDING]
 
     def folder(self) -> Folder:
         """Return the folder, which need not be there yet.
@@ -118,7 +126,9 @@ class PartSink(Sink):
         Raises:
             ConfigError: it cannot be made there.
         """
-        return LocalFolder(target_folder(self.name, self._path))
+        if self._is_url:
+            return folder_at(self._path, self._storage_options, key=self.name)
+        return LocalFolder(target_folder(self.name, Path(self._path)))
 
     def share(self, task_index: int, parallelism: int) -> FolderShare:
         """Return which of its files belong to a task."""
@@ -132,11 +142,16 @@ class FolderSink(PartSink):
 
     Args:
         name: of the sink, for people.
-        path: the folder; the one above must exist.
+        path: the folder, or its URL; on a disk, the one above must exist.
         make_format: makes what one task needs to write files.
         prefix: of the names of files.
         overwrite: whether files of earlier runs are removed.
         columnar: whether its files are best made of tables.
+        file_bytes: where a file ends and the next one of its epoch begins.
+        storage_options: of the store, as fsspec takes them.
+
+    Raises:
+        ConfigError: an argument cannot be.
     """
 
     def __init__(
@@ -148,9 +163,21 @@ class FolderSink(PartSink):
         prefix: str,
         overwrite: bool,
         columnar: bool = False,
+        file_bytes: int | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(name, path, prefix=prefix, overwrite=overwrite, columnar=columnar)
+        super().__init__(
+            name,
+            path,
+            prefix=prefix,
+            overwrite=overwrite,
+            columnar=columnar,
+            storage_options=storage_options,
+        )
+        if file_bytes is not None and file_bytes < 1:
+            raise ConfigError(f"{name}: file_bytes is {file_bytes}, must be 1 or more")
         self._make_format = make_format
+        self._file_bytes = file_bytes
 
     def open(self, task_index: int, parallelism: int) -> "FolderWriter":
         """Return the writer of one task.
@@ -159,7 +186,9 @@ class FolderSink(PartSink):
             ConfigError: the folder cannot be made there.
         """
         share = self.share(task_index, parallelism)
-        return FolderWriter(self.name, self.folder(), self._make_format(), share)
+        return FolderWriter(
+            self.name, self.folder(), self._make_format(), share, file_bytes=self._file_bytes
+        )
 
 
 class PartWriter(TransactionalWriter):
@@ -197,18 +226,29 @@ class PartWriter(TransactionalWriter):
 
 
 class FolderWriter(PartWriter):
-    """Writes the files of one task, one for each epoch.
+    """Writes the files of one task: one for each epoch, or more where it would be too large.
 
     Args:
         name: of the sink, for people.
         folder: where to write.
         form: of the files.
         share: which files are this task's.
+        file_bytes: a file that has so many is full; None for one file.
     """
 
-    def __init__(self, name: str, folder: Folder, form: PartFormat, share: FolderShare) -> None:
+    def __init__(
+        self,
+        name: str,
+        folder: Folder,
+        form: PartFormat,
+        share: FolderShare,
+        *,
+        file_bytes: int | None = None,
+    ) -> None:
         super().__init__(PartFolder(name, folder, form.ending, share, listed=_listed))
         self._format = form
+        self._file_bytes = file_bytes
+        self._full: list[_OpenPart] = []
         self._part: _OpenPart | None = None
 
     def restore(self, state: bytes | None) -> None:
@@ -228,26 +268,38 @@ class FolderWriter(PartWriter):
             self._part = _OpenPart(name, file, self._format.begin(file))
         self._part.rows.write(batch.values)
         self._part.count += len(batch.values)
+        if self._file_bytes is not None and self._part.file.tell() >= self._file_bytes:
+            self._full.append(self._part)
+            self._part = None
 
-    def prepare(self, epoch: int) -> PreparedPart | None:
-        """Wait until the file and its name are on disk."""
-        part, self._part = self._part, None
-        if part is None:
-            return None
-        if not part.count:  # Its records were refused.
-            self._drop(part)
-            return None
-        with part.file:
-            part.rows.finish()
-            prepared = self._files.finish(part.name, part.file, epoch=epoch, rows=part.count)
-        self._files.sync_pending()
-        return prepared
+    def prepare(self, epoch: int) -> PreparedPart | list[PreparedPart] | None:
+        """Wait until the files and their names are on disk."""
+        prepared: list[PreparedPart] = []
+        for part in self._taken():
+            if part.count:
+                prepared.append(self._finished(part, epoch, len(prepared)))
+            else:  # Its records were refused.
+                self._drop(part)
+        if prepared:
+            self._files.sync_pending()
+        return prepared if len(prepared) > 1 else next(iter(prepared), None)
 
     def close(self, *, completed: bool) -> None:
         """Remove unfinished files; a successor may need the prepared ones."""
-        part, self._part = self._part, None
-        if part is not None:
+        for part in self._taken():
             self._drop(part)
+
+    def _taken(self) -> list["_OpenPart"]:
+        taken = self._full if self._part is None else [*self._full, self._part]
+        self._full, self._part = [], None
+        return taken
+
+    def _finished(self, part: "_OpenPart", epoch: int, piece: int) -> PreparedPart:
+        with part.file:
+            part.rows.finish()
+            return self._files.finish(
+                part.name, part.file, epoch=epoch, rows=part.count, piece=piece
+            )
 
     def _drop(self, part: "_OpenPart") -> None:
         with suppress(OSError), part.file:

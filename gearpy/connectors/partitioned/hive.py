@@ -1,6 +1,6 @@
 """Folders of Parquet files in partitions, as Hive and Spark have them; each record once."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +29,7 @@ def hive_folder(
     partitions_max: int = PARTITIONS_MAX,
     prefix: str = PREFIX,
     overwrite: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Sink:
     """Write records into a partitioned Parquet table, which Spark and others read: exactly once.
 
@@ -46,8 +47,8 @@ def hive_folder(
     A missing value and an empty text are in ``__HIVE_DEFAULT_PARTITION__`` and are read as null.
 
     Args:
-        path: the folder, which is made if the one above exists; on a cluster all machines must see
-            the same. A file system, not an object store.
+        path: the folder, which is made if the one above exists, or a URL such as
+            ``s3://bucket/out``; on a cluster all machines must see the same.
         partition_by: columns, from the outermost folder to the innermost, or a dict of names and
             where their values come from: ``{"date": "date(window_start)"}``.
         schema: a `pyarrow.Schema`, a dataclass, NamedTuple or TypedDict class, or a dict of names
@@ -58,6 +59,8 @@ def hive_folder(
         prefix: of the names of files. Two sinks of one application that write into one folder need
             different ones.
         overwrite: whether files of earlier runs with this prefix are removed.
+        storage_options: of the store at a URL, as fsspec takes them; by default as its library
+            finds them in the environment.
 
     Raises:
         ConfigError: one of these cannot be.
@@ -84,13 +87,20 @@ def hive_folder(
     )
     if not options.fields:
         raise ConfigError(f"{_NAME}: partition_by is empty: name a column, or use parquet_folder")
-    return HiveSink(path, options, overwrite=overwrite)
+    return HiveSink(path, options, overwrite=overwrite, storage_options=storage_options)
 
 
 class HiveSink(PartSink):
     """See `hive_folder`."""
 
-    def __init__(self, path: str | Path, options: TableOptions, *, overwrite: bool) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        options: TableOptions,
+        *,
+        overwrite: bool,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> None:
         super().__init__(
             _NAME,
             path,
@@ -98,6 +108,7 @@ class HiveSink(PartSink):
             overwrite=overwrite,
             columnar=True,
             pattern="**/",
+            storage_options=storage_options,
         )
         self._options = options
 

@@ -270,16 +270,6 @@ class UrlFolder:
     def sync_tree(self, into: Callable[[str], bool]) -> None:
         """See `Folder`; the store does it."""
 
-    def hosts(self, name: str) -> list[tuple[int, int, list[str]]]:
-        """Return the blocks of a file: where each begins, its bytes, and the hosts that have it.
-
-        Empty where the store does not tell.
-        """
-        if not hasattr(self._files, "hosts"):
-            return []
-        found: list[tuple[int, int, list[str]]] = self._tried(self._files.hosts, self._at(name))
-        return found
-
     def _at(self, name: str) -> str:
         return f"{self._path}/{name}" if self._path else name
 

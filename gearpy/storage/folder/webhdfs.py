@@ -75,12 +75,6 @@ class WebHdfsFiles(WebHDFS):  # type: ignore[misc]
         if not answer.ok:
             raise _told(f"{rpath}: {answer.status_code}: {answer.text[:_TEXT_MAX]}")
 
-    def hosts(self, path: str) -> list[tuple[int, int, list[str]]]:
-        """Return the blocks of a file: where each begins, its length in bytes, and its hosts."""
-        found = self._call("GETFILEBLOCKLOCATIONS", path=path).json()
-        blocks = found["BlockLocations"]["BlockLocation"]
-        return [(each["offset"], each["length"], each["hosts"]) for each in blocks]
-
 
 def _told(text: str) -> OSError:
     """Return the error with a text of a server."""

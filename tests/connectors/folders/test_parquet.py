@@ -42,6 +42,7 @@ def write(writer: FolderWriter, epoch: int, *values: Any) -> PreparedPart | None
     """Write an epoch, show it."""
     writer.write_batch(Batch(list(values), [0] * len(values)))
     part = writer.prepare(epoch)
+    assert not isinstance(part, list)
     writer.commit(epoch, part)
     return part
 

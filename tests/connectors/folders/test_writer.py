@@ -42,7 +42,7 @@ def prepared(writer: FolderWriter, epoch: int, *values: Any) -> PreparedPart:
     """Write an epoch."""
     writer.write_batch(batch(*values))
     part = writer.prepare(epoch)
-    assert part is not None
+    assert isinstance(part, dict)
     return part
 
 
@@ -275,3 +275,41 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         ConfigError, match=f"sink: cannot write {tmp_path}: it is a file, and no folder"
     ):
         started(LocalFolder(tmp_path))
+
+
+# -- large epochs ------------------------------------------------------------------------------
+
+
+def test_a_file_that_is_full_is_followed_by_another_of_its_epoch() -> None:
+    """All of them are shown together, and removed together when the epoch is undone."""
+    folder = MemoryFolder()
+    writer = FolderWriter("sink", folder, JsonFolderFormat(), FolderShare(task=0), file_bytes=4)
+    writer.recover({}, epoch=0, run="r", incarnation=1)
+    for value in (11, 22, 33, 44, 5):
+        writer.write_batch(batch(value))
+    parts = writer.prepare(1)
+    before = folder.names()
+    writer.commit(1, parts)
+    writer.commit(1, parts)
+
+    assert before == []
+    assert sorted(folder.names()) == [
+        "part-00000-0000000001-r-0000000000000001.jsonl",
+        "part-00000-0000000001.0001-r-0000000000000001.jsonl",
+        "part-00000-0000000001.0002-r-0000000000000001.jsonl",
+    ]
+    assert sorted(text_of(folder).split()) == ["11", "22", "33", "44", "5"]
+    started(folder, 2)
+    assert folder.names() == []
+
+
+def test_files_that_are_full_and_not_prepared_go() -> None:
+    """The successor writes their records again."""
+    folder = MemoryFolder()
+    writer = FolderWriter("sink", folder, JsonFolderFormat(), FolderShare(task=0), file_bytes=1)
+    writer.recover({}, epoch=0, run="r", incarnation=1)
+    writer.write_batch(batch(1))
+    writer.write_batch(batch(2))
+    writer.close(completed=False)
+
+    assert folder.walk() == []

@@ -119,16 +119,6 @@ def test_a_name_node_that_starts_again_is_waited_for(own_hdfs: Hdfs) -> None:
     assert sorted(folder.names()) == ["after", "before", "new"]
 
 
-def test_blocks_have_hosts(hdfs: HdfsAddress) -> None:
-    """A reader may be started beside them."""
-    folder = folder_at(f"webhdfs://root@{hdfs.web}/hosts{Random().random()}", key="folder")
-    folder.make()
-    folder.put("a", b"12345")
-    assert isinstance(folder, UrlFolder)
-
-    assert folder.hosts("a") == [(0, 5, ["127.0.0.1"])]
-
-
 def test_stores_are_known_by_their_schemes() -> None:
     """An unknown one promises nothing."""
     assert promises_of(("s3", "s3a")) == PROMISES["s3"]

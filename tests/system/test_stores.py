@@ -1,0 +1,133 @@
+"""A cluster of daemons with checkpoints and results in a real store, while processes are killed."""
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+# Ships no type information.
+from pyarrow import parquet as pq  # type: ignore[import-untyped]
+
+from gearpy.ids import AppId
+from gearpy.storage.folder.api import Folder
+from gearpy.storage.folder.at import folder_at
+from tests.bench.process_cluster import ProcessCluster
+from tests.eventually import eventually
+from tests.servers.hdfs import Hdfs
+from tests.servers.s3 import S3Address
+
+DEADLINE_S: Final = 150.0
+RECORDS: Final = 3000
+PROGRAM: Final = """
+import itertools
+import gearpy as gp
+
+def main(args):
+    app = gp.StreamApp("numbers", parallelism=2)
+    numbers = app.read(gp.generate(
+        lambda part: itertools.count(part, 2), rate=150, limit=%d, partitions=2
+    ))
+    by_digit = numbers.key_by(lambda n: n %% 10)
+    counted = by_digit.map_with_state(lambda seen, n: (seen + 1, (n, seen)), initial=0)
+    counted.map(lambda each: {"n": each.value[0], "seen": each.value[1]}).write(
+        gp.parquet_folder(args[0])
+    )
+    return app
+"""
+
+
+class Results:
+    """The rows in a folder, as readers see them; each file is read once.
+
+    Args:
+        folder: where they are.
+    """
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+        self._read: dict[str, list[dict[str, Any]]] = {}
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the rows of all files that are shown now."""
+        names = self._folder.walk(into=lambda each: not each.startswith("_"))
+        for name in set(names) - self._read.keys():
+            with self._folder.open(name) as file:
+                self._read[name] = pq.ParquetFile(file).read().to_pylist()
+        return [row for name in names for row in self._read[name]]
+
+    def wait_for(self, count: int) -> None:
+        """Wait until there are so many."""
+        eventually(lambda: len(self.rows()) >= count, f"{count} rows", within_s=DEADLINE_S)
+
+
+@contextmanager
+def running(path: Path, store: str) -> Iterator[tuple[ProcessCluster, AppId]]:
+    """Run the program in two executors, with all that lasts in a store."""
+    (path / "numbers.py").write_text(PROGRAM % RECORDS, encoding="utf-8")
+    settings = {
+        "checkpoint.folder": f"{store}/checkpoints",
+        "checkpoint.interval-ms": "300",
+        "application.backoff-base-ms": "10",
+    }
+    with ProcessCluster(path, workers=1, settings=settings) as cluster:
+        app_id = cluster.submit(path / "numbers.py", f"{store}/out", executors=2)
+        yield cluster, app_id
+
+
+def kill_an_executor(cluster: ProcessCluster) -> None:
+    """Kill one of those that run."""
+    (*_, newest) = eventually(lambda: cluster.launched("executor"), within_s=DEADLINE_S)
+    os.kill(newest, signal.SIGKILL)
+
+
+def has_ended(cluster: ProcessCluster, app_id: AppId) -> bool:
+    """Tell whether the application has succeeded; it must not have failed."""
+    status = cluster.client.application(app_id).status
+    assert status not in {"failed", "terminated"}
+    return status == "succeeded"
+
+
+def check(cluster: ProcessCluster, app_id: AppId, results: Results) -> None:
+    """Wait for the end, and see each number once, and each count of a key once."""
+    eventually(lambda: has_ended(cluster, app_id), within_s=DEADLINE_S)
+    rows = results.rows()
+    assert Counter(row["n"] for row in rows) == Counter(range(RECORDS))
+    assert Counter((row["n"] % 10, row["seen"]) for row in rows) == Counter(
+        (digit, seen) for digit in range(10) for seen in range(RECORDS // 10)
+    )
+
+
+@pytest.mark.long
+def test_checkpoints_and_results_in_s3(
+    tmp_path: Path, s3: S3Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store is named by its URL; its address and the key come from the environment."""
+    for name, value in s3.env.items():
+        monkeypatch.setenv(name, value)
+    store = s3.make_bucket()
+    results = Results(folder_at(f"{store}/out", s3.options, key="out"))
+
+    with running(tmp_path, store) as (cluster, app_id):
+        for count in (300, 1200):
+            results.wait_for(count)
+            kill_an_executor(cluster)
+        check(cluster, app_id, results)
+
+
+@pytest.mark.long
+def test_checkpoints_and_results_in_hdfs(tmp_path: Path, own_hdfs: Hdfs) -> None:
+    """An executor is killed, and the name node is away for a while."""
+    store = f"webhdfs://root@{own_hdfs.address.web}/gearpy"
+    results = Results(folder_at(f"{store}/out", key="out"))
+
+    with running(tmp_path, store) as (cluster, app_id):
+        results.wait_for(200)
+        own_hdfs.names.restart()
+        results.wait_for(800)
+        kill_an_executor(cluster)
+        check(cluster, app_id, results)
