@@ -1,5 +1,6 @@
 """Files of checkpoints in a folder, found again by location and checksum."""
 
+import logging
 import re
 import time
 from collections.abc import Iterable, Iterator
@@ -11,6 +12,8 @@ from gearpy.errors import ConfigError, SnapshotDamaged
 from gearpy.storage.folder.api import TEMPORARY, Folder, parent_of
 from gearpy.storage.folder.at import folder_at
 from gearpy.storage.folder.memory import MemoryFolder
+
+_log = logging.getLogger(__name__)
 
 #: Leftovers younger than this may belong to a process that still writes.
 _LEFTOVER_MS: Final = 3_600_000
@@ -174,13 +177,20 @@ class MemoryCheckpoints(FolderCheckpoints):
 
 
 def checkpoints_at(folder_or_url: str | Path) -> FolderCheckpoints:
-    """Return the store in a folder, or at a URL that fsspec knows.
+    """Return the store in a folder, or at a URL that fsspec knows; warn of one without promises.
 
     Raises:
         ConfigError: it is no URL that can be used here.
         OSError: the folder cannot be used.
     """
-    return FolderCheckpoints(folder_at(folder_or_url, key="checkpoint.folder", private=True))
+    folder = folder_at(folder_or_url, key="checkpoint.folder", private=True)
+    if not folder.promises.keeps_checkpoints:
+        _log.warning(
+            "checkpoint.folder %s is in a store that does not promise to show files as a whole and "
+            "at once: after a failure an application may have to go back to an older epoch",
+            folder.place,
+        )
+    return FolderCheckpoints(folder)
 
 
 def orphans(checkpoints: Checkpoints, prefix: str, needed: Iterable[str]) -> list[str]:

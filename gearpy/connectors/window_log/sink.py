@@ -19,7 +19,7 @@ from gearpy.columns.log_columns import LogColumns
 from gearpy.columns.spark_types import exact_schema, spark_schema
 from gearpy.connectors.folders.columns import checked_schema
 from gearpy.connectors.folders.part_names import run_in_names
-from gearpy.connectors.folders.parts import target_folder
+from gearpy.connectors.folders.parts import store_mistakes, target_folder
 from gearpy.core.base.times import Duration, duration_ms
 from gearpy.core.handover.window_log import WRITER_CHARS_MAX, LogView, is_tiny, is_writer_name
 from gearpy.errors import ConfigError, OperatorError
@@ -120,7 +120,7 @@ def window_log_folder(
         compression=compression,
         storage_options=dict(storage_options or {}),
     )
-    mistakes = list(options.mistakes())
+    mistakes = [*options.mistakes(), *store_mistakes(_NAME, str(path))]
     if mistakes:
         raise ConfigError(*mistakes)
     return WindowLogSink(options)
