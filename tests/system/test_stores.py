@@ -23,7 +23,7 @@ from tests.servers.hdfs import Hdfs
 from tests.servers.s3 import S3Address
 
 DEADLINE_S: Final = 150.0
-RECORDS: Final = 6000
+RECORDS: Final = 4000
 PROGRAM: Final = """
 import itertools
 import gearpy as gp
@@ -117,7 +117,7 @@ def test_checkpoints_and_results_in_s3(
     results = Results(folder_at(f"{store}/out", s3.options, key="out"))
 
     with running(tmp_path, store) as (cluster, app_id):
-        for count in (1, 1500):
+        for count in (1, 1000):
             results.wait_for(count)
             kill_an_executor(cluster)
         check(cluster, app_id, results)
@@ -132,6 +132,6 @@ def test_checkpoints_and_results_in_hdfs(tmp_path: Path, own_hdfs: Hdfs) -> None
     with running(tmp_path, store) as (cluster, app_id):
         results.wait_for(1)
         own_hdfs.names.restart()
-        results.wait_for(1500)
+        results.wait_for(1000)
         kill_an_executor(cluster)
         check(cluster, app_id, results)

@@ -4,8 +4,8 @@ import errno
 from random import Random
 from typing import Final
 
-#: A name node that starts again, or a store with a bad minute, is waited for so long.
-PATIENCE_MS: Final = 60_000
+#: Half of the time in which a task has to start: else nobody would hear which store is away.
+PATIENCE_MS: Final = 15_000
 _FIRST_MS: Final = 100
 _LONGEST_MS: Final = 5_000
 _JITTER: Final = 0.5  # The share of a pause that is drawn.

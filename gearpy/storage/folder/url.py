@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from gearpy.storage.folder.api import TEMPORARY, FileFacts, any_folder
 from gearpy.storage.folder.promises import promises_of
-from gearpy.storage.folder.retries import Retries
+from gearpy.storage.folder.retries import PATIENCE_MS, Retries
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -34,7 +34,7 @@ class UrlFolder:
     A file is complete, and as durable as the store makes it, once it is stored. Where its promises
     say so, it is gathered in a temporary file of this machine and put in one request, which may be
     repeated: in an object store under its own name, elsewhere under another one, and then moved.
-    Steps that fail because a server is busy or out of reach are tried again for a minute.
+    Steps that fail because a server is busy or out of reach are tried again for 15 s.
 
     Args:
         files: the file system.
@@ -42,7 +42,7 @@ class UrlFolder:
         place: of the folder, for people.
         puts_whole: whether a file that is being put is seen only when it is whole; default: as
             the store promises.
-        sleep: waits some seconds, until a step is tried again.
+        patience_ms: how long a step is tried again.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class UrlFolder:
         *,
         place: str = "",
         puts_whole: bool | None = None,
-        sleep: Callable[[float], None] = time.sleep,
+        patience_ms: float = PATIENCE_MS,
     ) -> None:
         self._files = files
         self._path = path.rstrip("/")
@@ -61,7 +61,7 @@ class UrlFolder:
         if puts_whole is not None:
             self.promises = self.promises._replace(puts_whole=puts_whole)
         self._is_gathered = self.promises.puts_whole or self.promises.puts_new
-        self._sleep = sleep
+        self._patience_ms = patience_ms
 
     def make(self, *folders: str) -> None:
         """See `Folder`; does nothing in a store of objects."""
@@ -285,7 +285,7 @@ class UrlFolder:
         Raises:
             OSError: the last error.
         """
-        retries = Retries(_now_ms(), Random())
+        retries = Retries(_now_ms(), Random(), patience_ms=self._patience_ms)
         while True:
             try:
                 with only_os_errors():
@@ -294,8 +294,10 @@ class UrlFolder:
                 pause_ms = retries.pause_ms(error, _now_ms())
                 if pause_ms is None:
                     raise
-                _log.warning("%s: %s; tried again in %.1f s", self.place, error, pause_ms / 1000)
-                self._sleep(pause_ms / _MS_PER_S)
+                _log.warning(
+                    "%s: %s; tried again in %.1f s", self.place, error, pause_ms / _MS_PER_S
+                )
+                time.sleep(pause_ms / _MS_PER_S)
 
 
 class _Gathered(BufferedWriter):

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from gearpy.storage.folder.at import folder_at, without_password
+from gearpy.storage.folder.at import file_system_at, folder_at, without_password
 from gearpy.storage.folder.promises import PROMISES, UNKNOWN, promises_of
 from gearpy.storage.folder.url import UrlFolder
 from tests.servers.faulty_proxy import Fault, FaultyProxy
@@ -106,7 +106,8 @@ def test_a_lost_answer_of_hdfs_is_found_out(hdfs: HdfsAddress) -> None:
 @pytest.mark.long
 def test_a_name_node_that_starts_again_is_waited_for(own_hdfs: Hdfs) -> None:
     """Nothing is lost, and nothing is told that is not so."""
-    folder = folder_at(f"webhdfs://root@{own_hdfs.address.web}/log", key="folder")
+    url = f"webhdfs://root@{own_hdfs.address.web}/log"
+    folder = UrlFolder(*file_system_at(url), patience_ms=120_000)
     folder.make()
     folder.put("before", b"1")
 
