@@ -443,6 +443,15 @@ class ServicesConfig:
         "Who may use the services, and for what: names, scopes, and hashes of tokens. As soon as "
         "there is one, everybody needs one. A ~ is the user's home.",
     ] = "~/.gearpy/tokens"  # noqa: S105
+    tls: Annotated[
+        Literal["off", "on"],
+        "on: the services speak HTTPS, with the certificate in services.tls-folder. Browsers want "
+        "to know its authority.",
+        Setting(unit="switch"),
+    ] = "off"
+    tls_folder: Annotated[
+        _Folder, "Certificate and key of the services, in files as `gear certs` makes them."
+    ] = "~/.gearpy/certs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

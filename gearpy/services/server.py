@@ -5,6 +5,7 @@ import logging
 import resource
 import shutil
 import socket
+import ssl
 import tempfile
 import threading
 from collections.abc import Sequence
@@ -29,6 +30,7 @@ from gearpy.services.security.guard import GuardSettings
 from gearpy.services.security.limits import RequestLimits
 from gearpy.services.security.sessions import Logins
 from gearpy.services.security.tokens import TokenFile
+from gearpy.transport.security.tls import server_context
 
 _BACKLOG: Final = 2048
 _KEEP_ALIVE_S: Final = 30
@@ -74,9 +76,10 @@ class Services:
                 f"the services at {host} can be reached from other machines, and there are no "
                 "tokens: make one with 'gear token add NAME --scope admin', or listen at 127.0.0.1"
             )
+        tls = _tls_of(config)
         self._socket = _listening(host, config.services.port if port is None else port)
         port = self._socket.getsockname()[1]
-        self.url = f"http://{_in_url(host)}:{port}"
+        self.url = f"http{'s' if tls else ''}://{_in_url(host)}:{port}"
         self._folder = Path(tempfile.mkdtemp(prefix="gearpy-services-"))
         guard = GuardSettings(
             tokens=tokens,
@@ -99,7 +102,7 @@ class Services:
         )
         self._opened = ExitStack()
         self._opened.enter_context(audit_log(config))
-        self._server = _server(self._deps, limits)
+        self._server = _server(self._deps, limits, tls)
         self._thread = threading.Thread(target=self._run, name="gearpy-services", daemon=True)
         self._thread.start()
 
@@ -134,23 +137,33 @@ def is_loopback(host: str) -> bool:
     return False
 
 
-def _server(deps: Deps, limits: RequestLimits) -> uvicorn.Server:
+def _tls_of(config: Config) -> ssl.SSLContext | None:
+    """Return the context of HTTPS; None for HTTP. Browsers show no certificate of their own."""
+    if config.services.tls == "off":
+        return None
+    context = server_context(Path(config.services.tls_folder).expanduser())
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _server(deps: Deps, limits: RequestLimits, tls: ssl.SSLContext | None) -> uvicorn.Server:
     _allow_files(_FILES_WANTED)
-    return uvicorn.Server(
-        uvicorn.Config(
-            services_app(deps),
-            http=LimitedProtocol.with_limits(limits),
-            ws="none",
-            lifespan="off",
-            access_log=False,
-            log_config=None,
-            log_level=logging.WARNING,
-            server_header=False,
-            proxy_headers=False,
-            timeout_keep_alive=_KEEP_ALIVE_S,
-            timeout_graceful_shutdown=1,
-        )
+    config = uvicorn.Config(
+        services_app(deps),
+        http=LimitedProtocol.with_limits(limits),
+        ws="none",
+        lifespan="off",
+        access_log=False,
+        log_config=None,
+        log_level=logging.WARNING,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=_KEEP_ALIVE_S,
+        timeout_graceful_shutdown=1,
     )
+    config.load()
+    config.ssl = tls
+    return uvicorn.Server(config)
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -203,6 +203,7 @@ class _Seen:
         self.headers = Headers(scope=scope)
         self.client: str = scope["client"][0] if scope.get("client") else "?"
         self.is_unsafe = self.method not in SAFE_METHODS
+        self.is_encrypted = scope.get("scheme") == "https"
 
 
 class _Answering:
@@ -225,6 +226,8 @@ class _Answering:
             headers[name] = value
         if self._request.path.startswith(_GUARDED) and "cache-control" not in headers:
             headers["Cache-Control"] = "no-store"
+        if self._request.is_encrypted:  # For a day: who switches TLS off again locks nobody out.
+            headers["Strict-Transport-Security"] = "max-age=86400"
         if self.status == 401:  # noqa: PLR2004 - a status of HTTP
             headers["WWW-Authenticate"] = "Bearer"
 

@@ -204,9 +204,7 @@ def _context(protocol: int, folder: Path) -> ssl.SSLContext:
     authority, certificate, key = files
     missing = [str(file) for file in files if not file.exists()]
     if missing:
-        raise ConfigError(
-            f"transport.tls is on, but there is no {', '.join(missing)}: {_MAKE_THEM}"
-        )
+        raise ConfigError(f"TLS is on, but there is no {', '.join(missing)}: {_MAKE_THEM}")
     try:
         with key.open("rb") as opened:
             check_private(key, opened.fileno(), what="key file")

@@ -113,7 +113,7 @@ def test_a_missing_or_broken_file_is_one_clear_error(
 
 def test_no_folder_at_all_is_one_error(tmp_path: Path) -> None:
     """The first thing that happens after tls was set to on."""
-    with pytest.raises(ConfigError, match=r"transport\.tls is on, but there is no") as caught:
+    with pytest.raises(ConfigError, match=r"TLS is on, but there is no") as caught:
         Credentials.of_cluster(a_config(tmp_path, tls="on", tls_folder=str(tmp_path / "no")))
 
     assert len(caught.value.mistakes) == 1
