@@ -66,13 +66,13 @@ def test_a_stream_without_end_is_cut_at_so_many_records(
 
 
 def test_a_stream_without_end_is_cut_when_the_time_is_over() -> None:
-    """What has come until then is returned."""
+    """What has come until then is returned; on a busy machine, that takes a while."""
     stream = gp.StreamApp("slow").read(gp.generate(itertools.count, rate=50))
 
-    found = stream.tail(1_000_000, timeout_s=0.5)
+    looks = (stream.tail(1_000_000, timeout_s=timeout_s) for timeout_s in (0.5, 2, 8, 32))
+    found = next(filter(None, looks))
 
     assert found == [*range(len(found))]
-    assert found
 
 
 def test_all_of_a_stream_without_end_is_refused() -> None:
