@@ -12,14 +12,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+from uuid import uuid4
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from tests.bench.kafka_writer import WRITERS
 from tests.servers.kafka import Kafka
 
-__all__ = ["PACKAGES", "READERS", "Rate", "filled", "measure_readers"]
+__all__ = ["PACKAGES", "READERS", "Rate", "filled", "measure_readers", "measure_writers"]
 
 #: What the environment of the others has.
 PACKAGES: Final = ("bytewax==0.21.1", "quixstreams==3.28.1")
@@ -37,7 +39,7 @@ class Rate:
     """Records of one run.
 
     Attributes:
-        reader: who read.
+        reader: who read, or wrote.
         per_second: by the clock.
         per_cpu_second: of the process that read.
         load: of the machine.
@@ -97,12 +99,26 @@ def measure_readers(
             with_client = sys.executable if reader == "bare" else str(python)
             command = [with_client, script, reader, servers, topic, str(partitions), str(records)]
             said = _run(command)
-        yield Rate(
-            reader,
-            said["records"] / said["seconds"],
-            said["records"] / said["cpu_seconds"],
-            os.getloadavg()[0],
-        )
+        yield _rate(reader, said)
+
+
+def measure_writers(servers: str, partitions: int, records: int) -> Iterator[Rate]:
+    """Yield the rate of each writer, one after the other, each into a topic of its own."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    for writer in WRITERS:
+        topic = f"written-{uuid4().hex[:8]}"
+        admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(_TOPIC_S)
+        command = [sys.executable, "-P", "-m", "tests.bench.kafka_writer", writer, servers]
+        yield _rate(writer, _run([*command, topic, str(records)]))
+
+
+def _rate(name: str, said: dict[str, float]) -> Rate:
+    return Rate(
+        name,
+        said["records"] / said["seconds"],
+        said["records"] / said["cpu_seconds"],
+        os.getloadavg()[0],
+    )
 
 
 def _run(command: list[str]) -> dict[str, float]:

@@ -16,6 +16,7 @@ from tests.bench.probe import PROBES
 
 if TYPE_CHECKING:
     from tests.bench.crash import Blow, Target
+    from tests.bench.kafka import Rate
     from tests.bench.spark import Figure
 
 __all__ = ["app", "main"]
@@ -314,28 +315,39 @@ def kafka(
     *,
     records: Annotated[int, typer.Option(help="of 100 bytes, in each topic")] = 1_000_000,
     runs: Annotated[int, typer.Option(help="turns of each topic")] = 3,
+    only: Annotated[str, typer.Option(help="readers, writers; or both")] = "both",
     env: Annotated[
         Path, typer.Option(help="environment with Bytewax and Quix Streams; made on first use")
     ] = _KAFKA_PEERS,
 ) -> None:
-    """Rates of reading a topic of one partition and one of four, in turns with other readers."""
-    from tests.bench.kafka import PACKAGES, filled, measure_readers
+    """Rates of a topic of one partition and one of four, in turns with other clients."""
+    from tests.bench.kafka import PACKAGES, filled, measure_readers, measure_writers
     from tests.bench.peers import environment
     from tests.servers.kafka import Kafka
 
-    python = environment(env, PACKAGES)
     with TemporaryDirectory(prefix="gearpy-kafka-") as folder, Kafka(Path(folder)) as cluster:
+        servers = cluster.address.plain
         for partitions in (1, 4):
-            topic = filled(cluster.address.plain, partitions, records)
-            for _ in range(runs):
-                bare = 0.0
-                for rate in measure_readers(cluster, python, topic, partitions, records):
-                    bare = bare or rate.per_cpu_second
-                    typer.echo(
-                        f"{partitions} partitions  {rate.reader:8} {rate.per_second:>12,.0f}/s "
-                        f"{rate.per_cpu_second:>12,.0f} per CPU s, "
-                        f"{rate.per_cpu_second / bare:6.2f} of bare; load {rate.load:.1f}"
-                    )
+            if only != "writers":
+                python, topic = environment(env, PACKAGES), filled(servers, partitions, records)
+                for _ in range(runs):
+                    rates = measure_readers(cluster, python, topic, partitions, records)
+                    _show_rates(partitions, rates)
+            if only != "readers":
+                for _ in range(runs):
+                    _show_rates(partitions, measure_writers(servers, partitions, records))
+
+
+def _show_rates(partitions: int, rates: "Iterable[Rate]") -> None:
+    """Print the rates of one turn; the first one is that of the bare client."""
+    bare = 0.0
+    for rate in rates:
+        bare = bare or rate.per_cpu_second
+        typer.echo(
+            f"{partitions} partitions  {rate.reader:13} {rate.per_second:>12,.0f}/s "
+            f"{rate.per_cpu_second:>12,.0f} per CPU s, "
+            f"{rate.per_cpu_second / bare:6.2f} of bare; load {rate.load:.1f}"
+        )
 
 
 @app.command()
