@@ -11,13 +11,6 @@ from typing import TypedDict
 
 import gearpy as gp
 
-parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-parser.add_argument("--servers", default="localhost:9092", help="host:port, with commas between")
-parser.add_argument("--topic", default="orders")
-parser.add_argument("--group", default="gearpy-orders", help="has the offsets, for others to see")
-parser.add_argument("--once", action="store_true", help="end with the records that are there")
-args = parser.parse_args()
-
 
 class Order(TypedDict):
     """The fields that are read."""
@@ -27,22 +20,32 @@ class Order(TypedDict):
     at: int
 
 
-app = gp.StreamApp("kafka-orders")
-orders = app.read(
-    gp.kafka(
-        args.topic,
-        servers=args.servers,
-        value="json",
-        schema=Order,
-        time="at",
-        out_of_order="5s",
-        group=args.group,
-        until="now" if args.once else None,
-    ),
-    name="orders",
-)
-totals = orders.key_by("user").window(gp.tumbling("1m")).aggregate(total=gp.agg.sum("amount"))
-totals.write(gp.console())
+def main(args: list[str]) -> gp.StreamApp:
+    """Build the application."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--servers", default="localhost:9092", help="host:port, with commas")
+    parser.add_argument("--topic", default="orders")
+    parser.add_argument("--group", default="gearpy-orders", help="has the offsets, for others")
+    parser.add_argument("--once", action="store_true", help="end with what is there")
+    given = parser.parse_args(args)
+    app = gp.StreamApp("kafka-orders")
+    orders = app.read(
+        gp.kafka(
+            given.topic,
+            servers=given.servers,
+            value="json",
+            schema=Order,
+            time="at",
+            out_of_order="5s",
+            group=given.group,
+            until="now" if given.once else None,
+        ),
+        name="orders",
+    )
+    totals = orders.key_by("user").window(gp.tumbling("1m")).aggregate(total=gp.agg.sum("amount"))
+    totals.write(gp.console())
+    return app
+
 
 if __name__ == "__main__":
-    gp.run(app)
+    gp.run(main)

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from gearpy.connectors.kafka.client import ClientState, final_cause
 from gearpy.connectors.kafka.reading.positions import name_of, topic_of
@@ -49,12 +49,12 @@ class Feed:
         self._items: dict[str, deque[Item]] = {}
         self._waiting: dict[str, list[int]] = {}  # Records and bytes.
         self._paused: set[str] = set()
-        self._topics: list[str] = []
+        self._topics: set[str] = set()  # Also those of partitions that were removed.
 
     def add(self, name: str, offset: int) -> None:
         """Begin to read a partition."""
         self._items[name], self._waiting[name] = deque(), [0, 0]
-        self._topics = sorted({topic_of(each)[0] for each in self._items})
+        self._topics |= {topic_of(name)[0]}
         self._consumer.incremental_assign([self._partition(name, offset)])
 
     def remove(self, name: str) -> None:
@@ -132,15 +132,16 @@ class Feed:
         if not messages:
             return
         kind = type(messages[0])
-        numbers = [each or 0 for each in map(kind.partition, messages)]
+        numbers: list[Any] = list(map(kind.partition, messages))
         if len(self._topics) == 1 and numbers.count(numbers[0]) == len(numbers):
-            self._put(name_of(self._topics[0], numbers[0]), messages)
+            (topic,) = self._topics
+            self._put(name_of(topic, numbers[0]), messages)
             return
         begin = 0
         whose = zip(map(kind.topic, messages), numbers, strict=True)
-        for (topic, number), run in groupby(whose):
+        for (of, number), run in groupby(whose):
             end = begin + sum(1 for _ in run)
-            self._put(name_of(topic or "", number), messages[begin:end])
+            self._put(name_of(of or "", number), messages[begin:end])
             begin = end
 
     def _put(self, name: str, messages: "list[Message]") -> None:
