@@ -14,8 +14,9 @@ from typing import Final
 
 from gearpy.spark.sessions.java import cache_folder
 
-#: Below the 240 s after which pytest takes a test for hanging.
-_RUN_S: Final = 200
+#: In a test, below the 240 s after which pytest takes it for hanging.
+_RUN_IN_TEST_S: Final = 200
+_RUN_S: Final = 600
 _SAID_CHARACTERS: Final = 500
 _CACHE: Final = cache_folder(os.environ) / "servers"
 _POM: Final = """<project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -162,6 +163,7 @@ def run(what: str, command: Sequence[str]) -> None:
     Raises:
         Unavailable: it fails, or takes too long.
     """
+    timeout_s = _RUN_IN_TEST_S if "PYTEST_CURRENT_TEST" in os.environ else _RUN_S
     try:
         done = subprocess.run(
             command,
@@ -169,10 +171,10 @@ def run(what: str, command: Sequence[str]) -> None:
             capture_output=True,
             check=False,
             text=True,
-            timeout=_RUN_S,
+            timeout=timeout_s,
         )
     except subprocess.TimeoutExpired:
-        raise Unavailable(f"{what}: not done within {_RUN_S} s") from None
+        raise Unavailable(f"{what}: not done within {timeout_s} s") from None
     if done.returncode:
         raise Unavailable(f"{what} failed: {(done.stdout + done.stderr)[-_SAID_CHARACTERS:]}")
 
