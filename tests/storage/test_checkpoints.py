@@ -263,3 +263,13 @@ def test_a_folder_that_cannot_be_listed_is_not_taken_for_empty(tmp_path: Path) -
 
     with pytest.raises(OSError, match="symbolic links"):
         store.names("loop/x")
+
+
+def test_a_large_file_comes_back_as_it_was(store: Checkpoints) -> None:
+    """Also where it has to be stored in pieces; one that takes its place has others."""
+    large = bytes(range(256)) * 10_000
+    store.save(NAME, [b"before"])
+    for data in (large, large[::-1], b"small"):
+        stored = store.save(NAME, [data])
+        assert store.load(stored.location, stored.sha256) == data
+    assert store.names("app3") == [NAME]

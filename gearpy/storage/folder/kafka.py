@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -94,6 +95,7 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         }
         self._lock = threading.RLock()
         self._topics: dict[str, _Topic] = {}
+        self._loaded: tuple[tuple[str, int, int] | None, bytes] = None, b""
         self._clients: tuple[Producer, Consumer, AdminClient] | None = None
 
     @classmethod
@@ -154,7 +156,9 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         path = self._strip_protocol(path)
         with self._asking():
             topic = self._topic_of(path)
-            kept = self._read(topic).files.get(path)
+            # Whoever reads ranges has asked for the size before.
+            known = self._read(topic) if start is None else self._topics.get(topic, _Topic())
+            kept = known.files.get(path)
             if kept is None:
                 raise FileNotFoundError(f"{self.unstrip_protocol(path)} is not there")
             return self._data(topic, kept)[start:end]
@@ -314,9 +318,12 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
     def _data(self, topic: str, kept: _Kept) -> bytes:
         if kept.data is not None:
             return kept.data
-        if not kept.pieces:
-            return self._one(topic, kept.partition, kept.offset)[1:]
-        return b"".join(self._one(topic, kept.partition, offset) for offset in kept.pieces)
+        newest = (topic, kept.partition, kept.offset)
+        if self._loaded[0] != newest:  # A file is read range by range.
+            one = partial(self._one, topic, kept.partition)
+            data = b"".join(map(one, kept.pieces)) if kept.pieces else one(kept.offset)[1:]
+            self._loaded = newest, data
+        return self._loaded[1]
 
     def _one(self, topic: str, partition: int, offset: int) -> bytes:
         for record in self._records(topic, partition, offset, offset + 1):
@@ -340,6 +347,7 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
                 "auto.offset.reset": "earliest",
+                "fetch.wait.max.ms": 5,  # The end is known: nobody waits for more behind it.
             }
             self._clients = (
                 Producer({**self._settings, **producer}),
