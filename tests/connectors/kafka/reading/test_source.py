@@ -1,7 +1,9 @@
 """Topics of a real broker as a source."""
 
+import itertools
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -297,3 +299,46 @@ def test_a_broker_that_is_away_is_waited_for(own_kafka: Kafka, live: Any) -> Non
     TopicBuild(topics.servers).send(topic, ["b"], 1)
     eventually(lambda: found == ["a", "b"], "it reads on", within_s=60)
     eventually(lambda: waits_for() == "", "it waits no more", within_s=60)
+
+
+@pytest.mark.parametrize("start", ["earliest", "latest"])
+def test_a_run_goes_on_where_its_last_epoch_ended(
+    topics: TopicBuild, tmp_path: Path, start: Any
+) -> None:
+    """Also with partitions that have come meanwhile: of those nothing is left out."""
+    topic = topics.make(2)
+    topics.send(topic, ["before"])
+    output = tmp_path / "output"
+
+    def run() -> Any:
+        app = gp.StreamApp("again")
+        source = gp.kafka(
+            topic, servers=topics.servers, value="text", start=start, poll="100ms", group=topic
+        )
+        app.read(source).map(lambda text: {"text": text}).write(gp.jsonl_folder(output))
+        return gp.start(app, checkpoint=tmp_path / "checkpoint")
+
+    def shown() -> list[str]:
+        lines = [line for file in output.glob("*.jsonl") for line in file.read_text().splitlines()]
+        return sorted(json.loads(line)["text"] for line in lines)
+
+    with run():
+        number = itertools.count()
+
+        def heard() -> bool:
+            topics.send(topic, [f"a{next(number)}"], 1)
+            return topics.committed(topic, topic, 2)[1] > 0
+
+        eventually(heard, within_s=60)
+    topics.grow(topic, 3)
+    topics.send(topic, ["b"], 1)
+    topics.send(topic, ["c"], 2)
+    with run():
+        eventually(lambda: {"b", "c"} <= set(shown()), within_s=60)
+    found = shown()
+    assert len(found) == len(set(found))
+    sent = {f"a{at}" for at in range(next(number))}
+    assert {text for text in found if text.startswith("a")} <= sent
+    assert ("before" in found) == (start == "earliest")
+    if start == "earliest":
+        assert set(found) == sent | {"before", "b", "c"}
