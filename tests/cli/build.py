@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from gearpy.cli.main import app
 from gearpy.ids import AppId, ExecutorId, WorkerId
+from gearpy.messages.actor_app import AppMasterAnswer, AskAppMaster
 from gearpy.messages.client import (
     AlertList,
     ApplicationList,
@@ -56,6 +57,7 @@ from gearpy.messages.summaries import (
     RegionSummary,
     WorkerSummary,
 )
+from gearpy.wire.values.payload import encode_value
 
 __all__ = ["CARD", "FakeCluster", "Gear", "a_record"]
 
@@ -258,6 +260,10 @@ class FakeCluster:
             RestartApplication: self._restart,
             DescribeApplication: lambda _: self.detail,
             DrainApplication: self._drain,
+            AskAppMaster: lambda asked: AppMasterAnswer(
+                app_id=asked.app_id,
+                answer=encode_value("40 of 60 trials are done"),
+            ),
             ReplayNow: lambda asked: ReplayAccepted(app_id=asked.app_id, epoch=181),
             ReadLog: lambda _: LogText(source="app-2/appmaster-launch-1.log", text=_LOG, launch=1),
             ListQuarantined: self._quarantined,

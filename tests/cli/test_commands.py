@@ -337,6 +337,7 @@ SHAPES: Final = {
     "app describe 2": {"application": APPLICATION, "detail": DETAIL, "note": str},
     "app kill 2": APPLICATION,
     "kill 2": APPLICATION,
+    "app ask 2 now": str,
     "app stop 2 --drain": APPLICATION,
     "app restart 2": {"app_id": int, "name": str, "restarted": int},
     "app restart-tasks 2": {"app_id": int, "epoch": int},
