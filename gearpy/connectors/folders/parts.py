@@ -66,7 +66,7 @@ def store_mistakes(name: str, place: str) -> list[str]:
     scheme = place.partition("://")[0]
     if "://" not in place or scheme in _LOCAL or promises_of(scheme).shows_once:
         return []
-    known = ", ".join(f"{each}://" for each in PROMISES)
+    known = ", ".join(f"{each}://" for each, promises in PROMISES.items() if promises.shows_once)
     mistake = (
         f"{name}: {without_password(place)} is in a store that does not promise to show a file as "
         f"a whole, so results could be there twice or in part: take a folder of this machine, or "
