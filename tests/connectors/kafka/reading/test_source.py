@@ -34,7 +34,6 @@ def topics(kafka: KafkaAddress) -> TopicBuild:
         ("msgpack", b"\x81\xa1n\x01", {"n": 1}),
         (gp.avro(schema='"long"'), b"\x06", 3),
     ],
-    ids=str,
 )
 def test_values_are_read_as_they_were_written(
     topics: TopicBuild, form: Any, body: bytes, value: Any

@@ -98,7 +98,6 @@ def test_a_key_is_a_field_or_a_function(results: Any, key: Any, keys: list[bytes
         ("bytes", [b"a", b""], ["a", ""]),
         (lambda n: b"x" * n if n else None, [2, 0], ["xx", None]),
     ],
-    ids=str,
 )
 def test_a_value_is_of_a_form_or_of_a_function(
     value: Any, results: Any, values: list[str | None]
@@ -117,7 +116,6 @@ def test_a_value_is_of_a_form_or_of_a_function(
         ("bytes", "a", "the value is str, not bytes"),
         (lambda n: n, 7, r"value\(\) has returned 7, must be bytes"),
     ],
-    ids=str,
 )
 def test_a_value_that_cannot_be_made_is_named(value: Any, result: Any, said: str) -> None:
     """By its record, not by the first of the batch."""
@@ -148,7 +146,6 @@ def test_a_time_that_is_none_is_the_clock_of_the_client() -> None:
         (form(timestamp=lambda _: 1.5), "x", r"timestamp\(\) has returned 1.5"),
         (form(headers=lambda _: {"h": 1}), "x", "header 'h' is 1"),
     ],
-    ids=str,
 )
 def test_a_record_that_cannot_be_written_is_named(
     a_form: RecordForm, result: Any, said: str
