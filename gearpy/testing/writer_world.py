@@ -96,6 +96,7 @@ class Attempt:
         self.records = list(start.records)
         self.prepared: dict[int, Any] = {}
         self.told: dict[int, Any] = {}  # Epochs that it may show.
+        self.is_torn = False  # It broke off in a step: nobody would have it write any more.
 
 
 class TaskWorld(ABC, Generic[WriterPlaceT]):
@@ -295,6 +296,7 @@ class TaskWorld(ABC, Generic[WriterPlaceT]):
             has_crashed = False
         self.place.on_step = nothing
         if has_crashed:
+            self.live.is_torn = True
             self._bury()
             self.check()
             self.start()
@@ -318,9 +320,13 @@ class TaskWorld(ABC, Generic[WriterPlaceT]):
             self.place.on_step = on_step
 
     def _write_on(self, zombie: Attempt) -> None:
+        if zombie.is_torn:
+            return
+        zombie.is_torn = True
         zombie.writer.write_batch(self.forbidden())
         zombie.epoch += 1
         zombie.writer.prepare(zombie.epoch)
+        zombie.is_torn = False
 
     def _show_what_it_was_told(self, zombie: Attempt) -> None:
         for epoch, prepared in sorted(zombie.told.items()):
