@@ -83,11 +83,11 @@ COMMANDS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
     "What is stored": {
         "state": (
             "stored.state:commands",
-            "The state of the steps of an application, as tables: list, query.",
+            "The state of the steps of an application, as tables.",
         ),
         "savepoint": (
             "stored.savepoint:commands",
-            "Epochs under names, which are kept until they are dropped.",
+            "Savepoints: epochs under names, kept until they are dropped.",
         ),
         "checkpoint": (
             "stored.checkpoint:commands",

@@ -365,6 +365,7 @@ def test_nothing_outlives_a_worker_and_its_work_goes_on_elsewhere(own: Scene) ->
         assert " ready" in line
     logs = own.folder / "cluster" / "logs"
     assert sorted(each.name for each in logs.glob("*.log")) == [
+        "audit.log",
         f"master-{own.cluster.address.rpartition(':')[2]}.log",
         "worker-0.log",
     ]

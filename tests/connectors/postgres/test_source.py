@@ -1,6 +1,5 @@
 """A table of PostgreSQL, the real one, is read row by row, each once."""
 
-import gc
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -16,6 +15,9 @@ from gearpy.errors import ConfigError
 from gearpy.testing import check_source
 from tests.eventually import eventually
 from tests.servers.postgres import Postgres, PostgresAddress
+
+#: Whoever is killed closes nothing.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 _NUMBERS = count()
 TABLE: Final = """create table {} (id int primary key, name varchar(20), price numeric(8,2),
@@ -46,8 +48,6 @@ def do(database: "psycopg.Connection[Any]", text: LiteralString, name: str) -> N
     database.execute(sql.SQL(text).format(sql.Identifier(name)))
 
 
-# Whoever is killed closes nothing.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
     ("options", "records"),
     [
@@ -64,7 +64,6 @@ def test_the_contract_of_a_source_holds(
     check_source(
         lambda: gp.postgres(postgres.url, name, by="id", **options), records=records, seeds=2
     )
-    gc.collect()  # Connections of the killed, as long as they are no surprise.
 
 
 def test_values_come_as_they_are(
