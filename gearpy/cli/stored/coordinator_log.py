@@ -39,6 +39,7 @@ from gearpy.core.coordinator.views import (
 )
 from gearpy.errors import ConfigError, LogDamaged, ProtocolError
 from gearpy.storage.coordinator_log import CoordinatorLog, newest_launch, read_log, survey_log
+from gearpy.storage.folder.at import without_password
 from gearpy.views import text
 from gearpy.wire.values.payload import decode_value
 from gearpy.wire.values.records import NO_CLASSES
@@ -240,7 +241,7 @@ def _brief(message: CoordinatorMessage) -> str:
 
 
 def _brief_config(message: CoordinatorMessage) -> str:
-    return ConfigView(CoordinatorState([message])).read()[message.key]
+    return without_password(ConfigView(CoordinatorState([message])).read()[message.key])
 
 
 def _brief_dag(message: CoordinatorMessage) -> str:
@@ -306,6 +307,8 @@ def _jsonable(value: Any) -> Any:
             return {key: _jsonable(each) for key, each in value.items()}
         case list():
             return [_jsonable(each) for each in value]
+        case str():
+            return without_password(value)  # A store's URL may have one.
         case _:
             return value
 

@@ -123,6 +123,16 @@ def test_the_messages_that_count_are_shown(log: Log) -> None:
     assert log("show", "2") == shown
 
 
+def test_passwords_in_urls_are_not_shown(log: Log, store: Path) -> None:
+    """A log is sent to colleagues; it keeps what the next launch needs."""
+    values = {"value": "kafka://ada:secret@broker:9092/shop"}
+    open_log(store, ENDED, launch=2).append([draft("set-config", "checkpoint.folder", values)])
+
+    assert "kafka://ada@broker:9092/shop" in log("1")
+    assert "kafka://ada@broker:9092/shop" in log("1", "--json")
+    assert "secret" not in log("1") + log("1", "--json")
+
+
 def test_all_messages_are_shown_on_demand(log: Log) -> None:
     """What was replaced, and what deletes."""
     assert len(lines(log("2", "--json"))) == 4
