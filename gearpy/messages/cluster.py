@@ -114,6 +114,11 @@ class ExecutorLaunchRejected:
     launch: int
     reason: str
 
+    @property
+    def cause(self) -> str:
+        """The end of the launch, for people, as `ExecutorExited` has it."""
+        return f"it was not started: {self.reason}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShutdownExecutor:

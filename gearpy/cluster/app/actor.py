@@ -296,14 +296,6 @@ class AppMasterActor(Actor[_Message]):
         if self._core is not None:
             self._core.on_master(is_there=False, now_ms=self.context.now_ms())
 
-    def _look_for_master(self) -> None:
-        away_ms = self._master.away_ms()
-        if away_ms is not None and away_ms >= self._settings.reconnect_timeout_ms:
-            _log.error("application %s: no master for too long, stopping", self._app_id)
-            self.context.stop_self()
-        else:
-            self._master.register_again(self._status)
-
     # -- messages --------------------------------------------------------------------------
 
     def receive(self, message: _Message) -> object:
@@ -412,7 +404,7 @@ class AppMasterActor(Actor[_Message]):
 
     def _on_tick(self) -> None:
         now_ms = self.context.now_ms()
-        self._look_for_master()
+        self._master.look_for(self._status, self._settings.reconnect_timeout_ms)
         if self._core is None and self._status == "pending":
             self._begin_again(now_ms)
         if self._core is not None:

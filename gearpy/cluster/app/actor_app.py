@@ -169,16 +169,15 @@ class ActorAppMaster(Actor[_Message]):
 
     def on_exited(self, exited: Exited) -> None:
         """Hear that the master, a worker or an executor is gone."""
-        path, now_ms = exited.ref.path, self.context.now_ms()
+        path = exited.ref.path
         if path == self._master.path:
             _log.warning("application %s: the master is away", self._launch.app_id)
             self._master.on_lost()
         elif (found := self._executors.take(path)) is None:
             self._lost_worker(path)
-        elif isinstance(exited.reason, Failed):
+        elif isinstance(exited.reason, Failed):  # Else its worker tells why, or is lost too.
+            now_ms = self.context.now_ms()
             self._do(self._crew.on_gone(*found, str(exited.reason), now_ms))
-        else:  # Its worker tells why in a moment, or is lost too.
-            self._do(self._crew.on_tick(now_ms))
 
     def on_stop(self) -> None:
         """Stop the user's app master and its executors."""
@@ -223,12 +222,7 @@ class ActorAppMaster(Actor[_Message]):
 
     def _on_tick(self) -> None:
         now_ms = self.context.now_ms()
-        away_ms = self._master.away_ms()
-        if away_ms is not None and away_ms >= self._settings.reconnect_timeout_ms:
-            _log.error("application %s: no master for too long, stopping", self._launch.app_id)
-            self.context.stop_self()
-            return
-        self._master.register_again(self._status)
+        self._master.look_for(self._status, self._settings.reconnect_timeout_ms)
         if self._is_alive:
             self._do(self._crew.on_tick(now_ms))
             if now_ms >= self._find_workers_ms:
@@ -272,8 +266,8 @@ class ActorAppMaster(Actor[_Message]):
             case ResourceAllocated():
                 self._do(self._crew.on_allocated(message.allocations, now_ms))
             case ExecutorLaunchRejected() | ExecutorExited():
-                cause = _cause_of(message)
-                self._do(self._crew.on_gone(message.executor_id, message.launch, cause, now_ms))
+                launch, cause = message.launch, message.cause
+                self._do(self._crew.on_gone(message.executor_id, launch, cause, now_ms))
             case RegisterExecutor():
                 self._on_executor(message)
             case ActorLetter():
@@ -496,12 +490,6 @@ class _MasterMeans:
 
     def fail(self, cause: str) -> None:
         self._host.give_up(cause)
-
-
-def _cause_of(message: ExecutorLaunchRejected | ExecutorExited) -> str:
-    if isinstance(message, ExecutorLaunchRejected):
-        return f"it was not started: {message.reason}"
-    return message.cause
 
 
 def _check(**numbers: int) -> None:

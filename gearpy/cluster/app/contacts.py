@@ -1,5 +1,6 @@
 """The way of an app master to its master, and to the executors of its application."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
@@ -19,6 +20,7 @@ from gearpy.messages.cluster import (
 )
 from gearpy.messages.summaries import ApplicationStatus
 
+_log = logging.getLogger(__name__)
 _REGISTER_AGAIN_MS: Final = 1000
 
 
@@ -56,10 +58,14 @@ class MasterLink:
         )
         self._post.tell(self.path, message)
 
-    def register_again(self, status: ApplicationStatus) -> None:
-        """Ask once more after a while, unless the master is there."""
-        is_due = self._context().now_ms() - self._asked_ms >= _REGISTER_AGAIN_MS
-        if is_due and not self.is_there:
+    def look_for(self, status: ApplicationStatus, timeout_ms: int) -> None:
+        """Ask once more after a while, unless the master is there; stop if it is away for long."""
+        away_ms, now_ms = self.away_ms(), self._context().now_ms()
+        if away_ms is not None and away_ms >= timeout_ms:
+            app_id = self._launch.app_id
+            _log.error("application %s: no master for too long, stopping", app_id)
+            self._context().stop_self()
+        elif not self.is_there and now_ms - self._asked_ms >= _REGISTER_AGAIN_MS:
             self.register(status)
 
     def on_registered(self) -> None:

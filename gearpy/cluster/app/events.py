@@ -57,13 +57,6 @@ def decide(  # noqa: C901, PLR0911 - an arm for each message
 
 
 def _decide_slots(core: ApplicationCore, message: _OfSlots, now_ms: int) -> Iterable[Command]:
-    match message:
-        case ResourceAllocated():
-            return core.on_allocated(message.allocations, now_ms)
-        case ExecutorLaunchRejected():
-            cause = f"it was not started: {message.reason}"
-        case ExecutorExited():
-            cause = message.cause
-        case _:
-            assert_never(message)
-    return core.on_executor_gone(message.executor_id, message.launch, cause, now_ms)
+    if isinstance(message, ResourceAllocated):
+        return core.on_allocated(message.allocations, now_ms)
+    return core.on_executor_gone(message.executor_id, message.launch, message.cause, now_ms)

@@ -172,7 +172,7 @@ class Alerting:
 
 
 def following(ask: Callable[[Any], Any], config: Config) -> Alerting:
-    """Return what follows the alerts of a cluster whose desk answers ``ask``."""
+    """Return the follower of the alerts of a cluster whose desk answers ``ask``."""
     client = ClusterClient(ask)
     return Alerting(ClusterWatch(client).applications, lambda: client.cluster().cluster_id, config)
 

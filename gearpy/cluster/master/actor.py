@@ -315,8 +315,7 @@ class MasterActor(Actor[MasterMailbox]):
             case ResourceUpdate():
                 self._workers.on_update(message, self._now())
             case ExecutorLaunchRejected():
-                cause = f"it was not started: {message.reason}"
-                self._on_gone(message.app_id, message.launch, cause)
+                self._on_gone(message.app_id, message.launch, message.cause)
             case ExecutorExited() if message.cluster_id in {"", self._state.cluster_id}:
                 self._on_gone(message.app_id, message.launch, message.cause)
             case ExecutorExited():

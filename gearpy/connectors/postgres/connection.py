@@ -62,7 +62,7 @@ class PostgresAddress:
         )
 
     def trouble(self, error: Exception) -> str:
-        """Return what to wait for, if the error may pass without anybody's help; else nothing."""
+        """Return the server to wait for, if the error may pass by itself; else nothing."""
         import psycopg  # noqa: PLC0415 - an extra
 
         if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):

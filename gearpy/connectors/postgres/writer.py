@@ -469,7 +469,7 @@ _NO_EPOCH: Final = 2**62
 
 
 def _mark(owner: EpochOwner, epoch: int | None = None) -> str:
-    """Return what tells the rows of a task's epoch; without one, how those of all its begin."""
+    """Return the mark of a task's rows of an epoch; without one, how all its marks begin."""
     number = "" if epoch is None else f"{epoch:020d}"
     return f"{owner.run}/{owner.sink}/{owner.task}/{number}"
 

@@ -106,7 +106,7 @@ class KafkaDiscovery(Discovery[Any]):
         self._committed: dict[str, int] = {}
 
     def find(self) -> Mapping[str, KafkaPlace]:
-        """Return what the last look has found; begin another when it is time to.
+        """Return the partitions that the last look has found; begin another when it is time to.
 
         Raises:
             OperatorError: a topic is missing, or a broker refuses; no waiting mends it.
@@ -257,7 +257,7 @@ class KafkaReader(SourceReader[Any]):
             feed.add(name, self._offset)
 
     def read_batch(self, max_records: int) -> Batch | None:
-        """Return what has come.
+        """Return the records that have come.
 
         Raises:
             OperatorError: a record is bad, or the next one is not there any more, and that is to be
@@ -295,7 +295,7 @@ class KafkaReader(SourceReader[Any]):
             self._feed.remove(self._name)
 
     def _raw(self, max_records: int) -> Raw:
-        """Return what the client has: one portion for rows, as many as there are for a table."""
+        """Return records that the client has: a portion for rows, all there are for a table."""
         max_records = min(max_records, _TABLE_MAX)
         raw, wanted = Raw(), max_records if self._is_table else 1
         while len(raw) < wanted and not self._finishes():

@@ -32,7 +32,7 @@ class Errands:
         self._posted.put(errand)
 
     def take(self) -> Any:
-        """Return what one errand has returned, or the exception that it raised; None: nothing."""
+        """Return the result of one errand, or the exception that it raised; None: nothing."""
         return None if self._back.empty() else self._back.get()
 
     def close(self, last: Errand, timeout_s: float) -> None:

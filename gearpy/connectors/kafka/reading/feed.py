@@ -77,7 +77,7 @@ class Feed:
         self._fill()
 
     def take(self, name: str) -> "Item | None":
-        """Return what comes next of a partition; None: nothing at present. Never waits.
+        """Return the next records of a partition; None: nothing at present. Never waits.
 
         Raises:
             OperatorError: an error that no waiting mends.

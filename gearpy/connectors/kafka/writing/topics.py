@@ -57,7 +57,7 @@ class SinkTopics:
         return min((each.record_bytes_max for each in self._known.values()), default=2**30)
 
     def facts(self, topic: str) -> TopicFacts:
-        """Return what is known of a topic; waits for the brokers.
+        """Return the facts about a topic; waits for the brokers.
 
         Raises:
             OperatorError: it is not there, or must not be written.
