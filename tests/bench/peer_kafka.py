@@ -7,6 +7,7 @@ from the first records to the last, by the clock and of the CPU of all its threa
 import json
 import logging
 import sys
+import tempfile
 import time
 import uuid
 from typing import Any
@@ -90,19 +91,21 @@ def _quix(servers: str, topic: str, partitions: int, watch: Stopwatch) -> None:
     from quixstreams import Application  # type: ignore[import-not-found] # noqa: PLC0415 - as above
 
     logging.getLogger("quixstreams").setLevel(logging.ERROR)
-    app = Application(
-        broker_address=servers,
-        consumer_group=uuid.uuid4().hex,
-        auto_offset_reset="earliest",
-        loglevel=None,
-    )
+    with tempfile.TemporaryDirectory() as folder:
+        app = Application(
+            broker_address=servers,
+            consumer_group=uuid.uuid4().hex,
+            auto_offset_reset="earliest",
+            loglevel=None,
+            state_dir=folder,  # Else it makes one where it was started.
+        )
 
-    def counted(_: object) -> None:
-        if watch.count(1):
-            app.stop()
+        def counted(_: object) -> None:
+            if watch.count(1):
+                app.stop()
 
-    app.dataframe(app.topic(topic, value_deserializer="bytes")).update(counted)
-    app.run()
+        app.dataframe(app.topic(topic, value_deserializer="bytes")).update(counted)
+        app.run()
 
 
 def main() -> None:
