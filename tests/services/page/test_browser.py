@@ -180,6 +180,7 @@ def test_keys_find_go_and_help(shown: Shown, app_id: int) -> None:
     expect(tab.page.get_by_role("dialog")).to_have_count(0)
     tab.page.keyboard.press("/")
     tab.page.keyboard.type("wordc")
+    expect(tab.page.get_by_role("option").first).to_contain_text("wordcount")
     tab.page.keyboard.press("Enter")
     expect(tab.page.get_by_role("heading", name="wordcount")).to_be_visible()
     assert tab.page.url.endswith(f"#/app/{app_id}")

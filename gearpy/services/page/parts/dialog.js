@@ -1,5 +1,5 @@
 // Windows above the page: one question before something is stopped; the browser keeps the focus inside.
-import { html, useEffect, useRef, useState } from "../app/html.js";
+import { html, useLayoutEffect, useRef, useState } from "../app/html.js";
 import { createStore, useStore } from "../data/store.js";
 import { Trouble } from "./words.js";
 
@@ -21,7 +21,7 @@ export const isOpen = () => open.get() !== null;
 export function Dialogs() {
   const what = useStore(open);
   const element = useRef(null);
-  useEffect(() => {
+  useLayoutEffect(() => { // At once: a key that is pressed next is meant for the window.
     if (what) element.current?.showModal();
   }, [what]);
   if (!what) return null;
