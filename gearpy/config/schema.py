@@ -67,6 +67,19 @@ class MasterConfig:
         "who runs the master.",
         Setting(form="user names", unit="users"),
     ] = ()
+    quotas: Annotated[
+        tuple[str, ...],
+        "The slots that all applications of a user may have together for tasks, such as ann=20; "
+        "* is everybody who is not named. What is beyond waits. A restart gets what it had.",
+        Setting(form="user=slots", unit="slots"),
+    ] = ()
+    scheduler: Annotated[
+        str,
+        "How workers are chosen. spread: as many machines as can be, the emptiest first; pack: "
+        "the one that is in use most, so that others stay empty; or a policy that a package "
+        "offers under this name as entry point of gearpy.schedulers.",
+        Setting(form="a name", unit="policy"),
+    ] = "spread"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +97,17 @@ class WorkerConfig:
         "Artifacts that were fetched, and a working folder for each executor process. A ~ is the "
         "user's home.",
     ] = "~/.gearpy/worker"
+    machine: Annotated[
+        str,
+        "The name of the machine, for application.hosts and to spread executors over machines. "
+        "Empty: its host name. In a container, give the name of the machine that it is on.",
+        Setting(form="a name, or nothing", unit="host name"),
+    ] = ""
+    rack: Annotated[
+        str,
+        "The rack, or zone, in which the machine stands; empty if that does not matter.",
+        Setting(form="a name, or nothing", unit="rack"),
+    ] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,6 +307,29 @@ class ApplicationConfig:
         "room for, which is one where a worker has room for all tasks.",
         Setting(low=0, high=10_000, unit="executors", key="executor-num"),
     ] = 0
+    priority: Annotated[
+        Literal["low", "normal", "high"],
+        "Which of the applications that wait for slots gets them first. What runs keeps its own.",
+        Setting(unit="priority"),
+    ] = "normal"
+    relaxation: Annotated[
+        Literal["any", "one-worker"],
+        "any: executors are on any workers, see master.scheduler; one-worker: on one, whichever.",
+        Setting(unit="policy"),
+    ] = "any"
+    hosts: Annotated[
+        tuple[str, ...],
+        "Machines that an application may be on, by worker.machine, host name, or as worker3; "
+        "empty: all. It waits while none of them has room.",
+        Setting(form="host names", unit="machines"),
+    ] = ()
+    localities: Annotated[
+        tuple[str, ...],
+        "Machines that the tasks of a step may be on, such as parse=machine1|machine2, in place "
+        "of application.hosts. The step is named as in the plan. Gearpump: "
+        "`gearpump.streaming.localities`.",
+        Setting(form="step=host|host", unit="steps"),
+    ] = ()
     retries: Annotated[
         int,
         "Tasks that fail, or lose their executor, are started again so often within the window; "

@@ -22,6 +22,11 @@ _FORMS: Final[Mapping[str, re.Pattern[str]]] = {
     "a path": re.compile(r".*\S.*"),
     "an http or https URL": re.compile(r"https?://[^\s,]+"),
     "user names": re.compile(r"[^\s,]{1,64}"),
+    "user=slots": re.compile(r"[^\s,=]{1,64}=\d{1,9}"),
+    "host names": re.compile(r"[^\s,|]+"),
+    "a name, or nothing": re.compile(r"[^\s,|]*"),
+    "step=host|host": re.compile(r"[^,=|]+=[^\s,=|]+(\|[^\s,=|]+)*"),
+    "a name": re.compile(r"[\w.-]+"),
     "module:Class=module:Serializer": re.compile(r"[^\s,=:]+:[^\s,=:]+=[^\s,=:]+:[^\s,=:]+"),
 }
 

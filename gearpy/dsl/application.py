@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
+from gearpy.core.app.hosts import with_hosts
 from gearpy.core.base.times import Duration
 from gearpy.dsl.lower.lower import lower
 from gearpy.dsl.operators.names import check_parallelism, duration_of
@@ -45,6 +48,8 @@ class StreamApp:
     Args:
         name: letters, digits, ``_ - .``; unique among the running applications of a cluster.
         parallelism: tasks of each operator that does not say otherwise.
+        localities: for the name of a step, the machines that its tasks may be on, such as
+            ``{"parse": ["machine1", "machine2"]}``; `application.localities` counts more.
 
     Example:
         >>> import gearpy as gp
@@ -56,10 +61,17 @@ class StreamApp:
         [2, 4, 6]
     """
 
-    def __init__(self, name: str, *, parallelism: int = 1) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        parallelism: int = 1,
+        localities: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    ) -> None:
         check_parallelism(f"StreamApp({name!r})", parallelism)
         self.name = name
         self.parallelism = parallelism
+        self.localities = {step: tuple(hosts) for step, hosts in localities.items()}
         self._program = Program(name, Stream, parallelism=parallelism)
 
     def __repr__(self) -> str:
@@ -145,6 +157,7 @@ class StreamApp:
             parallelism=self.parallelism,
             mistakes=self._program.mistakes,
         )
+        application.dag = with_hosts(application.dag, self.localities)
         application.of_no_use = self._of_no_use()
         _written[application] = self
         return application

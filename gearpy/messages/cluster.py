@@ -37,6 +37,7 @@ class RegisterWorker:
     Sent again when the master was lost and is back: ``worker_id`` is then what it had, and
     ``running`` what takes some of its slots, so that a new master can count them. A master of
     another cluster than ``cluster_id``, if that is not empty, answers `OtherCluster` instead.
+    ``hosts`` are names of its machine, ``rack`` is where that stands; both may be unknown.
     """
 
     worker: ActorPath
@@ -44,6 +45,8 @@ class RegisterWorker:
     cluster_id: str = ""
     worker_id: WorkerId | None = None
     running: tuple[RunningExecutor, ...] = ()
+    hosts: tuple[str, ...] = ()
+    rack: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,7 +230,7 @@ class RequestResource:
     ``sizes`` of the executors, if they are not to be equal. With 0 executors the slots are
     divided as there is room, and granted together. ``launch`` is that of the app master that asks.
     It takes the place of what was asked for before, unless it ``adds`` to that. With a
-    ``worker_id`` it is for one executor, on that worker.
+    ``worker_id`` it is for one executor, on that worker; with ``hosts`` only for workers there.
     """
 
     app_id: AppId
@@ -236,6 +239,7 @@ class RequestResource:
     executors: int
     sizes: tuple[int, ...] = ()
     worker_id: WorkerId | None = None
+    hosts: tuple[str, ...] = ()
     adds: bool = False
 
 
@@ -249,11 +253,12 @@ class FindWorkers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allocation:
-    """``slots`` on one worker, for one executor."""
+    """``slots`` on one worker, for one executor; asked for with these ``hosts``."""
 
     worker_id: WorkerId
     worker: ActorPath
     slots: int
+    hosts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

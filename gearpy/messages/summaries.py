@@ -93,6 +93,8 @@ class WorkerSummary:
     free_slots: int
     address: str = ""  # Of its control listener; empty within the master's process.
     executors: int = 0
+    hosts: tuple[str, ...] = ()  # Names of its machine.
+    rack: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

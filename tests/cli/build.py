@@ -215,9 +215,15 @@ _DETAIL: Final = ApplicationDetail(
 
 _WORKERS: Final = (
     WorkerSummary(
-        worker_id=WorkerId(0), slots=8, free_slots=5, address="127.0.0.1:3001", executors=2
+        worker_id=WorkerId(0),
+        slots=8,
+        free_slots=5,
+        address="127.0.0.1:3001",
+        executors=2,
+        hosts=("machine1", "worker0"),
+        rack="r1",
     ),
-    WorkerSummary(worker_id=WorkerId(1), slots=8, free_slots=8),
+    WorkerSummary(worker_id=WorkerId(1), slots=8, free_slots=8, hosts=("machine2", "worker1")),
 )
 _LOG: Final = "2026-01-01T12:00:00Z info ready\n2026-01-01T12:00:01Z info epoch 1 stored\n"
 

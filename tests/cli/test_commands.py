@@ -76,6 +76,8 @@ WORKER: Final = {
     "free_slots": int,
     "address": str,
     "executors": int,
+    "hosts": [str],
+    "rack": str,
 }
 EXECUTOR: Final = {
     "executor_id": int,

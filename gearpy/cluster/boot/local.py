@@ -11,7 +11,7 @@ from gearpy.actor.threaded import ThreadedActorSystem
 from gearpy.cluster.client.alerting import following
 from gearpy.cluster.client.client import ClusterClient, RunningApplication
 from gearpy.cluster.client.desk import Desk
-from gearpy.cluster.host.about import this_process
+from gearpy.cluster.host.about import names_of_machine, this_process
 from gearpy.cluster.host.audit import note_action
 from gearpy.cluster.host.folders import TemporaryFolder
 from gearpy.cluster.host.log_reader import LogReader
@@ -233,6 +233,8 @@ class LocalCluster:
             reconnect_timeout_ms=self.config.cluster.reconnect_timeout_s * 1000,
             stop_timeout_ms=self.config.executor.stop_timeout_s * 1000,
             about=this_process(self.config, self.address, logs=self._logs_of(executors)),
+            hosts=names_of_machine(self.config),
+            rack=self.config.worker.rack,
         )
         self._system.spawn(
             lambda: WorkerActor(self._master.path, slots, launcher, self._post, settings),

@@ -9,6 +9,12 @@ from gearpy.config.schema import Config
 from gearpy.messages.client import ProcessDetail
 
 
+def names_of_machine(config: Config) -> tuple[str, ...]:
+    """Return the names by which applications ask for this machine, the first one first."""
+    names = (config.worker.machine, socket.gethostname(), config.hostname)
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
 def this_process(
     config: Config, address: str, *, folder: str = "", logs: str = ""
 ) -> ProcessDetail:

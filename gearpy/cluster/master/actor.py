@@ -10,11 +10,12 @@ from gearpy.cluster.master.answers import MasterAnswers, MasterLookup
 from gearpy.cluster.master.contacts import MasterContacts
 from gearpy.cluster.master.last_answers import LastAnswers
 from gearpy.cluster.master.limits import app_master_times, config_of, mistakes_in
+from gearpy.cluster.master.policies import policy_named
 from gearpy.cluster.master.store import SNAPSHOT_RECORDS, MasterStore
 from gearpy.cluster.master.workers import MasterWorkers
 from gearpy.cluster.net.limits import restart_policy
 from gearpy.cluster.net.post import Post
-from gearpy.config.schema import Config
+from gearpy.config.schema import ApplicationConfig, Config
 from gearpy.core.base.restart import RestartPolicy
 from gearpy.core.master.app_masters import (
     AppMasters,
@@ -37,8 +38,10 @@ from gearpy.core.master.commands import (
     StoreValue,
     Submit,
 )
+from gearpy.core.master.quotas import Quotas, quotas_in
 from gearpy.core.master.registry import TERMINAL
-from gearpy.core.master.scheduling import Priority, Relaxation, ResourceRequest, SlotScheduler
+from gearpy.core.master.requests import Priority, Relaxation, ResourceRequest
+from gearpy.core.master.scheduling import SlotScheduler
 from gearpy.core.master.slots import Grant, SlotLedger
 from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, address_of
 from gearpy.messages.client import (
@@ -153,7 +156,10 @@ class MasterActor(Actor[MasterMailbox]):
         self._state = self._store.state
         self._slots = SlotLedger(grant_timeout_ms=config.executor.start_timeout_s * 1000)
         self._scheduler = SlotScheduler(
-            self._slots, reserve_ms=config.resource_allocation_timeout_s * 1000
+            self._slots,
+            reserve_ms=config.resource_allocation_timeout_s * 1000,
+            policy=policy_named(config.master.scheduler),
+            quotas=Quotas(quotas_in(config.master.quotas), self._user_of),
         )
         self._app_masters = AppMasters(self._state, self._policy_of, app_master_times(config), rng)
         self._contacts = MasterContacts(post, lambda: self.context)
@@ -176,6 +182,10 @@ class MasterActor(Actor[MasterMailbox]):
             wall_ms=self._wall_ms,
         )
         self._timer: tuple[int, Cancellable] | None = None
+
+    def _user_of(self, app_id: AppId) -> str:
+        known = self._state.get(app_id)
+        return known.user if known is not None else ""
 
     def _wall_ms(self) -> int:
         return self.context.wall_ms()
@@ -349,6 +359,7 @@ class MasterActor(Actor[MasterMailbox]):
                 worker_id=each.worker_id,
                 worker=_at_address(self._workers.paths[each.worker_id]),
                 slots=each.slots,
+                hosts=each.named,
             )
             for each in grants
         )
@@ -450,7 +461,10 @@ class MasterActor(Actor[MasterMailbox]):
             self._contacts.tell(path, self._answers.answer(ListWorkers()))
 
     def _request(self, app_id: AppId, launch: int, message: RequestResource) -> None:
-        is_anywhere = message.worker_id is None
+        wishes = self._wishes_of(app_id)
+        relaxation = Relaxation(wishes.relaxation)
+        if message.worker_id is not None:
+            relaxation = Relaxation.SPECIFIC_WORKER
         self._scheduler.request(
             ResourceRequest(
                 app_id=app_id,
@@ -458,11 +472,20 @@ class MasterActor(Actor[MasterMailbox]):
                 slots=message.slots,
                 executors=message.executors,
                 sizes=message.sizes,
-                relaxation=Relaxation.ANY if is_anywhere else Relaxation.SPECIFIC_WORKER,
+                priority=Priority[wishes.priority.upper()],
+                relaxation=relaxation,
                 worker_id=message.worker_id,
+                hosts=message.hosts or wishes.hosts,
+                named=message.hosts,
                 is_restart=self._has_run(app_id),
             )
         )
+
+    def _wishes_of(self, app_id: AppId) -> ApplicationConfig:
+        """Return the settings of an application that say where and when it gets its slots."""
+        request = self._state.request_of(app_id)
+        assert request is not None, app_id
+        return config_of(self._config, request).application
 
     def _has_run(self, app_id: AppId) -> bool:
         """Whether an application was active once: then it is not started, but started again."""
@@ -560,6 +583,7 @@ class MasterActor(Actor[MasterMailbox]):
         self._allocate()
 
     def _request_slot(self, action: RequestSlot) -> None:
+        wishes = self._wishes_of(action.app_id)
         self._scheduler.request(
             ResourceRequest(
                 app_id=action.app_id,
@@ -567,7 +591,8 @@ class MasterActor(Actor[MasterMailbox]):
                 slots=_APP_MASTER_SLOTS,
                 is_restart=self._has_run(action.app_id),
                 is_for_app_master=True,
-                priority=Priority.HIGH,
+                priority=Priority[wishes.priority.upper()],
+                hosts=wishes.hosts,
                 avoid=action.avoid,
             )
         )

@@ -193,6 +193,8 @@ class MasterAnswers:
                     free_slots=each.free,
                     address=address_of(self._workers[worker_id].node),
                     executors=each.executors,
+                    hosts=each.place.names,
+                    rack=each.place.rack,
                 )
                 for worker_id, each in self._scheduler.workers().items()
             )

@@ -7,7 +7,7 @@ from gearpy.cluster.master.store import MasterStore
 from gearpy.core.master.app_masters import AppMasters, KeeperAction, LaunchTimes
 from gearpy.core.master.commands import AddWorker
 from gearpy.core.master.scheduling import SlotScheduler
-from gearpy.core.master.slots import Grant, RunningChange, SlotLedger
+from gearpy.core.master.slots import Grant, RunningChange, SlotLedger, WorkerPlace
 from gearpy.ids import ActorPath, WorkerId
 from gearpy.messages.cluster import (
     OtherCluster,
@@ -67,7 +67,8 @@ class MasterWorkers:
         has_no_answer = bool(known) and message.worker_id is None  # But has registered before.
         worker_id = known[0] if has_no_answer else self._take(message)
         running = message.running
-        change = self._slots.on_worker(worker_id, total=message.slots, running=running)
+        place = WorkerPlace((*message.hosts, f"worker{worker_id}"), message.rack)
+        change = self._slots.on_worker(worker_id, total=message.slots, running=running, place=place)
         self._account(change, now)
         self._contacts.watch(message.worker)
         answer = WorkerRegistered(worker_id=worker_id, master=master, cluster_id=cluster_id)

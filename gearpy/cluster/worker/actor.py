@@ -80,6 +80,8 @@ class WorkerSettings:
         on_ready: is told, in a line for people, that a master has the worker; once.
         on_waiting: likewise, that there is no master yet; once.
         about: answers `DescribeWorker`, with what the worker has at that moment.
+        hosts: names of the machine.
+        rack: where that stands.
     """
 
     other_masters: Sequence[ActorPath] = ()
@@ -89,6 +91,8 @@ class WorkerSettings:
     on_ready: Callable[[str], None] = _ignore
     on_waiting: Callable[[str], None] = _ignore
     about: ProcessDetail | None = None
+    hosts: tuple[str, ...] = ()
+    rack: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +289,8 @@ class WorkerActor(Actor[_Message]):
                 cluster_id=self._cluster_id,
                 worker_id=self._worker_id,
                 running=self._what_runs(),
+                hosts=self._settings.hosts,
+                rack=self._settings.rack,
             ),
         )
 

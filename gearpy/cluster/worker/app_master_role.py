@@ -11,6 +11,7 @@ from gearpy.cluster.net.post import Post
 from gearpy.cluster.programs.artifacts import with_serializers
 from gearpy.config.schema import Config
 from gearpy.core.app.decisions import RecoveryLimits
+from gearpy.core.app.hosts import localities_in, with_hosts
 from gearpy.messages.cluster import LaunchExecutor
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.storage.coordinator_log import SEGMENTS_MAX
@@ -55,6 +56,12 @@ def app_master_settings(config: Config) -> AppMasterSettings:
     )
 
 
+def _prepared(application: StreamApplication, config: Config) -> StreamApplication:
+    """Give an application its serializers, and its processors the machines that they may be on."""
+    application.dag = with_hosts(application.dag, localities_in(config.application.localities))
+    return with_serializers(application, config)
+
+
 def app_master(
     launch: LaunchExecutor,
     own: Config,
@@ -74,7 +81,7 @@ def app_master(
     return AppMasterActor(
         launch,
         lambda asked: app_master_settings(application_config(own, asked)),
-        load=lambda: with_serializers(load(), application_config(own, launch.config)),
+        load=lambda: _prepared(load(), application_config(own, launch.config)),
         post=post,
         checkpoints=checkpoints,
         rng=random.Random(),

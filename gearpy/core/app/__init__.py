@@ -10,6 +10,7 @@
 - `region_epochs`: the epochs of one region, attempt after attempt: begun, stored, committed, gone
   back to.
 - `executors`: the executors of one application: wanted, running, and waited for.
+- `hosts`: the machines that the tasks of a processor may be on.
 - `crew`: the executors of an application of actors: wanted by its app master, replaced when lost.
 - `incidents`: failures of an application: each is counted once, however it shows.
 - `clock`: the application clock: the progress of all tasks, and the tasks that stall or hold it.

@@ -20,6 +20,7 @@ from gearpy.core.app.decisions import (
     Survived,
 )
 from gearpy.core.app.executors import ExecutorManager, Release, first_launch
+from gearpy.core.app.hosts import bound_slots
 from gearpy.core.app.incidents import BrokenLink, Incidents, SilentExecutor, Suspicions
 from gearpy.core.app.region import Region, StepAnswer
 from gearpy.core.app.region_set import RegionSet
@@ -106,14 +107,17 @@ class ApplicationCore:
         self._lost_workers: dict[ActorPath, int] = {}
         self._next_attempt = launch << _LAUNCH_SHIFT
         self._next_session = (launch << _LAUNCH_SHIFT) + 1
+        bound = bound_slots(dag)
+        free = dag.task_count - sum(each.slots for each in bound)
         self.executors = ExecutorManager(
-            slots=dag.task_count,
-            executors=min(executors, dag.task_count),
+            slots=free,
+            executors=min(executors, free),
             first_launch=first_launch(launch),
+            bound=bound,
         )
         self.regions = RegionSet(
             dag,
-            place(dag, self.executors.slots),
+            place(dag, self.executors.slots, self.executors.hosts),
             limits,
             manifests=manifests,
             overrides=overrides,
@@ -195,12 +199,14 @@ class ApplicationCore:
         for each in allocations:
             (useless if self._is_just_lost(each.worker, now_ms) else usable).append(each)
         if not self.executors.is_divided:
-            sizes = [each.slots for each in usable]
-            if sum(sizes) == self.executors.waiting_slots > 0:
+            shared = [each for each in usable if not each.hosts]
+            sizes = [each.slots for each in shared]
+            if sum(sizes) == self.executors.undivided_slots > 0:
                 self.executors.divide(sizes, now_ms)
-                self.regions.place(place(self.dag, self.executors.slots))
+                self.regions.place(place(self.dag, self.executors.slots, self.executors.hosts))
             else:
-                usable, useless = [], usable + useless
+                usable = [each for each in usable if each.hosts]
+                useless += shared
         return [
             *self.executors.on_allocated(usable, now_ms),
             *self.executors.on_useless(useless, now_ms + _ASK_AGAIN_MS),

@@ -3,10 +3,11 @@
 Gearpump: `ExecutorManager`, which counts every lost executor against a budget of its own.
 """
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
+from gearpy.core.app.hosts import BoundSlots
 from gearpy.core.master.slots import equal_parts
 from gearpy.ids import ActorPath, ExecutorId, WorkerId
 from gearpy.messages.app import LinkBroken, RegisterExecutor
@@ -20,13 +21,15 @@ class RequestSlots:
 
     ``sizes`` of the executors, if they are not as equal as can be. With 0 executors the slots
     are divided as there is room; `ExecutorManager.divide` takes the result. With a worker it is
-    for one executor, there; a request that ``adds`` leaves those before in place.
+    for one executor, there; with ``hosts`` for workers on these machines. A request that ``adds``
+    leaves those before in place.
     """
 
     slots: int
     executors: int
     sizes: tuple[int, ...] = ()
     worker_id: WorkerId | None = None
+    hosts: tuple[str, ...] = ()
     adds: bool = False
 
 
@@ -77,6 +80,7 @@ class _Seat:
 
     slots: int
     worker_id: WorkerId | None = None  #: The only one that will do.
+    hosts: tuple[str, ...] = ()  #: The only machines that will do; empty for all.
     status: _Status = "waiting"
     is_asked: bool = False  #: Slots for it were requested.
     since_ms: int = 0  #: Of the request, or of the launch.
@@ -97,12 +101,22 @@ class ExecutorManager:
     Args:
         slots: all of them together; 0 if executors are added one by one.
         executors: how many share them; 0 until `divide` says it.
+        bound: further executors, which are bound to machines.
     """
 
-    def __init__(self, *, slots: int, executors: int, first_launch: int = 1) -> None:
+    def __init__(
+        self,
+        *,
+        slots: int,
+        executors: int,
+        first_launch: int = 1,
+        bound: Sequence[BoundSlots] = (),
+    ) -> None:
         assert slots >= executors >= 0, (slots, executors)
         sizes = equal_parts(slots, executors or 1) if slots else []
-        self._seats = {ExecutorId(at): _Seat(size) for at, size in enumerate(sizes)}
+        self._bound = len(bound)
+        seats = [*(_Seat(size, hosts=hosts) for size, hosts in bound), *map(_Seat, sizes)]
+        self._seats = {ExecutorId(at): seat for at, seat in enumerate(seats)}
         #: Whether it is known how many share the slots.
         self.is_divided = executors > 0 or not slots
         self._next_id = len(self._seats)
@@ -117,6 +131,11 @@ class ExecutorManager:
         return {executor_id: seat.slots for executor_id, seat in self._seats.items()}
 
     @property
+    def hosts(self) -> Mapping[ExecutorId, tuple[str, ...]]:
+        """The machines that each executor is bound to; none for any."""
+        return {executor_id: seat.hosts for executor_id, seat in self._seats.items()}
+
+    @property
     def running(self) -> Mapping[ExecutorId, RegisterExecutor]:
         """The executors that are up."""
         return {
@@ -129,6 +148,11 @@ class ExecutorManager:
     def waiting_slots(self) -> int:
         """Slots that were asked for and not granted."""
         return sum(seat.slots for seat in self._asked())
+
+    @property
+    def undivided_slots(self) -> int:
+        """Slots that were asked for together, of which `divide` will say whose they are."""
+        return sum(seat.slots for seat in self._asked() if not seat.hosts)
 
     def is_current(self, executor_id: ExecutorId, launch: int) -> bool:
         """Tell whether a process is the one that counts."""
@@ -220,10 +244,9 @@ class ExecutorManager:
         """Have executors of these sizes, which have been asked for, share the slots."""
         assert not self.is_divided, "that is decided once"
         self.is_divided = True
-        self._seats = {
-            ExecutorId(at): _Seat(size, is_asked=True, since_ms=now_ms)
-            for at, size in enumerate(sizes)
-        }
+        del self._seats[ExecutorId(self._bound)]
+        for at, size in enumerate(sizes, self._bound):
+            self._seats[ExecutorId(at)] = _Seat(size, is_asked=True, since_ms=now_ms)
 
     def pause(self, executor_id: ExecutorId, until_ms: int) -> None:
         """Ask for an executor that is gone no earlier than this."""
@@ -276,7 +299,7 @@ class ExecutorManager:
             self.stale += 1
             return False
         seat = self._seats[executor_id]
-        self._seats[executor_id] = _Seat(seat.slots, seat.worker_id, launch=launch)
+        self._seats[executor_id] = _Seat(seat.slots, seat.worker_id, seat.hosts, launch=launch)
         return True
 
     def stop(self, executor_id: ExecutorId, *, kill: bool, reason: str) -> list[Stop]:
@@ -309,19 +332,21 @@ class ExecutorManager:
 
     def _requests(self) -> list[ExecutorCommand]:
         asked = self._asked()
-        anywhere = sorted((each.slots for each in asked if each.worker_id is None), reverse=True)
-        requests = [self._request_for(anywhere)] if anywhere else []
+        requests: list[RequestSlots] = []
+        for hosts in sorted({each.hosts for each in asked if each.worker_id is None}):
+            sizes = [each.slots for each in asked if each.worker_id is None and each.hosts == hosts]
+            requests.append(self._request_for(sorted(sizes, reverse=True), hosts))
         for seat in asked:
             if seat.worker_id is not None:
-                only = replace(self._request_for([seat.slots]), worker_id=seat.worker_id)
-                requests.append(replace(only, adds=bool(requests)))
-        return [*requests]
+                only = self._request_for([seat.slots], seat.hosts)
+                requests.append(replace(only, worker_id=seat.worker_id))
+        return [replace(each, adds=at > 0) for at, each in enumerate(requests)]
 
-    def _request_for(self, sizes: list[int]) -> RequestSlots:
-        slots, executors = sum(sizes), len(sizes) if self.is_divided else 0
+    def _request_for(self, sizes: list[int], hosts: tuple[str, ...]) -> RequestSlots:
+        slots, executors = sum(sizes), len(sizes) if self.is_divided or hosts else 0
         is_equal = sizes == equal_parts(slots, len(sizes))
         return RequestSlots(
-            slots=slots, executors=executors, sizes=() if is_equal else tuple(sizes)
+            slots=slots, executors=executors, sizes=() if is_equal else tuple(sizes), hosts=hosts
         )
 
     def _waiting_for(self, allocation: Allocation) -> ExecutorId | None:
@@ -330,6 +355,7 @@ class ExecutorManager:
             executor_id
             for executor_id, seat in self._seats.items()
             if seat.is_asked and seat.worker_id in {None, allocation.worker_id}
+            if seat.hosts == allocation.hosts
         ]
         asked.sort(
             key=lambda each: self._seats[each].worker_id is None

@@ -6,7 +6,7 @@ build it from the program and compare `Dag.structural_hash`. Gearpump: `DAG`.
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
@@ -69,8 +69,8 @@ class ProcessorSpec:
 
     ``partitions`` names the input of a source: each task takes its share of them by their order, so
     all processes must find the same. ``steps`` describe its parts; they do not count when graphs
-    are compared.
-    Gearpump: `ProcessorDescription`.
+    are compared. ``hosts`` are the machines that its tasks may be on, if not all; they do not
+    count either. Gearpump: `ProcessorDescription`.
     """
 
     id: ProcessorId
@@ -80,6 +80,7 @@ class ProcessorSpec:
     life: Life = IMMORTAL
     partitions: str = ""
     steps: tuple[StepSpec, ...] = ()
+    hosts: tuple[str, ...] = ()
 
     def tasks(self) -> tuple[TaskId, ...]:
         """Return the tasks of this processor, by index."""
@@ -334,22 +335,45 @@ def _connected_to(start: ProcessorId, dag: Dag) -> set[ProcessorId]:
     return found
 
 
-def place(dag: Dag, executor_slots: Mapping[ExecutorId, int]) -> dict[TaskId, ExecutorId]:
-    """Give every task an executor, by the executors' slots.
+def place(
+    dag: Dag,
+    executor_slots: Mapping[ExecutorId, int],
+    hosts: Mapping[ExecutorId, tuple[str, ...]] = MappingProxyType({}),
+) -> dict[TaskId, ExecutorId]:
+    """Give every task an executor, by the executors' slots and the machines that they are bound to.
+
+    Executors of the same ``hosts`` share the tasks of the processors that are bound to these; those
+    without share all others.
+
+    Raises:
+        ConfigError: no executor has a slot for some of the tasks.
+    """
+    executors_of: dict[tuple[str, ...], dict[ExecutorId, int]] = {}
+    for executor_id, slots in executor_slots.items():
+        executors_of.setdefault(hosts.get(executor_id, ()), {})[executor_id] = slots
+    bound_to = {pid: spec.hosts for pid, spec in dag.processors.items()}
+    placement: dict[TaskId, ExecutorId] = {}
+    for machines in sorted(set(bound_to.values())):
+        tasks = dag.tasks_of(*(pid for pid in sorted(bound_to) if bound_to[pid] == machines))
+        placement |= _shared_out(tasks, executors_of.get(machines, {}))
+    return placement
+
+
+def _shared_out(
+    tasks: Sequence[TaskId], executor_slots: Mapping[ExecutorId, int]
+) -> dict[TaskId, ExecutorId]:
+    """Share tasks out among executors.
 
     Tasks are taken by index and then by processor, so that every executor gets some of
     each processor and a record often finds its next task in the same process. An executor
     gets its share of the tasks, rounded; it gets more tasks than it has slots only where
     there are more tasks than slots at all. Gearpump: `TaskScheduler`.
-
-    Raises:
-        ConfigError: no executor has a slot.
     """
     slots = {executor: executor_slots[executor] for executor in sorted(executor_slots)}
     total = sum(slots.values())
     if total <= 0:
         raise ConfigError(f"none of {len(slots)} executors has a slot: give one at least 1")
-    tasks = sorted(dag.tasks(), key=lambda task: (task.task_index, task.processor))
+    tasks = sorted(tasks, key=lambda task: (task.task_index, task.processor))
     # Rounding the running total keeps every share within one of what is due.
     ends = [len(tasks) * taken // total for taken in accumulate(slots.values())]
     starts = [0, *ends]

@@ -5,6 +5,9 @@
 - `state`: the durable facts of a master, as a state machine that a log can be replayed into.
 - `registry`: the master's applications and the states they go through. Gearpump: `AppManager`.
 - `scheduling`: requests for slots, and the workers that have them. Gearpump: `PriorityScheduler`.
+- `requests`: requests for slots: how many, for whom, and the places that they may be at.
+- `placing`: the choice of a worker for an executor, and the order of requests, as policies.
+- `quotas`: the slots that all applications of a user may have together.
 - `slots`: the holders of the slots of each worker, and the applications they are kept for.
 - `rights`: the rule whose application a user may change.
 - `checkpoint_names`: names in a checkpoint store, below which applications of a cluster keep their

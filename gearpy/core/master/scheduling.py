@@ -3,90 +3,12 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import Enum, IntEnum
 
-from gearpy.core.master.slots import (
-    Grant,
-    HeldSlots,
-    Reservations,
-    SlotLedger,
-    WorkerSlots,
-    equal_parts,
-)
-from gearpy.errors import ConfigError
+from gearpy.core.master.placing import Offer, PlacingPolicy, SpreadPolicy
+from gearpy.core.master.quotas import NO_QUOTAS, Quotas
+from gearpy.core.master.requests import Relaxation, ResourceRequest
+from gearpy.core.master.slots import Grant, HeldSlots, Reservations, SlotLedger, WorkerSlots
 from gearpy.ids import AppId, WorkerId
-
-
-class Priority(IntEnum):
-    """The order in which requests are served. Gearpump: `Priority`."""
-
-    LOW = 0
-    NORMAL = 1
-    HIGH = 2
-
-
-class Relaxation(Enum):
-    """The places that slots may be at. Gearpump: `Relaxation`."""
-
-    ANY = "any"  #: On any workers, spread fairly.
-    ONE_WORKER = "one-worker"  #: All on one worker, whichever.
-    SPECIFIC_WORKER = "specific-worker"  #: All on the worker that the request names.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceRequest:
-    """``slots`` for ``executors`` executors of an application. Gearpump: `ResourceRequest`.
-
-    ``launch`` is that of the app master that asks, or that is to be started there. Only a
-    request with ``ANY`` is divided: into one part for each executor, of the ``sizes`` that it
-    names or else as equal as can be, which may be granted one by one. A part is never divided.
-    With 0 executors it is divided as there is room, among as few workers as can be, and granted
-    as a whole. ``is_restart``: it is of an application that has run before. On the worker to
-    ``avoid`` it is served only where no other has room.
-    """
-
-    app_id: AppId
-    launch: int
-    slots: int
-    executors: int = 1
-    sizes: tuple[int, ...] = ()
-    is_restart: bool = False
-    is_for_app_master: bool = False
-    priority: Priority = Priority.NORMAL
-    relaxation: Relaxation = Relaxation.ANY
-    worker_id: WorkerId | None = None
-    avoid: WorkerId | None = None
-
-    def __post_init__(self) -> None:
-        if mistakes := list(self._mistakes()):
-            raise ConfigError(*mistakes)
-
-    def _mistakes(self) -> Iterable[str]:
-        if self.slots < 1:
-            yield f"a request for {self.slots} slots: ask for 1 or more"
-        if self.executors < 0:
-            yield f"a request for {self.executors} executors: ask for 0, as there is room, or more"
-        if self.sizes and (sum(self.sizes), len(self.sizes)) != (self.slots, self.executors):
-            yield (
-                f"a request for {self.slots} slots and {self.executors} executors of sizes "
-                f"{list(self.sizes)}: name a size for each executor, all slots together"
-            )
-        if (self.relaxation is Relaxation.SPECIFIC_WORKER) != (self.worker_id is not None):
-            yield (
-                f"a request with relaxation {self.relaxation.value} and worker {self.worker_id}: "
-                "name a worker for specific-worker, and only then"
-            )
-
-    @property
-    def is_divisible(self) -> bool:
-        """Whether it is divided as there is room."""
-        return self.executors == 0 and self.relaxation is Relaxation.ANY
-
-    def parts(self) -> list[int]:
-        """Return the slots of each executor, biggest first; one part if that is not decided."""
-        if self.relaxation is not Relaxation.ANY or self.is_divisible:
-            return [self.slots]
-        return sorted(self.sizes, reverse=True) or equal_parts(self.slots, self.executors)
 
 
 @dataclass(slots=True)
@@ -99,7 +21,7 @@ class _Waiting:
 
 
 class SlotScheduler:
-    """Gives slots of workers to requests: restarts first, then by priority, then older first.
+    """Gives slots of workers to requests: restarts first, then as a policy says, then older first.
 
     What does not fit waits without holding up what does; but what a restart waits for, or will
     ask for in a moment, is kept from first starts. A granted slot is taken in the ledger at once,
@@ -108,14 +30,26 @@ class SlotScheduler:
     Invariant: no more slots are granted than a worker has free; a request waits only while each of
     its parts left fits on no worker that it may use, beside what is kept there for others. As
     long as executors end, a restart for which some worker is big enough is served, however many
-    first starts come meanwhile.
+    first starts come meanwhile. A first start takes nobody beyond a quota; those of one user that
+    wait for it are served in their order.
 
     Args:
         reserve_ms: the slots of an executor that ends are kept for its application for so long.
+        policy: orders the requests, and the workers for each.
+        quotas: of the users; a restart gets what it had, whatever they are.
     """
 
-    def __init__(self, ledger: SlotLedger, *, reserve_ms: int = 120_000) -> None:
+    def __init__(
+        self,
+        ledger: SlotLedger,
+        *,
+        reserve_ms: int = 120_000,
+        policy: PlacingPolicy | None = None,
+        quotas: Quotas = NO_QUOTAS,
+    ) -> None:
         self._ledger = ledger
+        self._policy = policy or SpreadPolicy()
+        self._quotas = quotas
         self._reservations = Reservations(timeout_ms=reserve_ms)
         self._expected: set[AppId] = set()
         self._queue: list[_Waiting] = []
@@ -130,7 +64,9 @@ class SlotScheduler:
         """Queue a request; `allocate` serves it."""
         self._queue.append(_Waiting(request, request.parts()))
         # A stable sort keeps the older first among equals.
-        self._queue.sort(key=lambda each: (not each.request.is_restart, -each.request.priority))
+        self._queue.sort(
+            key=lambda each: (not each.request.is_restart, self._policy.order(each.request))
+        )
 
     def cancel(self, app_id: AppId) -> None:
         """Drop the requests of an application that has ended, or asks anew."""
@@ -146,18 +82,36 @@ class SlotScheduler:
         if (waiting := next(mine, None)) is None:
             return None
         request, candidates = waiting.request, self._candidates(waiting.request)
+        if request.hosts and not candidates:
+            return f"needs a worker on {' or '.join(request.hosts)}, and there is none"
         biggest = max((worker.total for worker in candidates.values()), default=0)
-        part = waiting.parts[0]
+        part = sum(waiting.parts) if _is_whole(request) else waiting.parts[0]
         if part > biggest and not request.is_divisible:
             return (
                 f"needs {part} slots on one worker, but the biggest it may use has {biggest}: "
                 "ask for more executors, fewer slots, or start a bigger worker"
             )
+        if lacks := self._lacks_quota(waiting):
+            return lacks
         free = sum(worker.free for worker in candidates.values())
         text = f"needs {sum(waiting.parts)} more slots, {free} are free on the workers it may use"
         if kept := self._kept_from(request, candidates):
             text += f", {kept} of them kept for applications that have lost theirs"
         return text
+
+    def _lacks_quota(self, waiting: _Waiting) -> str:
+        """Return the text that says which quota a request waits for; empty if it is not that."""
+        request = waiting.request
+        user, left = self._quotas.user_of(request.app_id), self._quota_left(request)
+        is_granted_whole = request.is_divisible or _is_whole(request)
+        needs = sum(waiting.parts) if is_granted_whole else waiting.parts[-1]
+        if left is None or needs <= left:
+            return ""
+        limit = self._quotas.limit(user)
+        return (
+            f"needs {sum(waiting.parts)} more slots, {max(0, left)} are left of the {limit} that "
+            f"{user or 'its user'} may have (master.quotas)"
+        )
 
     def _kept_from(self, request: ResourceRequest, candidates: Iterable[WorkerId]) -> int:
         if self._expected and not request.is_restart:
@@ -208,10 +162,13 @@ class SlotScheduler:
         """Grant the requests that fit now; divide a divisible one as there is room, in one go."""
         grants: list[Grant] = []
         held, is_for_restarts = None, True
+        stopped: set[str] = set()  # Users whose requests wait for a quota.
         for waiting in self._queue:
             is_restart = waiting.request.is_restart
             if self._expected and not is_restart:
                 break  # These come last.
+            if not self._has_turn(waiting, stopped):
+                continue
             if held is None or is_restart != is_for_restarts:
                 held, is_for_restarts = self._held(is_restart=is_restart), is_restart
             if granted := self._serve(waiting, held, now_ms):
@@ -220,20 +177,59 @@ class SlotScheduler:
         self._queue = [waiting for waiting in self._queue if waiting.parts]
         return grants
 
+    def _has_turn(self, waiting: _Waiting, stopped: set[str]) -> bool:
+        """Whether no earlier request of the same user waits for the quota that this one needs."""
+        left = self._quota_left(waiting.request)
+        if left is None:
+            return True
+        user = self._quotas.user_of(waiting.request.app_id)
+        is_first = user not in stopped
+        if sum(waiting.parts) > left:
+            stopped.add(user)
+        return is_first
+
+    def _quota_left(self, request: ResourceRequest) -> int | None:
+        """Return the slots that a request may get of its user's quota; None for any number."""
+        if request.is_restart or request.is_for_app_master or not self._quotas:
+            return None
+        user = self._quotas.user_of(request.app_id)
+        limit = self._quotas.limit(user)
+        if limit is None:
+            return None
+        taken = self._ledger.taken() + self._reservations.taken(apart=request.app_id)
+        return limit - self._quotas.used(user, taken)
+
     def _serve(self, waiting: _Waiting, held: HeldSlots, now_ms: int) -> list[Grant]:
         request = waiting.request
-        if request.is_divisible:
-            return self._serve_divided(waiting, held, now_ms)
-        grants, left = [], []
+        quota = self._quota_left(request)
+        if quota is None:
+            quota = sum(waiting.parts)
+        if request.is_divisible or _is_whole(request):
+            if sum(waiting.parts) > quota:
+                return []
+            serve = self._serve_divided if request.is_divisible else self._serve_on_one
+            return serve(waiting, held, now_ms)
+        grants: list[Grant] = []
+        left: list[int] = []
         for part in waiting.parts:
-            worker_id = self._best_worker(waiting, part, held)
+            worker_id = self._best_worker(waiting, part, held) if part <= quota else None
             if worker_id is None:
                 left.append(part)
                 continue
+            quota -= part
             grants.append(self._grant(request, worker_id, part, now_ms))
             waiting.granted[worker_id] += 1
         waiting.parts = left
         return grants
+
+    def _serve_on_one(self, waiting: _Waiting, held: HeldSlots, now_ms: int) -> list[Grant]:
+        """Grant all of it on one worker."""
+        parts, request = waiting.parts, waiting.request
+        worker_id = self._best_worker(waiting, sum(parts), held)
+        if worker_id is None:
+            return []
+        waiting.parts = []
+        return [self._grant(request, worker_id, part, now_ms) for part in parts]
 
     def _serve_divided(self, waiting: _Waiting, held: HeldSlots, now_ms: int) -> list[Grant]:
         """Grant all of it, on one worker if it has room, else on as few as can be."""
@@ -241,9 +237,13 @@ class SlotScheduler:
         room = self._room(request, held, at_least=1)
         if sum(room.values()) < left:
             return []
+        if any(slots >= left for slots in room.values()):
+            return self._serve_on_one(waiting, held, now_ms)
         waiting.parts = []
         grants: list[Grant] = []
-        for worker_id in sorted(room, key=lambda each: (-room[each], each)):
+        for worker_id in sorted(
+            room, key=lambda each: (self._distance(request, each), -room[each], each)
+        ):
             if part := min(left, room[worker_id]):
                 grants.append(self._grant(request, worker_id, part, now_ms))
                 left -= part
@@ -263,17 +263,23 @@ class SlotScheduler:
     def _grant(
         self, request: ResourceRequest, worker_id: WorkerId, slots: int, now_ms: int
     ) -> Grant:
-        grant = Grant(request.app_id, request.launch, worker_id, slots, request.is_for_app_master)
+        grant = Grant(
+            request.app_id,
+            request.launch,
+            worker_id,
+            slots,
+            request.is_for_app_master,
+            request.named,
+        )
         self._ledger.on_granted(grant, now_ms)
         self._reservations.on_granted(grant)
         return grant
 
     def _best_worker(self, waiting: _Waiting, slots: int, held: HeldSlots) -> WorkerId | None:
-        """Return the worker with room enough that has least of this request.
+        """Return the worker with room enough that the policy likes best; then the lowest id.
 
-        Among equals the one with most room, then the one with the lowest id. What is kept for
-        another executor of the same application it gets last, and an app master not at all:
-        executors that then find no room of their size would be waited for without end.
+        What is kept for another executor of the same application it gets last, and an app master
+        not at all: executors that then find no room of their size would be waited for without end.
         """
         request = waiting.request
         room = self._room(request, held, at_least=slots)
@@ -283,12 +289,37 @@ class SlotScheduler:
             key=lambda worker: (
                 spare[worker] < slots,
                 worker == request.avoid,
-                waiting.granted[worker],
-                -room[worker],
+                self._policy.rank(request, self._offer(waiting, worker, room[worker])),
                 worker,
             ),
             default=None,
         )
+
+    def _offer(self, waiting: _Waiting, worker_id: WorkerId, room: int) -> Offer:
+        workers = self._ledger.workers
+        worker, own = workers[worker_id], waiting.granted[worker_id]
+        host, granted = worker.place.host, waiting.granted.items()
+        on_host = sum(
+            count for each, count in granted if each in workers and workers[each].place.host == host
+        )
+        return Offer(
+            worker_id,
+            worker.place,
+            room=room,
+            used=worker.used,
+            on_host=on_host if host else own,
+            on_worker=own,
+            distance=self._distance(waiting.request, worker_id),
+        )
+
+    def _distance(self, request: ResourceRequest, worker_id: WorkerId) -> int:
+        """Return how far a worker is from where a request wants to be, as `Offer` has it."""
+        workers = self._ledger.workers
+        place = workers[worker_id].place
+        if not request.near or place.is_one_of(request.near):
+            return 0
+        racks = {each.place.rack for each in workers.values() if each.place.is_one_of(request.near)}
+        return 1 if place.rack and place.rack in racks else 2
 
     def _held(self, *, is_restart: bool) -> HeldSlots:
         """Return the held slots: reserved ones, and for first starts also slots for restarts."""
@@ -301,21 +332,36 @@ class SlotScheduler:
 
     def _hold(self, held: HeldSlots, waiting: _Waiting) -> None:
         """Hold the slots that a restart waits for, beside those reserved for its application."""
-        request = waiting.request
+        request, among = waiting.request, self._candidates(waiting.request)
         reserved = self._reservations.slots_of(request.app_id)
         if request.is_divisible:
-            held.hold_anywhere(request.app_id, max(0, sum(waiting.parts) - reserved))
+            held.hold_anywhere(request.app_id, max(0, sum(waiting.parts) - reserved), among)
             return
-        for part in waiting.parts:
+        for part in [sum(waiting.parts)] if _is_whole(request) else waiting.parts:
             if reserved >= part:  # It waits for its own to become free, or to have a worker again.
                 reserved -= part
             elif request.worker_id is not None:
                 held.hold(request.worker_id, request.app_id, part)
             else:
-                held.hold_somewhere(request.app_id, part)
+                held.hold_somewhere(request.app_id, part, among)
 
     def _candidates(self, request: ResourceRequest) -> Mapping[WorkerId, WorkerSlots]:
-        if request.worker_id is None:
-            return self._ledger.workers
-        named = self._ledger.workers.get(request.worker_id)
-        return {} if named is None else {request.worker_id: named}
+        """Return the workers that a request may use.
+
+        With `Relaxation.ONE_WORKER` the one where the application is, if it is anywhere.
+        """
+        workers = self._ledger.workers
+        if request.worker_id is not None:
+            named = workers.get(request.worker_id)
+            workers = {} if named is None else {request.worker_id: named}
+        if request.hosts:
+            there = (each for each in workers if workers[each].place.is_one_of(request.hosts))
+            workers = {each: workers[each] for each in there}
+        if _is_whole(request) and (home := self._ledger.workers_of(request.app_id)):
+            workers = {each: workers[each] for each in home if each in workers}
+        return workers
+
+
+def _is_whole(request: ResourceRequest) -> bool:
+    """Whether a request is granted on one worker, or not at all."""
+    return request.relaxation is Relaxation.ONE_WORKER

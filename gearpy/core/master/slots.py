@@ -4,10 +4,11 @@ Executors that run there have them, and grants that none has used yet; they are 
 applications that have lost an executor and will ask for its slots in a moment.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId, WorkerId
 from gearpy.messages.cluster import RunningExecutor
@@ -23,13 +24,21 @@ def equal_parts(slots: int, executors: int) -> list[int]:
 
 
 class Grant(NamedTuple):
-    """Slots on one worker for one executor of one launch of an app master, or for itself."""
+    """Slots on one worker for one executor of one launch of an app master, or for itself.
+
+    ``named`` are the hosts that its holder has asked for.
+    """
 
     app_id: AppId
     launch: int
     worker_id: WorkerId
     slots: int
     is_for_app_master: bool = False
+    named: tuple[str, ...] = ()
+
+    def is_like(self, other: "Grant") -> bool:
+        """Whether both are the same to their holder, whatever was asked for."""
+        return self._replace(named=()) == other._replace(named=())
 
 
 class RunningChange(NamedTuple):
@@ -45,6 +54,30 @@ class RunningChange(NamedTuple):
     ended: Sequence[Grant] = ()
 
 
+class WorkerPlace(NamedTuple):
+    """The machine of a worker: its names, and the rack that it is in.
+
+    ``worker3`` is a name of worker 3, too, so that a request can ask for that worker alone.
+    """
+
+    names: tuple[str, ...] = ()
+    rack: str = ""
+
+    @property
+    def host(self) -> str:
+        """The name that workers of one machine share; empty where it is not known."""
+        return self.names[0] if self.names else ""
+
+    def is_one_of(self, names: Iterable[str]) -> bool:
+        """Whether a name is one of this machine; capital letters do not count."""
+        own = {each.lower() for each in self.names}
+        return any(each.lower() in own for each in names)
+
+
+#: Of a worker that has not said where it is.
+NOWHERE: Final = WorkerPlace()
+
+
 @dataclass(frozen=True, slots=True)
 class WorkerSlots:
     """The slots of one worker. Used may exceed total, see `SlotLedger`."""
@@ -52,6 +85,7 @@ class WorkerSlots:
     total: int
     used: int = 0
     executors: int = 0  # Those that run, and those that are granted.
+    place: WorkerPlace = NOWHERE
 
     @property
     def free(self) -> int:
@@ -70,6 +104,7 @@ class _Outstanding:
 @dataclass(slots=True)
 class _Account:
     total: int
+    place: WorkerPlace = NOWHERE
     running: dict[_Key, RunningExecutor] = field(default_factory=dict)
     grants: list[_Outstanding] = field(default_factory=list)
 
@@ -81,7 +116,17 @@ class _Account:
             total=self.total,
             used=granted + running,
             executors=len(self.grants) + len(self.running),
+            place=self.place,
         )
+
+    def holders(self) -> Iterator[tuple[AppId, int]]:
+        """Yield the slots of each executor and grant, without those of app masters."""
+        for grant in (each.grant for each in self.grants):
+            if not grant.is_for_app_master:
+                yield grant.app_id, grant.slots
+        for each in self.running.values():
+            if each.executor_id != MASTER_EXECUTOR:
+                yield each.app_id, each.slots
 
 
 class SlotLedger:
@@ -117,6 +162,22 @@ class SlotLedger:
         """The grants that are neither used nor given back."""
         return [each.grant for account in self._accounts.values() for each in account.grants]
 
+    def taken(self) -> Counter[AppId]:
+        """Return the slots that each application has for its tasks."""
+        taken: Counter[AppId] = Counter()
+        for account in self._accounts.values():
+            for app_id, slots in account.holders():
+                taken[app_id] += slots
+        return taken
+
+    def workers_of(self, app_id: AppId) -> list[WorkerId]:
+        """Return the workers on which an application has slots for its tasks."""
+        return [
+            worker_id
+            for worker_id, account in self._accounts.items()
+            if any(holder == app_id for holder, _ in account.holders())
+        ]
+
     @property
     def next_due_ms(self) -> int | None:
         """The next time at which `on_tick` acts."""
@@ -126,13 +187,19 @@ class SlotLedger:
     # -- workers ---------------------------------------------------------------------------
 
     def on_worker(
-        self, worker_id: WorkerId, *, total: int, running: Iterable[RunningExecutor]
+        self,
+        worker_id: WorkerId,
+        *,
+        total: int,
+        running: Iterable[RunningExecutor],
+        place: WorkerPlace = NOWHERE,
     ) -> RunningChange:
         """Take a worker, perhaps once more, with its number of slots and its running executors.
 
         A known worker keeps its grants: their holders know where it is.
         """
-        self._accounts.setdefault(worker_id, _Account(total)).total = total
+        account = self._accounts.setdefault(worker_id, _Account(total))
+        account.total, account.place = total, place
         return self.on_running(worker_id, running)
 
     def on_running(self, worker_id: WorkerId, running: Iterable[RunningExecutor]) -> RunningChange:
@@ -197,7 +264,7 @@ class SlotLedger:
         """End the oldest of equal grants; return whether there was one."""
         account = self._accounts.get(grant.worker_id)
         grants = account.grants if account is not None else []
-        found = next((each for each in grants if each.grant == grant), None)
+        found = next((each for each in grants if each.grant.is_like(grant)), None)
         if found is None:
             return False
         grants.remove(found)
@@ -250,6 +317,14 @@ class Reservations:
         """Return the number of slots kept for an application."""
         return sum(each.slots for each in self._reservations if each.app_id == app_id)
 
+    def taken(self, *, apart: AppId) -> Counter[AppId]:
+        """Return the slots kept for each application but one."""
+        taken: Counter[AppId] = Counter()
+        for each in self._reservations:
+            if each.app_id != apart:
+                taken[each.app_id] += each.slots
+        return taken
+
     def held(self, workers: Mapping[WorkerId, WorkerSlots]) -> "HeldSlots":
         """Return the slots that are kept on each worker."""
         held = HeldSlots(workers)
@@ -300,15 +375,21 @@ class HeldSlots:
         """Hold slots of a worker, whether they are free already or will be."""
         self._held.setdefault(worker_id, []).append((app_id, slots))
 
-    def hold_somewhere(self, app_id: AppId, slots: int) -> None:
+    def hold_somewhere(
+        self, app_id: AppId, slots: int, among: Mapping[WorkerId, WorkerSlots] | None = None
+    ) -> None:
         """Hold slots on the emptiest worker that is big enough, if there is one."""
-        fitting = [each for each, its in self._workers.items() if its.total >= slots]
+        workers = self._workers if among is None else among
+        fitting = [each for each, its in workers.items() if its.total >= slots]
         if fitting:
             self.hold(min(fitting, key=self._emptiness), app_id, slots)
 
-    def hold_anywhere(self, app_id: AppId, slots: int) -> None:
+    def hold_anywhere(
+        self, app_id: AppId, slots: int, among: Mapping[WorkerId, WorkerSlots] | None = None
+    ) -> None:
         """Hold slots on as many workers as it takes, the emptiest first."""
-        for worker_id in sorted(self._workers, key=self._emptiness):
+        workers = self._workers if among is None else among
+        for worker_id in sorted(workers, key=self._emptiness):
             part = min(slots, self._workers[worker_id].total)
             if part:
                 self.hold(worker_id, app_id, part)

@@ -41,6 +41,7 @@ class Processor:
         sources: how many sources they may come from; 0 if that is not known.
         sink: the sink it writes to, if any; for the guarantee that people are told.
         steps: the steps in it; if not given, it is one step, found again by its name.
+        hosts: the machines that its tasks may be on, as `application.hosts` names them; none: all.
     """
 
     task: TaskFactory
@@ -54,6 +55,7 @@ class Processor:
     sources: int = 0
     sink: Sink | None = None
     steps: Sequence[StepSpec] = ()
+    hosts: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         self.name = self.name or getattr(self.task, "__name__", type(self.task).__name__)
@@ -149,6 +151,7 @@ class StreamApplication:
                 kind=_kind(p),
                 partitions=_partitions(p),
                 steps=steps,
+                hosts=tuple(p.hosts),
             )
             for p, steps in zip(given, _steps(given), strict=True)
         }

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from gearpy.core.master.scheduling import Priority, Relaxation, ResourceRequest, SlotScheduler
+from gearpy.core.master.requests import Priority, Relaxation, ResourceRequest
+from gearpy.core.master.scheduling import SlotScheduler
 from gearpy.core.master.slots import Grant, SlotLedger
 from gearpy.errors import ConfigError
 from gearpy.ids import AppId, ExecutorId, WorkerId

@@ -6,7 +6,8 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.master.scheduling import ResourceRequest, SlotScheduler
+from gearpy.core.master.requests import ResourceRequest
+from gearpy.core.master.scheduling import SlotScheduler
 from gearpy.core.master.slots import Grant, RunningChange, SlotLedger, WorkerSlots
 from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId, WorkerId
 from gearpy.messages.cluster import RunningExecutor

@@ -1,0 +1,74 @@
+"""The machines that the tasks of a processor may be on."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from gearpy.core.dag.graph import Dag, ProcessorSpec
+from gearpy.core.master.slots import equal_parts
+from gearpy.errors import ConfigError
+
+
+class BoundSlots(NamedTuple):
+    """The slots of one executor that may be on these machines only."""
+
+    slots: int
+    hosts: tuple[str, ...]
+
+
+def bound_slots(dag: Dag) -> list[BoundSlots]:
+    """Return the executors for the tasks that are bound to machines; one a machine at most."""
+    tasks = Counter[tuple[str, ...]]()
+    for spec in dag.processors.values():
+        if spec.hosts:
+            tasks[spec.hosts] += spec.parallelism
+    return [
+        BoundSlots(slots, hosts)
+        for hosts, count in sorted(tasks.items())
+        for slots in equal_parts(count, len(hosts))
+    ]
+
+
+def localities_in(lines: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Return the machines of each step that texts such as ``parse=machine1|machine2`` name."""
+    parts = (line.partition("=") for line in lines)
+    return {step.strip(): tuple(hosts.split("|")) for step, _, hosts in parts}
+
+
+def with_hosts(dag: Dag, localities: Mapping[str, tuple[str, ...]]) -> Dag:
+    """Return a dag whose processors are bound to the machines that are named for their steps.
+
+    A processor is found by its name, or by the name or id of one of its steps. Gearpump:
+    `TaskLocator`.
+
+    Raises:
+        ConfigError: a name is nobody's, or a processor would be bound to different machines.
+    """
+    bound: dict[ProcessorSpec, str] = {}
+    if not localities:
+        return dag
+    mistakes = []
+    for name in localities:
+        found = [spec for spec in dag.processors.values() if name in _names(spec)]
+        if not found:
+            known = ", ".join(repr(spec.name) for spec in dag.processors.values())
+            mistakes.append(f"localities: no step is called {name!r}; there are: {known}")
+        for spec in found:
+            other = bound.setdefault(spec, name)
+            if localities[other] != localities[name]:
+                mistakes.append(
+                    f"localities: {other!r} and {name!r} run in the same tasks: name "
+                    "the same machines for both"
+                )
+    if mistakes:
+        raise ConfigError(*mistakes)
+    processors = {
+        pid: replace(spec, hosts=localities[bound[spec]]) if spec in bound else spec
+        for pid, spec in dag.processors.items()
+    }
+    return Dag(dag.version, processors, dag.edges)
+
+
+def _names(spec: ProcessorSpec) -> set[str]:
+    return {spec.name, *(name for step in spec.steps for name in (step.id, step.name))}

@@ -1,0 +1,90 @@
+"""Requests for slots: how many, for whom, and the places that they may be at."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+
+from gearpy.core.master.slots import equal_parts
+from gearpy.errors import ConfigError
+from gearpy.ids import AppId, WorkerId
+
+
+class Priority(IntEnum):
+    """The order in which requests are served. Gearpump: `Priority`."""
+
+    LOW = 0
+    NORMAL = 1
+    HIGH = 2
+
+
+class Relaxation(Enum):
+    """The places that slots may be at. Gearpump: `Relaxation`."""
+
+    ANY = "any"  #: On any workers, spread fairly.
+    ONE_WORKER = "one-worker"  #: All on one worker, whichever.
+    SPECIFIC_WORKER = "specific-worker"  #: All on the worker that the request names.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceRequest:
+    """``slots`` for ``executors`` executors of an application. Gearpump: `ResourceRequest`.
+
+    ``launch`` is that of the app master that asks, or that is to be started there. A request is
+    divided into one part for each executor, of the ``sizes`` that it names or else as equal as can
+    be, which may be granted one by one; with ``ONE_WORKER`` only all together, and beside what the
+    application has already. A part is never divided. With 0 executors and ``ANY`` it is divided as
+    there is room, among as few workers as can be, and granted as a whole.
+
+    Attributes:
+        is_restart: it is of an application that has run before.
+        avoid: served on this worker only where no other has room.
+        hosts: only workers with one of these names will do, see `WorkerPlace`; empty: all.
+        near: workers with one of these names are better, and next those in their racks.
+        named: the hosts that the app master has named itself; its grants say them.
+    """
+
+    app_id: AppId
+    launch: int
+    slots: int
+    executors: int = 1
+    sizes: tuple[int, ...] = ()
+    is_restart: bool = False
+    is_for_app_master: bool = False
+    priority: Priority = Priority.NORMAL
+    relaxation: Relaxation = Relaxation.ANY
+    worker_id: WorkerId | None = None
+    avoid: WorkerId | None = None
+    hosts: tuple[str, ...] = ()
+    near: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if mistakes := list(self._mistakes()):
+            raise ConfigError(*mistakes)
+
+    def _mistakes(self) -> Iterable[str]:
+        if self.slots < 1:
+            yield f"a request for {self.slots} slots: ask for 1 or more"
+        if self.executors < 0:
+            yield f"a request for {self.executors} executors: ask for 0, as there is room, or more"
+        if self.sizes and (sum(self.sizes), len(self.sizes)) != (self.slots, self.executors):
+            yield (
+                f"a request for {self.slots} slots and {self.executors} executors of sizes "
+                f"{list(self.sizes)}: name a size for each executor, all slots together"
+            )
+        if (self.relaxation is Relaxation.SPECIFIC_WORKER) != (self.worker_id is not None):
+            yield (
+                f"a request with relaxation {self.relaxation.value} and worker {self.worker_id}: "
+                "name a worker for specific-worker, and only then"
+            )
+
+    @property
+    def is_divisible(self) -> bool:
+        """Whether it is divided as there is room."""
+        return self.executors == 0 and self.relaxation is Relaxation.ANY
+
+    def parts(self) -> list[int]:
+        """Return the slots of each executor, biggest first; one part if that is not decided."""
+        if self.executors == 0 or self.relaxation is Relaxation.SPECIFIC_WORKER:
+            return [self.slots]
+        return sorted(self.sizes, reverse=True) or equal_parts(self.slots, self.executors)
