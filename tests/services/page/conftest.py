@@ -1,12 +1,22 @@
 """A browser, and a cluster whose executors are processes, with its services."""
 
+import socket
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import pytest
-from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    ConsoleMessage,
+    Page,
+    ViewportSize,
+    expect,
+    sync_playwright,
+)
 
 from gearpy.cluster.boot.local import LocalCluster
 from gearpy.services.server import Services
@@ -22,7 +32,9 @@ _FLAGS: Final = (
     "--disable-component-update",
     "--disable-sync",
 )
-_PATIENCE_MS: Final = 60_000
+_PATIENCE_MS: Final = 180_000
+#: Answers that say how the cluster is, such as that a task starts: the page shows them.
+_OF_THE_CLUSTER: Final = ("status of 409", "status of 503")
 
 WIDE: Final[ViewportSize] = {"width": 1280, "height": 900}
 NARROW: Final[ViewportSize] = {"width": 400, "height": 800}
@@ -64,8 +76,74 @@ class Tab:
     complaints: list[str] = field(default_factory=list)
 
     def go(self, address: str) -> None:
-        """Open a screen."""
+        """Open a screen; returns when it is the one that is drawn."""
         self.page.goto(f"{self.url}/{address}")
+        self.page.locator(f'main[data-at="{address}"]').wait_for()
+
+    def listen(self) -> None:
+        """Take what scripts, the network and the policy say from now on as complaints."""
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on(
+            "console",
+            lambda said: self.complaints.append(said.text) if _is_complaint(said) else None,
+        )
+
+
+def _is_complaint(said: ConsoleMessage) -> bool:
+    is_known = "/api/" in said.location["url"] and any(
+        each in said.text for each in _OF_THE_CLUSTER
+    )
+    return said.type == "error" and not is_known
+
+
+class Gate:
+    """An address that stays while the services behind it end and others begin."""
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._port = 0
+        self._thread = threading.Thread(target=self._accept, daemon=True)
+        self._thread.start()
+
+    def lead_to(self, services: Services | None) -> None:
+        """Pass connections on to these services; without any, end them at once."""
+        self._port = int(services.url.rpartition(":")[2]) if services else 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._thread.join()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                caller, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(caller,), daemon=True).start()
+
+    def _serve(self, caller: socket.socket) -> None:
+        with caller, suppress(OSError):
+            if not self._port:
+                return
+            with socket.create_connection(("127.0.0.1", self._port)) as server:
+                back = threading.Thread(target=_carry, args=(server, caller), daemon=True)
+                back.start()
+                _carry(caller, server)
+                back.join()
+
+
+def _carry(source: socket.socket, target: socket.socket) -> None:
+    with suppress(OSError):
+        while data := source.recv(65_536):
+            target.sendall(data)
+    for each in (source, target):
+        with suppress(OSError):
+            each.shutdown(socket.SHUT_RDWR)
 
 
 # Playwright keeps an event loop running: it must end before tests with one of their own.
@@ -89,15 +167,11 @@ class Shown:
     browser: Browser
 
     def tab(self, **options: Any) -> Tab:
-        """Open a tab; errors of scripts, of the network and of the policy are complaints."""
+        """Open a tab."""
         context = self.browser.new_context(**{"viewport": WIDE, **options})
         context.set_default_timeout(_PATIENCE_MS)
         tab = Tab(page=context.new_page(), url=self.services.url)
-        tab.page.on("pageerror", lambda error: tab.complaints.append(str(error)))
-        tab.page.on(
-            "console",
-            lambda said: tab.complaints.append(said.text) if said.type == "error" else None,
-        )
+        tab.listen()
         return tab
 
 

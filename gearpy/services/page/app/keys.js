@@ -5,17 +5,16 @@ import { Finder } from "../parts/finder.js";
 import { go } from "./route.js";
 
 const PLACES = { o: ["#/", "overview"], a: ["#/apps", "applications"], w: ["#/workers", "workers"], l: ["#/alerts", "alerts"], n: ["#/submit", "submit a new application"] };
-const LEADER_MS = 1500;
-let led = 0;
+let isLed = false; // However long ago: who thinks between two keys means both.
 
 export function listenToKeys() {
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || isOpen()) return;
     if (event.target.closest?.("input, textarea, select, [contenteditable]")) return;
-    const isSecond = Date.now() - led < LEADER_MS;
-    led = 0;
+    const isSecond = isLed;
+    isLed = false;
     if (isSecond && PLACES[event.key]) go(PLACES[event.key][0]);
-    else if (event.key === "g") led = Date.now();
+    else if (event.key === "g") isLed = true;
     else if (event.key === "/") find();
     else if (event.key === "?") help();
     else return;

@@ -30,7 +30,7 @@ export function Shell() {
   return html`<div class=${state === "lost" ? "stale" : ""}>
     <${Head} at=${at} who=${who} mustLogin=${mustLogin} />
     <${Broken} />
-    <main id="main">${mustLogin ? html`<${Login} />` : html`<${Screen} at=${at} key=${at.app ?? at.screen} />`}</main>
+    <main id="main" data-at=${at.address}>${mustLogin ? html`<${Login} />` : html`<${Screen} at=${at} key=${at.app ?? at.screen} />`}</main>
     <${Dialogs} /><${Said} />
   </div>`;
 }

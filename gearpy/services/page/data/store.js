@@ -1,5 +1,5 @@
 // A value that tells when it changes, and the hook that draws again when it does.
-import { useEffect, useState } from "../vendor/hooks.js";
+import { useLayoutEffect, useState } from "../vendor/hooks.js";
 
 export function createStore(value) {
   const listeners = new Set();
@@ -21,7 +21,7 @@ export function createStore(value) {
 export function useStore(store, pick = (value) => value) {
   const [, redraw] = useState(0);
   const picked = pick(store.get());
-  useEffect(() => {
+  useLayoutEffect(() => { // At once: what changes before the next frame is drawn, too.
     let last = picked;
     const look = (value) => {
       const next = pick(value);
