@@ -487,6 +487,44 @@ class EpochList:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GetStoredNames:
+    """The names below a prefix in a checkpoint store. Answer: `StoredNames` or `Refused`.
+
+    ``app_id`` is an application that stores there.
+    """
+
+    app_id: AppId
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredNames:
+    """Names of files in a checkpoint store, sorted."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetStoredPart:
+    """A part of a file in a checkpoint store. Answer: `StoredPart` or `Refused`.
+
+    ``app_id`` is an application that stores there.
+    """
+
+    app_id: AppId
+    location: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPart:
+    """Bytes of a stored file from an offset on; none behind its end. It may have gone meanwhile."""
+
+    data: bytes = b""
+    is_there: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GetPlan:
     """Answer: `PlanText`, or `Refused` while there is no app master."""
 

@@ -239,7 +239,8 @@ class ApplicationDetail:
     """The details of an application, beside its summary, as its app master knows them.
 
     ``guarantees`` says for each path from a source to a sink what is promised; ``lag_ms`` how long
-    ago the sources had read what the slowest task has processed, open windows apart.
+    ago the sources had read what the slowest task has processed, open windows apart. One
+    ``of_actors`` has executors and no processors.
     """
 
     app_id: AppId
@@ -256,3 +257,4 @@ class ApplicationDetail:
     consumers: tuple[ConsumerSummary, ...] = ()
     edges: tuple[EdgeSummary, ...] = ()
     regions: tuple[RegionSummary, ...] = ()
+    of_actors: bool = False

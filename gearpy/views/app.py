@@ -69,6 +69,7 @@ def app_view(
         guarantees=detail.guarantees if detail else (),
         alerts=tuple(alerts),
         waits=stall if stall.startswith(SLOTS) else None,
+        of_actors=detail is not None and detail.of_actors,
     )
 
 

@@ -205,7 +205,11 @@ class ExecutorView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppView:
-    """One application. ``waits``: what it waits for while it is pending; None if for nothing."""
+    """One application.
+
+    ``waits``: what it waits for while it is pending; None if for nothing. ``of_actors``: it has
+    executors of its own instead of processors, and answers questions.
+    """
 
     at_ms: int
     app_id: int
@@ -228,6 +232,7 @@ class AppView:
     guarantees: tuple[str, ...] = ()
     alerts: tuple[AlertView, ...] = ()
     waits: str | None = None
+    of_actors: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -163,6 +163,7 @@ DETAIL: Final = {
             "pause_ms": int,
         }
     ],
+    "of_actors": bool,
 }
 RECORD: Final = {
     "number": int,
@@ -292,6 +293,7 @@ APP_VIEW: Final = {
     "guarantees": [str],
     "alerts": [ALERT],
     "waits": str,
+    "of_actors": bool,
 }
 OVERVIEW: Final = {
     "at_ms": int,

@@ -14,6 +14,7 @@ from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.groups import add_lazy, group
 from gearpy.cli.terminal.options import AppRef, Given, asking
 from gearpy.cli.terminal.output import print_hints, print_json, table
+from gearpy.cluster.checkpoints.reading import plain
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import ConfigError
@@ -21,6 +22,7 @@ from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId
 from gearpy.messages.client import LogText
 from gearpy.messages.summaries import ApplicationSummary, WorkerSummary
 from gearpy.views import text
+from gearpy.wire.values.records import DEFAULT_REGISTRY
 
 _POLL_S: Final = 0.5
 
@@ -119,12 +121,16 @@ def ask(
     ] = 60.0,
 ) -> None:
     """Ask the app master of an application of actors, and print its answer."""
+    from gearpy.cluster.states.columns import ShownClasses
+
+    known = ShownClasses(DEFAULT_REGISTRY)
     with given.client() as client:
-        answer = client.ask_application(client.find(ref), _question(question), timeout)
+        app_id = client.find(ref)
+        answer = client.ask_application(app_id, _question(question), timeout, classes=known)
     if isinstance(answer, str) and not given.as_json:
         print(text.printable(answer))
     else:
-        print_json(answer)
+        print_json(plain(answer))
 
 
 def _question(given: str) -> Any:

@@ -74,7 +74,9 @@ def local(
 ) -> None:
     """Run a whole cluster in this process, until Ctrl-C or SIGTERM.
 
-    It listens at the address in cluster.masters. A second Ctrl-C ends it at once.
+    It listens at the address in cluster.masters. A second Ctrl-C ends it at once. Applications end
+    with it; their checkpoints and savepoints stay in checkpoint.folder, for 'gear app submit
+    --from-checkpoint'.
     """
     config = given.config()
     log_to_stderr(verbose=given.verbose, warnings=True)
@@ -83,7 +85,12 @@ def local(
     with (
         suppress(KeyboardInterrupt),
         LocalCluster(
-            config, workers=workers, slots=slots, listen=True, executors=executors
+            config,
+            workers=workers,
+            slots=slots,
+            listen=True,
+            executors=executors,
+            durable=True,
         ) as cluster,
         _page(cluster, config) if ui else nullcontext("") as url,
         _metrics_at(metrics, lambda: cluster_sample(cluster.client)) as metrics_at,

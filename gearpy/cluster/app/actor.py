@@ -86,6 +86,10 @@ _OUTCOME_KEY: Final = "outcome"
 _FAILURES_KEPT: Final = 20
 #: Of one answer that is left behind: it must fit into a control frame.
 _LEFT_BYTES_MAX: Final = 900 * 1024
+_SAVEPOINT_IN_MEMORY: Final = (
+    "checkpoints are in memory here, so a savepoint would end with this process: drain without "
+    "one, run it with --resume NAME, or submit it to a cluster such as bin/local"
+)
 _STATUS_TEXTS: Final = {"active": "all tasks run", "pending": "executors are being started"}
 
 
@@ -562,6 +566,8 @@ class AppMasterActor(Actor[_Message]):
         self._tell_status()
 
     def _drain(self, core: ApplicationCore, message: DrainApplication) -> DrainAccepted | Refused:
+        if message.savepoint and self._checkpoints.are_in_memory:
+            return Refused(reason=_SAVEPOINT_IN_MEMORY)
         if message.savepoint or not self._checkpoints.drain.is_asked:
             try:
                 self._checkpoints.ask_drain(message.savepoint)

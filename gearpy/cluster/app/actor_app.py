@@ -375,6 +375,7 @@ class ActorAppMaster(Actor[_Message]):
             executors=tuple(self._crew.executors.summaries({})),
             failures=tuple(self._failures),
             restarts=self._restarts,
+            of_actors=True,
         )
 
     # -- what the user's app master asks for -----------------------------------------------

@@ -26,7 +26,7 @@ from gearpy.core.master.checkpoint_names import DROP_STATE, RESTART
 from gearpy.errors import ConfigError, GearpyError, LogBroken, LogSuperseded
 from gearpy.ids import TaskId
 from gearpy.messages.app import LaunchTasks, SnapshotFile, TaskOffsets
-from gearpy.storage.checkpoints import Checkpoints
+from gearpy.storage.checkpoints import Checkpoints, MemoryCheckpoints
 from gearpy.storage.coordinator_log import CoordinatorLog, newest_launch
 
 _log = logging.getLogger(__name__)
@@ -245,6 +245,11 @@ class AppCheckpoints:
     def place(self) -> str:
         """The folder or URL of the store."""
         return self._checkpoints.place
+
+    @property
+    def are_in_memory(self) -> bool:
+        """Whether they end with this process."""
+        return isinstance(self._checkpoints, MemoryCheckpoints)
 
     @property
     def drain(self) -> DrainView:

@@ -32,7 +32,7 @@ from gearpy.messages.client import ReadLog, Refused
 from gearpy.messages.summaries import ApplicationSummary
 from gearpy.storage.archives import ArtifactLimits
 from gearpy.storage.artifacts import ArtifactDesk, ArtifactStore
-from gearpy.storage.checkpoints import Checkpoints, MemoryCheckpoints
+from gearpy.storage.checkpoints import Checkpoints, MemoryCheckpoints, checkpoints_at
 from gearpy.storage.log import MemoryLog
 from gearpy.task.api.actor_app import ActorApp
 from gearpy.task.api.application import Buildable, StreamApplication
@@ -49,8 +49,9 @@ _Launcher: TypeAlias = ThreadLauncher | ProcessLauncher
 class LocalCluster:
     """A master and workers as actors in this process, with all that they start.
 
-    Nothing of it outlives the process: what the master knows is in memory. The next process
-    removes what one that was killed has left in the temporary folder.
+    What the master knows is in memory, and ends with the process; so do checkpoints, unless they
+    are ``durable``. The next process removes what one that was killed has left in the temporary
+    folder.
 
     Args:
         config: the configuration of everything.
@@ -60,9 +61,11 @@ class LocalCluster:
         executors: as threads of this process, or each as a process of its own.
         data: how executors that are threads reach each other: in memory, or by TCP.
         checkpoints: where those keep their checkpoints; in memory if not given.
+        durable: keep checkpoints in ``checkpoint.folder``, wherever executors are.
 
     Raises:
-        ConfigError: it cannot listen at that address, or the secret file is not private.
+        ConfigError: it cannot listen at that address, the secret file is not private, or
+            ``checkpoint.folder`` cannot be used.
     """
 
     def __init__(
@@ -75,9 +78,13 @@ class LocalCluster:
         executors: Literal["thread", "process"] = "thread",
         data: Literal["memory", "tcp"] = "memory",
         checkpoints: Checkpoints | None = None,
+        durable: bool = False,
     ) -> None:
-        self._checkpoints = MemoryCheckpoints() if checkpoints is None else checkpoints
         self.config = config = config or load()
+        self._is_durable = durable
+        if durable:
+            checkpoints = _opened(config.checkpoint.folder)
+        self._checkpoints = MemoryCheckpoints() if checkpoints is None else checkpoints
         self.address = config.cluster.masters[0]
         self._data = data
         self._endpoint: Endpoint | None = None
@@ -100,6 +107,7 @@ class LocalCluster:
             admins=config.master.admins,
             alerts=self._alerting.firing,
             note_action=note_action,
+            checkpoints=self._checkpoints if executors == "thread" else None,
         )
         self._launchers = self._make_launchers(workers, executors)
         for number, launcher in enumerate(self._launchers):
@@ -260,8 +268,9 @@ class LocalCluster:
     def _process_launcher(self, number: int) -> ProcessLauncher:
         assert self._endpoint is not None, "processes need somewhere to connect to"
         folder = self._temporary.path
-        # A cluster that is forgotten when it ends leaves no checkpoints either.
-        checkpoint = replace(self.config.checkpoint, folder=str(folder / "checkpoints"))
+        checkpoint = self.config.checkpoint
+        if not self._is_durable:
+            checkpoint = replace(checkpoint, folder=str(folder / "checkpoints"))
         cluster = replace(self.config.cluster, masters=(self.address,))  # The port is known now.
         return ProcessLauncher(
             ProcessSettings(
@@ -273,6 +282,13 @@ class LocalCluster:
                 worker_node=self._endpoint.node,
             )
         )
+
+
+def _opened(folder: str) -> Checkpoints:
+    try:
+        return checkpoints_at(folder)
+    except OSError as error:
+        raise ConfigError(f"checkpoint.folder {folder} cannot be used: {error}") from error
 
 
 def _no_logs(_: ReadLog) -> Refused:

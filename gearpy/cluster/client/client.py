@@ -3,10 +3,12 @@
 import getpass
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 from gearpy.cluster.checkpoints.reading import open_store
+from gearpy.cluster.checkpoints.remote import RemoteCheckpoints
 from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import (
     ApplicationFailed,
@@ -257,7 +259,8 @@ class ClusterClient:
     ) -> "pa.Table":
         """Return the state of a step, as it was at the end of a stored epoch, as an Arrow table.
 
-        It is read from the checkpoint store, which this process must see: no task waits for it.
+        It is read from the checkpoint store, through the cluster if this process does not see it:
+        no task waits for it.
         Key and value, a namespace or window where there is one, and the key group are columns; the
         metadata say of which epoch it is.
 
@@ -270,9 +273,8 @@ class ClusterClient:
                 is in the table.
 
         Raises:
-            SubmitRefused: see `describe`.
-            ConfigError: there is no such step, state or epoch, or this process does not see the
-                checkpoint store.
+            SubmitRefused: see `describe`; or the master does not see the checkpoint store either.
+            ConfigError: there is no such step, state or epoch.
             AskTimeout: no epoch has ended for a question about now.
             SnapshotDamaged: a file of the epoch is missing, or not what was stored.
         """
@@ -298,10 +300,16 @@ class ClusterClient:
         if at == "now":
             self._end_epochs(app_id)
         found = self._expect(EpochList, GetEpochs(app_id=app_id))
-        store = self._checkpoints or open_store(
-            found.place, named_by="checkpoint.folder; all machines of a cluster must see it"
-        )
+        store = self._checkpoints or self._store_of(app_id, found)
         return StoredStates(store, found.prefix, classes=classes)
+
+    def _store_of(self, app_id: AppId, listed: EpochList) -> Checkpoints:
+        """Return the store of an application: where this machine sees it, else by the cluster."""
+        with suppress(GearpyError, OSError):
+            store = open_store(listed.place)
+            if store.names(listed.prefix):  # Another machine may have the same path.
+                return store
+        return RemoteCheckpoints(self._expect, app_id, listed.place)
 
     def plan(self, app_id: AppId) -> str:
         """Return the plan of an application, as ``gear plan --format json`` prints it.
@@ -378,10 +386,23 @@ class ClusterClient:
 
     # -- applications of actors ------------------------------------------------------------
 
-    def ask_application(self, app_id: AppId, question: Any, timeout_s: float = 60.0) -> Any:
+    def ask_application(
+        self,
+        app_id: AppId,
+        question: Any,
+        timeout_s: float = 60.0,
+        *,
+        classes: RecordRegistry = DEFAULT_REGISTRY,
+    ) -> Any:
         """Ask the app master of an application of actors; return its `AppMaster.on_question`.
 
         One that is still being started is waited for.
+
+        Args:
+            app_id: of the application.
+            question: any value that can travel.
+            timeout_s: how long to wait for the answer, in seconds.
+            classes: of values in the answer; fields of others have numbers.
 
         Raises:
             SubmitRefused: there is no such application, or its app master refuses the question.
@@ -398,7 +419,7 @@ class ClusterClient:
                 raise AskTimeout(f"application {app_id} has not answered for {timeout_s:g} s")
             message = AskAppMaster(app_id=app_id, number=answer.number)
             time.sleep(_POLL_S)
-        return decode_value(answer.answer)
+        return decode_value(answer.answer, classes)
 
     # -- ends and restarts -----------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
+from gearpy.cluster.checkpoints.remote import StoreReader
 from gearpy.cluster.client.client import user_at_hand
 from gearpy.core.master.registry import TERMINAL
 from gearpy.core.master.rights import why_not
@@ -28,6 +29,8 @@ from gearpy.messages.client import (
     GetEpochs,
     GetMaster,
     GetPlan,
+    GetStoredNames,
+    GetStoredPart,
     GetSubmission,
     ListQuarantined,
     LogText,
@@ -58,6 +61,7 @@ from gearpy.messages.metrics import (
 )
 from gearpy.messages.summaries import ApplicationDetail, ApplicationSummary
 from gearpy.storage.artifacts import ARTIFACT_QUESTIONS
+from gearpy.storage.checkpoints import Checkpoints
 from gearpy.wire.codec import decode_control, encode_control
 from gearpy.wire.connection.keys import CLUSTER, Principal
 
@@ -138,6 +142,7 @@ class Desk:
         admins: users who may change the applications of others, beside the one who runs this.
         alerts: returns the alerts that fire.
         note_action: notes a change that was asked for: user, command, target, address, outcome.
+        checkpoints: the store of a cluster in this process; others are opened where they are.
         timeout_s: how long clients wait; who is asked for them has most of that time.
 
     Runs on: any thread, several at once; blocks until there is an answer.
@@ -154,6 +159,7 @@ class Desk:
         admins: Iterable[str] = (),
         alerts: Callable[[], tuple[FiringAlert, ...]] = tuple,
         note_action: Callable[[str, str, str, str, str], None] = _note_nothing,
+        checkpoints: Checkpoints | None = None,
         timeout_s: float = 12.5,
     ) -> None:
         timeout_s *= _SHARE
@@ -164,6 +170,7 @@ class Desk:
         self._admins = {*admins, user_at_hand()} - {""}
         self._alerts, self._note_action = alerts, note_action
         self._logs = _Logs(post, read_log, timeout_s)
+        self._stored = StoreReader(self._answer, checkpoints)
         self._timeout_s = timeout_s
         self._replaying = threading.Lock()
 
@@ -214,7 +221,7 @@ class Desk:
         refused = f"refused: {answer.reason}" if isinstance(answer, Refused) else ""
         self._note_action(by.user, action, target, by.address, refused or "done")
 
-    def _answer(self, message: object) -> object:
+    def _answer(self, message: object) -> object:  # noqa: PLR0911 - an arm for each question
         match message:
             case (
                 DescribeApplication()
@@ -233,6 +240,8 @@ class Desk:
                 return self._replay_quarantined(message)
             case ReadLog():
                 return self._read_log(message)
+            case GetStoredNames() | GetStoredPart():
+                return self._stored.answer(message)
             case GetAlerts():
                 return AlertList(alerts=self._alerts())
             case _:

@@ -2,12 +2,15 @@
 
 import json
 import time
+from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypeAlias
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Body, Depends, Query
 
 from gearpy.cluster.app.config import application_config
+from gearpy.cluster.checkpoints.reading import plain
 from gearpy.cluster.client.client import ClusterClient
+from gearpy.cluster.states.columns import ShownClasses
 from gearpy.config.load import from_overrides
 from gearpy.errors import SubmitRefused
 from gearpy.ids import MASTER_EXECUTOR, AppId, WorkerId
@@ -32,13 +35,25 @@ from gearpy.services.gearpump.shapes import (
 )
 from gearpy.services.problems import ProblemRaised
 from gearpy.services.security.access import TokenScope
+from gearpy.wire.values.records import NO_CLASSES
 
 router: Final = APIRouter(prefix="/appmaster/{app_id}", tags=["applications"])
 
 _NAME_CHARS_MAX: Final = 63
+_ANSWER_S: Final = 10.0  # A browser gives up after 15.
+_ANSWER_MAX_S: Final = 60.0
 _Kills: TypeAlias = Annotated[object, Depends(Action("app kill", TokenScope.SUBMIT))]
 _Restarts: TypeAlias = Annotated[object, Depends(Action("app restart", TokenScope.SUBMIT))]
 _Drains: TypeAlias = Annotated[object, Depends(Action("app drain", TokenScope.SUBMIT))]
+_Asks: TypeAlias = Annotated[object, Depends(Action("app ask", TokenScope.SUBMIT))]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppAnswer:
+    """The answer of an application of actors to a question."""
+
+    app_id: int
+    answer: Any
 
 
 @router.get("", response_model_exclude_none=True)
@@ -89,6 +104,20 @@ def drain_application(
     """Stop the sources; the application ends when all that they have read is shown."""
     client.drain(app_id, savepoint=savepoint)
     return KillStatus(status="success", info=None)
+
+
+@router.post("/ask")
+def ask_application(
+    client: Client,
+    app_id: AppIdInPath,
+    _: _Asks,
+    question: Annotated[Any, Body(embed=True, description="Any JSON.")],
+    *,
+    timeout_s: Annotated[float, Query(ge=0.1, le=_ANSWER_MAX_S)] = _ANSWER_S,
+) -> AppAnswer:
+    """Ask the app master of an application of actors, and return its answer."""
+    answer = client.ask_application(app_id, question, timeout_s, classes=ShownClasses(NO_CLASSES))
+    return AppAnswer(app_id=app_id, answer=plain(answer))
 
 
 @router.get("/stallingtasks")

@@ -101,6 +101,7 @@ def test_executors_start_talk_and_end_with_the_application(configured: Configure
         assert sorted(running.ask("notes")) == [[0, "started", "hello"], [1, "started", "hello"]]
         assert running.ask(["echo", {"deep": (1, 2)}]) == {"deep": (1, 2)}
         assert [each.status for each in running.describe().executors] == ["running", "running"]
+        assert running.describe().of_actors
         running.ask("succeed")
         assert running.wait(20).status == "succeeded"
         eventually(lambda: all(w.free_slots == w.slots for w in cluster.client.workers()))

@@ -19,6 +19,8 @@ from pykka import ActorRegistry
 import gearpy as gp
 from gearpy.cluster.app.actor import AppMasterActor
 from gearpy.cluster.boot.local import LocalCluster
+from gearpy.cluster.checkpoints.reading import open_store
+from gearpy.cluster.checkpoints.savepoints import stored_savepoints
 from gearpy.cluster.executor.actor import ExecutorActor
 from gearpy.cluster.master.actor import MasterActor
 from gearpy.cluster.programs.artifacts import embed
@@ -327,3 +329,33 @@ def _half(number: int) -> float:
 
 def _frames(error: BaseException) -> list[str]:
     return [frame.name for frame in traceback.extract_tb(error.__traceback__)]
+
+
+def test_a_durable_cluster_leaves_savepoints_for_the_next_one(
+    configured: Configured, tmp_path: Path
+) -> None:
+    """In the folder of the configuration, where `gear` looks for them."""
+    config = configured(checkpoint__folder=tmp_path / "kept", checkpoint__interval_ms=100)
+    numbers = gp.StreamApp("numbers")
+    numbers.read(gp.generate(itertools.count, rate=1000)).write(gp.to_list([]))
+    with (
+        LocalCluster(config, durable=True) as cluster,
+        cluster.submitted(numbers) as running,
+    ):
+        eventually(lambda: running.summary().progress.epoch > 0, within_s=DEADLINE_S)
+        running.drain(savepoint="mine")
+        ended = running.wait(DEADLINE_S)
+
+    assert ended.progress.savepoint == "mine"
+    store = open_store(config.checkpoint.folder)
+    assert [each.savepoint.name for each in stored_savepoints(store)] == ["mine"]
+
+
+def test_a_durable_cluster_says_which_folder_it_cannot_use(
+    configured: Configured, tmp_path: Path
+) -> None:
+    """Before anything is started."""
+    (tmp_path / "file").touch()
+
+    with pytest.raises(ConfigError, match=r"checkpoint\.folder .*file cannot be used"):
+        LocalCluster(configured(checkpoint__folder=tmp_path / "file"), durable=True)

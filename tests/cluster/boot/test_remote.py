@@ -24,10 +24,19 @@ def main(args):
     return app
 """
 
+_KEEPS = """
+import itertools
+import gearpy as gp
+
+app = gp.StreamApp("kept")
+numbers = app.read(gp.generate(itertools.count, rate=1000))
+numbers.key_by(lambda n: n % 3).count().write(gp.to_list([]))
+"""
+
 
 @pytest.fixture
 def cluster(configured: Callable[..., Config]) -> Iterator[RemoteCluster]:
-    config = configured(cluster__masters="127.0.0.1:0")
+    config = configured(cluster__masters="127.0.0.1:0", checkpoint__interval_ms=100)
     with LocalCluster(config, listen=True) as local, connect(local.address, config=config) as made:
         yield made
 
@@ -49,6 +58,34 @@ def test_a_program_is_submitted_and_waited_for(cluster: RemoteCluster, program: 
     assert cluster.running(running.app_id).summary().progress.records_in == 50
     assert "<td style" in cluster._repr_html_()
     assert "fifty" in cluster._repr_html_()
+
+
+def test_state_is_seen_where_its_store_is_not(cluster: RemoteCluster, tmp_path: Path) -> None:
+    """It is in the memory of another process, and comes through the cluster."""
+    path = tmp_path / "kept.py"
+    path.write_text(_KEEPS, encoding="utf-8")
+    running = cluster.submit_program(str(path))
+    eventually(lambda: running.summary().progress.epoch > 1, within_s=DEADLINE_S)
+
+    table = running.state("count")
+
+    assert set(table["key"].to_pylist()) == {0, 1, 2}
+    assert sum(table["value"].to_pylist()) > 0
+    running.shutdown()
+
+
+def test_a_savepoint_that_would_end_with_the_cluster_is_refused(
+    cluster: RemoteCluster, program: str
+) -> None:
+    """And the application goes on."""
+    running = cluster.submit_program(program)
+    eventually(lambda: running.summary().progress.epoch > 0, within_s=DEADLINE_S)
+
+    with pytest.raises(SubmitRefused, match="checkpoints are in memory here, so a savepoint"):
+        running.drain(savepoint="mine")
+
+    assert running.summary().status == "active"
+    running.shutdown()
 
 
 def test_an_application_is_asked_drained_and_started_again(

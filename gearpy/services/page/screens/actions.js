@@ -9,26 +9,28 @@ import { say } from "../parts/said.js";
 export function Actions({ view }) {
   const isActive = view.status === "active";
   const isPending = view.status === "pending";
+  const hasEpochs = isActive && !view.of_actors;
   return html`<div class="row">
     ${!isPending && html`<button onClick=${() => askRestart(view, isActive)}>Restart…</button>`}
-    ${isActive && html`<button onClick=${() => askDrain(view)}>Drain…</button>`}
-    ${isActive && html`<button onClick=${() => askSavepoint(view)}>Savepoint…</button>`}
+    ${hasEpochs && html`<button onClick=${() => askDrain(view)}>Drain…</button>`}
+    ${hasEpochs && html`<button onClick=${() => askSavepoint(view)}>Savepoint…</button>`}
     ${(isActive || isPending) && html`<button onClick=${() => askKill(view)}>Kill…</button>`}
   </div>`;
 }
 
+const ANEW = "An application of actors begins anew: what its app master has stored stays with this run.";
 const epochOf = (view) => view.totals.epoch.toLocaleString("en");
 
 function askKill(view) {
   ask({
     title: `Kill ${view.name}?`,
     text: [
-      "All of its tasks stop at once; it becomes terminated.",
-      view.totals.epoch
+      `All of its ${view.of_actors ? "executors" : "tasks"} stop at once; it becomes terminated.`,
+      view.of_actors ? ANEW : view.totals.epoch
         ? `What was read since epoch ${epochOf(view)} is not finished. Transactional sinks show nothing of it; others may have shown some. A restart goes on from epoch ${epochOf(view)}.`
         : "No epoch of it is stored: a restart begins with the first record.",
     ],
-    note: "To lose nothing and finish what was read, drain it instead.",
+    note: view.of_actors ? null : "To lose nothing and finish what was read, drain it instead.",
     yes: "Kill",
     danger: true,
     act: async () => {
@@ -75,7 +77,7 @@ function askRestart(view, isLiving) {
     title: `Restart ${view.name}?`,
     text: [
       `${isLiving ? "It is stopped, and the" : "The"} same program starts once more, under a new id.`,
-      fromStart
+      view.of_actors ? ANEW : fromStart
         ? `It begins with the first record, as ${view.status === "succeeded" ? "it had come to its end" : "no epoch is stored"}.`
         : `It goes on from epoch ${epochOf(view)}: records since then are read again, and transactional sinks show them once.`,
     ],

@@ -29,8 +29,7 @@ export function Application({ at }) {
   const tabs = [
     ["", "Live", ["live", "step", "executor"]],
     ["errors", failures ? `Errors · ${failures.toLocaleString("en")}` : "Errors", ["errors"]],
-    ["checkpoints", "Checkpoints", ["checkpoints"]],
-    ["plan", "Plan", ["plan"]],
+    ...(view.of_actors ? [] : [["checkpoints", "Checkpoints", ["checkpoints"]], ["plan", "Plan", ["plan"]]]),
     ...(view.consumers.length ? [["handoff", "Spark hand-off", ["handoff"]]] : []),
     ["config", "Configuration", ["config"]],
   ];

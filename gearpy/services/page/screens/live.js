@@ -3,11 +3,14 @@ import { html, useEffect, useMemo, useRef, useState } from "../app/html.js";
 import { toApp } from "../app/route.js";
 import { Four } from "../charts/four.js";
 import { useAnswer } from "../data/ask.js";
+import { may, session } from "../data/api.js";
+import { useStore } from "../data/store.js";
 import { Dag } from "../graph/dag.js";
 import { ErrorCard } from "../parts/error_card.js";
 import { Age, Notice, sentence } from "../parts/words.js";
 import { brief, count, joined, many, span } from "../words/units.js";
 import { AlertTable } from "./alerts.js";
+import { Ask } from "./ask.js";
 import { EventTable, ExecutorTable, StepTable } from "./app_tables.js";
 import { eventsOf } from "./events.js";
 import { TaskTable } from "./task_table.js";
@@ -23,12 +26,14 @@ export function Live({ view, series, at }) {
   const wanted = picked ?? view.headline.processor ?? view.processors[0]?.id ?? null;
   const step = view.processors.find((each) => each.id === wanted) ?? view.processors[0];
   const isEnded = Boolean(view.finished_ms);
+  const mayAsk = may(useStore(session), "submit") && view.of_actors && !isEnded;
   const events = useMemo(() => eventsOf(view), [view.events.length, view.failures.length]);
   return html`
     <${Notice} level=${view.headline.level} text=${view.headline.text} advice=${view.headline.advice}>
       ${view.waits && !view.headline.text.includes(view.waits) && html`<p>${sentence(view.waits)}</p>`}<//>
     ${view.cause && html`<${ErrorCard} error=${view.cause} title="What ended it" />`}
     ${isEnded && html`<${Ended} view=${view} />`}
+    ${mayAsk && html`<${Ask} view=${view} />`}
     ${view.processors.length > 0 && html`<${Dag} view=${view} picked=${picked} onPeek=${peek} />`}
     ${(!isEnded || series.records_in_rate.some((each) => each !== null)) && view.processors.length > 0 && html`<${Four} series=${series} events=${events} />`}
     ${step && !isEnded && html`<${Tasks} view=${view} step=${step} />`}
