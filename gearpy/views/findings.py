@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Final
 
 from gearpy.core.app.consumers import stalled
+from gearpy.ids import MIN_MS
 from gearpy.messages.summaries import (
     ApplicationDetail,
     ApplicationSummary,
@@ -48,9 +49,12 @@ _ADVICE: Final = {
 }
 #: Who has processed what sources had read so long ago keeps up with them.
 _KEEPS_UP_MS: Final = 1000
+#: Less than that is not worth a word.
+_BEHIND_MIN_MS: Final = 50
 #: One that is so far behind them is worth a look.
 _FAR_BEHIND_MS: Final = 10_000
-_OF_SOURCES: Final = ("idle", "source has not advanced")
+_NOT_ADVANCED: Final = "source has not advanced"
+_OF_SOURCES: Final = ("idle", _NOT_ADVANCED)
 _WINDOWS: Final = "open windows or state"
 _AS_IT_SHOULD_BE: Final = (*_OF_SOURCES, _WINDOWS)
 _UPSTREAM: Final = "upstream"
@@ -115,7 +119,9 @@ def _ending(summary: ApplicationSummary, now_ms: int) -> Headline:
     progress = summary.progress
     what = "it was drained" if progress.drained else _ENDED[summary.status]
     lasted = text.duration(text.duration_ms_of(summary, now_ms))
-    counts = f"{text.count(progress.records_in)} records in, {text.count(progress.records_out)} out"
+    counts = (
+        f"{text.plural(progress.records_in, 'record')} in, {text.count(progress.records_out)} out"
+    )
     return Headline(
         level="ok" if summary.status == "succeeded" else "info",
         text=f"{what} after {lasted}: {counts}",
@@ -200,11 +206,23 @@ def _how_far(detail: ApplicationDetail, late: Sequence[RegionSummary]) -> str:
 
 
 def _beginning(summary: ApplicationSummary, detail: ApplicationDetail | None) -> Headline:
+    if summary.status == "active" and detail is not None and detail.of_actors:
+        return _of_actors(detail)
     if summary.status == "pending" or detail is not None:
         return Headline(level="info", text="it is being started")
     if stall := summary.progress.stall:
         return Headline(level="warn", text=stall)
     return Headline(level="ok", text="it runs")
+
+
+def _of_actors(detail: ApplicationDetail) -> Headline:
+    up = sum(each.status == "running" for each in detail.executors)
+    if up < len(detail.executors):
+        all_of_them = text.plural(len(detail.executors), "executor")
+        return Headline(
+            level="info", text=f"{up} of {all_of_them} run, the others are being started"
+        )
+    return Headline(level="ok", text=f"it runs, with {text.plural(up, 'executor')}")
 
 
 # -- while it runs -----------------------------------------------------------------------------
@@ -227,6 +245,8 @@ def clock_finding(detail: ApplicationDetail, *, stall: str = "") -> Headline:
     if keeps_up(detail) and not stall:
         return _keeping_up(detail, holder)
     task = f"{holder.name} (task {holder.task})"
+    if holder.waits_for == _NOT_ADVANCED and holder.watermark_ms == MIN_MS:
+        return Headline(level="warn" if stall else "ok", text=f"{task} has given no event time yet")
     waits, advice = _ADVICE.get(holder.waits_for, ("{task} waits for: {waits_for}", ""))
     return Headline(
         level=_clock_level(detail, holder, stall),
@@ -266,7 +286,9 @@ def keeps_up(detail: ApplicationDetail) -> bool:
 
 
 def _keeping_up(detail: ApplicationDetail, holder: ClockHolderSummary) -> Headline:
-    lag = f"it keeps up with the sources, {text.duration(detail.lag_ms)} behind what they have read"
+    lag = "it keeps up with the sources"
+    if detail.lag_ms >= _BEHIND_MIN_MS:
+        lag += f", {text.duration(detail.lag_ms)} behind what they have read"
     if holder.waits_for != _WINDOWS:
         return Headline(level="ok", text=f"nothing holds the clock: {lag}")
     at = f"{holder.name} (task {holder.task})"

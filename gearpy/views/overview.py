@@ -1,6 +1,7 @@
 """Makes the view of a cluster: its workers, its applications, and what needs attention."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
@@ -60,6 +61,8 @@ def overview_view(
 def row_of(view: AppView) -> AppRow:
     """Return the row of an application that was looked at."""
     totals = view.totals
+    if view.of_actors:  # No records, no rates.
+        totals = replace(totals, records_in_rate=None, records_out_rate=None)
     return AppRow(
         id=view.app_id,
         name=view.name,

@@ -60,6 +60,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in [name for name in os.environ if name.startswith("GEARPY_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("GEARPY_TRANSPORT_SECRET_FILE", str(tmp_path / "secret"))
+    monkeypatch.setenv("GEARPY_CHECKPOINT_FOLDER", str(tmp_path / "checkpoints"))
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     monkeypatch.chdir(tmp_path)
     for name, text in (("endless", ENDLESS), ("failing", FAILING), ("short", SHORT)):

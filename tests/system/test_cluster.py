@@ -376,6 +376,7 @@ def test_a_local_cluster_of_processes_runs_what_another_shell_submits(tmp_path: 
     settings = {
         "transport.secret-file": str(tmp_path / "secret"),
         "log.folder": str(tmp_path / "logs"),
+        "checkpoint.folder": str(tmp_path / "checkpoints"),
         "cluster.masters": "127.0.0.1:0",
     }
     example = Path(__file__).parents[2] / "examples" / "wordcount.py"

@@ -125,6 +125,7 @@ def test_a_command_shows_metrics_where_it_says(command: str, shows: str, tmp_pat
     (tmp_path / "numbers.py").write_text(PROGRAM, encoding="utf-8")
     env = {**os.environ, "GEARPY_TRANSPORT_SECRET_FILE": str(tmp_path / "secret")}
     env |= {"GEARPY_WORKER_FOLDER": str(tmp_path / "w"), "GEARPY_LOG_FOLDER": str(tmp_path / "l")}
+    env["GEARPY_CHECKPOINT_FOLDER"] = str(tmp_path / "c")
     with (tmp_path / "said").open("wb") as said:
         running = subprocess.Popen(
             [sys.executable, "-P", "-m", "gearpy", *command.split(), "--metrics", "0"],

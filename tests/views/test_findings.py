@@ -1,21 +1,24 @@
 """From the chain of tasks that holds the clock to what to do about it."""
 
-from typing import Any, get_args
+from dataclasses import replace
+from typing import Any, Literal, get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gearpy.core.app.clock import WaitsFor
-from gearpy.ids import AppId
+from gearpy.ids import MIN_MS, AppId, ExecutorId, WorkerId
 from gearpy.messages.summaries import (
     ApplicationDetail,
+    ApplicationSummary,
     ClockHolderSummary,
     ConsumerReport,
     ConsumerSummary,
+    ExecutorSummary,
     LongTurnSummary,
 )
-from gearpy.views.findings import clock_finding, sentence, stuck_finding
+from gearpy.views.findings import clock_finding, findings_of, sentence, stuck_finding
 
 WAITS = get_args(WaitsFor)
 
@@ -65,6 +68,54 @@ def test_nobody_is_to_blame_while_the_clock_keeps_up() -> None:
     assert sentence(clock_finding(detail)) == (
         "nothing holds the clock: it keeps up with the sources, 0.2 s behind what they have read"
     )
+
+
+def test_who_is_hardly_behind_only_keeps_up() -> None:
+    """0.0 s is no news."""
+    detail = a_detail("upstream", "unacknowledged output", lag_ms=49)
+
+    said = sentence(clock_finding(detail))
+    assert said == "nothing holds the clock: it keeps up with the sources"
+
+
+def test_a_source_without_event_time_is_as_it_should_be() -> None:
+    """Its records have none, or it has read none yet."""
+    detail = a_detail("source has not advanced")
+    [link] = detail.why
+    finding = clock_finding(replace(detail, why=(replace(link, watermark_ms=MIN_MS),)))
+
+    assert (finding.level, finding.text) == ("ok", "p0 (task 0.0) has given no event time yet")
+
+
+@pytest.mark.parametrize(
+    ("statuses", "level", "said"),
+    [
+        ((), "ok", "it runs, with 0 executors"),
+        (("running",), "ok", "it runs, with 1 executor"),
+        (
+            ("running", "launching"),
+            "info",
+            "1 of 2 executors run, the others are being started",
+        ),
+    ],
+    ids=["none", "all", "some"],
+)
+def test_an_application_of_actors_is_told_by_its_executors(
+    statuses: tuple[Literal["launching", "running"], ...], level: str, said: str
+) -> None:
+    """It has no clock and no records."""
+    executors = tuple(
+        ExecutorSummary(
+            executor_id=ExecutorId(number), launch=1, worker_id=WorkerId(0), slots=1, status=status
+        )
+        for number, status in enumerate(statuses)
+    )
+    detail = ApplicationDetail(app_id=AppId(1), executors=executors, of_actors=True)
+    summary = ApplicationSummary(app_id=AppId(1), name="shell", status="active")
+
+    [finding] = findings_of(summary, detail, 0)
+
+    assert (finding.level, finding.text) == (level, said)
 
 
 def test_open_windows_hold_the_clock_of_an_application_that_keeps_up() -> None:

@@ -50,7 +50,8 @@ def describe_application(client: ClusterClient, ref: str, *, as_json: bool, verb
         values = asdict(detail) if detail else None
         print_json({"application": asdict(summary), "detail": values, "note": note})
         return
-    print_lines(_head(summary, time.time_ns() // 1_000_000))
+    of_actors = detail is not None and detail.of_actors
+    print_lines(_head(summary, time.time_ns() // 1_000_000, of_actors=of_actors))
     if summary.status == "failed":
         print()
         error = error_of(summary)
@@ -66,7 +67,7 @@ def describe_application(client: ClusterClient, ref: str, *, as_json: bool, verb
         print_lines([f"note: {note}"])
 
 
-def _head(summary: ApplicationSummary, now_ms: int) -> Iterator[str]:
+def _head(summary: ApplicationSummary, now_ms: int, *, of_actors: bool) -> Iterator[str]:
     yield f"application {summary.app_id} ({summary.name}) {summary.status}"
     facts = {
         "user": summary.user,
@@ -74,8 +75,11 @@ def _head(summary: ApplicationSummary, now_ms: int) -> Iterator[str]:
         "started": text.moment(summary.started_ms),
         "finished": text.moment(summary.finished_ms),
         "duration": text.duration(text.duration_ms_of(summary, now_ms)),
-        **_facts(summary.progress, has_ended=summary.status in TERMINAL),
     }
+    if of_actors:
+        facts["restarts"] = str(summary.progress.restarts)
+    else:
+        facts |= _facts(summary.progress, has_ended=summary.status in TERMINAL)
     yield from (f"  {name:<11}  {fact}" for name, fact in facts.items() if fact)
 
 

@@ -40,7 +40,7 @@ _EVENTS_MAX: Final = 5
 def application_screen(view: AppView, *, width: int, order: Order = ORDERS[0]) -> RenderableType:
     """Return an application, as wide as the terminal."""
     parts: list[RenderableType] = [_head(view), *_headline(view.headline), Text()]
-    parts += [*_totals(view)]
+    parts += [] if view.of_actors else [*_totals(view)]
     if view.processors:
         parts += [Text(), _processors(view, width, order)]
     for title, lines in (
@@ -82,7 +82,8 @@ def _head(view: AppView) -> Text:
     facts = [
         f"application {view.app_id}",
         text.duration(max(0, until - view.submitted_ms)),
-        f"{text.plural(len(view.executors), 'executor')}, {text.plural(tasks, 'task')}",
+        text.plural(len(view.executors), "executor")
+        + ("" if view.of_actors else f", {text.plural(tasks, 'task')}"),
     ]
     facts += [f"user {view.user}"] if view.user else []
     head = _foreign(view.name, style="bold")
