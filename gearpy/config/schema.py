@@ -542,6 +542,12 @@ class MetricsConfig:
         "measured; their records are counted in any case. Gearpump: 3000.",
         Setting(low=0),
     ] = 1000
+    executor_port: Annotated[
+        int,
+        "Each executor process shows its own measurements to Prometheus at this port of its host, "
+        "or at the next one that is free; 0 lets the system choose. -1: it listens nowhere.",
+        Setting(low=-1, high=65_535, unit="port"),
+    ] = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,7 @@ class RegisterExecutor:
     graph_hash: str
     graph: tuple[str, ...] = ()  # `Dag.description`: a line for each processor and edge.
     pid: int = 0
+    metrics_address: str = ""  # Of its page for Prometheus, if it has one.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

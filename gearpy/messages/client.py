@@ -387,7 +387,8 @@ class GetMaster:
 class ProcessDetail:
     """The process of a master or worker: its address, its folders, its configuration by key.
 
-    ``started_ms`` is wall time; an empty folder is one that it does not have.
+    ``started_ms`` is wall time; an empty folder, or address of a page of metrics, is one that it
+    does not have.
     """
 
     address: str
@@ -397,6 +398,7 @@ class ProcessDetail:
     folder: str = ""
     log_folder: str = ""
     config: dict[str, str] = field(default_factory=dict)
+    metrics_address: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -99,7 +99,7 @@ class WorkerSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorSummary:
-    """One executor of an application."""
+    """One executor of an application; ``metrics_address`` is empty without a page of metrics."""
 
     executor_id: ExecutorId
     launch: int
@@ -109,6 +109,7 @@ class ExecutorSummary:
     pid: int = 0
     data_address: str = ""
     tasks: tuple[str, ...] = ()
+    metrics_address: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

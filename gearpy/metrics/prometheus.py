@@ -80,6 +80,9 @@ def metrics_of(sample: ClusterSample) -> list[Metric]:
     families: _Families = {}
     for name, data in sample.applications:
         _add_application(families, name, data)
+        _add_tasks(families, name, data)
+    for name, data in sample.executors:
+        _add_tasks(families, name, data)
     for info, labels, value in _process_values(sample):
         _add(families, info, labels, value)
     for process in sample.processes:
@@ -95,6 +98,9 @@ def _add_application(families: _Families, app: str, data: MetricsData) -> None:
         _add(families, info, (app,), of_application(data.application))
     for processor, name in data.processors.items():
         _add(families, CATALOGUE["gearpy_processor_info"], (app, str(processor), name), 1)
+
+
+def _add_tasks(families: _Families, app: str, data: MetricsData) -> None:
     distributions: defaultdict[tuple[MetricInfo, int], list[HistogramSample]] = defaultdict(list)
     for task in data.tasks:
         processor, labels = task.task_id.processor, _task_labels(app, task)
@@ -162,7 +168,7 @@ def _process_values(
 def _processes(sample: ClusterSample) -> Iterator[tuple[str, str, ProcessSample]]:
     for each in sample.processes:
         yield "", each.name, each.process
-    for app, data in sample.applications:
+    for app, data in (*sample.applications, *sample.executors):
         for executor in data.executors:
             is_master = executor.executor_id == MASTER_EXECUTOR
             name = "appmaster" if is_master else f"executor{executor.executor_id}"

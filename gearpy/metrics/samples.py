@@ -27,9 +27,14 @@ Measured = TypeVar("Measured", bound=TaskLoad)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSample:
-    """All that is measured at one time: applications by name, and processes of the cluster."""
+    """All that is measured at one time: applications by name, and processes of the cluster.
+
+    ``executors`` are parts of applications: tasks and their process, without what is measured of an
+    application as a whole.
+    """
 
     applications: Sequence[tuple[str, MetricsData]] = ()
+    executors: Sequence[tuple[str, MetricsData]] = ()
     processes: Sequence[ProcessMetricsData] = ()
 
 

@@ -34,6 +34,7 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     states.router,
     views.router,
     measurements.router,
+    prometheus.targets_router,
     submitting.router,
     events.router,
     session.router,

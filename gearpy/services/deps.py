@@ -14,9 +14,10 @@ from gearpy.services.programs.submission import Submitting
 from gearpy.services.programs.uploads import Uploads
 from gearpy.services.push.topics import Topics
 from gearpy.services.push.watching import Watching
-from gearpy.services.security.access import Caller, TokenScope, asker_of
+from gearpy.services.security.access import Caller, asker_of
 from gearpy.services.security.guard import GuardSettings, TakenAction
 from gearpy.services.security.sessions import Logins
+from gearpy.transport.security.tokens import TokenScope
 
 _ID_MAX: Final = 2**31 - 1
 

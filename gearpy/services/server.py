@@ -1,6 +1,5 @@
 """Services: Gearpump's REST API, pushed events and the page, from a thread of this process."""
 
-import ipaddress
 import logging
 import resource
 import shutil
@@ -29,8 +28,9 @@ from gearpy.services.security.connections import LimitedProtocol
 from gearpy.services.security.guard import GuardSettings
 from gearpy.services.security.limits import RequestLimits
 from gearpy.services.security.sessions import Logins
-from gearpy.services.security.tokens import TokenFile
+from gearpy.transport.security.credentials import is_loopback
 from gearpy.transport.security.tls import server_context
+from gearpy.transport.security.tokens import TokenFile
 
 _BACKLOG: Final = 2048
 _KEEP_ALIVE_S: Final = 30
@@ -126,15 +126,6 @@ class Services:
 
     def _run(self) -> None:
         self._server.run(sockets=[self._socket])
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether only this machine can reach what listens at a host."""
-    if host == "localhost":
-        return True
-    with suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return False
 
 
 def _tls_of(config: Config) -> ssl.SSLContext | None:

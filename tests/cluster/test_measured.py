@@ -6,8 +6,9 @@ from typing import Any, Final
 
 import gearpy as gp
 from gearpy.cluster.boot.local import LocalCluster
+from gearpy.cluster.client.measured import ProcessPage, cluster_sample
 from gearpy.config.schema import Config
-from gearpy.ids import WorkerId
+from gearpy.ids import ExecutorId, WorkerId
 from gearpy.messages.client import Refused
 from gearpy.messages.metrics import (
     GetHistory,
@@ -115,6 +116,39 @@ def test_an_application_that_has_ended_has_no_measurements(
 
     assert isinstance(refused, Refused)
     assert "is succeeded: it must run for that" in refused.reason
+
+
+def test_what_other_pages_show_is_left_out(configured: Callable[..., Config]) -> None:
+    """Else Prometheus would count it twice; what is of the application as a whole stays."""
+    stop = threading.Event()
+    with (
+        LocalCluster(configured(metrics__report_interval_ms=100), workers=1) as cluster,
+        cluster.submitted(an_endless_app(stop, lambda n: n)) as running,
+    ):
+        eventually(lambda: running.summary().status == "active", within_s=DEADLINE_S)
+        eventually(
+            lambda: len(cluster.client.metrics(running.app_id).executors) > 1, within_s=DEADLINE_S
+        )
+        page = ProcessPage(
+            address="a:1",
+            worker_id=WorkerId(0),
+            app_id=running.app_id,
+            executor_id=ExecutorId(0),
+        )
+        worker = ProcessPage(address="a:2", worker_id=WorkerId(0))
+        whole = cluster_sample(cluster.client)
+        rest = cluster_sample(cluster.client, beside=(page, worker))
+        stop.set()
+        running.wait(DEADLINE_S)
+
+    assert (page.process, worker.process) == ("executor0", "worker0")
+    ((_, data),), ((_, left),) = whole.applications, rest.applications
+    assert {each.executor_id for each in data.tasks} == {0}
+    assert left.tasks == ()
+    assert [each.executor_id for each in left.executors] == [-1]
+    assert left.processors == data.processors
+    assert [each.name for each in whole.processes] == ["master", "worker0"]
+    assert [each.name for each in rest.processes] == ["master"]
 
 
 # -- the master, in virtual time -------------------------------------------------------------

@@ -51,6 +51,20 @@ def test_a_route_answers(served: Served, path: str, part: dict[str, Any]) -> Non
     assert {key: content[key] for key in part} == part
 
 
+def test_prometheus_is_told_what_to_read(served: Served) -> None:
+    """Executors that are threads have no page, so the services have all there is."""
+    (target,) = served.get("prometheus/targets").json()
+
+    assert target == {
+        "targets": [served.http.base_url.netloc.decode()],
+        "labels": {
+            "__scheme__": "http",
+            "__param_except": "pages",
+            "__meta_gearpy_process": "services",
+        },
+    }
+
+
 def test_prometheus_reads_the_whole_cluster(served: Served) -> None:
     """At its usual path, with what all applications and processes measure."""
     count = 'gearpy_records_in_total{app="endless",processor="0",task="0.0"}'

@@ -4,13 +4,14 @@ import json
 import math
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
@@ -18,11 +19,19 @@ from urllib.error import HTTPError
 
 import pytest
 
+from gearpy.errors import GearpyError
+from gearpy.ids import AppId
+from gearpy.messages.summaries import ExecutorSummary
 from gearpy.metrics.alert_rules import ALERT_RULES, rule_file
 from gearpy.metrics.dashboard import CHARTS
+from gearpy.services.server import Services
+from gearpy.transport.security.tokens import TokenFile, TokenScope
 from tests.bench.process_cluster import ProcessCluster, free_port
+from tests.eventually import eventually
 
 DEADLINE_S: Final = 90
+#: For a Prometheus that looks each 5 s at processes of a machine that does much else.
+LONG_S: Final = 300
 #: The executor's share of its memory is known to its worker alone.
 RULES: Final = [rule for rule in ALERT_RULES if rule.value]
 #: Reads without end, keeps state, puts records aside, and has one source that is read slowly.
@@ -151,7 +160,8 @@ def test_every_chart_and_every_rule_has_data(page: str, prometheus: str, tmp_pat
     queries = [rule.value for rule in RULES]
     queries += [query.replace("$app", ".*") for chart in CHARTS for query, _ in chart.lines]
 
-    with scraping(prometheus, page, tmp_path) as url:
+    target = urllib.parse.urlsplit(page).netloc
+    with scraping(prometheus, {"static_configs": [{"targets": [target]}]}, tmp_path) as url:
         until_s = time.monotonic() + DEADLINE_S
         missing = queries
         while missing := [query for query in missing if not numbers(url, query)]:
@@ -166,28 +176,93 @@ def test_every_chart_and_every_rule_has_data(page: str, prometheus: str, tmp_pat
     assert "GearpyNoWorkers" not in firing
 
 
+def test_executors_are_found_and_found_again(prometheus: str, tmp_path: Path) -> None:
+    """Each with its own page, for who shows a token; one that takes the place of another, too.
+
+    Nothing is shown twice: the page of the services has all the rest.
+    """
+    (tmp_path / "numbers.py").write_text(PROGRAM, encoding="utf-8")
+    tokens = TokenFile(tmp_path / "tokens")
+    token = tokens.add("prometheus", TokenScope.READ, now_ms=0)
+    settings = {
+        "services.token-file": str(tokens.path),
+        "metrics.executor-port": "0",
+        "application.on-error": "quarantine",
+        "application.backoff-base-ms": "1",
+    }
+    with (
+        ProcessCluster(tmp_path, workers=1, settings=settings) as cluster,
+        Services(cluster.client, cluster.config, port=0) as services,
+    ):
+        app_id = cluster.submit(tmp_path / "numbers.py", executors=2)
+        asks = {"authorization": {"type": "Bearer", "credentials": token}}
+        found_by = {"url": f"{services.url}/api/v1.0/prometheus/targets", "refresh_interval": "1s"}
+        targets = {"scrape_interval": "5s", **asks, "http_sd_configs": [{**found_by, **asks}]}
+        with scraping(prometheus, targets, tmp_path) as url:
+            whole = f'{{instance="{urllib.parse.urlsplit(services.url).netloc}"}}'
+            begun = with_pages(cluster, app_id, 2)
+            first = {each.metrics_address for each in begun}
+            at_last(lambda: all(counts(url, each) for each in first))
+            at_last(lambda: numbers(url, f"gearpy_application_clock_seconds{whole}"))
+            at_last(lambda: not numbers(url, f"gearpy_records_in_total{whole}"))
+            at_last(lambda: not numbers(url, "count by (task) (gearpy_records_in_total) > 1"))
+
+            os.kill(begun[0].pid, signal.SIGKILL)
+            at_last(lambda: begun[0] not in with_pages(cluster, app_id, 2))
+            second = {each.metrics_address for each in with_pages(cluster, app_id, 2)}
+            at_last(lambda: all(counts(url, each) for each in second))
+            gone = first - second
+            at_last(lambda: not any(counts(url, each) for each in gone))
+
+    assert gone
+
+
+def at_last(holds: Callable[[], Any]) -> None:
+    eventually(holds, within_s=LONG_S)
+
+
+def with_pages(cluster: ProcessCluster, app_id: AppId, number: int) -> list[ExecutorSummary]:
+    """Wait for so many executors that run and have a page; return them."""
+    found: list[ExecutorSummary] = []
+
+    def are_there() -> bool:
+        with suppress(GearpyError):  # The app master is being started, or has much to do.
+            executors = cluster.client.describe(app_id).executors
+            found[:] = [each for each in executors if each.metrics_address]
+        return len(found) == number
+
+    at_last(are_there)
+    return found
+
+
+def counts(url: str, address: str) -> list[float]:
+    """Return the counts of records of the tasks behind one page."""
+    return numbers(url, f'gearpy_records_in_total{{instance="{address}"}}')
+
+
 @contextmanager
-def scraping(program: str, page: str, folder: Path) -> Iterator[str]:
-    """Run a Prometheus that reads the page each second, with the rules; give its URL."""
-    target = urllib.parse.urlsplit(page).netloc
+def scraping(program: str, targets: dict[str, Any], folder: Path) -> Iterator[str]:
+    """Run a Prometheus that reads targets each second, with the rules; give its URL."""
     (folder / "rules.yml").write_text(rule_file(), encoding="utf-8")
     settings = {
         "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
         "rule_files": ["rules.yml"],
-        "scrape_configs": [{"job_name": "gearpy", "static_configs": [{"targets": [target]}]}],
+        "scrape_configs": [{"job_name": "gearpy", **targets}],
     }
     (folder / "prometheus.yml").write_text(json.dumps(settings), encoding="utf-8")
-    address = f"127.0.0.1:{free_port()}"
     command = [
         program,
         f"--config.file={folder / 'prometheus.yml'}",
         f"--storage.tsdb.path={folder / 'data'}",
-        f"--web.listen-address={address}",
+        "--web.listen-address=127.0.0.1:0",
     ]
-    with (folder / "prometheus.log").open("wb") as log:
-        running = subprocess.Popen(command, stdout=log, stderr=log)
+    log = folder / "prometheus.log"
+    with log.open("wb") as file:
+        running = subprocess.Popen(command, stdout=file, stderr=file)
     try:
-        yield f"http://{address}"
+        listens = re.compile(r'"?Listening on"? address=(\S+)')
+        found = eventually(lambda: listens.search(log.read_text()), within_s=DEADLINE_S)
+        yield f"http://{found[1]}"
     finally:
         running.terminate()
         running.wait(20)

@@ -3,8 +3,9 @@
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Annotated, Literal, TypeAlias
+from urllib.parse import urlsplit
 
 import typer
 
@@ -26,6 +27,8 @@ from gearpy.errors import ConfigError, NodeGivenUp
 from gearpy.messages.metrics import ProcessMetricsData
 from gearpy.metrics.process import process_meter
 from gearpy.metrics.samples import ClusterSample
+from gearpy.transport.api import split_address
+from gearpy.transport.security.credentials import is_unspecified
 from gearpy.views import text
 
 #: `gear worker` starts one: that is the group's callback. `gear worker list` lists them.
@@ -102,7 +105,7 @@ def local(
         else:
             print(
                 f"gearpy local cluster at {cluster.address}, {text.plural(workers, 'worker')} "
-                f"x {text.plural(slots, 'slot')}{metrics_at}; stop with Ctrl-C",
+                f"x {text.plural(slots, 'slot')}{_told(metrics_at)}; stop with Ctrl-C",
                 *([f"the page is at {url}"] if url else []),
                 sep="\n",
                 flush=True,
@@ -162,7 +165,7 @@ def master(
         if given.as_json:
             print_json({"address": daemon.address})
         else:
-            print(f"master ready at {daemon.address}{url}", flush=True)
+            print(f"master ready at {daemon.address}{_told(url)}", flush=True)
         daemon.wait()
 
 
@@ -221,26 +224,35 @@ def worker(
         _metrics_at(metrics, _measured_here) as url,
     ):
         if url:
-            _tell_on_stderr(url.removeprefix(", "))
+            _tell_on_stderr(f"metrics at {url}")
         while True:
             with suppress(NodeGivenUp):  # Begin anew: as another node, with nothing that runs.
-                _run_worker(config, tell)
+                _run_worker(config, tell, _as_others_see(url, config))
                 return
 
 
-def _run_worker(config: Config, tell: Callable[[str], None]) -> None:
-    with WorkerDaemon(config, on_ready=tell, on_waiting=_tell_on_stderr) as daemon:
+def _run_worker(config: Config, tell: Callable[[str], None], metrics: str) -> None:
+    with WorkerDaemon(config, on_ready=tell, on_waiting=_tell_on_stderr, metrics=metrics) as daemon:
         daemon.wait()
 
 
-@contextmanager
-def _metrics_at(place: str | None, take: Callable[[], ClusterSample]) -> Iterator[str]:
-    """Show what is measured if a place for that is given; give a text that says where."""
-    if place is None:
-        yield ""
-        return
-    with metrics_page(place, take) as url:
-        yield f", metrics at {url}"
+def _as_others_see(url: str, config: Config) -> str:
+    """Return the address of a page of metrics for other machines; "" if there is none."""
+    if not url:
+        return ""
+    host, port = split_address(urlsplit(url).netloc)
+    return f"{config.hostname if is_unspecified(host) else host}:{port}"
+
+
+def _metrics_at(
+    place: str | None, take: Callable[[], ClusterSample]
+) -> AbstractContextManager[str]:
+    """Show what is measured if a place for that is given; give the URL, "" if there is none."""
+    return nullcontext("") if place is None else metrics_page(place, take)
+
+
+def _told(url: str) -> str:
+    return f", metrics at {url}" if url else ""
 
 
 def _measured_here() -> ClusterSample:

@@ -14,8 +14,7 @@ from gearpy.cli.terminal.log import log_to_stderr
 from gearpy.cli.terminal.options import Given, asking, configured
 from gearpy.cli.terminal.output import print_json, table
 from gearpy.cli.terminal.services import open_services
-from gearpy.services.security.access import TOKEN_SCOPES
-from gearpy.services.security.tokens import StoredToken, TokenFile
+from gearpy.transport.security.tokens import TOKEN_SCOPES, StoredToken, TokenFile
 from gearpy.views import text
 
 tokens = group("Tokens for the services: who may read, submit, or do all.")

@@ -34,6 +34,7 @@ _OF_WORKERS: Final = (
     "services.",
     "transport.",
     "executor.memory-max-bytes",
+    "metrics.executor-port",
 )
 #: Keys that are read before the coordinator log is, by the master or to find the log.
 _OF_SUBMISSION: Final = ("application.executor-num", "checkpoint.folder")

@@ -136,6 +136,7 @@ class WorkerDaemon:
         host: where to listen; ``hostname`` if not given.
         on_ready: is told once that a master has the worker.
         on_waiting: is told once that there is no master yet.
+        metrics: the address of its page of metrics, if it has one.
 
     Raises:
         ConfigError: it cannot, or must not, listen there; a folder cannot be made; or several
@@ -149,8 +150,10 @@ class WorkerDaemon:
         host: str = "",
         on_ready: Callable[[str], None],
         on_waiting: Callable[[str], None],
+        metrics: str = "",
     ) -> None:
         self._config = config
+        self._metrics = metrics
         the_only(config.cluster.masters)
         credentials, logs = Credentials.of_cluster(config), LogSettings.of(config)
         folder = private_folder(Path(config.worker.folder), "worker.folder")
@@ -219,6 +222,7 @@ class WorkerDaemon:
                 self._endpoint.address,
                 folder=config.worker.folder,
                 logs=str(logs.folder),
+                metrics=self._metrics,
             ),
             hosts=names_of_machine(config),
             rack=config.worker.rack,

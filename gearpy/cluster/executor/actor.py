@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from gearpy.actor.api import Actor, Exited, Failed, Ref
 from gearpy.actor.dispatcher import SharedDispatcher
 from gearpy.cluster.executor.epochs import GroupEpochs, new_group_epochs
+from gearpy.cluster.executor.measuring import MeasureExecutor, executor_data
 from gearpy.cluster.executor.snapshot_writer import (
     EpochFailed,
     EpochSaved,
@@ -41,6 +42,7 @@ from gearpy.messages.app import (
     SnapshotsDamaged,
     StartAllTasks,
     StopAllTasks,
+    TaskClock,
     TaskFailed,
     TaskLocationsReady,
     TaskLocationsReceived,
@@ -48,7 +50,7 @@ from gearpy.messages.app import (
     TasksStarted,
     TasksStopped,
 )
-from gearpy.messages.metrics import ReportMetrics
+from gearpy.messages.metrics import MetricsData, ReportMetrics, TaskLoad
 from gearpy.messages.summaries import ErrorCard
 from gearpy.metrics.process import process_meter
 from gearpy.metrics.samples import page_of
@@ -89,6 +91,7 @@ class ExecutorSettings:
     metrics_interval_ms: int = 0  #: Between reports of measurements; 0: none are told.
     turn_timeout_ms: int = 0  #: A turn that lasts so long is a failure of all this; 0: none is.
     is_process: bool = True  #: It has a process of its own, which can be killed.
+    metrics_address: str = ""  #: Of its page of metrics, if it has one.
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +155,9 @@ class _MetricsTick:
 
 _TaskNews: TypeAlias = _Started | _Failed | _Stopped | _Snapshot | _Committed | _Quarantined
 _Tick: TypeAlias = _ReportTick | _MetricsTick
-_Message: TypeAlias = ExecutorMessage | WriterAnswer | _TaskNews | _LinkLost | _Tick
+_Message: TypeAlias = (
+    ExecutorMessage | WriterAnswer | _TaskNews | _LinkLost | _Tick | MeasureExecutor
+)
 
 
 class ExecutorActor(Actor[_Message]):
@@ -184,6 +189,7 @@ class ExecutorActor(Actor[_Message]):
         self._post = post
         self._checkpoints = checkpoints
         self._board = ClockBoard()
+        self._clocks: dict[TaskId, TaskClock] = {}  # For the page of metrics.
         self._long_turns: tuple[LongTurn, ...] = ()
         self._turns = TurnWatch(self._board.turns, settings.turn_timeout_ms, self._name_of)
         self._writer: Ref[WriterMessage]
@@ -226,6 +232,7 @@ class ExecutorActor(Actor[_Message]):
                 graph_hash=dag.structural_hash(),
                 graph=dag.description,
                 pid=os.getpid(),
+                metrics_address=settings.metrics_address,
             )
         )
         self.context.schedule(settings.report_interval_ms, _ReportTick())
@@ -233,7 +240,7 @@ class ExecutorActor(Actor[_Message]):
             process_meter()  # Counts pauses from here on.
             self.context.schedule(settings.metrics_interval_ms, _MetricsTick())
 
-    def receive(self, message: _Message) -> None:  # noqa: C901 - an arm for each message
+    def receive(self, message: _Message) -> object:  # noqa: C901, PLR0912 - an arm for each message
         """Do one step of a start or an end, or pass on a task's report."""
         match message:
             case LaunchTasks():
@@ -258,8 +265,11 @@ class ExecutorActor(Actor[_Message]):
                 self._on_quarantined(message)
             case _Snapshot() | _Committed():
                 self._on_epoch_of_task(message)
+            case MeasureExecutor():
+                return self._measured()
             case _:
                 self._on_task(message)
+        return None
 
     def on_exited(self, exited: Exited) -> None:
         """End with the app master; report a task whose actor died."""
@@ -472,6 +482,8 @@ class ExecutorActor(Actor[_Message]):
 
     def _report_clocks(self) -> None:
         clocks = self._board.collect()
+        if self._settings.metrics_address:
+            self._clocks.update((each.task_id, each) for each in clocks)
         had_long = bool(self._long_turns)
         self._long_turns = self._turns.long_turns(self._settings.clock_ms())
         if clocks or had_long or self._long_turns:
@@ -487,9 +499,8 @@ class ExecutorActor(Actor[_Message]):
         """Tell the measurements of all tasks, in as few messages as hold them."""
         if not self._settings.metrics_interval_ms:
             return
-        runners = [each for group in self._groups.values() for each in group.runners.values()]
-        loads = [load for runner in runners if (load := runner.load()) is not None]
-        process, at_ms, first = process_meter().sample(), self.context.wall_ms(), 0
+        loads, first = self._loads(), 0
+        process, at_ms = process_meter().sample(), self.context.wall_ms()
         while True:
             tasks, more_from = page_of(loads, first)
             self._tell(
@@ -503,6 +514,21 @@ class ExecutorActor(Actor[_Message]):
             )
             if not (first := more_from):
                 return
+
+    def _loads(self) -> list[TaskLoad]:
+        runners = [each for group in self._groups.values() for each in group.runners.values()]
+        return [load for runner in runners if (load := runner.load()) is not None]
+
+    def _measured(self) -> MetricsData:
+        """Return the measurements of this moment, for the page of metrics."""
+        settings = self._settings
+        return executor_data(
+            settings.app_id,
+            settings.executor_id,
+            settings.launch,
+            clocks=self._clocks,
+            loads=self._loads(),
+        )
 
     def _check_turns(self) -> None:
         """Give this executor up if a task does not come back: its thread cannot be stopped."""

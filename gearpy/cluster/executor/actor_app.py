@@ -37,11 +37,13 @@ class ActorAppExecutor(Actor[_Message]):
         load: Callable[[], ActorApp],
         post: Post,
         release: Callable[[], None],
+        metrics_address: str = "",
     ) -> None:
         self._launch = launch
         self._load = load
         self._post = post
         self._release = release
+        self._metrics_address = metrics_address
         self._user: AppExecutor | None = None
 
     def on_start(self) -> None:
@@ -63,6 +65,7 @@ class ActorAppExecutor(Actor[_Message]):
                 slots=launch.slots,
                 graph_hash="",
                 pid=os.getpid(),
+                metrics_address=self._metrics_address,
             )
         )
 

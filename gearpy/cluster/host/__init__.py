@@ -5,7 +5,8 @@
 - `log_reader`: LogReader: the last lines of an application's log files, by ids.
 - `audit`: one line for each change that somebody asked for, in ``audit.log``.
 - `about`: about the process of a master or worker: what the services show of it.
-- `metrics_page`: the page of metrics of a process, which Prometheus reads by HTTP.
+- `metrics_page`: the page of metrics of a process, which Prometheus reads by HTTP; `metrics_server`
+  is loaded where one is shown.
 - `tuning`: tunes the interpreter for a process that runs tasks, and undoes it.
 - `leftovers`: finds and ends processes started by user code that would outlive their own process.
 """

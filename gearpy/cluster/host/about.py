@@ -16,7 +16,7 @@ def names_of_machine(config: Config) -> tuple[str, ...]:
 
 
 def this_process(
-    config: Config, address: str, *, folder: str = "", logs: str = ""
+    config: Config, address: str, *, folder: str = "", logs: str = "", metrics: str = ""
 ) -> ProcessDetail:
     """Describe this process, whose role starts now."""
     return ProcessDetail(
@@ -27,4 +27,5 @@ def this_process(
         folder=folder,
         log_folder=logs,
         config=as_overrides(config),
+        metrics_address=metrics,
     )

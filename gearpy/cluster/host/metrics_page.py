@@ -1,45 +1,69 @@
 """The page of metrics of a process, which Prometheus reads by HTTP."""
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from gearpy.errors import ConfigError
 from gearpy.metrics.samples import ClusterSample
+
+if TYPE_CHECKING:
+    from gearpy.cluster.host.metrics_server import Allows, MetricsServer
 
 _LOOPBACK: Final = "127.0.0.1"
 _PORT_MAX: Final = 65_535
 
 
 @contextmanager
-def metrics_page(place: str, take: Callable[[], ClusterSample]) -> Iterator[str]:
+def metrics_page(
+    place: str,
+    take: Callable[[], ClusterSample],
+    *,
+    ports: int = 1,
+    allows: "Allows | None" = None,
+) -> Iterator[str]:
     """Serve the page as long as the context lasts; give its URL.
 
     Args:
-        place: ``PORT`` on this machine alone, or ``HOST:PORT``; port 0 lets the system choose. Who
-            reaches it can read it: it asks for no token.
+        place: ``PORT`` on this machine alone, or ``HOST:PORT``; port 0 lets the system choose.
         take: measures; called for each look at the page, on a thread of the server.
+        ports: so many are tried, this one first.
+        allows: who may look, by the header ``Authorization``; everybody, if it is not given.
 
     Raises:
         ConfigError: ``place`` is not understood, or in use.
     """
-    from prometheus_client import start_http_server  # noqa: PLC0415 - only who is asked loads it
-
-    from gearpy.metrics.prometheus import registry_of  # noqa: PLC0415 - the same
-
     host, port = _place_of(place)
+    server = _server(host, range(port, min(port + ports, _PORT_MAX + 1)), take, allows)
+    thread = threading.Thread(target=server.serve_forever, name="gearpy-metrics", daemon=True)
+    thread.start()
+    shown = f"[{host}]" if ":" in host else host
     try:
-        server, thread = start_http_server(port, addr=host, registry=registry_of(take))
-    except OSError as error:
-        raise ConfigError(
-            f"metrics at {place}: cannot listen there: {error.strerror}: give another port, or 0"
-        ) from error
-    try:
-        yield f"http://{host}:{server.server_port}/metrics"
+        yield f"http://{shown}:{server.server_port}/metrics"
     finally:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def _server(
+    host: str, ports: range, take: Callable[[], ClusterSample], allows: "Allows | None"
+) -> "MetricsServer":
+    """Return a server at the first of the ports that is free."""
+    from gearpy.cluster.host.metrics_server import (  # noqa: PLC0415 - only who is asked loads it
+        MetricsServer,
+    )
+
+    for port in ports:
+        try:
+            return MetricsServer(host, port, take, allows)
+        except OSError as error:
+            failed = error
+    where = f"{host}:{ports[0]}" + (f" to {ports[-1]}" if len(ports) > 1 else "")
+    raise ConfigError(
+        f"metrics at {where}: cannot listen there: {failed.strerror}: give another port, or 0"
+    ) from failed
 
 
 def _place_of(text: str) -> tuple[str, int]:

@@ -22,7 +22,7 @@ from gearpy.messages.cluster import (
 from gearpy.transport.api import LinkLost
 from gearpy.transport.links.tcp import TcpTransport
 from gearpy.transport.loop.loop import LoopThread
-from gearpy.transport.security.credentials import Credentials
+from gearpy.transport.security.credentials import Credentials, is_unspecified
 from gearpy.wire.connection.keys import CLUSTER, Principal
 
 #: What app masters tell the master and workers.
@@ -62,9 +62,6 @@ def _answered(message: object) -> tuple[ActorPath, ...]:
     return (message.reply_to,) if isinstance(message, LaunchExecutor) else ()
 
 
-_EVERYWHERE: Final = ("", "0.0.0.0", "::")  # noqa: S104 - no name that others could use
-
-
 class Endpoint:
     """The listener of one process, its node, its actors, and the carrier of their messages.
 
@@ -93,7 +90,7 @@ class Endpoint:
         except BaseException:
             self._loop.stop()
             raise
-        hostname = config.hostname if host in _EVERYWHERE else host
+        hostname = config.hostname if is_unspecified(host) else host
         self.peers = self.transport.serve_peers(hostname=hostname)
         self.system = ThreadedActorSystem(node=self.peers.node)
         self.post = Post(self.system, self.peers, allow=self._allow)

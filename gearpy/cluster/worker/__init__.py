@@ -9,5 +9,6 @@
   ends.
 - `app_master_role`, `executor_role`, `actor_app_role`: from a launch message and the configuration
   to the actor of an application's process, which loads its own role and no other.
+- `executor_page`: the page of metrics of one executor.
 - `launch_spec`: LaunchSpec: a worker's instructions to a process it starts, on its standard input.
 """

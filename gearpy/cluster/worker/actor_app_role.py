@@ -23,17 +23,20 @@ def role(
     post: Post,
     load: Callable[[], Program],
     release: Callable[[], None] = lambda: None,
+    metrics_address: str = "",
 ) -> Callable[[], Actor[Any]]:
     """Return the maker of the app master, or executor, that a worker is to start.
 
-    ``release`` is called at its end.
+    ``release`` is called at its end; the process of an executor has a page of metrics there.
     """
 
     def app() -> ActorApp:
         return loaded_as(ActorApp, load())
 
     if launch.executor_id != MASTER_EXECUTOR:
-        return lambda: ActorAppExecutor(launch, load=app, post=post, release=release)
+        return lambda: ActorAppExecutor(
+            launch, load=app, post=post, release=release, metrics_address=metrics_address
+        )
     settings = ActorAppSettings(
         restarts=restart_policy(config),
         start_timeout_ms=config.executor.start_timeout_s * 1000,

@@ -14,7 +14,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
@@ -35,6 +35,7 @@ from gearpy.config.load import from_overrides
 from gearpy.config.schema import Config, ExecutorConfig
 from gearpy.errors import GearpyError, OperatorError
 from gearpy.ids import MASTER_EXECUTOR
+from gearpy.messages.cluster import LaunchExecutor
 from gearpy.storage.archives import ArtifactLimits
 from gearpy.storage.checkpoints import checkpoints_at
 from gearpy.task.api.application import StreamApplication
@@ -47,6 +48,7 @@ _FAILED: Final = 1
 _STOP_AGAIN: Final = 128 + signal.SIGTERM  # As shells have it.
 _STDIN: Final = 0
 _OPEN_FILES: Final = 65_536  # As far as the system allows.
+_FOR_LIFE: Final = ExitStack()  # Nothing is closed before the process ends.
 
 
 def main() -> NoReturn:
@@ -76,8 +78,9 @@ def _run(spec: LaunchSpec) -> str:
     name = f"app{launch.app_id}-{kind}-{launch.launch}"
     endpoint = Endpoint(config, _credentials(config, spec))
     exits = _Exits()
-    make = _role(spec, config, endpoint)
     spawned = Future[Ref[Any]]()
+    page = _page(config, launch, spawned)
+    make = _role(spec, config, endpoint, page)
     _Sigterm(lambda: endpoint.system.stop_gracefully(spawned.result())).listen()
     spawned.set_result(endpoint.system.spawn(make, name))  # User code may run from here on.
     spawned.result().add_watcher(exits, exits.on_exited)
@@ -91,7 +94,18 @@ def _run(spec: LaunchSpec) -> str:
     return failure
 
 
-def _role(spec: LaunchSpec, config: Config, endpoint: Endpoint) -> Callable[[], Actor[Any]]:
+def _page(config: Config, launch: LaunchExecutor, actor: Future[Ref[Any]]) -> str:
+    """Show the measurements of an executor until this process ends; return where, if it does."""
+    if launch.executor_id == MASTER_EXECUTOR or config.metrics.executor_port < 0:
+        return ""
+    from gearpy.cluster.worker.executor_page import executor_page  # noqa: PLC0415 - as roles are
+
+    return _FOR_LIFE.enter_context(executor_page(config, launch, actor))
+
+
+def _role(
+    spec: LaunchSpec, config: Config, endpoint: Endpoint, page: str
+) -> Callable[[], Actor[Any]]:
     launch = spec.launch
     checkpoints = checkpoints_at(config.checkpoint.folder)
     cache = ArtifactCache(
@@ -110,7 +124,7 @@ def _role(spec: LaunchSpec, config: Config, endpoint: Endpoint) -> Callable[[], 
     if launch.artifact.runs == "actors":
         from gearpy.cluster.worker.actor_app_role import role  # noqa: PLC0415
 
-        return role(launch, config, post=endpoint.post, load=load)
+        return role(launch, config, post=endpoint.post, load=load, metrics_address=page)
     if launch.executor_id == MASTER_EXECUTOR:
         from gearpy.cluster.worker.app_master_role import app_master  # noqa: PLC0415
 
@@ -133,6 +147,7 @@ def _role(spec: LaunchSpec, config: Config, endpoint: Endpoint) -> Callable[[], 
         make_transport=endpoint.data_transport,
         dispatcher=new_dispatcher(launch),
         tuning=tuning,
+        metrics_address=page,
     )
 
 

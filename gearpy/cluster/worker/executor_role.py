@@ -49,14 +49,17 @@ def executor(
     tuning: ProcessTuning,
     release: Callable[[], None] = lambda: None,
     is_process: bool = True,
+    metrics_address: str = "",
 ) -> ExecutorActor:
     """Return the actor of an executor; it closes its transport and dispatcher when it stops.
 
     ``make_transport`` is given whom to tell about lost links; ``release`` is called at the end;
-    ``is_process`` tells that it has a process of its own.
+    ``is_process`` tells that it has a process of its own, with a page at ``metrics_address``.
     """
     return ExecutorActor(
-        executor_settings(launch, config, dispatcher, is_process=is_process),
+        executor_settings(
+            launch, config, dispatcher, is_process=is_process, metrics_address=metrics_address
+        ),
         runners=lambda: runner_factory(
             launch, config, with_serializers(load(), config), rng=random.Random()
         ),
@@ -83,6 +86,7 @@ def executor_settings(
     *,
     clock_ms: Callable[[], int] = monotonic_ms,
     is_process: bool = True,
+    metrics_address: str = "",
 ) -> ExecutorSettings:
     """Return the settings of an executor."""
     return ExecutorSettings(
@@ -101,6 +105,7 @@ def executor_settings(
         clock_ms=clock_ms,
         turn_timeout_ms=config.executor.turn_timeout_s * 1000,
         is_process=is_process,
+        metrics_address=metrics_address,
     )
 
 

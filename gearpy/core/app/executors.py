@@ -204,6 +204,7 @@ class ExecutorManager:
                 pid=seat.registered.pid if seat.registered else 0,
                 data_address=seat.registered.data_address if seat.registered else "",
                 tasks=tuple(map(str, tasks.get(executor_id, ()))),
+                metrics_address=seat.registered.metrics_address if seat.registered else "",
             )
             for executor_id, seat in self._seats.items()
             if seat.allocation is not None

@@ -34,7 +34,7 @@ from gearpy.services.gearpump.shapes import (
     StreamAppMasterSummary,
 )
 from gearpy.services.problems import ProblemRaised
-from gearpy.services.security.access import TokenScope
+from gearpy.transport.security.tokens import TokenScope
 from gearpy.wire.values.records import NO_CLASSES
 
 router: Final = APIRouter(prefix="/appmaster/{app_id}", tags=["applications"])

@@ -34,7 +34,7 @@ from gearpy.services.gearpump.shapes import (
     WorkerSummaryShape,
 )
 from gearpy.services.problems import ProblemRaised
-from gearpy.services.security.access import TokenScope
+from gearpy.transport.security.tokens import TokenScope
 
 router: Final = APIRouter(tags=["cluster"])
 

@@ -16,7 +16,7 @@ from gearpy.messages.summaries import (
     LongTurnSummary,
 )
 from gearpy.services.deps import Action, AppIdInPath, Client, ExecutorIdInPath
-from gearpy.services.security.access import TokenScope
+from gearpy.transport.security.tokens import TokenScope
 from gearpy.views.app import findings_in
 from gearpy.views.findings import clock_finding
 from gearpy.views.model import Headline

@@ -9,7 +9,8 @@ from gearpy.services.gearpump.shapes import AppJar, FilePath, SubmitStatus, Subm
 from gearpy.services.problems import ProblemRaised
 from gearpy.services.programs.graphs import SubmittedGraph
 from gearpy.services.programs.submission import args_of
-from gearpy.services.security.access import Caller, TokenScope
+from gearpy.services.security.access import Caller
+from gearpy.transport.security.tokens import TokenScope
 
 router: Final = APIRouter(prefix="/master", tags=["submitting"])
 

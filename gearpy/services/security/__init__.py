@@ -1,7 +1,6 @@
 """Security of the services: callers, their rights, and limits.
 
-- `access`: scopes of tokens, and callers.
-- `tokens`: the file with the tokens; of each it holds a hash only.
+- `access`: callers, with what they may do.
 - `origins`: which hosts and origins a request may name.
 - `sessions`: logins of browsers, each a random id in a cookie.
 - `limits`: how often a client may ask, and how much it may send.

@@ -1,32 +1,9 @@
-"""Scopes of tokens, and callers."""
+"""Callers, with what they may do."""
 
 from dataclasses import dataclass
-from enum import IntEnum
-from typing import Final
 
 from gearpy.messages.client import Asker
-
-
-class TokenScope(IntEnum):
-    """A scope of a token; each allows what those below it do."""
-
-    READ = 1
-    SUBMIT = 2
-    ADMIN = 3
-
-    @property
-    def text(self) -> str:
-        """The name of the scope, as users write it."""
-        return self.name.lower()
-
-    @property
-    def names(self) -> list[str]:
-        """This scope and all that are part of it, by name."""
-        return [each.text for each in TokenScope if each <= self]
-
-
-#: What users write.
-TOKEN_SCOPES: Final = {each.text: each for each in TokenScope}
+from gearpy.transport.security.tokens import TokenScope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

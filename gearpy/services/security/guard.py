@@ -13,11 +13,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from gearpy.cluster.host.audit import note_action
 from gearpy.errors import ConfigError
 from gearpy.services.problems import ProblemRaised, problem_answer
-from gearpy.services.security.access import Caller, TokenScope
+from gearpy.services.security.access import Caller
 from gearpy.services.security.limits import RequestLimits, RequestRates
 from gearpy.services.security.origins import SAFE_METHODS, is_own_host, origin_problem
 from gearpy.services.security.sessions import Logins
-from gearpy.services.security.tokens import StoredToken, TokenFile
+from gearpy.transport.security.tokens import StoredToken, TokenFile, TokenScope
 
 #: Where all routes with data are.
 API: Final = "/api/v1.0"

@@ -55,9 +55,9 @@ class Credentials:
                 certificate is not for this host.
         """
         if self.tls is not None:
-            if not _is_unspecified(host):
+            if not is_unspecified(host):
                 self.tls.check_host(host)
-        elif not _is_loopback(host):
+        elif not is_loopback(host):
             _check_plain_text(host, allowed=self.plain_text_anywhere)
 
 
@@ -86,12 +86,13 @@ def _check_plain_text(host: str, *, allowed: bool) -> None:
     )
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine can reach what listens at a host."""
     address = _as_ip(host)
     return host == "localhost" if address is None else address.is_loopback
 
 
-def _is_unspecified(host: str) -> bool:
+def is_unspecified(host: str) -> bool:
     """Tell whether a host means every address: peers use another name for it."""
     address = _as_ip(host)
     return host == "" if address is None else address.is_unspecified

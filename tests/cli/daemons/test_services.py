@@ -18,7 +18,7 @@ from gearpy.cluster.boot.local import LocalCluster
 from gearpy.cluster.embedded.signals import StopSignals
 from gearpy.config.load import load
 from gearpy.distribution import pip_install
-from gearpy.services.security.tokens import TokenFile
+from gearpy.transport.security.tokens import TokenFile
 
 
 def gear(*args: str) -> Any:

@@ -11,11 +11,10 @@ from fastapi.routing import APIRoute
 from gearpy.services.application import ROUTERS
 from gearpy.services.deps import Action
 from gearpy.services.routes import session
-from gearpy.services.security.access import TokenScope
 from gearpy.services.security.guard import API, OPEN_PATHS
 from gearpy.services.security.origins import SAFE_METHODS
-from gearpy.services.security.tokens import TokenFile
 from gearpy.services.server import Services
+from gearpy.transport.security.tokens import TokenFile, TokenScope
 from tests.eventually import eventually
 from tests.services.conftest import PLENTY, Served, a_config
 

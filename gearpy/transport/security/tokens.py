@@ -1,4 +1,4 @@
-"""The file with the tokens; of each it holds a hash only."""
+"""The tokens of those who look at a cluster by HTTP: a file with their scopes and hashes."""
 
 import hashlib
 import json
@@ -9,17 +9,39 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import IntEnum
 from pathlib import Path
 from typing import Any, Final
 
 from gearpy.errors import ConfigError
-from gearpy.services.security.access import TOKEN_SCOPES, TokenScope
 from gearpy.transport.security.secret import check_private, make_private_folders
 
 _PREFIX: Final = "gear_"
 _RANDOM_BYTES: Final = 32  # A hash without salt or work is enough for what nobody can guess.
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 _FILE_BYTES_MAX: Final = 1024 * 1024
+
+
+class TokenScope(IntEnum):
+    """A scope of a token; each allows what those below it do."""
+
+    READ = 1
+    SUBMIT = 2
+    ADMIN = 3
+
+    @property
+    def text(self) -> str:
+        """The name of the scope, as users write it."""
+        return self.name.lower()
+
+    @property
+    def names(self) -> list[str]:
+        """This scope and all that are part of it, by name."""
+        return [each.text for each in TokenScope if each <= self]
+
+
+#: What users write.
+TOKEN_SCOPES: Final = {each.text: each for each in TokenScope}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

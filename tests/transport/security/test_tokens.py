@@ -1,13 +1,11 @@
-"""Tokens are stored as hashes, in a file that is for its owner alone; logins end."""
+"""Tokens are stored as hashes, in a file that is for its owner alone."""
 
 from pathlib import Path
 
 import pytest
 
 from gearpy.errors import ConfigError
-from gearpy.services.security.access import TokenScope
-from gearpy.services.security.sessions import LOGIN_LASTS_MS, Logins
-from gearpy.services.security.tokens import TokenFile
+from gearpy.transport.security.tokens import TokenFile, TokenScope
 
 
 def test_a_token_is_found_and_cannot_be_read(tmp_path: Path) -> None:
@@ -54,20 +52,3 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
     file.path.write_text("{}")
     with pytest.raises(ConfigError, match="is damaged"):
         file.tokens()
-
-
-def test_a_login_ends() -> None:
-    """By a logout, by time, or when there are too many."""
-    logins = Logins()
-    login = logins.begin("ann", now_ms=0)
-    other = logins.begin("ann", now_ms=0)
-
-    assert logins.token_name(login, LOGIN_LASTS_MS - 1) == "ann"
-    assert logins.token_name(login, LOGIN_LASTS_MS) is None
-    assert logins.token_name("x", 0) is None
-    logins.end(login)
-    assert logins.token_name(login, 0) is None
-    assert logins.token_name(other, 0) == "ann"
-    for _ in range(10_000):
-        logins.begin("ben", now_ms=0)
-    assert logins.token_name(other, 0) is None

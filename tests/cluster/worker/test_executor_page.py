@@ -1,0 +1,82 @@
+"""The page of metrics of an executor: what it shows, and to whom."""
+
+import urllib.request
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+
+import pytest
+
+from gearpy.actor.api import Ref
+from gearpy.cluster.worker.executor_page import executor_page
+from gearpy.config.schema import Config
+from gearpy.ids import ActorPath, AppId, ExecutorId
+from gearpy.messages.client import Artifact
+from gearpy.messages.cluster import LaunchExecutor
+from gearpy.transport.security.tokens import TokenFile, TokenScope
+
+Configured = Callable[..., Config]
+
+
+@contextmanager
+def shown(config: Config) -> Iterator[str]:
+    """Show the page of an executor that is being started; give its address."""
+    launch = LaunchExecutor(
+        app_id=AppId(1),
+        executor_id=ExecutorId(2),
+        launch=3,
+        app_master=1,
+        slots=1,
+        name="shop",
+        artifact=Artifact(kind="file", location="shop.py"),
+        executors=1,
+        config={},
+        reply_to=ActorPath("", "app1"),
+    )
+    with executor_page(config, launch, Future[Ref[Any]]()) as address:
+        yield address
+
+
+def status_of(address: str, token: str = "") -> int:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    asked = urllib.request.Request(f"http://{address}/metrics", headers=headers)
+    try:
+        with urllib.request.urlopen(asked, timeout=60) as answer:  # noqa: S310 - of this machine
+            assert b'process_threads{app="shop",process="executor2"}' in answer.read()
+            status: int = answer.status
+            return status
+    except HTTPError as refused:
+        with refused:
+            return refused.code
+
+
+def test_as_soon_as_there_is_a_token_everybody_needs_one(
+    configured: Configured, tmp_path: Path
+) -> None:
+    """The same tokens as for the services; a change of their file counts at once."""
+    file = TokenFile(tmp_path / "tokens")
+    config = configured(services__token_file=str(file.path), metrics__executor_port=0)
+
+    with shown(config) as address:
+        assert status_of(address) == 200
+        token = file.add("prometheus", TokenScope.READ, now_ms=0)
+        assert [status_of(address, each) for each in (token, "", "gear_x")] == [200, 401, 401]
+
+
+def test_beyond_this_machine_there_is_no_page_without_a_token(
+    configured: Configured, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The executor runs all the same, and its log says why."""
+    config = configured(
+        hostname="0.0.0.0",  # noqa: S104 - nothing is said there
+        services__token_file=str(tmp_path / "tokens"),
+        metrics__executor_port=0,
+    )
+
+    with shown(config) as address:
+        assert address == ""
+
+    assert "shows no metrics: 0.0.0.0 can be reached from other machines" in caplog.text
