@@ -4,8 +4,8 @@
 - `recipes`: programs from registries in a cache that all runs share.
 - `process`: a server as a process: started, stopped, killed, frozen, started again.
 - `shared`: one server for all processes of a test run.
-- `kafka`: brokers; `postgres`: a database server; `hdfs`: a name node and a data node; `s3`: an
-  object store; `faulty_proxy`: what a bad network makes of it.
+- `kafka`: brokers; `registry`: schemas of their records; `postgres`: a database server; `hdfs`: a
+  name node and a data node; `s3`: an object store; `faulty_proxy`: what a bad network makes of it.
 - `programs`: what tests start by themselves.
 - `guard`: ends servers with the test run.
 

@@ -1,14 +1,19 @@
-"""Download what the servers of tests need, where it is not in the cache yet."""
+"""Download what the servers of tests need, where it is not in the cache yet.
+
+``python -m tests.servers long`` downloads what only long tests need, too.
+"""
 
 import sys
 
-from tests.servers import hdfs, kafka, postgres, programs, s3
+from tests.servers import hdfs, kafka, postgres, programs, registry, s3
 from tests.servers.recipes import Unavailable
 
 
 def main() -> None:
     """Fetch everything; what cannot be had is named, and its tests will be skipped."""
-    servers = (kafka.fetch, postgres.fetch, hdfs.fetch, s3.fetch)
+    servers = [kafka.fetch, postgres.fetch, hdfs.fetch, s3.fetch]
+    if "long" in sys.argv:
+        servers += [lambda: kafka.fetch(3), registry.fetch]
     for fetch in (*servers, programs.chromium, programs.prometheus):
         try:
             fetch()

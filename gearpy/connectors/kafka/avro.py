@@ -5,8 +5,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from gearpy.connectors.kafka.registry import HEAD_BYTES, MAGIC, SchemaRegistry
-from gearpy.errors import ConfigError
+from gearpy.connectors.kafka.registry import HEAD_BYTES, MAGIC, RegistrySchema, SchemaRegistry
+from gearpy.errors import ConfigError, GearpyError
 
 _NAME: Final = "avro"
 
@@ -82,6 +82,10 @@ class AvroForm:
             except Exception as error:
                 raise ConfigError(f"{operator}: the Avro schema is none: {error}") from error
 
+    def prepare(self, topic: str) -> None:
+        """See `ValueForm`: the schema is registered."""
+        self._head(topic)
+
     def decode(self, bodies: Sequence[bytes | None]) -> list[Any]:
         """See `ValueForm`; a record without a value is None."""
         return [None if body is None else self._decoded(body) for body in bodies]
@@ -112,10 +116,24 @@ class AvroForm:
             raise ValueError("does not name a schema of the registry: was it written without one?")
         number = int.from_bytes(body[1:HEAD_BYTES], "big")
         if number not in self._writers:
-            self._writers[number] = self._avro.parse_schema(
-                json.loads(self._registry.schema(number))
-            )
+            schema = self._registry.schema(number)
+            try:
+                self._writers[number] = self._parse(schema, {})
+            except GearpyError:
+                raise
+            except Exception as error:  # fastavro raises errors of many kinds.
+                raise ValueError(
+                    f"its schema, {number} of the registry, is {schema.kind} and none of Avro: "
+                    f"{type(error).__name__}: {error}"
+                ) from error
         return self._writers[number]
+
+    def _parse(self, schema: RegistrySchema, named: dict[str, Any]) -> Any:
+        """Return a schema that is ready, behind those that it uses."""
+        assert self._registry is not None
+        for reference in schema.references:
+            self._parse(self._registry.referred(reference), named)
+        return self._avro.parse_schema(json.loads(schema.text), named_schemas=named)
 
     def _encoded(self, value: Any) -> bytes:
         stream = io.BytesIO()
@@ -127,11 +145,12 @@ class AvroForm:
 
     def _head(self, topic: str) -> bytes:
         if self._parsed is None:
-            raise ValueError("a sink needs the schema to write by: give schema= to avro()")
+            raise ConfigError("a sink needs the schema to write by: give schema= to avro()")
         if self._registry is None:
             return b""
         if topic not in self._heads:
             subject = self._subject or f"{topic}-value"
-            number = self._registry.register(subject, json.dumps(self._schema))
+            schema = RegistrySchema(json.dumps(self._schema))
+            number = self._registry.register(subject, schema)
             self._heads[topic] = MAGIC + number.to_bytes(4, "big")
         return self._heads[topic]

@@ -20,10 +20,11 @@ _FINAL: Final = {
     "UNSUPPORTED_SASL_MECHANISM": "the brokers have no such login: correct mechanism=",
     "_SSL": "TLS failed: correct tls=, ca=, certificate= and key=",
     "TOPIC_AUTHORIZATION_FAILED": "the user has no right to the topic: have it granted",
-    "GROUP_AUTHORIZATION_FAILED": "the user has no right to the group: have it granted",
+    "GROUP_AUTHORIZATION_FAILED": "the user has no right to the group of group=: have it granted",
     "CLUSTER_AUTHORIZATION_FAILED": "the user lacks a right of the cluster: have it granted",
     "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": (
-        "the user has no right to the transactional id: have it granted"
+        "the user has no right to the transactional id: have it granted for all that begin with "
+        "gearpy-"
     ),
     "UNKNOWN_TOPIC_OR_PART": "there is no such topic: correct its name, or make it",
     "_UNKNOWN_TOPIC": "there is no such topic: correct its name, or make it",

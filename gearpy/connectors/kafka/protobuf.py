@@ -2,10 +2,19 @@
 
 import base64
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
-from gearpy.connectors.kafka.registry import HEAD_BYTES, MAGIC, SchemaRegistry
+from gearpy.connectors.kafka.registry import (
+    HEAD_BYTES,
+    MAGIC,
+    Reference,
+    RegistrySchema,
+    SchemaRegistry,
+)
 from gearpy.errors import ConfigError
+
+#: Files whose names begin so are known to every registry.
+_KNOWN_TO_ALL: Final = "google/protobuf/"
 
 
 def protobuf(message: Any, *, registry: SchemaRegistry | str | None = None) -> "ProtobufForm":
@@ -56,6 +65,10 @@ class ProtobufForm:
             ) from error
         self._base, self._of_dict = Message, json_format.ParseDict
 
+    def prepare(self, topic: str) -> None:
+        """See `ValueForm`: the schema is registered, behind those of the files that it imports."""
+        self._head(topic)
+
     def decode(self, bodies: Sequence[bytes | None]) -> list[Any]:
         """See `ValueForm`; a record without a value is None."""
         return [None if body is None else self._decoded(body) for body in bodies]
@@ -97,8 +110,8 @@ class ProtobufForm:
             return b""
         if topic not in self._heads:
             of = self._message.DESCRIPTOR
-            schema = base64.b64encode(of.file.serialized_pb).decode()
-            number = self._registry.register(f"{topic}-value", schema, "PROTOBUF")
+            schema = _schema_of(self._registry, of.file)
+            number = self._registry.register(f"{topic}-value", schema)
             places = _places(of)
             path = (
                 b"\x00"
@@ -107,6 +120,20 @@ class ProtobufForm:
             )
             self._heads[topic] = MAGIC + number.to_bytes(4, "big") + path
         return self._heads[topic]
+
+
+def _schema_of(registry: SchemaRegistry, file: Any) -> RegistrySchema:
+    """Return the schema of a ``.proto`` file; register those of the files that it imports."""
+    references = []
+    for imported in file.dependencies:
+        if imported.name.startswith(_KNOWN_TO_ALL):
+            continue
+        schema = _schema_of(registry, imported)
+        registry.register(imported.name, schema)
+        version = registry.version(imported.name, schema)
+        references.append(Reference(imported.name, imported.name, version))
+    text = base64.b64encode(file.serialized_pb).decode()
+    return RegistrySchema(text, "PROTOBUF", references)
 
 
 def _plain(message: Any) -> dict[str, Any]:

@@ -30,6 +30,15 @@ class ValueForm(Protocol):
         """
         ...
 
+    def prepare(self, topic: str) -> None:
+        """Learn what records of a topic need to be written, such as the number of their schema.
+
+        Raises:
+            RegistryAway: a server does not answer now.
+            GearpyError: records of this form cannot be written there.
+        """
+        ...
+
     def decode(self, bodies: Sequence[bytes | None]) -> list[Any]:
         """Return the values of records; None for one without, which deletes its key.
 
@@ -66,6 +75,9 @@ class PlainForm:
     def begin(self, operator: str) -> None:
         """See `ValueForm`."""
 
+    def prepare(self, topic: str) -> None:
+        """See `ValueForm`."""
+
     def decode(self, bodies: Sequence[bytes | None]) -> list[Any]:
         """See `ValueForm`; a record without a value, which deletes its key, is None."""
         try:
@@ -84,6 +96,9 @@ class BytesForm:
     name = "bytes"
 
     def begin(self, operator: str) -> None:
+        """See `ValueForm`."""
+
+    def prepare(self, topic: str) -> None:
         """See `ValueForm`."""
 
     def decode(self, bodies: Sequence[bytes | None]) -> list[Any]:
@@ -106,6 +121,9 @@ class TextForm:
     name = "text"
 
     def begin(self, operator: str) -> None:
+        """See `ValueForm`."""
+
+    def prepare(self, topic: str) -> None:
         """See `ValueForm`."""
 
     def decode(self, bodies: Sequence[bytes | None]) -> list[Any]:

@@ -53,7 +53,7 @@ def operator_error(
         record="" if record is _NOTHING else shown(record),
         event_time_ms=event_time_ms,
         traceback=_trace_of(error),
-        is_final=isinstance(error, CannotTravel),
+        is_final=is_final(error),
     )
 
 

@@ -2,8 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -16,9 +14,11 @@ from hypothesis import strategies as st
 
 from gearpy.connectors.kafka.avro import avro
 from gearpy.connectors.kafka.protobuf import protobuf
-from gearpy.connectors.kafka.registry import SchemaRegistry
+from gearpy.connectors.kafka.registry import RegistryAway, RegistrySchema, SchemaRegistry
 from gearpy.connectors.kafka.values import ValueForm, form_of
 from gearpy.errors import ConfigError, GearpyError
+from gearpy.task.api.failure import is_final
+from tests.connectors.kafka.registry_build import FakeRegistry
 
 CLICK = {
     "type": "record",
@@ -49,49 +49,11 @@ def begun(given_form: Any) -> ValueForm:
     return form
 
 
-class Registry(BaseHTTPRequestHandler):
-    """A registry that keeps schemas in a list."""
-
-    schemas: list[str]
-
-    def do_GET(self) -> None:
-        """Give a schema by its number."""
-        number = int(self.path.rsplit("/", 1)[1])
-        if number > len(self.schemas):
-            self._answer(404, {"error_code": 40403, "message": "Schema not found"})
-        else:
-            self._answer(200, {"schema": self.schemas[number - 1]})
-
-    def do_POST(self) -> None:
-        """Add a schema."""
-        if self.headers["Authorization"] != "Basic YW5uOnNlY3JldA==":
-            self._answer(401, {"message": "Unauthorized"})
-            return
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.schemas.append(body["schema"])
-        self._answer(200, {"id": len(self.schemas)})
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name in the base
-        """Say nothing."""
-
-    def _answer(self, status: int, body: Any) -> None:
-        self.send_response(status)
-        self.end_headers()
-        self.wfile.write(json.dumps(body).encode())
-
-
 @pytest.fixture
 def registry() -> Iterator[SchemaRegistry]:
     """Run a registry with nothing in it, as long as the test runs."""
-    handler = type("Handler", (Registry,), {"schemas": []})
-    with HTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield SchemaRegistry(
-            f"http://127.0.0.1:{server.server_port}", user="ann", password="secret"
-        )
-        server.shutdown()
-        thread.join()
+    with FakeRegistry() as fake:
+        yield fake.client
 
 
 # -- plain forms -----------------------------------------------------------------------------
@@ -208,7 +170,7 @@ def test_avro_that_does_not_fit_is_refused(registry: SchemaRegistry) -> None:
         avro(schema="{")
     with pytest.raises(ConfigError, match="avro: give registry= or schema="):
         avro()
-    with pytest.raises(ValueError, match="a sink needs the schema to write by"):
+    with pytest.raises(ConfigError, match="a sink needs the schema to write by"):
         begun(avro(registry=registry)).encode("t", [1])
 
 
@@ -277,11 +239,47 @@ def test_protobuf_of_no_class_is_refused() -> None:
 
 
 def test_a_registry_that_refuses_or_is_away_is_named(registry: SchemaRegistry) -> None:
-    """With the fix."""
-    with pytest.raises(GearpyError, match="the login was refused: correct user= and password="):
-        SchemaRegistry(registry.url, user="ann", password="wrong").register("s", "{}")
-    with pytest.raises(GearpyError, match=r"schema registry http://127\.0\.0\.1:1 does not answer"):
+    """With the fix; what is away may come back."""
+    with pytest.raises(GearpyError, match="the login was refused: correct user= and pass") as told:
+        SchemaRegistry(registry.url, user="ann", password="wrong").register(
+            "s", RegistrySchema("{}")
+        )
+    assert is_final(told.value)
+    with pytest.raises(RegistryAway, match=r"registry http://127\.0\.0\.1:1 does not answer"):
         SchemaRegistry("http://127.0.0.1:1").schema(1)
     with pytest.raises(ConfigError, match="'registry:8081' is no address"):
         SchemaRegistry("registry:8081")
     assert "secret" not in repr(registry)
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (409, r"the schema does not fit those before it: .* \(status 409: no such luck\)"),
+        (422, r"it refuses the schema: correct it \(status 422: no such luck\)"),
+    ],
+)
+def test_a_schema_that_is_refused_is_told_with_the_reason(status: int, said: str) -> None:
+    """That of the registry, without its code around it."""
+    with FakeRegistry(answers=[status]) as fake:
+        with pytest.raises(GearpyError, match=said) as told:
+            begun(avro(registry=fake.client, schema=CLICK)).prepare("t")
+        assert is_final(told.value)
+
+
+def test_a_registry_that_has_trouble_is_as_if_it_were_away() -> None:
+    """It may have none the next time."""
+    with FakeRegistry(answers=[503]) as fake:
+        form = begun(avro(registry=fake.client, schema=CLICK))
+        with pytest.raises(RegistryAway, match="status 503: no such luck"):
+            form.prepare("t")
+        form.prepare("t")
+    form.prepare("t")
+
+
+def test_a_schema_of_another_kind_is_named() -> None:
+    """A topic of Protobuf is read as Avro."""
+    with FakeRegistry() as fake:
+        (body,) = begun(protobuf(Duration, registry=fake.client)).encode("t", [Duration()])
+        with pytest.raises(ValueError, match="its schema, 1 of the registry, is PROTOBUF"):
+            begun(avro(registry=fake.client)).decode([body])

@@ -21,10 +21,12 @@ class TopicBuild:
 
     Args:
         servers: where the broker is.
+        sasl: where users log in there.
     """
 
-    def __init__(self, servers: str) -> None:
+    def __init__(self, servers: str, sasl: str = "") -> None:
         self.servers = servers
+        self.sasl = sasl
         self.admin = AdminClient({"bootstrap.servers": servers})
         self._producer: Producer | None = None
 
@@ -39,18 +41,20 @@ class TopicBuild:
         self.admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(60)
         self._producer = None  # It does not know them.
 
-    def allow(self, user: str, topic: str) -> None:
-        """Give a user the right to read a topic."""
-        right = AclBinding(
-            ResourceType.TOPIC,
-            topic,
-            ResourcePatternType.LITERAL,
-            f"User:{user}",
-            "*",
-            AclOperation.READ,
-            AclPermissionType.ALLOW,
-        )
-        self.admin.create_acls([right])[right].result(60)
+    def allow(
+        self,
+        user: str,
+        name: str,
+        *rights: AclOperation,
+        kind: ResourceType = ResourceType.TOPIC,
+        pattern: ResourcePatternType = ResourcePatternType.LITERAL,
+    ) -> None:
+        """Give a user rights to a topic, or to something else; by default that to read."""
+        for each in rights or (AclOperation.READ,):
+            right = AclBinding(
+                kind, name, pattern, f"User:{user}", "*", each, AclPermissionType.ALLOW
+            )
+            self.admin.create_acls([right])[right].result(60)
 
     def send(self, topic: str, values: Iterable[Any], partition: int = 0, **given: Any) -> None:
         """Write values, bytes or text, to a partition; each has the time of its place in ms."""

@@ -18,13 +18,15 @@ class Brokers:
     Args:
         consumer: that is asked through.
         operator: the source, for errors.
+        servers: the addresses of the brokers, for errors.
     """
 
-    def __init__(self, consumer: "Consumer", operator: str) -> None:
+    def __init__(self, consumer: "Consumer", operator: str, servers: str) -> None:
         from confluent_kafka import TopicPartition  # noqa: PLC0415 - an extra
 
         self._consumer = consumer
         self._operator = operator
+        self._servers = servers
         self._make = TopicPartition
 
     def topics(self, wanted: WantedTopics) -> dict[str, int]:
@@ -41,7 +43,8 @@ class Brokers:
                 if told.error is None:
                     found[topic] = len(told.partitions)
                 elif topic in wanted.names:
-                    raise failure(self._operator, f"topic {topic!r}", told.error)
+                    what = f"topic {topic!r} of {self._servers}"
+                    raise failure(self._operator, what, told.error)
         return wanted.among(found)
 
     def low(self, name: str) -> int:

@@ -19,6 +19,7 @@ from gearpy.connectors.kafka.reading.positions import (
     WantedTopics,
     topic_of,
 )
+from gearpy.connectors.kafka.registry import RegistryAway
 from gearpy.errors import OperatorError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
@@ -69,9 +70,10 @@ class Looked(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """Answer of an errand: new partitions, and where they begin."""
+    """Answer of an errand: new partitions, and where they begin; whether there is any topic."""
 
     places: Mapping[str, KafkaPlace]
+    has_topics: bool
 
 
 class KafkaDiscovery(Discovery[Any]):
@@ -98,10 +100,11 @@ class KafkaDiscovery(Discovery[Any]):
         ignored = () if reading.group is not None else ("GROUP_AUTHORIZATION_FAILED",)
         self._state = ClientState(reading.cluster, ignored)
         self._consumer = make_consumer(operator, reading.cluster, self._state, _settings(reading))
-        self._brokers = Brokers(self._consumer, operator)
+        self._brokers = Brokers(self._consumer, operator, reading.cluster.servers)
         self._feed = Feed(self._consumer, self._state, operator)
         self._errands = Errands(f"gearpy-{operator}")
         self._is_looking = False
+        self._lacks = ""
         self._next_ms = 0
         self._committed: dict[str, int] = {}
 
@@ -118,7 +121,7 @@ class KafkaDiscovery(Discovery[Any]):
         if not (self._is_looking or self.finished) and now_ms >= self._next_ms:
             self._is_looking = True
             self._errands.post(self._look)
-        self.waits_for = self._state.waits_for
+        self.waits_for = self._state.waits_for or self._lacks
         return found
 
     def open(self, partition: str, place: KafkaPlace | int) -> "KafkaReader":
@@ -159,6 +162,7 @@ class KafkaDiscovery(Discovery[Any]):
         if answer is None:
             return {}
         if isinstance(answer, _Look):
+            self._lacks = "" if answer.has_topics else f"a topic that fits {self._reading.topics}"
             return self._take(answer.places)
         self._is_looking = False
         self._next_ms = self._now_ms() + _AGAIN_MS
@@ -185,7 +189,8 @@ class KafkaDiscovery(Discovery[Any]):
         found = self._brokers.topics(self._reading.topics)
         self._check_named(found)
         bounds, names = self._reading.bounds, self._share.new_of(found)
-        return _Look(bounds.begin(names, self._brokers, is_first=not self.has_looked))
+        places = bounds.begin(names, self._brokers, is_first=not self.has_looked)
+        return _Look(places, bool(found))
 
     def _check_named(self, found: Mapping[str, int]) -> None:
         """Refuse offsets of partitions that are not there."""
@@ -250,6 +255,8 @@ class KafkaReader(SourceReader[Any]):
         self._decoder = RecordDecoder(reading.records, *topic_of(name), place["watermark_ms"])
         self._is_table = reading.records.schema is not None
         self._rest: list[Message] = []
+        self._held: Raw | None = None  # Not decoded, as the schema registry is away.
+        self._registry = ""
         self._ended_ms: int | None = None  # When it came to the end of the partition.
         self._lost = 0
         self._is_open = not self._finishes()
@@ -265,16 +272,21 @@ class KafkaReader(SourceReader[Any]):
         """
         batch = None
         while batch is None and len(raw := self._raw(max_records)):
-            batch = self._decoder.batch(raw)
+            try:
+                batch = self._decoder.batch(raw)
+            except RegistryAway as error:
+                self._hold(raw, str(error))
+                break
         self.skipped_records = self._decoder.skipped + self._lost
-        self.waits_for = self._state.waits_for
+        self.waits_for = self._state.waits_for or self._registry
         self._finishes()
         self.idle = batch is None and self._is_silent()
         return batch
 
     def snapshot(self) -> KafkaPlace:
         """Return the offset of the next record."""
-        return {"offset": self._offset, "end": self._end, "watermark_ms": self.watermark_ms}
+        offset = self._offset if self._held is None else self._held.offsets[0]
+        return {"offset": offset, "end": self._end, "watermark_ms": self.watermark_ms}
 
     @property
     def watermark_ms(self) -> int:
@@ -296,6 +308,11 @@ class KafkaReader(SourceReader[Any]):
 
     def _raw(self, max_records: int) -> Raw:
         """Return records that the client has: a portion for rows, all there are for a table."""
+        if self._held is not None:
+            if self._now_ms() < self._again_ms:
+                return Raw()
+            held, self._held, self._registry = self._held, None, ""
+            return held
         max_records = min(max_records, _TABLE_MAX)
         raw, wanted = Raw(), max_records if self._is_table else 1
         while len(raw) < wanted and not self._finishes():
@@ -310,6 +327,11 @@ class KafkaReader(SourceReader[Any]):
             elif not self._steps_over(item):
                 break
         return raw
+
+    def _hold(self, raw: Raw, why: str) -> None:
+        """Keep records until the schema registry answers; the time of a try must not add up."""
+        self._held, self._registry = raw, why
+        self._again_ms = self._now_ms() + _AGAIN_MS
 
     def _take(self, messages: "list[Message]", at_most: int, raw: Raw) -> None:
         messages, self._rest = messages[:at_most], messages[at_most:]
@@ -356,11 +378,12 @@ class KafkaReader(SourceReader[Any]):
         )
 
     def _finishes(self) -> bool:
-        self.finished = self._end is not None and self._offset >= self._end
+        is_read = self._end is not None and self._offset >= self._end
+        self.finished = is_read and self._held is None
         return self.finished
 
     def _is_silent(self) -> bool:
-        return (
+        return self._held is None and (
             self._ended_ms is not None and self._now_ms() - self._ended_ms >= self._reading.idle_ms
         )
 

@@ -44,6 +44,10 @@ class TransactionTrouble(GearpyError):
     """A transaction that came to no known end; a new producer settles it."""
 
 
+#: A reader of markers has no group; its client asks for the coordinator of one all the same.
+_NO_GROUP: Final = "GROUP_AUTHORIZATION_FAILED"
+
+
 class _TransactionState(ClientState):
     """Leaves alone that a producer is of no more use, as another one is made then."""
 
@@ -80,7 +84,7 @@ class TransactionLane:
         goes_on: Callable[[], bool],
     ) -> None:
         self.lane_id = lane_id
-        self.state = _TransactionState(cluster)
+        self.state = _TransactionState(cluster, ignored=(_NO_GROUP,))
         self._operator = operator
         self._cluster = cluster
         self._marker = (marker_topic, zlib.crc32(lane_id.encode()) % MARKER_PARTITIONS)
@@ -90,7 +94,7 @@ class TransactionLane:
         self._producer: Producer | None = None
         self._batch_bytes = 0
         self._has_markers = False  # Whether their topic is there.
-        self._refused: KafkaError | None = None
+        self._refused: tuple[str, KafkaError] | None = None  # A topic, and why.
 
     def open(self) -> None:
         """Fence all producers with this id; their transactions are settled then."""
@@ -176,10 +180,11 @@ class TransactionLane:
                     error = message.error()
                     if error is None:
                         yield message
-                    elif error.name() != "_PARTITION_EOF":
-                        raise self._trouble(error)
-                    elif (message.offset() or 0) >= end:
-                        return
+                    elif error.name() == "_PARTITION_EOF":
+                        if (message.offset() or 0) >= end:
+                            return
+                    elif error.name() != _NO_GROUP:
+                        raise self._trouble(error, f"topic {topic!r}")
                 self._check()
         finally:
             consumer.close()
@@ -194,7 +199,7 @@ class TransactionLane:
             except KafkaException as error:
                 told = error.args[0]
                 if not told.retriable():
-                    raise self._trouble(self._refused or told) from error
+                    raise self._trouble(told) from error
                 made.poll(0)  # Tells of brokers that are away.
             else:
                 return
@@ -214,15 +219,21 @@ class TransactionLane:
         except KafkaException as error:
             raise self._trouble(error.args[0]) from error
 
-    def _trouble(self, error: "KafkaError") -> Exception:
+    def _trouble(self, error: "KafkaError", what: str = "") -> Exception:
+        if not what and self._refused is not None:
+            topic, error = self._refused
+            what = f"topic {topic!r}"
         if lasting_cause(error):
-            return failure(self._operator, self._cluster.servers, error)
+            is_topic = "TOPIC" in error.name()
+            named = f"topic {self._marker[0]!r}, or one of the records," if is_topic else ""
+            what = what or named or f"transactional id {self.lane_id!r}"
+            return failure(self._operator, f"{what} of {self._cluster.servers}", error)
         return TransactionTrouble(f"{error.str()} ({error.name()})")
 
-    def _on_delivery(self, error: "KafkaError", _: "Message") -> None:
+    def _on_delivery(self, error: "KafkaError", message: "Message") -> None:
         """Note why a record was refused: the error of the transaction does not say it."""
         if self._refused is None and lasting_cause(error):
-            self._refused = error
+            self._refused = message.topic() or "", error
 
 
 def hand_over(

@@ -163,6 +163,9 @@ class RecordForm:
         else:
             rows = results  # type: ignore[assignment]
         topics = self._topics(rows)
+        bounds = {
+            topic: self._bounds(topic, topics, results, facts) for topic in dict.fromkeys(topics)
+        }
         made = Outgoing(
             topics=topics,
             values=self.values.of(topics, results),
@@ -171,7 +174,7 @@ class RecordForm:
             partitions=self._partitions(rows),
             headers=[] if self.headers is None else each(self.operator, self._headers, rows),
         )
-        self._check(made, results, facts, now_ms)
+        self._check(made, results, bounds, now_ms)
         return made
 
     def _topics(self, rows: Sequence[Any]) -> list[str]:
@@ -214,28 +217,27 @@ class RecordForm:
         self,
         made: Outgoing,
         results: Sequence[Any],
-        facts: Callable[[str], TopicFacts],
+        bounds: Mapping[str, TopicFacts],
         now_ms: int,
     ) -> None:
         """Find what the brokers would refuse, and count the bytes."""
         sizes = _sizes(made)
         made.size_bytes = sum(sizes)
-        for topic in dict.fromkeys(made.topics):
-            bounds = self._bounds(topic, made, results, facts)
-            most, latest = bounds.record_bytes_max - _RECORD_BYTES, now_ms + bounds.ahead_ms_max
+        for topic, facts in bounds.items():
+            most, latest = facts.record_bytes_max - _RECORD_BYTES, now_ms + facts.ahead_ms_max
             is_alike = max(sizes) <= most and max(made.times) <= latest
             if is_alike and not made.partitions:
                 continue
             for place, of_topic in enumerate(made.topics):
                 if of_topic == topic:
-                    refused = _refusal(made, place, sizes[place], bounds, now_ms)
+                    refused = _refusal(made, place, sizes[place], facts, now_ms)
                     if refused:
                         raise self._blamed(ValueError(refused), results[place])
 
     def _bounds(
         self,
         topic: str,
-        made: Outgoing,
+        topics: Sequence[str],
         results: Sequence[Any],
         facts: Callable[[str], TopicFacts],
     ) -> TopicFacts:
@@ -244,7 +246,7 @@ class RecordForm:
         except OperatorError as error:
             if isinstance(self.topic, str):
                 raise
-            place = made.topics.index(topic)
+            place = topics.index(topic)
             raise self._blamed(ValueError(error.cause), results[place]) from error
 
     def _blamed(self, error: Exception, result: Any) -> OperatorError:

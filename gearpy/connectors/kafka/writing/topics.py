@@ -1,11 +1,13 @@
 """Topics that a sink writes: whether they are there, and the records that they take."""
 
 import logging
+import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from gearpy.connectors.kafka.client import ClientState, failure, final_cause, make_admin
 from gearpy.connectors.kafka.cluster import KafkaCluster
+from gearpy.connectors.kafka.registry import RegistryAway
 from gearpy.connectors.kafka.writing.outgoing import TopicFacts
 from gearpy.errors import GearpyError, OperatorError
 
@@ -19,6 +21,7 @@ _RECORD_BYTES_MAX: Final = 1_048_588
 _AHEAD_MS_MAX: Final = 3_600_000
 _TIMEOUT_S: Final = 5.0
 _PAUSE_S: Final = 0.1
+_REGISTRY_PAUSE_S: Final = 0.5
 
 
 class SinkTopics:
@@ -31,6 +34,7 @@ class SinkTopics:
         cluster: of the topics.
         state: told of trouble.
         goes_on: whether it should still wait for brokers that are away.
+        prepare: called with each topic before anything is written there; see `ValueForm.prepare`.
     """
 
     def __init__(
@@ -39,11 +43,14 @@ class SinkTopics:
         cluster: KafkaCluster,
         state: ClientState,
         goes_on: Callable[[], bool],
+        prepare: Callable[[str], object],
     ) -> None:
         self._operator = operator
         self._cluster = cluster
         self._state = state
         self._goes_on = goes_on
+        self._prepare = prepare
+        self.waits_for = ""  #: The schema registry, while it does not answer.
         self._admin: AdminClient | None = None
         self._known: dict[str, TopicFacts] = {}
 
@@ -57,15 +64,17 @@ class SinkTopics:
         return min((each.record_bytes_max for each in self._known.values()), default=2**30)
 
     def facts(self, topic: str) -> TopicFacts:
-        """Return the facts about a topic; waits for the brokers.
+        """Return the facts about a topic; waits for the brokers, and for the schema registry.
 
         Raises:
-            OperatorError: it is not there, or must not be written.
+            OperatorError: it is not there, or must not be written; or its schema is refused.
             GearpyError: the task has ended meanwhile.
         """
         found = self._known.get(topic)
         if found is None:
-            found = self._known[topic] = self._asked(topic)
+            found = self._asked(topic)
+            self._prepare_values(topic)
+            self._known[topic] = found
         return found
 
     def make(self, topic: str, partitions: int, settings: dict[str, str]) -> None:
@@ -84,7 +93,7 @@ class SinkTopics:
             return
         made = NewTopic(topic, partitions, config=settings)
         try:
-            self._wait(lambda admin: admin.create_topics([made])[topic].result(_TIMEOUT_S))
+            self._wait(topic, lambda admin: admin.create_topics([made])[topic].result(_TIMEOUT_S))
         except OperatorError as error:
             if "TOPIC_ALREADY_EXISTS" not in error.cause:
                 raise
@@ -110,7 +119,7 @@ class SinkTopics:
             )
             return asked[place].result(_TIMEOUT_S)
 
-        return int(self._wait(ask).offset)
+        return int(self._wait(topic, ask).offset)
 
     # -- the brokers -----------------------------------------------------------------------
 
@@ -130,6 +139,21 @@ class SinkTopics:
             ahead_ms_max=int(settings.get("message.timestamp.after.max.ms", _AHEAD_MS_MAX)),
         )
 
+    def _prepare_values(self, topic: str) -> None:
+        while True:
+            try:
+                self._prepare(topic)
+            except RegistryAway as error:
+                self.waits_for = str(error)
+            except GearpyError as error:
+                cause = f"topic {topic!r}: {error}"
+                raise OperatorError(operator=self._operator, cause=cause, is_final=True) from error
+            else:
+                self.waits_for = ""
+                return
+            time.sleep(_REGISTRY_PAUSE_S)
+            self._check_goes_on()
+
     def _described(self, topic: str) -> Any:
         """Return the description of a topic; None if it is not there."""
         from confluent_kafka import KafkaException, TopicCollection  # noqa: PLC0415 - an extra
@@ -147,7 +171,7 @@ class SinkTopics:
                     return None
                 raise
 
-        return self._wait(ask)
+        return self._wait(topic, ask)
 
     def _settings(self, topic: str) -> dict[str, str]:
         """Return the settings of a topic; none if the user may not read them."""
@@ -156,16 +180,18 @@ class SinkTopics:
         resource = ConfigResource(ResourceType.TOPIC, topic)
         try:
             found = self._wait(
-                lambda admin: admin.describe_configs([resource])[resource].result(_TIMEOUT_S)
+                topic,
+                lambda admin: admin.describe_configs([resource])[resource].result(_TIMEOUT_S),
             )
         except OperatorError:
             return {}
         return {name: entry.value for name, entry in found.items() if entry.value is not None}
 
-    def _wait(self, ask: "Callable[[AdminClient], Any]") -> Any:
-        """Return an answer of the brokers, however long they are away."""
+    def _wait(self, topic: str, ask: "Callable[[AdminClient], Any]") -> Any:
+        """Return an answer of the brokers about a topic, however long they are away."""
         from confluent_kafka import KafkaException  # noqa: PLC0415 - an extra
 
+        what = f"topic {topic!r} of {self._cluster.servers}"
         while True:
             if self._admin is None:
                 self._admin = make_admin(self._operator, self._cluster, self._state)
@@ -174,17 +200,20 @@ class SinkTopics:
             except (KafkaException, TimeoutError) as error:
                 told = error.args[0] if isinstance(error, KafkaException) else None
                 if told is not None and final_cause(told):
-                    raise failure(self._operator, self._cluster.servers, told) from error
+                    raise failure(self._operator, what, told) from error
                 if told is not None and told.name() == "TOPIC_ALREADY_EXISTS":
-                    raise failure(self._operator, self._cluster.servers, told) from error
+                    raise failure(self._operator, what, told) from error
                 self._admin.poll(_PAUSE_S)
                 self._admin = None  # It would keep to what it knows of leaders, however wrong.
             else:
                 self._state.on_answer()
                 return answer
             self._state.check(self._operator)
-            if not self._goes_on():
-                raise GearpyError(f"{self._operator}: ended while it waited for Kafka")
+            self._check_goes_on()
+
+    def _check_goes_on(self) -> None:
+        if not self._goes_on():
+            raise GearpyError(f"{self._operator}: ended while it waited for Kafka")
 
     def _failed(self, topic: str, why: str) -> OperatorError:
         cause = f"topic {topic!r} of {self._cluster.servers} {why}"

@@ -48,6 +48,11 @@ class RecordValues:
         form.begin(self._operator)
         return RecordValues(self._operator, form)
 
+    def prepare(self, topic: str) -> None:
+        """Learn what values of a topic need; see `ValueForm.prepare`."""
+        if self._form is not None:
+            self._form.prepare(topic)
+
     def of(self, topics: Sequence[str], results: Sequence[Any]) -> list[bytes | None]:
         """Return the values of results for these topics.
 

@@ -77,7 +77,11 @@ class _KafkaWriter(PacedWriter):
         self._wake: Callable[[], object] = lambda: None
         self._state = ClientState(plan.cluster)
         self._topics = SinkTopics(
-            plan.form.operator, plan.cluster, self._state, lambda: not self._is_closed
+            plan.form.operator,
+            plan.cluster,
+            self._state,
+            goes_on=lambda: not self._is_closed,
+            prepare=self._form.values.prepare,
         )
 
     def begin(self, context: SinkContext) -> None:
@@ -233,8 +237,8 @@ class EpochsWriter(_KafkaWriter):
 
     @property
     def waits_for(self) -> str:
-        """The brokers, while there is trouble with them."""
-        return self._state.waits_for or self._running.waits_for
+        """The brokers or the schema registry, while there is trouble with them."""
+        return self._state.waits_for or self._topics.waits_for or self._running.waits_for
 
     @property
     def _running(self) -> EpochSender:
@@ -312,8 +316,8 @@ class DirectWriter(_KafkaWriter):
 
     @property
     def waits_for(self) -> str:
-        """The brokers, while there is trouble with them."""
-        return self._state.waits_for
+        """The brokers or the schema registry, while there is trouble with them."""
+        return self._state.waits_for or self._topics.waits_for
 
     # -- the client ------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -215,8 +216,19 @@ def test_a_partition_that_comes_later_is_read_from_its_first_record(
 
 
 def test_a_missing_topic_ends_the_application(topics: TopicBuild) -> None:
-    with pytest.raises(OperatorError, match=r"topic 'nowhere': there is no such topic"):
+    with pytest.raises(OperatorError, match=r"topic 'nowhere' of .*: there is no such topic"):
         read("nowhere", servers=topics.servers)
+
+
+def test_a_pattern_that_no_topic_fits_is_told(topics: TopicBuild, live: Any) -> None:
+    """It may be misspelt, or the topic comes later."""
+    name = f"later-{os.getpid()}"
+    run, found = live(pattern=f"{name}.*")
+    told = f"a topic that fits pattern {name}"
+    eventually(lambda: told in run.summary.progress.waits_for, within_s=60)
+    topics.send(topics.make(name=name), ["a"])
+    eventually(lambda: found == ["a"], within_s=60)
+    eventually(lambda: run.summary.progress.waits_for == "", within_s=60)
 
 
 def test_a_wrong_password_ends_the_application(topics: TopicBuild, kafka: KafkaAddress) -> None:
@@ -230,12 +242,12 @@ def test_a_user_without_rights_ends_the_application(
 ) -> None:
     topic = topics.make()
     cluster = gp.KafkaCluster(kafka.sasl, user="ann", password="ann-password")
-    with pytest.raises(OperatorError, match=f"'{topic}': the user has no right to the topic"):
+    with pytest.raises(OperatorError, match=f"'{topic}' of .*: the user has no right to"):
         read(topic, servers=cluster)
     topics.allow("ann", topic)
     topics.send(topic, ["a"])
     assert values_of(topic, servers=cluster, value="text") == ["a"]
-    with pytest.raises(OperatorError, match="the user has no right to the group"):
+    with pytest.raises(OperatorError, match="no right to the group of group=: have it"):
         read(topic, servers=cluster, group="mine", start="committed")
 
 

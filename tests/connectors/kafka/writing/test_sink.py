@@ -8,8 +8,11 @@ from uuid import uuid4
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin._acl import AclOperation
+from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
 import gearpy as gp
+from gearpy.config.load import from_overrides
 from gearpy.connectors.kafka.writing.lane import TransactionLane, TransactionTrouble
 from gearpy.connectors.kafka.writing.sink import KafkaSink
 from gearpy.core.handover.transactions import EpochMarker
@@ -17,7 +20,11 @@ from gearpy.errors import ConfigError, GearpyError
 from gearpy.ids import AppId
 from gearpy.messages.data import Batch
 from gearpy.task.api.interfaces import PacedWriter, SinkContext, TaskLimits
+from tests.bench.process_cluster import free_port
+from tests.connectors.kafka.registry_build import FakeRegistry
+from tests.connectors.kafka.topic_build import TopicBuild, values_of
 from tests.connectors.kafka.writing.reading import make_topic, read, values
+from tests.eventually import eventually
 from tests.servers.kafka import Kafka, KafkaAddress
 
 #: Java's murmur2 of a text, made positive, of four partitions.
@@ -93,6 +100,12 @@ def runs(kafka: KafkaAddress) -> Iterator[Runs]:
     yield made
     for writer in made.writers:
         writer.close(completed=False)
+
+
+@pytest.fixture
+def own_acls(kafka: KafkaAddress) -> TopicBuild:
+    """Return a builder of topics that users have no right to."""
+    return TopicBuild(kafka.plain, kafka.sasl)
 
 
 def batch(*records: Any) -> Batch:
@@ -368,6 +381,91 @@ def test_a_missing_topic_ends_the_application(kafka: KafkaAddress, guarantee: An
 
     with pytest.raises(GearpyError, match=r"'no-such-topic' of .* does not exist"):
         gp.run(app)
+
+
+def write(records: list[Any], topic: str, **options: Any) -> None:
+    """Write records by an application of their own."""
+    app = gp.StreamApp("writing")
+    app.read(gp.collection(records)).write(gp.kafka_sink(topic, **options))
+    gp.run(app)
+
+
+@pytest.mark.parametrize("guarantee", ["exactly-once", "at-least-once"])
+def test_a_wrong_password_ends_the_application(kafka: KafkaAddress, guarantee: Any) -> None:
+    """Once, and with the fix; the password is not in it."""
+    cluster = gp.KafkaCluster(kafka.sasl, user="ann", password="wrong-one")
+    with pytest.raises(GearpyError, match="the login was refused: correct user=, pass") as told:
+        write(["a"], make_topic(kafka.plain), servers=cluster, guarantee=guarantee)
+    assert "wrong-one" not in str(told.value)
+
+
+def test_a_user_without_rights_is_told_which_one_is_missing(own_acls: TopicBuild) -> None:
+    """One after the other; with all of those in the docs it works, without any to a group."""
+    topic, markers = own_acls.make(), own_acls.make(8)
+    cluster = gp.KafkaCluster(own_acls.sasl, user="ann", password="ann-password")
+    options: dict[str, Any] = {"servers": cluster, "value": "text", "marker_topic": markers}
+    write_right = AclOperation.WRITE
+
+    with pytest.raises(GearpyError, match=r"id 'gearpy-.*' of .*: the user has no right"):
+        write(["a"], topic, **options)
+    with pytest.raises(GearpyError, match=f"topic '{topic}' of .*: the user has no right"):
+        write(["a"], topic, **options, guarantee="at-least-once")
+    id_kind = ResourceType.TRANSACTIONAL_ID
+    own_acls.allow(
+        "ann", "gearpy-", write_right, kind=id_kind, pattern=ResourcePatternType.PREFIXED
+    )
+    own_acls.allow("ann", topic, AclOperation.DESCRIBE)
+    with pytest.raises(GearpyError, match=f"topic '{topic}' of .* must not be written by this"):
+        write(["a"], topic, **options)
+    own_acls.allow("ann", topic, write_right)
+    with pytest.raises(GearpyError, match=f"topic '{markers}' of .*: the user has no right"):
+        write(["a"], topic, **options)
+    own_acls.allow("ann", markers, AclOperation.READ)
+    with pytest.raises(GearpyError, match=f"topic '{markers}', or one of the records, of"):
+        write(["a"], topic, **options)
+    own_acls.allow("ann", markers, write_right)
+    write(["a"], topic, **options)
+
+    assert values_of(topic, servers=own_acls.servers, value="text") == ["a"]
+
+
+# -- a schema registry ---------------------------------------------------------------------
+
+
+def test_a_registry_that_is_away_is_waited_for(kafka: KafkaAddress) -> None:
+    """By the sink before it takes records, by the source before it gives any; nothing is lost."""
+    topic, port = make_topic(kafka.plain), free_port()
+    form = gp.avro(registry=FakeRegistry.client_at(port), schema='"string"')
+    app, found = gp.StreamApp("away"), list[str]()
+    records = app.read(gp.collection(["a", "b"]))
+    records.write(gp.kafka_sink(topic, servers=kafka.plain, value=form))
+    with gp.start(app) as run:
+        away = f"schema registry http://127.0.0.1:{port} does not answer"
+        eventually(lambda: away in run.summary.progress.waits_for, within_s=60)
+        with FakeRegistry(port) as fake:
+            run.wait(60)
+    assert run.summary.status == "succeeded"
+
+    app = gp.StreamApp("reading")
+    source = gp.kafka(topic, servers=kafka.plain, value=form, until="now")
+    app.read(source).write(gp.to_list(found))
+    with gp.start(app) as run:
+        eventually(lambda: away in run.summary.progress.waits_for, within_s=60)
+        with FakeRegistry(port, schemas=fake.schemas):
+            run.wait(60)
+    assert found == ["a", "b"]
+
+
+def test_a_schema_that_is_refused_ends_the_application(kafka: KafkaAddress) -> None:
+    """No record is to blame, and none is left out for it."""
+    app = gp.StreamApp("refused")
+    records = app.read(gp.collection(["a", "b"]))
+    with FakeRegistry(answers=[409]) as fake:
+        form = gp.avro(registry=fake.client, schema='"string"')
+        topic = make_topic(kafka.plain)
+        records.write(gp.kafka_sink(topic, servers=kafka.plain, value=form))
+        with pytest.raises(GearpyError, match=f"'{topic}': .* does not fit those before it"):
+            gp.run(app, config=from_overrides({"application.on-error": "skip"}))
 
 
 @pytest.mark.parametrize(

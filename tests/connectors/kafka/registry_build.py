@@ -1,0 +1,82 @@
+"""A schema registry that fails as it is told, for tests."""
+
+import json
+from collections.abc import Iterable
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+from typing import Any, Self
+
+from gearpy.connectors.kafka.registry import SchemaRegistry
+
+#: Of user and password: ann, secret.
+_LOGIN = "Basic YW5uOnNlY3JldA=="
+
+
+class FakeRegistry:
+    """Keeps schemas in a list.
+
+    Args:
+        port: where it listens; 0: any.
+        answers: statuses with which it answers first.
+        schemas: that it has.
+    """
+
+    def __init__(
+        self,
+        port: int = 0,
+        answers: Iterable[int] = (),
+        schemas: Iterable[dict[str, Any]] = (),
+    ) -> None:
+        self._answers = list(answers)
+        self.schemas = list(schemas)
+        fake = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                """Give a schema by its number."""
+                number = int(self.path.rsplit("/", 1)[1])
+                if number > len(fake.schemas):
+                    self._answer(404, {"error_code": 40403, "message": "Schema not found"})
+                else:
+                    self._answer(200, fake.schemas[number - 1])
+
+            def do_POST(self) -> None:
+                """Add a schema."""
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                if self.headers["Authorization"] != _LOGIN:
+                    self._answer(401, {"message": "Unauthorized"})
+                elif fake._answers:
+                    self._answer(fake._answers.pop(0), {"message": "no such luck"})
+                else:
+                    fake.schemas.append(body)
+                    self._answer(200, {"id": len(fake.schemas)})
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing."""
+
+            def _answer(self, status: int, body: Any) -> None:
+                self.send_response(status)
+                self.end_headers()
+                self.wfile.write(json.dumps(body).encode())
+
+        self._server = HTTPServer(("127.0.0.1", port), Handler)
+        self._thread = Thread(target=self._server.serve_forever, args=(0.01,))
+
+    @property
+    def client(self) -> SchemaRegistry:
+        """The client that it answers."""
+        return self.client_at(self._server.server_port)
+
+    @staticmethod
+    def client_at(port: int) -> SchemaRegistry:
+        """Return the client for a port, at which it may listen later."""
+        return SchemaRegistry(f"http://127.0.0.1:{port}", user="ann", password="secret")
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
