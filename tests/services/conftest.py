@@ -74,7 +74,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with (
         LocalCluster(config, workers=2, slots=50) as cluster,
         Services(cluster.client, config, limits=PLENTY) as services,
-        httpx.Client(base_url=services.url, timeout=20) as http,
+        httpx.Client(base_url=services.url, timeout=60) as http,
         cluster.submitted(endless(), executors=2) as running,
     ):
         eventually(lambda: running.summary().progress.epoch > 1)

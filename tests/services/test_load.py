@@ -1,4 +1,4 @@
-"""A thousand idle connections and slow bodies leave other requests as quick as they were."""
+"""A thousand idle connections and slow bodies leave other requests as quick as they are without."""
 
 import asyncio
 import socket
@@ -6,7 +6,7 @@ import statistics
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -20,7 +20,10 @@ from tests.services.conftest import API, PLENTY, Served, a_config
 
 _IDLE = 1000
 _SLOW = 50
-_ASKED = 300
+_ASKED = 200
+#: Of services that have more connections and of those without: a look at each of them would show.
+_SLOWER_MAX = 4
+_TIMEOUT_S = 60
 _SLOW_HEAD = (
     f"POST {API}/appmaster/1/quarantine/replay HTTP/1.1\r\nHost: 127.0.0.1\r\n"
     "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n"
@@ -40,7 +43,7 @@ def connections(url: str, number: int, stack: ExitStack) -> list[socket.socket]:
 @pytest.fixture
 def limited(served: Served, tmp_path: Path) -> Iterator[Services]:
     """Serve the cluster with short patience, and room for few connections."""
-    limits = replace(PLENTY, idle_s=0.3, stall_s=0.3, send_s=0.3, connections_max=20, viewers_max=2)
+    limits = replace(PLENTY, idle_s=0.3, stall_s=0.3, send_s=0.3, connections_max=20)
     config = a_config(tmp_path)
     with Services(served.cluster.client, config, limits=limits) as services:
         yield services
@@ -58,8 +61,12 @@ def is_closed(connection: socket.socket) -> bool:
 
 
 @pytest.mark.slow
-def test_others_are_answered_quickly(served: Served) -> None:
-    """With a thousand connections that ask for nothing, and some that send a byte at a time."""
+def test_others_are_answered_as_quickly(served: Served, tmp_path: Path) -> None:
+    """With a thousand connections that ask for nothing, and some that send a byte at a time.
+
+    As quickly as by services without these, which are asked in turns, since machines differ, and
+    so do moments.
+    """
     stopped = threading.Event()
 
     def dribble() -> None:
@@ -68,22 +75,29 @@ def test_others_are_answered_quickly(served: Served) -> None:
                 each.send(b" ")
 
     with ExitStack() as stack:
+        config = a_config(tmp_path)
+        free = stack.enter_context(Services(served.cluster.client, config, limits=PLENTY))
+        client = httpx.Client(base_url=free.url, timeout=_TIMEOUT_S)
+        alone = stack.enter_context(client)
         connections(served.services.url, _IDLE, stack)
         slow = connections(served.services.url, _SLOW, stack)
         for each in slow:
             each.send(_SLOW_HEAD)
         thread = threading.Thread(target=dribble)
         thread.start()
-        took = []
-        for _ in range(_ASKED):
-            begun_s = time.perf_counter()
-            assert served.get("appmaster/1").status_code == 200
-            took.append(time.perf_counter() - begun_s)
-        stopped.set()
-        thread.join()
+        stack.callback(thread.join)
+        stack.callback(stopped.set)
+        pairs = [(seconds_of(served.http), seconds_of(alone)) for _ in range(_ASKED)]
 
-    p99_s = statistics.quantiles(took, n=100)[98]
-    assert p99_s < 0.2
+    among_many, among_none = map(statistics.median, zip(*pairs, strict=True))
+    assert among_many < _SLOWER_MAX * among_none
+
+
+def seconds_of(client: httpx.Client) -> float:
+    """Return how long services take to tell about an application."""
+    begun_s = time.perf_counter()
+    assert client.get(f"{API}/appmaster/1").status_code == 200
+    return time.perf_counter() - begun_s
 
 
 def test_idle_connections_end(limited: Services) -> None:
@@ -98,19 +112,22 @@ def test_idle_connections_end(limited: Services) -> None:
                 return is_closed(idle)
             return is_closed(idle) and is_closed(dribbling)
 
-        eventually(both_are_closed)
+        eventually(both_are_closed, within_s=_TIMEOUT_S)
 
 
 def test_a_slow_body_is_given_up(limited: Services) -> None:
-    """With a status that says so."""
-    with ExitStack() as stack:
-        (slow,) = connections(limited.url, 1, stack)
-        slow.send(_SLOW_HEAD)
-        slow.settimeout(20)
+    """With a status that says so, unless even the head was too slow."""
 
-        answer = slow.recv(65536)
+    def is_told() -> bool:
+        with ExitStack() as stack:
+            (slow,) = connections(limited.url, 1, stack)
+            slow.settimeout(_TIMEOUT_S)
+            with suppress(ConnectionError):
+                slow.send(_SLOW_HEAD)
+                return slow.recv(65536).startswith(b"HTTP/1.1 408 ")
+        return False
 
-        assert answer.startswith(b"HTTP/1.1 408 ")
+    eventually(is_told, within_s=_TIMEOUT_S)
 
 
 def test_a_client_that_does_not_read_is_given_up(limited: Services) -> None:
@@ -129,7 +146,7 @@ def test_a_client_that_does_not_read_is_given_up(limited: Services) -> None:
                 return True
             return False
 
-        eventually(is_given_up)
+        eventually(is_given_up, within_s=_TIMEOUT_S)
 
 
 def test_there_are_so_many_connections_at_most(limited: Services) -> None:
@@ -137,26 +154,33 @@ def test_there_are_so_many_connections_at_most(limited: Services) -> None:
     with ExitStack() as stack:
         opened = connections(limited.url, 40, stack)
 
-        eventually(lambda: sum(is_closed(each) for each in opened) >= 20)
+        eventually(lambda: sum(map(is_closed, opened)) >= 20, within_s=_TIMEOUT_S)
 
-    eventually(lambda: httpx.get(f"{limited.url}/version").status_code == 200)
+    def is_answered() -> bool:
+        with suppress(httpx.TransportError):  # It has not seen yet that the others are gone.
+            return httpx.get(f"{limited.url}/version", timeout=_TIMEOUT_S).status_code == 200
+        return False
+
+    eventually(is_answered, within_s=_TIMEOUT_S)
 
 
-def test_bodies_have_a_size(limited: Services) -> None:
+def test_bodies_have_a_size(served: Served, tmp_path: Path) -> None:
     """A larger one is refused before it is kept."""
-    answer = httpx.post(f"{limited.url}{API}/master/submitdag", content=b"x" * (2 << 20))
+    with Services(served.cluster.client, a_config(tmp_path), limits=PLENTY) as services:
+        post = f"{services.url}{API}/master/submitdag"
+        answer = httpx.post(post, content=b"x" * (2 << 20), timeout=_TIMEOUT_S)
 
     assert answer.status_code == 413
     assert answer.json()["error"] == "a body has at most 1048576 bytes here"
 
 
-def test_there_are_so_many_viewers_at_most(limited: Services) -> None:
+def test_there_are_so_many_viewers_at_most(served: Served, tmp_path: Path) -> None:
     """The next one is told to come later."""
 
-    async def run() -> list[int]:
+    async def run(url: str) -> list[int]:
         async with (
-            asyncio.timeout(60),
-            httpx.AsyncClient(base_url=limited.url, timeout=20) as http,
+            asyncio.timeout(2 * _TIMEOUT_S),
+            httpx.AsyncClient(base_url=url, timeout=_TIMEOUT_S) as http,
             http.stream("GET", f"{API}/events") as first,
             http.stream("GET", f"{API}/events") as second,
         ):
@@ -166,7 +190,9 @@ def test_there_are_so_many_viewers_at_most(limited: Services) -> None:
             third = await http.get(f"{API}/events")
             return [first.status_code, second.status_code, third.status_code]
 
-    assert asyncio.run(run()) == [200, 200, 429]
+    limits = replace(PLENTY, viewers_max=2)
+    with Services(served.cluster.client, a_config(tmp_path), limits=limits) as services:
+        assert asyncio.run(run(services.url)) == [200, 200, 429]
 
 
 def test_too_many_requests_are_refused(served: Served, tmp_path: Path) -> None:
@@ -175,7 +201,8 @@ def test_too_many_requests_are_refused(served: Served, tmp_path: Path) -> None:
     config = a_config(tmp_path)
     with Services(served.cluster.client, config, limits=limits) as services:
         post = f"{services.url}{API}/appmaster/99/drain"
-        answers = [httpx.post(post) for _ in range(3)]
+        answers = [httpx.post(post, timeout=_TIMEOUT_S) for _ in range(3)]
         assert [each.status_code for each in answers] == [404, 404, 429]
         assert int(answers[2].headers["retry-after"]) > 1
-        assert httpx.get(f"{services.url}{API}/master").status_code == 200
+        asked = httpx.get(f"{services.url}{API}/master", timeout=_TIMEOUT_S)
+        assert asked.status_code == 200
