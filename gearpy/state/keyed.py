@@ -329,8 +329,8 @@ class KeyedState:
 
     @property
     def size_bytes(self) -> int:
-        """The size of the cells, without bulk state: that is kept by who uses it."""
-        return self._declared.store.size_bytes
+        """The size of the cells and of all bulk state, estimated from some of it."""
+        return self._declared.store.size_bytes + self._declared.bulks.size_bytes
 
     def close(self) -> None:
         """Release memory and files. Does nothing when called again."""

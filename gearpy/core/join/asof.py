@@ -4,7 +4,7 @@ Records wait until the watermark has passed them, and are then gone through in t
 times. So the results do not depend on how the two streams came.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from heapq import heappop, heappush
 from itertools import count
 from typing import Any, Final, Literal, TypeAlias
@@ -133,6 +133,10 @@ class AsOfJoin:
         yield from self._log.changes()
         yield from self._newest_cells.changes()
         yield from self._waiting_cells.changes()
+
+    def held(self) -> Iterable[Collection[Any]]:
+        """Return all that is kept."""
+        return (self._newest, self._waiting, self._ahead)
 
     def load(self, namespace: Any, pairs: dict[Any, Any]) -> None:
         """Load pairs of an earlier `CellChange`."""

@@ -1,7 +1,7 @@
 """Joins of records whose event times are near each other, for every record anew."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from heapq import heappop, heappush
 from itertools import count
 from typing import Any, Final
@@ -126,6 +126,10 @@ class IntervalJoin:
     def changes(self) -> Iterator[CellChange]:
         """Tell the records that came, found partners, or were forgotten."""
         return self._log.changes()
+
+    def held(self) -> Iterable[Collection[Any]]:
+        """Return all that is kept."""
+        return (self._sides,)
 
     def load(self, namespace: Any, pairs: dict[Any, Any]) -> None:
         """Take records back."""

@@ -1,6 +1,6 @@
 """Joins of a stream with a table: the latest value of each key."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from heapq import heappop, heappush
 from typing import Any, Literal
 
@@ -63,6 +63,10 @@ class LatestJoin:
     def changes(self) -> Iterator[CellChange]:
         """Tell the keys that have another value."""
         return self._cells.changes()
+
+    def held(self) -> Iterable[Collection[Any]]:
+        """Return all that is kept."""
+        return (self._table,)
 
     def load(self, namespace: Any, pairs: dict[Any, Any]) -> None:
         """Take the table back."""

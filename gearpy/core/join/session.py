@@ -1,7 +1,7 @@
 """Joins over sessions: records of a key on both sides, until there was none for a while."""
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from heapq import heappop, heappush, heapreplace
 from itertools import count
 from operator import attrgetter
@@ -89,6 +89,10 @@ class SessionJoin:
     def changes(self) -> Iterator[CellChange]:
         """Tell all sessions of the keys that have changed."""
         return self._cells.changes()
+
+    def held(self) -> Iterable[Collection[Any]]:
+        """Return all that is kept."""
+        return (self._sessions,)
 
     def load(self, namespace: Any, pairs: dict[Any, Any]) -> None:
         """Take sessions back."""

@@ -6,7 +6,7 @@ the watermark says that it is not needed any more; its changes are told as `Cell
 so that it comes back after a restart.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from gearpy.core.join.changes import CellChange
@@ -50,6 +50,10 @@ class Join(Protocol):
 
     def load(self, namespace: Any, pairs: dict[Any, Any]) -> None:
         """Load pairs of an earlier `CellChange`."""
+        ...
+
+    def held(self) -> Iterable[Collection[Any]]:
+        """Return all that is kept, for its size: dicts by key, or records."""
         ...
 
     def resume(self, watermark_ms: int) -> None:

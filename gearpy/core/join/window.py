@@ -5,7 +5,7 @@ two boundaries of windows, in which it is. A window is some whole pieces.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from heapq import heappop, heappush
 from typing import Any, TypeAlias
 
@@ -67,6 +67,10 @@ class WindowJoin:
     def changes(self) -> Iterator[CellChange]:
         """Tell the records that came, and the windows that are over."""
         return self._log.changes()
+
+    def held(self) -> Iterable[Collection[Any]]:
+        """Return all that is kept."""
+        return self._panes.values()
 
     def load(self, namespace: Any, pairs: dict[Any, Any]) -> None:
         """Take records back."""

@@ -4,7 +4,7 @@ For parts that look at whole batches: they gain nothing from a store that is ask
 a time. They tell at the end of an epoch what has changed, and get all pairs back after a restart.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from itertools import chain, compress, islice
@@ -23,6 +23,7 @@ from gearpy.state.kinds.place import namespace_of, part_of
 from gearpy.state.stores.cells import Tables, Tag, runs_of
 from gearpy.state.stores.delta import drain_all, drain_list
 from gearpy.state.stores.many import CHUNK, WITH_KEY, Chunk, sections_of_chunks
+from gearpy.state.stores.sizes import Members, estimated_bytes
 from gearpy.state.stores.store import Section
 from gearpy.wire.values.payload import decode_value
 
@@ -114,6 +115,19 @@ class BulkState:
         self._is_keyed = is_keyed
         self._restored = restored
         self._changes: list[_Change] = []
+        self._held: Callable[[], Iterable[Members]] = tuple
+
+    def holds(self, held: Callable[[], Iterable[Members]]) -> None:
+        """Take a function that returns what the owner keeps: dicts by key, or other collections.
+
+        Only its size is asked for, when an epoch ends.
+        """
+        self._held = held
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of all that the owner keeps, estimated from some of it."""
+        return estimated_bytes(self._held())
 
     def restored(self) -> Iterator[tuple[Any, dict[Any, Any]]]:
         """Yield namespaces and the pairs that were kept in each; they are not kept here.
@@ -254,6 +268,11 @@ class Bulks:
             del self._restored[name]
         state = self._states[tag] = BulkState(tag, operator, mine, is_keyed=is_keyed)
         return state
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of all that owners keep; see `BulkState.size_bytes`."""
+        return sum(state.size_bytes for state in self._states.values())
 
     def snapshot(self) -> list[BulkDelta]:
         """Hand over the changes."""

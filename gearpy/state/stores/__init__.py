@@ -8,5 +8,6 @@
 - `cells`: the bytes of keyed state: names of tables, cells in them, and the sections of a
   checkpoint.
 - `delta`: changes of a store between two epochs, as sections of a checkpoint.
+- `sizes`: sizes of what is kept in memory, estimated.
 - `many`: many keys and values at once, as cells and as sections of a checkpoint.
 """

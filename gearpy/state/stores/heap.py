@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
-from itertools import islice
 from operator import itemgetter
-from typing import Any, Final
+from typing import Final
 
 from gearpy.state.stores.cells import (
     Cells,
@@ -16,12 +15,9 @@ from gearpy.state.stores.cells import (
     split_head,
 )
 from gearpy.state.stores.delta import TablesDelta
+from gearpy.state.stores.sizes import estimated_bytes
 from gearpy.state.stores.store import Entry, Section, StateDelta, Stored
 
-#: So many tables, and keys of each, tell how large the others are.
-_SIZED_TABLES: Final = 8
-_SIZED_KEYS: Final = 16
-_ATOM_BYTES: Final = 8
 _BY_ENTRY: Final = itemgetter(0)
 
 
@@ -155,13 +151,7 @@ class HeapStore:
     @property
     def size_bytes(self) -> int:
         """The number of keys, times the size of some of the first."""
-        keys = sum(map(len, self._tables.values()))
-        seen = size = 0
-        for cells in islice(self._tables.values(), _SIZED_TABLES):
-            for key, value in islice(cells.items(), _SIZED_KEYS):
-                seen += 1
-                size += len(key) + _size_of(value)
-        return size * keys // seen if seen else 0
+        return estimated_bytes(self._tables.values())
 
     def tables(self, tag: bytes) -> list[bytes]:
         """Return the tables of a tag that are not empty."""
@@ -196,18 +186,6 @@ class HeapStore:
 
 
 _NOTHING: Final[Cells] = {}
-
-
-def _size_of(value: Any) -> int:
-    """Return the bytes of a value, or of the entries of a collection."""
-    if type(value) in {bytes, str}:
-        return len(value)
-    if type(value) is tuple:  # With the time at which it expires.
-        return _ATOM_BYTES + _size_of(value[1])
-    if type(value) is not dict:
-        return _ATOM_BYTES
-    size = sum(len(entry) + _size_of(each) for entry, each in islice(value.items(), _SIZED_KEYS))
-    return size * len(value) // max(1, min(len(value), _SIZED_KEYS))
 
 
 def _load_entries(cells: Cells, run: Run) -> None:

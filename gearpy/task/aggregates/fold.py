@@ -122,6 +122,7 @@ class RunningStage(FoldingStage):
         kept = self._bulk("running")
         restored = [pairs for _, pairs in kept.restored()]
         self._values = restored[0] if restored else {}
+        kept.holds(lambda: (self._values,))
         self._changes = Changes(
             self._values, kept, gathers=self._gathers, is_restored=bool(restored)
         )
@@ -434,6 +435,7 @@ class WindowFold(WindowedStage):
     def _state(self) -> BulkState:
         if self._kept is None:
             self._kept = self._bulk("windows")
+            self._kept.holds(self._open.values)
         return self._kept
 
     def _take_late(self, values: list[Any], timestamps: list[int]) -> None:

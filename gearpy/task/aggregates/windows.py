@@ -156,9 +156,11 @@ class WindowStage(WindowedStage):
         if isinstance(self._panes, AlignedPanes):
             self._panes.restore(clock_ms, bulk.restored())
             self._store = _AlignedStore(self._panes, bulk)
+            bulk.holds(self._panes.panes.values)
         else:
             self._panes.restore(clock_ms, dict(bulk.restored()).get(None, {}))
             self._store = _KeyStore(self._panes, bulk)
+            bulk.holds(lambda: (self._panes.panes,))
         self._gate.restore(self.place, self.name)
 
     @property

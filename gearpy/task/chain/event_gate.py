@@ -123,6 +123,7 @@ class EventGate:
         self._kept = step_bulk(
             self._context, "waiting", place, operator=operator, is_keyed=is_keyed
         )
+        self._kept.holds(lambda: (self._order,))
         for _, pairs in self._kept.restored():
             self._told |= dict.fromkeys(pairs)
             self._order.load(held for flat in pairs.values() for held in _records(flat))

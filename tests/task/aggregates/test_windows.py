@@ -348,3 +348,26 @@ def test_keys_that_come_and_go_leave_nothing(
 def test_what_is_no_windows_is_refused() -> None:
     with pytest.raises(ConfigError, match="are no windows: take tumbling"):
         a_stage(Windows())
+
+
+@pytest.mark.parametrize(
+    ("windows", "fold"),
+    [(tumbling(10), COUNT), (sliding(10, 5), TOTAL), (session(10), TOTAL), (count_window(3), JOIN)],
+    ids=["tumbling", "sliding", "session", "count"],
+)
+def test_what_windows_keep_has_a_size(windows: Windows, fold: Fold) -> None:
+    """It grows with the keys, and is gone with the windows."""
+    context = a_context()
+    assert context.keyed is not None
+    stage = window_stage(context, "windows", windows, first_of, fold, limit=100)
+    stage.restore(None)
+    sizes = [context.keyed.size_bytes]
+    for keys in (1, 1000):
+        flat(stage.process([(f"key {key:4}", 1) for key in range(keys)], [5] * keys))
+        sizes.append(context.keyed.size_bytes)
+    flat(stage.on_watermark(MAX_MS))
+    sizes.append(context.keyed.size_bytes)
+
+    assert sizes[0] == 0 == sizes[3]
+    assert 8 < sizes[1] < 200
+    assert 8_000 < sizes[2] < 200_000

@@ -111,3 +111,13 @@ def snapshot_of(context: TaskContext) -> list[Section]:
     assert context.keyed is not None
     delta = context.keyed.snapshot()
     return [] if delta is None else list(delta.sections())
+
+
+def test_records_that_wait_have_a_size() -> None:
+    gate, context = gate_of(waits="all", sources=2)
+    assert context.keyed is not None
+    assert context.keyed.size_bytes == 0
+
+    gate.take(["x" * 100] * 1000, [5] * 1000)
+
+    assert 100_000 < context.keyed.size_bytes < 500_000

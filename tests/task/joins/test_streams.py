@@ -440,3 +440,30 @@ def test_what_is_stored_is_as_it_was_when_the_epoch_ended(
 
     results = [life.take(MAX_MS), plain.take(MAX_MS)]
     assert Counter(map(repr, results[0])) == Counter(map(repr, results[1]))
+
+
+@pytest.mark.parametrize("name", sorted(SPECS))
+def test_what_a_join_keeps_has_a_size(name: str) -> None:
+    """Far more with a thousand large records than with one; nothing without any."""
+    life = Life(SPECS[name]())
+    keyed = life.context.keyed
+    assert keyed is not None
+    nothing = keyed.size_bytes
+    take(life, "a", "x")
+    few = keyed.size_bytes
+    for key in range(1000):
+        take(life, key, "x" * 100)
+    many = keyed.size_bytes
+    life.end_epoch()
+    stored = keyed.size_bytes
+
+    assert nothing == 0
+    assert 0 < few < 1000
+    assert 100_000 < many < 2_000_000
+    assert stored == many
+
+
+def take(life: Life, key: Any, value: str) -> None:
+    """Give a join a record of each side."""
+    for _ in life.stage.process([(LEFT, key, value), (RIGHT, key, value)], [3, 3]):
+        pass
