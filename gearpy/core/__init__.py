@@ -12,6 +12,7 @@ transports are thin shells around them. Any layer above may import this.
 - `app`: the decisions of an app master: start, restart, epochs, clock, end.
 - `coordinator`: the coordinator log of an application: the memory that its app masters share.
 - `master`: the decisions of a master: applications, slots, and the state that its log keeps.
+- `consensus`: several masters that agree on one log, so that what one has promised all will have.
 - `handover`: finished results on their way out: window logs, batches, commits of tables.
 - `gearpump`: state of one task after Gearpump: values that add up, apart by epoch.
 

@@ -1,6 +1,7 @@
 """Files that are still there after a crash: the master's log, and snapshots of tasks.
 
 - `log`: an append-only log whose records are durable when `append` returns. Start here.
+- `replica_store`: what one of several masters must remember, in such a log.
 - `framing`: its files as bytes, and where they are torn or damaged.
 - `folder`: the operations that all stores of files use: on a disk, at a URL, in memory.
 - `checkpoints`: files of checkpoints in such a folder.

@@ -10,6 +10,7 @@
   `bin/bench exactly-once` and `chaos`; `numbered`: their program and its answer.
 - `simulate`: thousands of clusters, and tasks alone, in virtual time, each with faults of its own;
   `simulated_app` is what they run, and what must come out of it.
+- `consensus`: thousands of groups of members that agree on a log, in virtual time, with faults.
 - `checkpoint`: what epochs cost, and how soon much state is back.
 - `windows`: sum and count over windows, by rows and by columns, and how soon results are there.
 - `oracle`: programs of the stream language, compared with what they mean in many examples.

@@ -494,6 +494,32 @@ def simulate(
 
 
 @app.command()
+def consensus(
+    seeds: Annotated[int, typer.Option(help="how many")] = 100_000,
+    first: Annotated[int, typer.Option(help="the first one")] = 0,
+    processes: Annotated[int, typer.Option(help="that share the work")] = 2,
+    events: Annotated[int, typer.Option(help="of each, before all is healed; 0: no limit")] = 0,
+) -> None:
+    """Members that agree on a log, in virtual time with faults; says which seeds went wrong."""
+    from tests.bench.consensus import run_consensus_seeds
+
+    done, bad, faults, leaders, committed = 0, 0, 0, 0, 0
+    for result in run_consensus_seeds(first, seeds, events, processes=processes):
+        done, faults, leaders = done + 1, faults + result.faults, leaders + result.leaders
+        committed += result.committed
+        if result.problem:
+            bad += 1
+            typer.echo(f"seed {result.seed}: {result.problem}")
+        if done % 10_000 == 0:
+            typer.echo(f"{done} seeds, {bad} went wrong")
+    typer.echo(
+        f"{done} seeds, {faults} faults, {leaders} leaders, {committed} entries committed: "
+        f"{bad} went wrong"
+    )
+    raise typer.Exit(1 if bad else 0)
+
+
+@app.command()
 def oracle(
     examples: Annotated[int, typer.Option(help="how many")] = 10_000,
     first: Annotated[int, typer.Option(help="the first seed")] = 0,

@@ -8,12 +8,17 @@ import pytest
 
 from tests.transcripts.application import application_player
 from tests.transcripts.clock import clock_player
+from tests.transcripts.consensus import consensus_player
 from tests.transcripts.link import link_player
 from tests.transcripts.transcript import Player, play
 
 HERE: Final = Path(__file__).parent
 #: Who plays a file, by the first word of its name; all others are about applications.
-PLAYERS: Final[dict[str, Callable[[], Player]]] = {"link": link_player, "clock": clock_player}
+PLAYERS: Final[dict[str, Callable[[], Player]]] = {
+    "clock": clock_player,
+    "consensus": consensus_player,
+    "link": link_player,
+}
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in HERE.glob("*.txt")))

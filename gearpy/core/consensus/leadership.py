@@ -1,0 +1,185 @@
+"""The leader's part: replication, commits, reads, and the end of it."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from gearpy.core.consensus.actions import Transmit
+from gearpy.core.consensus.entry_log import EntryLog
+from gearpy.core.consensus.limits import ReplicaLimits
+from gearpy.core.consensus.messages import EntriesAppended, SnapshotPartTaken, TakeOver
+from gearpy.core.consensus.progress import MemberProgress
+from gearpy.core.consensus.stored import LogEntry
+
+
+@dataclass(slots=True)
+class _Read:
+    number: int
+    index: int  # Of the commits that it must see.
+    round: int  # Once a majority has answered this one, no other leader had begun before it.
+
+
+@dataclass(frozen=True, slots=True)
+class _Transfer:
+    to: str
+    until_ms: int
+
+
+class Leadership:
+    """What a member does as the leader of one term. It begins with an entry without a command.
+
+    Invariant: an entry of this term is committed only when a majority of the members has it on
+    disk, this one included if it has; entries of earlier terms are committed with it.
+    """
+
+    def __init__(self, me: str, log: EntryLog, limits: ReplicaLimits, now_ms: int) -> None:
+        self.commit_index = 0  #: By what this leader has counted; 0 at first.
+        self._me, self._log, self._limits = me, log, limits
+        self._first_index = log.last_index + 1
+        self._progress: dict[str, MemberProgress] = {}
+        self._round = self._confirmed = 0
+        self._reads: list[_Read] = []
+        self._transfer: _Transfer | None = None
+        self._heartbeat_due_ms = now_ms + limits.heartbeat_ms
+        self._began_ms = now_ms
+        log.append([LogEntry(term=log.term)])
+        self._follow_members(now_ms)
+
+    # -- questions -------------------------------------------------------------------------
+
+    @property
+    def due_ms(self) -> int:
+        """When the next tick is needed."""
+        return self._heartbeat_due_ms
+
+    @property
+    def can_propose(self) -> bool:
+        """Whether it takes commands now."""
+        uncommitted = self._log.last_index - max(self.commit_index, self._first_index - 1)
+        return self._transfer is None and uncommitted < self._limits.uncommitted_max
+
+    def can_change(self, members: Iterable[str]) -> bool:
+        """Whether members can be changed to these: by one, and one change at a time.
+
+        Before an entry of this term is committed, a change of an earlier leader may still be
+        under way somewhere.
+        """
+        is_settled = self.commit_index >= max(self._first_index, self._log.members_index)
+        wanted = set(members)
+        return (
+            self.can_propose
+            and is_settled
+            and bool(wanted)
+            and len(wanted ^ set(self._log.members)) == 1
+        )
+
+    def can_transfer(self, to: str) -> bool:
+        """Whether leadership can be given to a member now."""
+        return self._transfer is None and to in self._progress
+
+    def has_majority(self, now_ms: int) -> bool:
+        """Whether a majority has answered lately."""
+        heard = self._of_majority(now_ms, (each.heard_ms for each in self._progress.values()))
+        return now_ms - max(heard, self._began_ms) < self._limits.election_ms
+
+    # -- what happens ----------------------------------------------------------------------
+
+    def propose(self, entry: LogEntry, now_ms: int) -> int:
+        """Append an entry; return its index."""
+        self._log.append([entry])
+        if entry.members:
+            self._follow_members(now_ms)
+        return self._log.last_index
+
+    def read(self, number: int) -> None:
+        """Begin a read: a majority has to say that there is no other leader."""
+        index = max(self.commit_index, self._first_index)
+        self._reads.append(_Read(number, index, self._round + 1))
+
+    def transfer(self, to: str, now_ms: int) -> Iterator[Transmit]:
+        """Give leadership away, once the member has all entries; take no more meanwhile."""
+        self._transfer = _Transfer(to, now_ms + self._limits.election_ms)
+        return self._hand_over()
+
+    def on_tick(self, now_ms: int) -> Iterator[Transmit]:
+        """Send heartbeats when they are due."""
+        if self._transfer is not None and now_ms >= self._transfer.until_ms:
+            self._transfer = None
+        if now_ms >= self._heartbeat_due_ms:
+            self._heartbeat_due_ms = now_ms + self._limits.heartbeat_ms
+            yield from self._heartbeats()
+
+    def on_answer(
+        self, sender: str, message: EntriesAppended | SnapshotPartTaken, now_ms: int
+    ) -> Iterator[Transmit]:
+        """Take the answer of a member."""
+        progress = self._progress.get(sender)
+        if progress is None:
+            return  # It is no member any more.
+        progress.on_answer(message.round, now_ms)
+        if isinstance(message, SnapshotPartTaken):
+            progress.on_part_taken(message.index, message.offset)
+            return
+        progress.on_appended(message)
+        yield from self._hand_over()
+
+    def advance(self) -> Iterator[Transmit]:
+        """Commit what a majority has; send what can be sent, reads included."""
+        matches = (each.match_index for each in self._progress.values())
+        index = self._of_majority(self._log.durable_index, matches)
+        if index > self.commit_index and self._log.term_at(index) == self._log.term:
+            self.commit_index = index
+        for member, progress in self._progress.items():
+            for message in progress.to_send(self._log, self._known_commit, self._round):
+                yield Transmit(member, message)
+        if self._confirmed_now() == self._round and any(
+            each.round > self._round for each in self._reads
+        ):
+            self._round += 1
+            yield from self._heartbeats()
+
+    def take_reads(self) -> Iterator[tuple[int, int]]:
+        """Take out the reads that are confirmed: number, and the index that must be applied."""
+        confirmed = self._confirmed_now()
+        done = [each for each in self._reads if each.round <= confirmed]
+        self._reads = [each for each in self._reads if each.round > confirmed]
+        return ((each.number, each.index) for each in done)
+
+    def last_words(self) -> Iterator[Transmit]:
+        """Tell the members that the removal of this one is committed."""
+        return self._heartbeats()
+
+    # -- inside ----------------------------------------------------------------------------
+
+    def _hand_over(self) -> Iterator[Transmit]:
+        transfer = self._transfer
+        progress = self._progress.get(transfer.to) if transfer is not None else None
+        if transfer and progress and progress.match_index == self._log.last_index:
+            yield Transmit(transfer.to, TakeOver(term=self._log.term))
+
+    @property
+    def _known_commit(self) -> int:
+        return max(self.commit_index, self._log.snapshot.index)
+
+    def _heartbeats(self) -> Iterator[Transmit]:
+        for member, progress in self._progress.items():
+            yield Transmit(member, progress.heartbeat(self._log, self._known_commit, self._round))
+
+    def _confirmed_now(self) -> int:
+        rounds = (each.round for each in self._progress.values())
+        self._confirmed = max(self._confirmed, self._of_majority(self._round, rounds))
+        return self._confirmed
+
+    def _of_majority(self, own: int, others: Iterable[int]) -> int:
+        """Return the largest value that a majority of the members has reached."""
+        is_member = self._me in self._log.members
+        values = sorted([*others, own] if is_member else others)
+        return values[(len(values) - 1) // 2] if values else own
+
+    def _follow_members(self, now_ms: int) -> None:
+        """Send entries to the members of now, and to nobody else."""
+        self._progress = {
+            member: self._progress.get(member)
+            or MemberProgress(self._log.last_index, self._limits, now_ms)
+            for member in self._log.members
+            if member != self._me
+        }
