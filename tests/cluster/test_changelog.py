@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from uuid import uuid4
 
 import msgspec
 import pytest
@@ -25,8 +26,10 @@ from gearpy.ids import SessionId, TaskId
 from gearpy.messages.app import LaunchTasks, SnapshotFile, TaskLaunch
 from gearpy.state.stores.store import Section
 from gearpy.storage.changelog import Changelog, chain_of, changelog_of
-from gearpy.storage.checkpoints import MemoryCheckpoints
+from gearpy.storage.checkpoints import Checkpoints, MemoryCheckpoints, checkpoints_at
 from gearpy.task.api.snapshots import TaskSnapshot
+from tests.connectors.kafka.writing.reading import read
+from tests.servers.kafka import KafkaAddress
 
 Cells = dict[bytes, bytes]
 Changes = Mapping[bytes, bytes | None]
@@ -63,8 +66,14 @@ class Answers:
 class Group:
     """Tasks A and B of one executor, attempt after attempt, with the real writer."""
 
-    def __init__(self, *, most: int = 4, has_changelog: bool = True) -> None:
-        self.checkpoints = MemoryCheckpoints()
+    def __init__(
+        self,
+        *,
+        most: int = 4,
+        has_changelog: bool = True,
+        checkpoints: Checkpoints | None = None,
+    ) -> None:
+        self.checkpoints: Checkpoints = checkpoints or MemoryCheckpoints()
         self.most = most
         self.has_changelog = has_changelog
         self.attempt = 0
@@ -187,6 +196,30 @@ def test_older_files_are_not_needed(harm: str, caplog: pytest.LogCaptureFixture)
     assert group.heads == {A: b"2", B: b"2"}
     assert "keyed state is rebuilt from 3 segments of the changelog" in caplog.text
     assert files[0].location in caplog.text
+
+
+def test_state_is_rebuilt_from_the_topic_of_the_changelog(
+    kafka: KafkaAddress, caplog: pytest.LogCaptureFixture
+) -> None:
+    """On a real broker; each task writes the partition of Kafka that it was given, as in Samza."""
+    store = uuid4().hex
+    group = Group(checkpoints=checkpoints_at(f"kafka://{kafka.plain}/{store}"))
+    files = two_epochs(group)
+    group.checkpoints.drop(files[0].location)
+    elsewhere = Group(checkpoints=checkpoints_at(f"kafka://{kafka.plain}/{store}"))
+
+    loaded = elsewhere.start(files)
+
+    assert isinstance(loaded, TasksLoaded)
+    assert elsewhere.state == AFTER_TWO
+    assert "keyed state is rebuilt from 3 segments of the changelog" in caplog.text
+    records = read(kafka.plain, f"{store}.{PREFIX.replace('/', '.')}.changelog")
+    paths = sorted((each.partition(), (each.key() or b"").decode()) for each in records)
+    assert [(at, path.split("/")[4:]) for at, path in paths] == [
+        (0, ["partition-0", "epoch1-attempt1-executor0"]),
+        (0, ["partition-0", "epoch2-attempt1-executor0"]),
+        (1, ["partition-1", "epoch1-attempt1-executor0"]),
+    ]
 
 
 def test_without_the_newest_file_an_older_epoch_must_do() -> None:

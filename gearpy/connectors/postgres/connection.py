@@ -11,7 +11,10 @@ _CONNECT_S: Final = 10
 #: Who holds a lock for longer is not at work any more.
 _SETTINGS: Final = "-c lock_timeout=10s -c idle_in_transaction_session_timeout=60s"
 #: Words of a server that will take connections later.
-_LATER: Final = ("starting up", "shutting down", "too many", "recovery mode", "terminating")
+_LATER: Final = (
+    *("starting up", "accepting connections", "recovery mode"),
+    *("shutting down", "terminating", "too many"),
+)
 
 
 class PostgresAddress:

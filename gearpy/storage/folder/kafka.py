@@ -237,7 +237,10 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         except KafkaException as error:
             if error.args[0].code() not in _MADE_BY_ANOTHER:
                 raise
-        while len(admin.list_topics(name, timeout=_ANSWER_S).topics[name].partitions) <= partition:
+        producer = self._ready[0]  # It refuses partitions that it has not heard of.
+        while len(producer.list_topics(name, timeout=_ANSWER_S).topics[name].partitions) <= (
+            partition
+        ):
             time.sleep(0.01)
 
     # -- records -----------------------------------------------------------------------------
@@ -280,10 +283,11 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         topic = self._topics.get(name)
         if topic is None or time.monotonic() - topic.read_s > _FORGET_S:
             topic = self._topics[name] = _Topic()
-        known = self._ready[2].list_topics(name, timeout=_ANSWER_S).topics[name]
+        consumer = self._ready[1]  # It is asked itself: it knows no partition by what others know.
+        known = consumer.list_topics(name, timeout=_ANSWER_S).topics[name]
         for partition in known.partitions:
             at = TopicPartition(name, partition)
-            ends = self._ready[1].get_watermark_offsets(at, timeout=_ANSWER_S)
+            ends = consumer.get_watermark_offsets(at, timeout=_ANSWER_S)
             if ends is None:
                 raise TimeoutError(f"kafka {self._servers}: topic {name} does not tell its end")
             low, high = ends

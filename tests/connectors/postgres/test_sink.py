@@ -1,9 +1,10 @@
 """A table of PostgreSQL, the real one, has each record once."""
 
+import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
-from itertools import count
+from itertools import count, takewhile
 from typing import Any, Final, LiteralString
 
 import psycopg
@@ -11,10 +12,12 @@ import pytest
 from psycopg import sql
 
 import gearpy as gp
+from gearpy.connectors.postgres.connection import PostgresAddress
 from gearpy.errors import ConfigError, GearpyError, OperatorError
 from gearpy.testing import check_sink
 from tests.eventually import eventually
-from tests.servers.postgres import Postgres, PostgresAddress
+from tests.servers.postgres import Postgres
+from tests.servers.postgres import PostgresAddress as ServerAddress
 
 #: Whoever is killed closes nothing.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -23,7 +26,7 @@ _NUMBERS = count()
 
 
 @pytest.fixture
-def database(postgres: PostgresAddress) -> Iterator["psycopg.Connection[Any]"]:
+def database(postgres: ServerAddress) -> Iterator["psycopg.Connection[Any]"]:
     """Return a connection of a user of the database."""
     with psycopg.connect(postgres.url, autocommit=True) as connection:
         yield connection
@@ -50,7 +53,7 @@ def run(records: list[Any], sink: gp.Sink[Any]) -> None:
 
 @pytest.mark.parametrize("upsert", [(), ("n",)])
 def test_the_contract_of_a_sink_holds(
-    postgres: PostgresAddress,
+    postgres: ServerAddress,
     database: "psycopg.Connection[Any]",
     name: str,
     upsert: tuple[str, ...],
@@ -87,7 +90,7 @@ TABLE: Final = """create table {} (id int primary key,
 
 
 def test_values_come_as_they_are(
-    postgres: PostgresAddress, database: "psycopg.Connection[Any]", name: str
+    postgres: ServerAddress, database: "psycopg.Connection[Any]", name: str
 ) -> None:
     """Of every type; null too; what the database fills is left to it."""
     ask(database, TABLE, name)
@@ -101,7 +104,7 @@ def test_values_come_as_they_are(
 
 
 def test_results_of_windows_make_their_table(
-    postgres: PostgresAddress, database: "psycopg.Connection[Any]", name: str
+    postgres: ServerAddress, database: "psycopg.Connection[Any]", name: str
 ) -> None:
     """A row is replaced by the next one of its key, also within an epoch."""
     app = gp.StreamApp("windows")
@@ -136,7 +139,7 @@ def test_results_of_windows_make_their_table(
     ],
 )
 def test_a_record_that_does_not_fit_is_refused_when_it_comes(
-    postgres: PostgresAddress,
+    postgres: ServerAddress,
     database: "psycopg.Connection[Any]",
     name: str,
     record: dict[str, Any],
@@ -152,18 +155,23 @@ def test_a_record_that_does_not_fit_is_refused_when_it_comes(
 def test_while_the_server_is_away_the_stream_waits(own_postgres: Postgres) -> None:
     """It says so; when the server is back it goes on, and each row is there once."""
     url, server = own_postgres.address.url, own_postgres.server
-    app = gp.StreamApp("away")
-    numbers = app.read(gp.generate(count, rate=400, limit=2000))
+    app, is_over = gp.StreamApp("away"), threading.Event()
+    endless = gp.generate(lambda: takewhile(lambda _: not is_over.is_set(), count()), rate=400)
+    numbers = app.read(endless)
     numbers.map(lambda n: {"n": n}).write(gp.postgres_sink(url, "numbers", create=True))
 
     with gp.start(app) as run:
-        eventually(lambda: len(numbers_of(url)) > 100)
+        eventually(lambda: len(numbers_of(url)) > 100, within_s=120)
         server.kill()
-        eventually(lambda: "postgres 127.0.0.1" in run.summary.progress.waits_for)
+        eventually(lambda: "postgres 127.0.0.1" in run.summary.progress.waits_for, within_s=120)
         server.start()
-        run.wait(60)
+        shown = len(numbers_of(url))
+        eventually(lambda: len(numbers_of(url)) > shown, within_s=120)
+        is_over.set()
+        assert run.wait(120).status == "succeeded"
 
-    assert numbers_of(url) == list(range(2000))
+    found = numbers_of(url)
+    assert found == list(range(len(found)))
 
 
 def numbers_of(url: str) -> list[int]:
@@ -198,7 +206,7 @@ MISTAKES: dict[str, tuple[Callable[[str, str], gp.Sink[Any]], str]] = {
 
 @pytest.mark.parametrize("mistake", sorted(MISTAKES))
 def test_a_mistake_is_one_clear_error(
-    postgres: PostgresAddress, database: "psycopg.Connection[Any]", name: str, mistake: str
+    postgres: ServerAddress, database: "psycopg.Connection[Any]", name: str, mistake: str
 ) -> None:
     """No attempt is repeated, and the password is nowhere."""
     ask(database, TABLE, name)
@@ -208,6 +216,29 @@ def test_a_mistake_is_one_clear_error(
         run([ROW], make(postgres.url, name))
 
     assert "gearpy-password" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "passes"),
+    [
+        ("connection refused", True),
+        ("FATAL:  the database system is starting up", True),
+        ("FATAL:  the database system is not yet accepting connections", True),
+        ("FATAL:  the database system is not accepting connections", True),
+        ("FATAL:  the database system is in recovery mode", True),
+        ("FATAL:  the database system is shutting down", True),
+        ("FATAL:  terminating connection due to administrator command", True),
+        ("FATAL:  sorry, too many clients already", True),
+        ('FATAL:  password authentication failed for user "ann"', False),
+        ('FATAL:  database "shop" does not exist', False),
+    ],
+)
+def test_a_server_that_will_take_connections_later_is_waited_for(
+    said: str, *, passes: bool
+) -> None:
+    """It says so in several ways, each of them for a moment only."""
+    address = PostgresAddress("sink", "postgresql://ann@localhost/shop")
+    assert bool(address.trouble(psycopg.OperationalError(said))) is passes
 
 
 def test_addresses_are_checked_when_the_sink_is_made() -> None:
