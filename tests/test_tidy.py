@@ -29,7 +29,7 @@ PURE: Final = ("core", "wire")
 CIRCLES_OF_TYPES: Final = "gearpy.dsl.streams"
 #: Folders of tests that are not about one package.
 UNMIRRORED: Final = (
-    *("bench", "docs", "examples", "parity", "servers", "sim", "system", "transcripts"),
+    *("bench", "deploy", "docs", "examples", "parity", "servers", "sim", "system", "transcripts"),
 )
 
 #: Names that say nothing about what is inside.

@@ -1,0 +1,99 @@
+"""The processes of a way to deploy gearpy, as its files say, with addresses and paths of a test."""
+
+import re
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import yaml  # type: ignore[import-untyped]
+
+DEPLOY: Final = Path(__file__).parents[2] / "docs" / "deploy"
+KUBERNETES: Final = DEPLOY / "kubernetes"
+#: Fields of a pod that its environment asks for.
+_FIELDS: Final = {"status.podIP": "127.0.0.1", "spec.nodeName": "node1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One process: what to run, and what is asked to know how it is."""
+
+    name: str
+    command: Sequence[str]
+    env: Mapping[str, str]
+    before: Sequence[Sequence[str]] = ()
+    probes: Sequence[Mapping[str, Any]] = field(default_factory=list)
+
+
+class Changes:
+    """Texts of the files, and what stands for them in a test; longer ones first."""
+
+    def __init__(self, **texts: str) -> None:
+        self._texts = texts
+
+    def __call__(self, text: str) -> str:
+        for old in sorted(self._texts, key=len, reverse=True):
+            text = text.replace(old, self._texts[old])
+        return text
+
+
+def manifests() -> dict[str, list[dict[str, Any]]]:
+    """Return the documents of each file for Kubernetes."""
+    return {
+        path.name: list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+        for path in sorted(KUBERNETES.glob("*.yaml"))
+    }
+
+
+def of_kubernetes(change: Changes) -> Iterator[Part]:
+    """Yield the containers of all pods."""
+    documents = (each for some in manifests().values() for each in some)
+    for each in documents:
+        pod = each.get("spec", {}).get("template", {}).get("spec")
+        if pod is None:
+            continue
+        (container,) = pod["containers"]
+        ports = {port["name"]: str(port["containerPort"]) for port in container["ports"]}
+        probes = [container[name] for name in ("readinessProbe", "livenessProbe")]
+        for probe in probes:
+            (asked,) = (probe[kind] for kind in ("httpGet", "tcpSocket") if kind in probe)
+            asked["port"] = ports[asked["port"]]
+        yield Part(
+            container["name"],
+            [_gear(), *map(change, container["args"])],
+            {one["name"]: change(_value(one)) for one in container["env"]},
+            [list(map(change, init["command"])) for init in pod["initContainers"]],
+            probes,
+        )
+
+
+def of_compose(change: Changes) -> Iterator[Part]:
+    """Yield the services of the file for Docker Compose."""
+    content = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
+    for name, service in content["services"].items():
+        command = [*service.get("entrypoint", [_gear()]), *service["command"]]
+        env = {key: change(str(value)) for key, value in service["environment"].items()}
+        yield Part(name, [change(each).replace("$$", "$") for each in command], env)
+
+
+def of_systemd(change: Changes) -> Iterator[Part]:
+    """Yield the commands of the units."""
+    for path in sorted((DEPLOY / "systemd").glob("*.service")):
+        unit = path.read_text(encoding="utf-8")
+        (command,) = re.findall(r"^ExecStart=(.*)$", unit, re.MULTILINE)
+        lines = re.findall(r"^Environment=(.*)$", unit, re.MULTILINE)
+        env = {key: change(text) for key, _, text in (line.partition("=") for line in lines)}
+        words = shlex.split(change(command.replace("/opt/gearpy/bin/gear", _gear())))
+        yield Part(path.stem.removeprefix("gearpy-"), words, env)
+
+
+def _value(variable: Mapping[str, Any]) -> str:
+    if "value" in variable:
+        return str(variable["value"])
+    return _FIELDS[variable["valueFrom"]["fieldRef"]["fieldPath"]]
+
+
+def _gear() -> str:
+    return str(Path(sys.executable).with_name("gear"))
