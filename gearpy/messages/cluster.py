@@ -298,13 +298,15 @@ class LastAnswer:
     """The app master of ``launch`` leaves an answer behind, for clients that ask after its end.
 
     ``kind`` is the class of the answer, ``answer`` its encoding: `ApplicationDetail`, `PlanText`,
-    `EpochList`, `MetricsData` or `SeriesData`.
+    `EpochList`, `MetricsData`, `SeriesData` or `HistoryPoints`. Of the last three there are
+    several: ``part`` is the ``first`` of a page, or a ``read_option``.
     """
 
     app_id: AppId
     launch: int
     kind: str
     answer: bytes
+    part: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,6 +318,7 @@ class GetLastAnswer:
 
     app_id: AppId
     kind: str
+    part: str = ""
 
 
 MasterMessage: TypeAlias = (

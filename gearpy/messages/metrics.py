@@ -286,6 +286,27 @@ class HistoryData:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryPoint:
+    """The measurements of one time by Gearpump's names, in few bytes.
+
+    ``tasks`` has the values of each task as doubles, in the order of `metrics.task_history`.
+    """
+
+    at_ms: int
+    executors: tuple[ExecutorSample, ...] = ()
+    tasks: dict[TaskId, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryPoints:
+    """The past of an application that has ended, of which `HistoryData` is made; newest last."""
+
+    app_id: AppId
+    read_option: ReadOption
+    points: tuple[HistoryPoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GetProcessMetrics:
     """Ask for the measurements of a worker, or of the master. Answer: `ProcessMetricsData`."""
 

@@ -7,6 +7,7 @@
 - `application`: all that an app master keeps of its application: newest, lately, events.
 - `history`: measurements by Gearpump's names, of five minutes and of three days.
 - `task_history`: those of tasks; `aggregators`: of tasks together, or of some of them.
+- `past`: what an application leaves behind of its measurements when it ends.
 - `user`: metrics that programs make themselves.
 - `prometheus`: all of it as the page that Prometheus reads.
 - `alert_rules`: when somebody should look, as rules for Prometheus.

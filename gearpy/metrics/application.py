@@ -1,8 +1,9 @@
 """The measurements of one application, as its app master keeps them."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, NamedTuple
 
 from gearpy.ids import AppId, ExecutorId, SessionId, TaskId
@@ -17,19 +18,20 @@ from gearpy.messages.metrics import (
     GetSeries,
     HistogramSample,
     HistoryData,
-    HistoryItem,
+    HistoryPoints,
     MetricsData,
     ProcessorSeries,
-    ProcessSample,
+    ReadOption,
     ReportMetrics,
     SeriesData,
     TaskLoad,
 )
 from gearpy.metrics.histogram import merged, quantile_ms_of, since
-from gearpy.metrics.history import History, process_items
+from gearpy.metrics.history import History
+from gearpy.metrics.past import Past, history_points, past_items
 from gearpy.metrics.rings import Ring
 from gearpy.metrics.samples import known_ms, page_of, sample_of
-from gearpy.metrics.task_history import TaskMeters, Values, task_items
+from gearpy.metrics.task_history import TaskMeters
 
 _FINE_MS: Final = 2000
 _FINE_POINTS: Final = 300
@@ -92,13 +94,6 @@ class _Point:
     state_bytes: float | None
 
 
-class _Past(NamedTuple):
-    """The history of one metric that is kept longer than the last minutes."""
-
-    processes: dict[ExecutorId, ProcessSample]
-    tasks: dict[TaskId, Values]
-
-
 @dataclass(slots=True)
 class _Before:
     """The counts of the point before."""
@@ -116,7 +111,7 @@ class ApplicationMetrics:
     """
 
     def __init__(self, app_id: AppId, outline: Outline) -> None:
-        self._app_id = app_id
+        self.app_id = app_id
         self._outline = outline
         self._loads: dict[TaskId, _Load] = {}
         self._executors: dict[ExecutorId, ExecutorSample] = {}
@@ -124,7 +119,7 @@ class ApplicationMetrics:
         self._fine: Ring[_Point] = Ring(interval_ms=_FINE_MS, points=_FINE_POINTS)
         self._before = _Before()
         self._meters = TaskMeters()
-        self._history: History[_Past] = History(self._items)
+        self._history: History[Past] = History(partial(past_items, app_id))
 
     def on_report(self, report: ReportMetrics) -> None:
         """Take what an executor has measured."""
@@ -176,11 +171,11 @@ class ApplicationMetrics:
             for task in sorted(clocks)
         ]
         tasks, more_from = page_of(samples, question.first)
-        data = MetricsData(app_id=self._app_id, at_ms=at_ms, tasks=tasks, more_from=more_from)
+        data = MetricsData(app_id=self.app_id, at_ms=at_ms, tasks=tasks, more_from=more_from)
         if question.first:
             return data
         return MetricsData(
-            app_id=self._app_id,
+            app_id=self.app_id,
             at_ms=at_ms,
             processors=dict(self._outline.names),
             application=application,
@@ -198,7 +193,7 @@ class ApplicationMetrics:
         last = question.first + len(page)
         each = [point for _, point in points]
         return SeriesData(
-            app_id=self._app_id,
+            app_id=self.app_id,
             at_ms=tuple(at_ms for at_ms, _ in points),
             records_in_rate=tuple(point.records_in_rate for point in each),
             records_out_rate=tuple(point.records_out_rate for point in each),
@@ -220,16 +215,17 @@ class ApplicationMetrics:
         self._meters.on_tick(at_ms, clocks)
         return self._history.answer(question, at_ms, self._past())
 
-    def _past(self) -> _Past:
-        loads = {task: known.load for task, known in self._loads.items()}
-        processes = {each: known.process for each, known in self._executors.items()}
-        return _Past(processes, self._meters.point(loads))
+    def history_points(
+        self, option: ReadOption, at_ms: int, clocks: Mapping[TaskId, TaskClock]
+    ) -> HistoryPoints:
+        """Return what is to be left behind of the measurements by Gearpump's names."""
+        self._meters.on_tick(at_ms, clocks)
+        points = self._history.points(option, at_ms, self._past())
+        return history_points(self.app_id, option, points)
 
-    def _items(self, at_ms: int, past: _Past) -> Iterator[HistoryItem]:
-        app = f"app{self._app_id}"
-        for executor_id, process in sorted(past.processes.items()):
-            yield from process_items(f"{app}.executor{executor_id}", at_ms, process)
-        yield from task_items(app, at_ms, past.tasks)
+    def _past(self) -> Past:
+        loads = {task: known.load for task, known in self._loads.items()}
+        return Past(tuple(self._executors.values()), self._meters.point(loads))
 
     # -- points ----------------------------------------------------------------------------
 

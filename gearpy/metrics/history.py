@@ -54,14 +54,13 @@ class History(Generic[T]):
 
     def answer(self, question: GetHistory, at_ms: int, latest: T) -> HistoryData:
         """Return the items that a question names; ``latest`` is a point of this moment."""
-        ring = self._rings.get(question.read_option)
-        points = [(at_ms, latest)] if ring is None else ring.since()
-        pattern = regex(translate(f"{question.path}*"))
-        items = (item for point in points for item in self._items(*point))
-        named = (item for item in items if pattern.match(item.name))
-        limit = max(0, min(question.limit, _ITEMS_MAX))
-        kept = islice(aggregated(question, named), limit)
-        return HistoryData(path=question.path, items=tuple(kept))
+        points = self.points(question.read_option, at_ms, latest)
+        return named(question, (item for point in points for item in self._items(*point)))
+
+    def points(self, option: ReadOption, at_ms: int, latest: T) -> list[tuple[int, T]]:
+        """Return the points that are meant; ``latest`` is a point of this moment."""
+        ring = self._rings.get(option)
+        return [(at_ms, latest)] if ring is None else ring.since()
 
 
 class ProcessHistory:
@@ -91,6 +90,14 @@ class ProcessHistory:
         return ProcessMetricsData(
             name=self.name, at_ms=at_ms, process=self._sample(), gauges=gauges or {}
         )
+
+
+def named(question: GetHistory, items: Iterable[HistoryItem]) -> HistoryData:
+    """Return the items that a question names, aggregated as it says."""
+    pattern = regex(translate(f"{question.path}*"))
+    asked = (item for item in items if pattern.match(item.name))
+    limit = max(0, min(question.limit, _ITEMS_MAX))
+    return HistoryData(path=question.path, items=tuple(islice(aggregated(question, asked), limit)))
 
 
 def process_items(prefix: str, at_ms: int, sample: ProcessSample) -> Iterator[HistoryItem]:

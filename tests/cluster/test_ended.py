@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
@@ -9,12 +10,16 @@ import pytest
 
 import gearpy as gp
 from gearpy.cluster.boot.local import LocalCluster
-from gearpy.cluster.client.client import RunningApplication
+from gearpy.cluster.client.client import ClusterClient, RunningApplication
 from gearpy.cluster.client.looking import look_at
-from gearpy.errors import OperatorError
+from gearpy.errors import OperatorError, SubmitRefused
+from gearpy.ids import AppId
+from gearpy.messages.metrics import GetHistory
 from gearpy.views.app import app_view
 from gearpy.views.model import AppView
 from tests.eventually import eventually
+
+_LONG_S = 60
 
 
 @pytest.fixture
@@ -33,13 +38,13 @@ def numbers(name: str, limit: int, step: Callable[[int], int]) -> gp.StreamApp:
 
 def ended(cluster: LocalCluster, running: RunningApplication) -> AppView:
     """Return the view of an application that has ended, when its app master is gone, too."""
-    eventually(lambda: look_at(cluster.client, running.app_id).series)
+    eventually(lambda: look_at(cluster.client, running.app_id).series, within_s=_LONG_S)
     return app_view(look_at(cluster.client, running.app_id))
 
 
 def test_a_run_that_has_come_to_its_end_has_its_graph_and_counts(cluster: LocalCluster) -> None:
     with cluster.submitted(numbers("good", 600, abs)) as running:
-        assert running.wait(30).status == "succeeded"
+        assert running.wait(_LONG_S).status == "succeeded"
 
         view = ended(cluster, running)
         plan = json.loads(cluster.client.plan(running.app_id))
@@ -56,7 +61,7 @@ def test_a_run_that_has_come_to_its_end_has_its_graph_and_counts(cluster: LocalC
 def test_a_run_that_has_failed_has_its_error(cluster: LocalCluster) -> None:
     with cluster.submitted(numbers("bad", 600, lambda number: 1 // (number - 300))) as running:
         with pytest.raises(OperatorError):
-            running.wait(30)
+            running.wait(_LONG_S)
 
         view = ended(cluster, running)
 
@@ -67,10 +72,54 @@ def test_a_run_that_has_failed_has_its_error(cluster: LocalCluster) -> None:
 def test_a_run_that_was_stopped_is_known_as_it_was(cluster: LocalCluster) -> None:
     """Whoever stops it may want to know why it was slow."""
     with cluster.submitted(numbers("endless", 10**9, abs)) as running:
-        eventually(lambda: running.summary().progress.records_in)
+        eventually(lambda: running.summary().progress.records_in, within_s=_LONG_S)
         running.shutdown()
 
         view = ended(cluster, running)
 
     assert view.status == "terminated"
     assert len(view.edges) == 1
+
+
+def test_measurements_can_be_read_after_the_end(cluster: LocalCluster) -> None:
+    """All of them as before: the newest, the last minutes, and the past by Gearpump's names."""
+    client = cluster.client
+    with cluster.submitted(numbers("measured", 10**9, abs)) as running:
+        app_id = running.app_id
+        eventually(lambda: running.summary().progress.records_in, within_s=_LONG_S)
+        eventually(lambda: client.series(app_id).at_ms, within_s=_LONG_S)
+        running.shutdown()
+        eventually(lambda: left_last(client, app_id), within_s=_LONG_S)
+
+        data, series = client.metrics(app_id), client.series(app_id)
+        none = client.series(app_id, series.at_ms[-1])
+        latest = client.history(GetHistory(app_id=app_id, path="app1.processor0"))
+
+    assert {each.task_id.processor for each in data.tasks} == {0, 1}
+    assert [each.processor_id for each in series.processors] == [0, 1]
+    assert (none.at_ms, none.processors[0].rate) == ((), ())
+    assert {each.name for each in latest.items} >= {"app1.processor0.task0:sendThroughput"}
+
+
+def left_last(client: ClusterClient, app_id: AppId) -> bool:
+    """Tell whether the last of what an application leaves behind has come."""
+    with suppress(SubmitRefused):
+        client.history(GetHistory(app_id=app_id, read_option="readHistory"))
+        return client.application(app_id).status == "terminated"
+    return False
+
+
+def test_an_application_with_many_processors_has_all_of_them_after_its_end(
+    cluster: LocalCluster,
+) -> None:
+    """More than one answer can hold."""
+    app = gp.StreamApp("wide")
+    for number in range(45):
+        app.read(gp.collection([number])).write(gp.to_list([]))
+    with cluster.submitted(app) as running:
+        assert running.wait(_LONG_S).status == "succeeded"
+        view = ended(cluster, running)
+        series = cluster.client.series(running.app_id)
+
+    assert len(view.processors) == 45
+    assert [each.processor_id for each in series.processors] == list(range(45))

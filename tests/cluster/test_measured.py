@@ -9,7 +9,6 @@ from gearpy.cluster.boot.local import LocalCluster
 from gearpy.cluster.client.measured import ProcessPage, cluster_sample
 from gearpy.config.schema import Config
 from gearpy.ids import ExecutorId, WorkerId
-from gearpy.messages.client import Refused
 from gearpy.messages.metrics import (
     GetHistory,
     GetProcessMetrics,
@@ -102,20 +101,6 @@ def test_measuring_can_be_switched_off(configured: Callable[..., Config]) -> Non
     assert all(each.restored is None for each in data.tasks)
     assert sum(each.records_in for each in data.tasks) >= RECORDS
     assert [each.executor_id for each in data.executors] == [-1]
-
-
-def test_an_application_that_has_ended_has_no_measurements(
-    configured: Callable[..., Config],
-) -> None:
-    app = gp.StreamApp("short")
-    app.read(gp.collection([1])).write(gp.to_list([]))
-    with LocalCluster(configured(), workers=1) as cluster:
-        cluster.run(app)
-        app_id = cluster.client.applications()[0].app_id
-        refused = cluster.ask(GetHistory(app_id=app_id))
-
-    assert isinstance(refused, Refused)
-    assert "is succeeded: it must run for that" in refused.reason
 
 
 def test_what_other_pages_show_is_left_out(configured: Callable[..., Config]) -> None:

@@ -16,6 +16,7 @@ from gearpy.messages.metrics import (
     GetSeries,
     HistogramSample,
     HistoryData,
+    HistoryPoints,
     MetricsData,
     ProcessorSeries,
     ProcessSample,
@@ -98,6 +99,9 @@ class Watched:
     def pass_ms(self, ms: int) -> None:
         self.now_ms += ms
         self.tick()
+
+    def points(self, option: ReadOption) -> HistoryPoints:
+        return self.kept.history_points(option, self.now_ms, self.clocks)
 
     def data(self, first: int = 0) -> MetricsData:
         return self.kept.data(

@@ -173,3 +173,23 @@ def test_state_is_shown_as_at_the_end_of_an_epoch(served: Served) -> None:
     if one.status_code == 200:  # That epoch may have gone meanwhile.
         assert one.json()["rows"] == [row for row in shown["rows"] if row["key"] == 3]
     assert served.get(f"{_APP}/state/count", key="x").json()["total"] == 0
+
+
+def test_measurements_of_an_application_that_has_ended(served: Served) -> None:
+    """By the same routes as before, from what its app master has left."""
+    app = gp.StreamApp("short")
+    app.read(gp.collection([1, 2, 3])).write(gp.to_list([]))
+    with served.cluster.submitted(app) as running:
+        path = f"appmaster/{running.app_id}"
+        assert running.wait(60).status == "succeeded"
+        asked = {"readOption": "readHistory"}  # The last of what is left.
+        eventually(
+            lambda: served.get(f"{path}/metrics/app", **asked).status_code == 200, within_s=60
+        )
+        latest = served.get(f"{path}/metrics/app")
+        series = served.get(f"{path}/series")
+
+    assert latest.status_code == series.status_code == 200
+    names = {each["value"]["name"] for each in latest.json()["metrics"]}
+    assert f"app{running.app_id}.processor0.task0:sendThroughput" in names
+    assert "processors" in series.json()

@@ -36,8 +36,8 @@ def test_answers_are_as_the_schema_says(served: Served, operation: Any) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("operation", OPERATIONS, ids=[each.label for each in OPERATIONS])
 def test_many_answers_are_as_the_schema_says(served: Served, operation: Any) -> None:
-    """Many."""
-    _try(operation, served.services.url, number=500)
+    """Many, as far as a machine with much else to do tries them in four minutes."""
+    _try(operation, served.services.url, number=200)
 
 
 def _try(operation: Any, url: str, *, number: int) -> None:

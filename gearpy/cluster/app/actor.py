@@ -4,6 +4,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from random import Random
 from typing import Final, TypeAlias, assert_never
 
@@ -617,9 +618,10 @@ class AppMasterActor(Actor[_Message]):
         if core is None or self._has_left_answers or not self._master.is_there:
             return
         self._has_left_answers = True
-        questions = (GetPlan, GetEpochs, GetMetrics, GetSeries)
-        answers = (self._serve(core, each(app_id=self._app_id)) for each in questions)
-        for answer in (self._detail(), *answers):
+        answers = [self._serve(core, each(app_id=self._app_id)) for each in (GetPlan, GetEpochs)]
+        answers.append(self._detail())
+        measured = self._metrics_of(core).left_behind(core)
+        for part, answer in chain((("", each) for each in answers), measured):
             encoded = encode_control(answer)
             if len(encoded) > _LEFT_BYTES_MAX:
                 continue
@@ -628,6 +630,7 @@ class AppMasterActor(Actor[_Message]):
                 launch=self._launch.launch,
                 kind=type(answer).__name__,
                 answer=encoded,
+                part=part,
             )
             self._master.tell(last)
 

@@ -1,6 +1,8 @@
 """The measurements of an application beside its core: what executors report, and the answers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import get_args
 
 from gearpy.core.app.application import ApplicationCore
 from gearpy.core.dag.graph import Dag
@@ -14,6 +16,7 @@ from gearpy.messages.metrics import (
     GetSeries,
     HistoryData,
     MetricsData,
+    ReadOption,
     ReportMetrics,
     SeriesData,
 )
@@ -82,6 +85,20 @@ class AppMetrics:
             application=self._sample(core),
             executor_of=core.placed_in,
         )
+
+    def left_behind(self, core: ApplicationCore) -> Iterator[tuple[str, object]]:
+        """Yield all that clients may ask for after the end, with the part of it."""
+        app_id = self._kept.app_id
+        for question in (GetMetrics(app_id=app_id), GetSeries(app_id=app_id)):
+            first = 0
+            while True:
+                answer = self.answer(core, replace(question, first=first))
+                yield str(first), answer
+                assert isinstance(answer, MetricsData | SeriesData), answer
+                if not (first := answer.more_from):
+                    break
+        for option in get_args(ReadOption):
+            yield option, self._kept.history_points(option, self._wall_ms(), core.reports)
 
     def _sample(self, core: ApplicationCore) -> ApplicationSample:
         manifests: list[Manifest] = core.newest_manifests()

@@ -56,10 +56,12 @@ from gearpy.messages.metrics import (
     GetProcessMetrics,
     GetSeries,
     GetWorkerAddress,
+    HistoryPoints,
     MetricsData,
     SeriesData,
 )
 from gearpy.messages.summaries import ApplicationDetail, ApplicationSummary
+from gearpy.metrics.past import history_of, series_since
 from gearpy.storage.artifacts import ARTIFACT_QUESTIONS
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.wire.codec import decode_control, encode_control
@@ -93,6 +95,7 @@ _LEFT_BEHIND: Final[Mapping[type, type]] = {
     GetPlan: PlanText,
     GetMetrics: MetricsData,
     GetSeries: SeriesData,
+    GetHistory: HistoryPoints,
 }
 
 
@@ -302,8 +305,9 @@ class Desk:
         known = self._ask_master(GetApplication(app_id=app_id))
         if isinstance(known, ApplicationSummary) and known.status in TERMINAL:
             if kind := _LEFT_BEHIND.get(type(message)):
-                left = self._ask_master(GetLastAnswer(app_id=app_id, kind=kind.__name__))
-                return decode_control(left.answer) if isinstance(left, LastAnswer) else left
+                asked = GetLastAnswer(app_id=app_id, kind=kind.__name__, part=_part_of(message))
+                left = self._ask_master(asked)
+                return _answer_of(left, message) if isinstance(left, LastAnswer) else left
             return Refused(reason=f"application {app_id} is {known.status}: it must run for that")
         return Refused(
             reason=f"application {app_id} has no app master at present: it is being started, or "
@@ -421,6 +425,23 @@ class _Logs:
                 left -= isinstance(error, AskTimeout)
             if not left:
                 return
+
+
+def _part_of(message: object) -> str:
+    """Return the part of what was left behind that a question is about; see `LastAnswer`."""
+    if isinstance(message, GetMetrics | GetSeries):
+        return str(message.first)
+    return message.read_option if isinstance(message, GetHistory) else ""
+
+
+def _answer_of(left: LastAnswer, message: object) -> object:
+    """Return the answer of an app master that is gone."""
+    answer = decode_control(left.answer)
+    if isinstance(answer, SeriesData) and isinstance(message, GetSeries):
+        return series_since(answer, message.since_ms)
+    if isinstance(answer, HistoryPoints) and isinstance(message, GetHistory):
+        return history_of(answer, message)
+    return answer
 
 
 _NO_ARTIFACTS: Final = Refused(reason="this cluster takes no uploads: programs run from their path")

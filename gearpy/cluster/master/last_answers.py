@@ -20,21 +20,22 @@ class LastAnswers:
     """
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[AppId, dict[str, LastAnswer]] = OrderedDict()
+        self._kept: OrderedDict[AppId, dict[tuple[str, str], LastAnswer]] = OrderedDict()
 
     def keep(self, message: LastAnswer) -> None:
         """Keep an answer, unless one of a later launch is there; drop the oldest."""
         known = self._kept.setdefault(message.app_id, {})
-        earlier = known.get(message.kind)
+        key = message.kind, message.part
+        earlier = known.get(key)
         if earlier is None or earlier.launch <= message.launch:
-            known[message.kind] = message
+            known[key] = message
         self._kept.move_to_end(message.app_id)
         while len(self._kept) > 1 and self._is_too_much():
             self._kept.popitem(last=False)
 
     def answer(self, question: GetLastAnswer) -> LastAnswer | Refused:
         """Return an answer that was left behind."""
-        found = self._kept.get(question.app_id, {}).get(question.kind)
+        found = self._kept.get(question.app_id, {}).get((question.kind, question.part))
         return found or Refused(
             reason=f"application {question.app_id} has ended, and what its app master knew is not "
             "known any more"

@@ -1,5 +1,7 @@
 """Answers that app masters leave behind."""
 
+from dataclasses import replace
+
 from gearpy.cluster.master.last_answers import LastAnswers
 from gearpy.ids import AppId
 from gearpy.messages.client import Refused
@@ -23,6 +25,17 @@ def test_an_answer_is_found_by_its_kind() -> None:
     assert asked(kept, 1, "SeriesData") == left(1, kind="SeriesData")
     assert isinstance(asked(kept, 1, "ApplicationDetail"), Refused)
     assert isinstance(asked(kept, 2), Refused)
+
+
+def test_an_answer_may_have_parts() -> None:
+    kept = LastAnswers()
+    first, second = left(1), replace(left(1), part="40")
+    kept.keep(first)
+    kept.keep(second)
+
+    assert asked(kept, 1) == first
+    question = GetLastAnswer(app_id=AppId(1), kind="MetricsData", part="40")
+    assert kept.answer(question) == second
 
 
 def test_a_later_launch_knows_more() -> None:

@@ -3,12 +3,14 @@
 import os
 import re
 import signal
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from gearpy.errors import SubmitRefused
 from gearpy.ids import AppId
 from gearpy.services.server import Services
 from tests.eventually import eventually
@@ -257,6 +259,21 @@ def test_a_kill_asks_once_and_says_what_happens_to_the_data(shown: Shown, app_id
     expect(tab.page.get_by_role("button", name="Kill…")).to_have_count(0)
     assert tab.complaints == []
     tab.page.context.close()
+
+    eventually(lambda: has_left_series(shown, app_id), within_s=120)
+    later = shown.tab()
+    later.go(f"#/app/{app_id}")
+    throughput = later.page.locator(".chart header span").first
+    expect(throughput).to_have_text(re.compile(r"^\d"))  # Of the last point that was measured.
+    assert later.complaints == []
+    later.page.context.close()
+
+
+def has_left_series(shown: Shown, app_id: int) -> bool:
+    """Tell whether the app master has left its measurements with the master."""
+    with suppress(SubmitRefused):
+        return bool(shown.cluster.client.series(AppId(app_id)).at_ms)
+    return False
 
 
 def _keep(page: Page, name: str) -> None:

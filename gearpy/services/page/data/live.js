@@ -105,9 +105,10 @@ function takeView(view) {
   learnTime(view.at_ms);
   const now = application.get();
   if (now.id !== view.app_id) return;
-  const series = isDue(now.series, view) ? extend(now.series, pointOf(view)) : now.series;
+  const goesOn = view.status === "active" || view.status === "pending"; // Else nothing is measured any more.
+  const series = goesOn && isDue(now.series, view) ? extend(now.series, pointOf(view)) : now.series;
   application.set({ ...now, view, series });
-  if (!hasPoints && view.status === "active" && Date.now() - asked > SERIES_MS) askSeries(now.id);
+  if (!hasPoints && view.status !== "pending" && Date.now() - asked > SERIES_MS) askSeries(now.id);
 }
 
 function takeSeries(id, said) {
