@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -18,15 +18,13 @@ from gearpy.connectors.files.tables import (
     OnBad,
     fitting_parts,
 )
+from gearpy.connectors.kafka.reading.raw import Raw, RawColumns
 from gearpy.connectors.kafka.values import ValueForm
 from gearpy.core.window.watermark import BoundedOutOfOrder
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times, newest_of
 from gearpy.wire.values.records import register_record
-
-if TYPE_CHECKING:
-    from confluent_kafka import Message
 
 #: Blanks that are put between records of JSON; nobody writes just these.
 _BETWEEN: Final = b"\r\n\t\r\n"
@@ -98,6 +96,11 @@ class Reading:
     bound_ms: int
     starts_ms: int
 
+    @property
+    def columns(self) -> RawColumns:
+        """What is taken of records beside their values."""
+        return RawColumns(times=self.records or not self.has_time, rest=self.records)
+
     def begin(self) -> None:
         """Load what the forms need.
 
@@ -106,40 +109,6 @@ class Reading:
         """
         self.form.begin(self.operator)
         self.key_form.begin(self.operator)
-
-
-class Raw:
-    """Records as they came, column by column: bytes and numbers, which are small to keep."""
-
-    __slots__ = ("bodies", "headers", "keys", "offsets", "times")
-
-    def __init__(self) -> None:
-        self.bodies: list[bytes | None] = []
-        self.offsets: list[int] = []
-        self.times: list[int] = []
-        self.keys: list[Any] = []
-        self.headers: list[Any] = []
-
-    def __len__(self) -> int:
-        return len(self.bodies)
-
-    def add(self, messages: "list[Message]", *, with_times: bool, with_rest: bool) -> None:
-        """Add records of the client, and forget its objects."""
-        kind = type(messages[0])
-        self.bodies += map(kind.value, messages)
-        self.offsets += map(kind.offset, messages)  # type: ignore[arg-type] # All have one.
-        if with_times:
-            self.times += [time for _, time in map(kind.timestamp, messages)]
-        if with_rest:
-            self.keys += map(kind.key, messages)
-            self.headers += [tuple(each or ()) for each in map(kind.headers, messages)]
-
-    def part(self, places: range) -> "Raw":
-        """Return some of them."""
-        start, stop, part = places.start, places.stop, Raw()
-        for name in self.__slots__:
-            setattr(part, name, getattr(self, name)[start:stop])
-        return part
 
 
 class RecordDecoder:
@@ -172,15 +141,6 @@ class RecordDecoder:
         """No later record has an older event time."""
         return self._order.watermark_ms
 
-    def raw(self, raw: Raw, messages: "list[Message]") -> None:
-        """Add messages of the client to records."""
-        reading = self._reading
-        raw.add(
-            messages,
-            with_times=reading.records or not reading.has_time,
-            with_rest=reading.records,
-        )
-
     def batch(self, raw: Raw) -> Batch | None:
         """Return the batch of some records; None if none is left.
 
@@ -202,7 +162,7 @@ class RecordDecoder:
 
         def make(places: Sequence[int]) -> FilePiece:
             assert isinstance(places, range)
-            return self._piece(raw.part(places))
+            return self._piece(raw.part(places.start, places.stop))
 
         return fitting_parts(range(len(raw)), make, on_bad)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 from gearpy.connectors.kafka.client import ClientState, failure, final_cause, make_consumer
 from gearpy.connectors.kafka.cluster import KafkaCluster
 from gearpy.connectors.kafka.reading.brokers import Brokers
-from gearpy.connectors.kafka.reading.decoding import Raw, Reading, RecordDecoder
+from gearpy.connectors.kafka.reading.decoding import Reading, RecordDecoder
 from gearpy.connectors.kafka.reading.errands import Errands
 from gearpy.connectors.kafka.reading.feed import Feed
 from gearpy.connectors.kafka.reading.positions import (
@@ -19,6 +19,7 @@ from gearpy.connectors.kafka.reading.positions import (
     WantedTopics,
     topic_of,
 )
+from gearpy.connectors.kafka.reading.raw import Raw
 from gearpy.connectors.kafka.registry import RegistryAway
 from gearpy.errors import OperatorError
 from gearpy.ids import MIN_MS
@@ -26,7 +27,7 @@ from gearpy.messages.data import Batch
 from gearpy.task.api.interfaces import Discovery, SourceReader
 
 if TYPE_CHECKING:
-    from confluent_kafka import KafkaError, Message
+    from confluent_kafka import KafkaError
 
 _LOG: Final = logging.getLogger(__name__)
 _AGAIN_MS: Final = 1000  # Between two looks while no broker answers.
@@ -101,7 +102,7 @@ class KafkaDiscovery(Discovery[Any]):
         self._state = ClientState(reading.cluster, ignored)
         self._consumer = make_consumer(operator, reading.cluster, self._state, _settings(reading))
         self._brokers = Brokers(self._consumer, operator, reading.cluster.servers)
-        self._feed = Feed(self._consumer, self._state, operator)
+        self._feed = Feed(self._consumer, self._state, operator, reading.records.columns)
         self._errands = Errands(f"gearpy-{operator}")
         self._is_looking = False
         self._lacks = ""
@@ -254,7 +255,7 @@ class KafkaReader(SourceReader[Any]):
         self.out_of_order_ms = reading.records.bound_ms
         self._decoder = RecordDecoder(reading.records, *topic_of(name), place["watermark_ms"])
         self._is_table = reading.records.schema is not None
-        self._rest: list[Message] = []
+        self._rest: Raw | None = None  # Of what was taken last.
         self._held: Raw | None = None  # Not decoded, as the schema registry is away.
         self._registry = ""
         self._ended_ms: int | None = None  # When it came to the end of the partition.
@@ -271,7 +272,7 @@ class KafkaReader(SourceReader[Any]):
                 refused.
         """
         batch = None
-        while batch is None and len(raw := self._raw(max_records)):
+        while batch is None and (raw := self._raw(max_records)) is not None:
             try:
                 batch = self._decoder.batch(raw)
             except RegistryAway as error:
@@ -306,42 +307,46 @@ class KafkaReader(SourceReader[Any]):
             self._is_open = False
             self._feed.remove(self._name)
 
-    def _raw(self, max_records: int) -> Raw:
+    def _raw(self, max_records: int) -> Raw | None:
         """Return records that the client has: a portion for rows, all there are for a table."""
         if self._held is not None:
-            if self._now_ms() < self._again_ms:
-                return Raw()
-            held, self._held, self._registry = self._held, None, ""
-            return held
+            return self._tried_again()
         max_records = min(max_records, _TABLE_MAX)
-        raw, wanted = Raw(), max_records if self._is_table else 1
+        raw, wanted = Raw.none(), max_records if self._is_table else 1
         while len(raw) < wanted and not self._finishes():
             item = self._rest or self._feed.take(self._name)
             if item is None:
                 break
-            if isinstance(item, list):
-                self._take(item, max_records - len(raw), raw)
+            if isinstance(item, Raw):
+                raw = raw.joined(self._take(item, max_records - len(raw)))
             elif isinstance(item, int):
                 self._offset = max(self._offset, item)
                 self._ended_ms = self._now_ms()
             elif not self._steps_over(item):
                 break
-        return raw
+        return raw or None
+
+    def _tried_again(self) -> Raw | None:
+        if self._now_ms() < self._again_ms:
+            return None
+        held, self._held, self._registry = self._held, None, ""
+        return held
 
     def _hold(self, raw: Raw, why: str) -> None:
         """Keep records until the schema registry answers; the time of a try must not add up."""
         self._held, self._registry = raw, why
         self._again_ms = self._now_ms() + _AGAIN_MS
 
-    def _take(self, messages: "list[Message]", at_most: int, raw: Raw) -> None:
-        messages, self._rest = messages[:at_most], messages[at_most:]
-        if self._end is not None:
-            messages = [each for each in messages if (each.offset() or 0) < self._end]
+    def _take(self, raw: Raw, at_most: int) -> Raw:
+        """Return records to give now; none if all of them are behind the end."""
+        self._rest = None
+        if len(raw) > at_most:
+            raw, self._rest = raw.part(0, at_most), raw.part(at_most, len(raw))
         self._ended_ms = None
-        last = messages[-1].offset() if messages else self._end
-        self._offset = (last or 0) + bool(messages)
-        if messages:
-            self._decoder.raw(raw, messages)
+        if self._end is not None:
+            raw = raw.before(self._end)
+        self._offset = raw.offsets[-1] + 1 if raw else self._end or 0
+        return raw
 
     def _steps_over(self, error: "KafkaError") -> bool:
         """Step over records that are not there any more; False: brokers do not answer now."""

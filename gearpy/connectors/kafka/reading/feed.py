@@ -2,25 +2,23 @@
 
 from collections import deque
 from collections.abc import Callable
-from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from gearpy.connectors.kafka.client import ClientState, final_cause
 from gearpy.connectors.kafka.reading.positions import name_of, topic_of
+from gearpy.connectors.kafka.reading.raw import Raw, RawColumns
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Message
 
 #: Some records of a partition, or the offset where it ends at present, or an error of it.
-Item: TypeAlias = "list[Message] | int | KafkaError"
+Item: TypeAlias = "Raw | int | KafkaError"
 
-#: So many are taken off the client at a time: more cost more, as Python's collector of garbage
-#: then looks through them again and again.
+#: So many are taken off the client at a time: more do not fit the cache of a processor.
 _CHUNK: Final = 1000
 #: A partition with more than this, unread, is paused; its share of the client's queue is let go.
 _WAITING_MAX: Final = 20_000
 _WAITING_BYTES_MAX: Final = 32_000_000
-_SAMPLED: Final = 20  #: The size of one record in so many is asked for.
 
 
 class Feed:
@@ -33,14 +31,18 @@ class Feed:
         consumer: with no partition yet.
         state: of the client; told of answers.
         operator: the source, for errors.
+        columns: what is taken of records.
     """
 
-    def __init__(self, consumer: "Consumer", state: ClientState, operator: str) -> None:
+    def __init__(
+        self, consumer: "Consumer", state: ClientState, operator: str, columns: RawColumns
+    ) -> None:
         from confluent_kafka import KafkaError, Message, TopicPartition  # noqa: PLC0415 - an extra
 
         self._consumer = consumer
         self._state = state
         self._operator = operator
+        self._columns = columns
         self._partition: Callable[[str, int], TopicPartition] = lambda name, offset: TopicPartition(
             *topic_of(name), offset
         )
@@ -49,12 +51,14 @@ class Feed:
         self._items: dict[str, deque[Item]] = {}
         self._waiting: dict[str, list[int]] = {}  # Records and bytes.
         self._paused: set[str] = set()
-        self._topics: set[str] = set()  # Also those of partitions that were removed.
+        self._known: set[str] = set()  # Also partitions that were removed; and topics of all.
+        self._topics: set[str] = set()
 
     def add(self, name: str, offset: int) -> None:
         """Begin to read a partition."""
         self._items[name], self._waiting[name] = deque(), [0, 0]
-        self._topics |= {topic_of(name)[0]}
+        self._known.add(name)
+        self._topics.add(topic_of(name)[0])
         self._consumer.incremental_assign([self._partition(name, offset)])
 
     def remove(self, name: str) -> None:
@@ -88,7 +92,7 @@ class Feed:
         if not items:
             return None
         item = items.popleft()
-        if isinstance(item, list):
+        if isinstance(item, Raw):
             self._note(name, item, -1)
         return item
 
@@ -128,33 +132,38 @@ class Feed:
             self._state.on_error(error)
 
     def _deal(self, messages: "list[Message]") -> None:
-        """Give records to their partitions; they come in runs, mostly of one partition."""
+        """Give records to their partitions."""
         if not messages:
             return
         kind = type(messages[0])
+        if len(self._known) == 1:
+            (name,) = self._known
+            self._put(name, messages)
+            return
         numbers: list[Any] = list(map(kind.partition, messages))
         if len(self._topics) == 1 and numbers.count(numbers[0]) == len(numbers):
             (topic,) = self._topics
             self._put(name_of(topic, numbers[0]), messages)
             return
-        begin = 0
-        whose = zip(map(kind.topic, messages), numbers, strict=True)
-        for (of, number), run in groupby(whose):
-            end = begin + sum(1 for _ in run)
-            self._put(name_of(of or "", number), messages[begin:end])
-            begin = end
+        dealt: dict[str, list[Message]] = {}
+        whose = map(name_of, map(kind.topic, messages), numbers)  # type: ignore[arg-type] # All have one.
+        for name, message in zip(whose, messages, strict=True):
+            dealt.setdefault(name, []).append(message)
+        for name, its in dealt.items():
+            self._put(name, its)
 
     def _put(self, name: str, messages: "list[Message]") -> None:
         if name not in self._items:  # Still in the client's queue when it was removed.
             return
-        self._items[name].append(messages)
-        self._note(name, messages, 1)
+        raw = Raw.of(messages, self._columns)
+        self._items[name].append(raw)
+        self._note(name, raw, 1)
 
-    def _note(self, name: str, messages: "list[Message]", sign: int) -> None:
+    def _note(self, name: str, raw: Raw, sign: int) -> None:
         """Count what waits; pause a partition of which too much does, until it was read."""
         waiting = self._waiting[name]
-        waiting[0] += sign * len(messages)
-        waiting[1] += sign * sum(map(len, messages[::_SAMPLED])) * _SAMPLED
+        waiting[0] += sign * len(raw)
+        waiting[1] += sign * raw.size_bytes
         is_much = waiting[0] > _WAITING_MAX or waiting[1] > _WAITING_BYTES_MAX
         if is_much and name not in self._paused:
             self._paused.add(name)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from gearpy.columns.row_schema import row_schema_of
 from gearpy.connectors.files.tables import Fit
-from gearpy.connectors.kafka.reading.decoding import Raw, Reading, RecordDecoder
+from gearpy.connectors.kafka.reading.decoding import Reading, RecordDecoder
+from gearpy.connectors.kafka.reading.raw import Raw, RawColumns
 from gearpy.connectors.kafka.values import form_of
 from gearpy.errors import OperatorError
 from gearpy.ids import MIN_MS
@@ -43,15 +44,13 @@ def a_decoder(
     return RecordDecoder(reading, "t", 3)
 
 
-def a_raw(decoder: RecordDecoder, bodies: Sequence[bytes | None]) -> Raw:
+def a_raw(bodies: Sequence[bytes | None]) -> Raw:
     """Return records with offsets from 10 on, and Kafka's times from 100 on."""
-    raw = Raw()
     messages = [
         Message(topic="t", partition=3, offset=10 + at, value=body, timestamp=(1, 100 + at))
         for at, body in enumerate(bodies)
     ]
-    decoder.raw(raw, messages)
-    return raw
+    return Raw.of(messages, RawColumns(times=True, rest=False))
 
 
 def told(batch: Batch | None) -> list[Any]:
@@ -84,11 +83,11 @@ BAD = st.sampled_from(
 def test_a_table_has_the_good_records_with_their_times(bodies: list[bytes]) -> None:
     """However many are bad, and wherever; a bad one never takes the place of a good one."""
     decoder = a_decoder(is_table=True)
-    found = told(decoder.batch(a_raw(decoder, bodies)))
+    found = told(decoder.batch(a_raw(bodies)))
     alone = []
     for at, body in enumerate(bodies):
         single = a_decoder(is_table=True)
-        alone += [(value, 100 + at) for value, _ in told(single.batch(a_raw(single, [body])))]
+        alone += [(value, 100 + at) for value, _ in told(single.batch(a_raw([body])))]
     assert found == alone
     assert decoder.skipped == len(bodies) - len(alone)
 
@@ -97,7 +96,7 @@ def test_a_table_has_the_good_records_with_their_times(bodies: list[bytes]) -> N
 def test_rows_are_the_good_records_with_their_times(bodies: list[bytes]) -> None:
     decoder = a_decoder()
     good = [(body, 100 + at) for at, body in enumerate(bodies) if body.startswith(b'{"')]
-    found = told(decoder.batch(a_raw(decoder, bodies)))
+    found = told(decoder.batch(a_raw(bodies)))
     assert [(b'{"at": %d}' % value["at"], time) for value, time in found] == good
     assert decoder.skipped == len(bodies) - len(good)
 
@@ -106,15 +105,15 @@ def test_rows_are_the_good_records_with_their_times(bodies: list[bytes]) -> None
 def test_a_bad_record_is_named_by_its_offset(*, is_table: bool) -> None:
     decoder = a_decoder(is_table=is_table, on_bad="error")
     with pytest.raises(OperatorError, match=r"'kafka\(t\)': t/3, offset 12: "):
-        decoder.batch(a_raw(decoder, [b'{"at": 1}', b'{"at": 2}', b"{"]))
+        decoder.batch(a_raw([b'{"at": 1}', b'{"at": 2}', b"{"]))
 
 
 def test_a_record_without_a_value_is_bad_in_a_table_only() -> None:
     """It has no columns; as a row it says that its key was deleted."""
     decoder = a_decoder(is_table=True)
-    assert told(decoder.batch(a_raw(decoder, [None, b'{"at": 1}']))) == [({"at": 1}, 101)]
+    assert told(decoder.batch(a_raw([None, b'{"at": 1}']))) == [({"at": 1}, 101)]
     decoder = a_decoder()
-    assert told(decoder.batch(a_raw(decoder, [None]))) == [(None, 100)]
+    assert told(decoder.batch(a_raw([None]))) == [(None, 100)]
 
 
 @pytest.mark.parametrize("is_table", [False, True])
@@ -124,7 +123,7 @@ def test_what_is_older_than_the_start_is_left_out(
 ) -> None:
     """By event time; it moves no watermark."""
     decoder = a_decoder(is_table=is_table, time="at", starts_ms=starts_ms, bound_ms=20)
-    found = told(decoder.batch(a_raw(decoder, [b'{"at": %d}' % time for time in times])))
+    found = told(decoder.batch(a_raw([b'{"at": %d}' % time for time in times])))
     kept = [time for time in times if time >= starts_ms]
     assert [time for _, time in found] == kept
     assert decoder.watermark_ms == (max(kept) - 20 if kept else MIN_MS)
@@ -132,5 +131,5 @@ def test_what_is_older_than_the_start_is_left_out(
 
 def test_a_time_that_is_missing_makes_a_record_bad() -> None:
     decoder = a_decoder(time="at")
-    found = told(decoder.batch(a_raw(decoder, [b'{"at": 5}', b'{"other": 6}', b'{"at": null}'])))
+    found = told(decoder.batch(a_raw([b'{"at": 5}', b'{"other": 6}', b'{"at": null}'])))
     assert (found, decoder.skipped) == ([({"at": 5}, 5)], 2)

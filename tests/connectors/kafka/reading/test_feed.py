@@ -13,6 +13,7 @@ from gearpy.connectors.kafka.client import ClientState
 from gearpy.connectors.kafka.cluster import KafkaCluster
 from gearpy.connectors.kafka.reading.feed import Feed
 from gearpy.connectors.kafka.reading.positions import name_of
+from gearpy.connectors.kafka.reading.raw import Raw, RawColumns
 from gearpy.errors import OperatorError
 
 
@@ -36,7 +37,8 @@ class Client:
 
 def a_feed(*names: str) -> tuple[Client, Feed, ClientState]:
     client, state = Client(), ClientState(KafkaCluster("a:1"))
-    feed = Feed(client, state, "kafka(t)")  # type: ignore[arg-type] # It has what is asked of it.
+    columns = RawColumns(times=False, rest=False)
+    feed = Feed(client, state, "kafka(t)", columns)  # type: ignore[arg-type] # It has what is asked of it.
     for name in names:
         feed.add(name, 0)
     client.calls.clear()
@@ -60,8 +62,8 @@ def taken(feed: Feed, name: str) -> list[Any]:
     """Return all that comes of a partition: offsets of records, ends, errors by their names."""
     found: list[Any] = []
     while (item := feed.take(name)) is not None:
-        if isinstance(item, list):
-            found += [each.offset() for each in item]
+        if isinstance(item, Raw):
+            found += item.offsets
         else:
             found.append(f"end at {item}" if isinstance(item, int) else item.name())
     return found
