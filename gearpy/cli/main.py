@@ -62,6 +62,10 @@ COMMANDS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
             "Run a master of a cluster, until Ctrl-C or SIGTERM; a second signal ends it at once.",
         ),
         "worker": ("daemons.commands:workers", "Start a worker, or list those of a cluster."),
+        "spark": (
+            "daemons.spark:commands",
+            "Run a cluster inside a Spark application, look at it, end it.",
+        ),
         "services": (
             "daemons.services:services",
             "Serve the REST API and the page of a cluster, until Ctrl-C or SIGTERM.",

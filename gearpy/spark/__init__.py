@@ -3,10 +3,11 @@
 - `sessions`: a Spark session that works on this machine: Java, JVM, settings.
 - `delivery`: finished windows to a function over DataFrames, each batch once.
 - `query`: a program as a query of Spark.
+- `guest`: a cluster of gearpy inside a Spark application, whose tasks are its workers.
 - `source`: the source and sink ``format("gearpy")`` of Spark, which reads and writes window logs.
 - `entry`: the module at the top of an installation by which Spark finds it.
 
-Start with `sessions.sessions`. May be imported by dsl, cluster and above. Names load their
+Start with `sessions.sessions`. May be imported by dsl and above. Names load their
 modules when they are first used: only that needs PySpark, from the extra ``spark``.
 """
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from gearpy.spark.delivery.batch import SparkBatch, overwrite
     from gearpy.spark.delivery.listener import listen
     from gearpy.spark.delivery.sink import SparkSink
+    from gearpy.spark.guest.cluster import SparkCluster, cluster
     from gearpy.spark.sessions.archive import make_archive
     from gearpy.spark.sessions.java import java_home
     from gearpy.spark.sessions.sessions import (
@@ -33,7 +35,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SparkBatch",
+    "SparkCluster",
     "SparkSink",
+    "cluster",
     "forget_dead_session",
     "is_alive",
     "is_connection_error",
@@ -58,6 +62,7 @@ _HOMES = {
         "stop",
     ),
     "delivery.sink": ("SparkSink",),
+    "guest.cluster": ("SparkCluster", "cluster"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

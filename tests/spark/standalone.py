@@ -26,13 +26,14 @@ appender.console.layout.pattern = %m%n
 
 @contextmanager
 def standalone_cluster(
-    folder: Path, *, workers: int = 2, env: Mapping[str, str] | None = None
+    folder: Path, *, workers: int = 2, cores: int = 1, env: Mapping[str, str] | None = None
 ) -> Iterator[str]:
-    """Run a cluster with workers of one core each while the block runs; give its URL.
+    """Run a cluster while the block runs; give its URL.
 
     Args:
         folder: An empty one, for what executors write: each runs in ``APPLICATION/EXECUTOR`` there.
         workers: How many.
+        cores: Of each worker.
         env: The environment; that of this process.
     """
     logging = folder / "log4j2.properties"
@@ -42,7 +43,7 @@ def standalone_cluster(
             daemon(_arguments("master.Master", logging), memory="256m", env=env)
         )
         url = master.said(r"Starting Spark master at (spark://\S+)")
-        size = ("--cores", "1", "--memory", "512m", "--work-dir", str(folder), url)
+        size = ("--cores", str(cores), "--memory", "512m", "--work-dir", str(folder), url)
         worker = [*_arguments("worker.Worker", logging), *size]
         for _ in range(workers):
             stack.enter_context(daemon(worker, memory="256m", env=env))

@@ -45,20 +45,26 @@ class MasterDaemon:
 
     Runs on: the main thread.
 
+    Args:
+        config: with the folder of the master.
+        host: where to listen.
+        port: 0 lets the system choose.
+        logs: the logger whose lines go into its log file; all, if the process is the master's own.
+
     Raises:
         ConfigError: it cannot, or must not, listen there; another master has the folder, or
             several are named.
         LogDamaged: its log was changed by something else.
     """
 
-    def __init__(self, config: Config, *, host: str, port: int) -> None:
+    def __init__(self, config: Config, *, host: str, port: int, logs: str | None = None) -> None:
         the_only(config.cluster.masters)
         with ExitStack() as opened:
             endpoint = Endpoint(config, Credentials.of_cluster(config), host=host, port=port)
             opened.callback(endpoint.close)
             self.address = endpoint.address
             name = f"{MASTER}-{split_address(self.address)[1]}.log"
-            _begin_log(LogSettings.of(config), config, name, opened)
+            _begin_log(LogSettings.of(config), config, name, opened, logger=logs)
             opened.enter_context(audit_log(config))
             with _usable("master.folder"):
                 master, desk, alerting = _spawn_master(config, endpoint, opened)
@@ -137,6 +143,7 @@ class WorkerDaemon:
         on_ready: is told once that a master has the worker.
         on_waiting: is told once that there is no master yet.
         metrics: the address of its page of metrics, if it has one.
+        secret: of the cluster, for a worker that must not read it from a file.
 
     Raises:
         ConfigError: it cannot, or must not, listen there; a folder cannot be made; or several
@@ -151,11 +158,12 @@ class WorkerDaemon:
         on_ready: Callable[[str], None],
         on_waiting: Callable[[str], None],
         metrics: str = "",
+        secret: bytes = b"",
     ) -> None:
         self._config = config
         self._metrics = metrics
         the_only(config.cluster.masters)
-        credentials, logs = Credentials.of_cluster(config), LogSettings.of(config)
+        credentials, logs = Credentials.of_cluster(config, secret), LogSettings.of(config)
         folder = private_folder(Path(config.worker.folder), "worker.folder")
         with ExitStack() as opened, _usable("worker.folder"):
             claim = Claim(folder, _WORKER)
@@ -198,6 +206,10 @@ class WorkerDaemon:
         if not self._exit.is_within(self._config.executor.stop_timeout_s + _STOP_S):
             _log.warning("the worker did not drain in time, killed")
         self._opened.close()
+
+    def kill(self) -> None:
+        """Kill all that runs, for a process that is about to end at once; on any thread."""
+        self._launcher.close()
 
     def __enter__(self) -> Self:
         return self
@@ -297,8 +309,15 @@ def _usable(key: str) -> Iterator[None]:
         raise ConfigError(f"{key} cannot be used: {error}") from error
 
 
-def _begin_log(settings: LogSettings, config: Config, name: str, opened: ExitStack) -> None:
+def _begin_log(
+    settings: LogSettings,
+    config: Config,
+    name: str,
+    opened: ExitStack,
+    *,
+    logger: str | None = None,
+) -> None:
     handler = LogHandler(settings.open(name))
     opened.callback(handler.close)
-    opened.callback(logging.getLogger().removeHandler, handler)
-    log_to(handler, config.log)
+    opened.callback(logging.getLogger(logger).removeHandler, handler)
+    log_to(handler, config.log, logger)

@@ -266,10 +266,11 @@ def _utc(time: datetime) -> str:
     return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def log_to(handler: logging.Handler, config: LogConfig) -> None:
-    """Send all log records of this process to a handler, also those of user code."""
+def log_to(handler: logging.Handler, config: LogConfig, logger: str | None = None) -> None:
+    """Send the log records of a logger to a handler; by default all, also those of user code."""
     handler.setFormatter(formatter(config.format))
     handler.setLevel(config.level.upper())
-    root = logging.getLogger()
-    root.addHandler(handler)
-    root.setLevel(min(root.level, handler.level))
+    source = logging.getLogger(logger)
+    source.addHandler(handler)
+    if logger is None:  # Else the process is somebody else's, who decides what is logged.
+        source.setLevel(min(source.level, handler.level))

@@ -3,6 +3,7 @@
 - `upload`: packs a program and uploads it to the master; see `cluster.programs.targets`.
 - `trial`: loads a program here that is to run elsewhere, to find its mistakes.
 - `targets`: which module of a program holds the application.
+- `origin`: the target of an application that a program has as an object.
 - `fetch`: fetches programs from the master to the machine that runs them.
 - `artifacts`: loads the application that an artifact describes.
 - `requirements`: checks that the packages that a program needs are installed.

@@ -136,7 +136,7 @@ def forget_dead_session() -> bool:
 
 def is_alive(spark: SparkSession) -> bool:
     """Whether `spark` can run a job: not stopped, and its JVM or server answers."""
-    return server_answers(spark) if _is_connect(spark) else DRIVER.runs(spark)
+    return server_answers(spark) if is_connect(spark) else DRIVER.runs(spark)
 
 
 def is_connection_error(error: BaseException) -> bool:
@@ -274,7 +274,8 @@ def _connected(app: str, url: str, conf: Mapping[str, str]) -> SparkSession:
     return spark
 
 
-def _is_connect(spark: SparkSession) -> bool:
+def is_connect(spark: SparkSession) -> bool:
+    """Whether a session is one on a Spark Connect server, so that its driver is elsewhere."""
     # By name: importing the class asks for packages that only Connect needs.
     return type(spark).__module__.startswith("pyspark.sql.connect")
 

@@ -23,13 +23,17 @@ class Credentials:
     plain_text_anywhere: bool = False
 
     @classmethod
-    def of_cluster(cls, config: Config) -> "Credentials":
+    def of_cluster(cls, config: Config, secret: bytes = b"") -> "Credentials":
         """Return the credentials of a master, a worker or a client: they may read the secret file.
+
+        Args:
+            config: says where the secret and certificates are.
+            secret: instead of that in the file, for who was told it in another way.
 
         Raises:
             ConfigError: the secret or a certificate cannot be used.
         """
-        secret = load_or_create_secret(config.transport.secret_file)
+        secret = secret or load_or_create_secret(config.transport.secret_file)
         return cls._of(config, KeyRing.of_cluster(secret))
 
     @classmethod

@@ -1,0 +1,165 @@
+"""``gear spark ...``: a cluster inside a Spark application, started, looked at, and ended."""
+
+import os
+import signal
+import socket
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Final, TypeAlias
+
+import typer
+
+from gearpy.cli.terminal.exits import HELP
+from gearpy.cli.terminal.groups import group
+from gearpy.cli.terminal.log import log_to_stderr
+from gearpy.cli.terminal.options import Given, takes
+from gearpy.cli.terminal.output import print_json
+from gearpy.cluster.boot.remote import connect
+from gearpy.config.load import as_overrides, load
+from gearpy.errors import ConfigError
+from gearpy.messages.client import ProcessDetail
+from gearpy.spark import cluster, session
+from gearpy.spark.guest.cluster import CONF_FILE
+from gearpy.views import text
+
+#: A cluster ends within seconds; its Spark, when it is busy, within a few more.
+_END_S: Final = 120
+_POLL_S: Final = 0.1
+
+commands = group("A cluster inside a Spark application.")
+
+_Folder: TypeAlias = Annotated[
+    Path,
+    typer.Option(
+        "--folder",
+        metavar="FOLDER",
+        help="What the cluster goes on from: its applications and their checkpoints.",
+        show_default=False,
+    ),
+]
+
+
+@commands.command(epilog=HELP)
+@takes("conf", "set_", "as_json", "verbose")
+def start(
+    given: Given,
+    *,
+    folder: _Folder,
+    spark: Annotated[
+        str | None,
+        typer.Option(
+            "--spark",
+            metavar="URL",
+            help="Spark's master, such as yarn; default: that of spark-defaults.conf, else here.",
+            show_default=False,
+        ),
+    ] = None,
+    workers: Annotated[int, typer.Option("--workers", min=1, metavar="N")] = 2,
+    cores: Annotated[
+        int | None,
+        typer.Option(
+            "--cores",
+            min=1,
+            metavar="N",
+            help="Of Spark, for each worker; default: spark.task.cpus.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Start a Spark application with a cluster inside, and run it until Ctrl-C or SIGTERM."""
+    log_to_stderr(verbose=given.verbose, warnings=True)
+    settings = as_overrides(given.config())
+    with (
+        suppress(KeyboardInterrupt),  # It was asked to end, and does.
+        cluster(
+            session("gearpy", master=spark),
+            workers=workers,
+            cores=cores,
+            folder=folder,
+            config=settings,
+        ) as started,
+    ):
+        if given.as_json:
+            print_json({"address": started.address, "workers": workers, "application": started.id})
+        else:
+            print(
+                f"gearpy cluster at {started.address}, {text.plural(workers, 'worker')} in Spark "
+                f"application {started.id}; stop with Ctrl-C\n"
+                f"gear finds it by --conf {started.folder / CONF_FILE}",
+                flush=True,
+            )
+        started.wait()
+
+
+@commands.command(epilog=HELP)
+@takes("as_json", "verbose")
+def status(given: Given, *, folder: _Folder) -> None:
+    """Tell where the cluster over a folder runs, and which workers it has."""
+    with connect(config=load([_conf(folder)])) as client:
+        master, workers = client.master(), client.workers()
+    if given.as_json:
+        print_json(
+            {
+                "address": master.address,
+                "host": master.host,
+                "pid": master.pid,
+                "workers": [each.address for each in workers],
+            }
+        )
+        return
+    print(f"cluster at {master.address}: process {master.pid} on {master.host}")
+    for each in workers:
+        taken = each.slots - each.free_slots
+        print(f"worker {each.worker_id} at {each.address}: {taken} of {each.slots} slots in use")
+
+
+@commands.command(epilog=HELP)
+@takes("as_json", "verbose")
+def stop(given: Given, *, folder: _Folder) -> None:
+    """End the cluster over a folder; its applications go on when it is started again.
+
+    A program that has started the cluster itself gets SIGTERM, too.
+    """
+    conf = _conf(folder)
+    with connect(config=load([conf])) as client:
+        master = client.master()
+    _end(master, conf)
+    if given.as_json:
+        print_json({"pid": master.pid})
+    else:
+        print(f"the cluster at {master.address} has ended")
+
+
+def _end(master: ProcessDetail, conf: Path) -> None:
+    if master.host != socket.gethostname():
+        raise ConfigError(
+            f"the driver of this cluster is process {master.pid} on {master.host}: end it there, "
+            "or end the Spark application"
+        )
+    os.kill(master.pid, signal.SIGTERM)
+    until_s = time.monotonic() + _END_S
+    while conf.exists() and _is_there(master.pid):
+        if time.monotonic() > until_s:
+            raise ConfigError(
+                f"process {master.pid} was asked to end {_END_S} s ago and is still there"
+            )
+        time.sleep(_POLL_S)
+
+
+def _is_there(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _conf(folder: Path) -> Path:
+    file = folder / CONF_FILE
+    if not file.is_file():
+        raise ConfigError(
+            f"no cluster inside Spark runs over {folder}: `gear spark start --folder {folder}` "
+            "starts one"
+        )
+    return file

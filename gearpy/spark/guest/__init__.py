@@ -1,0 +1,10 @@
+"""A cluster of gearpy inside an application of Spark: master in the driver, workers as tasks.
+
+- `cluster`: SparkCluster: starts such a cluster in a session, submits applications, ends it.
+- `jobs`: WorkerJobs: one job of Spark for each worker, started again when Spark has given it up.
+- `order`: WorkerOrder: what a task of Spark is told, and the configuration that follows. Pure.
+- `task`: what a task of Spark does to be a worker.
+- `tie`: ends the process of a worker when its task of Spark is over.
+- `certificates`: certificates of such a cluster, whose hosts are known only when they are there.
+- `room`: whether Spark has room for the workers, and errors of Spark in one line. Pure.
+"""

@@ -1,0 +1,367 @@
+"""SparkCluster: a cluster of gearpy inside an application of Spark."""
+
+import json
+import logging
+import math
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Final, Self
+
+from pyspark.sql import SparkSession
+
+from gearpy import __version__
+from gearpy.cluster.boot.daemon import MasterDaemon
+from gearpy.cluster.boot.remote import RemoteCluster
+from gearpy.cluster.client.client import ClusterClient, RunningApplication
+from gearpy.cluster.host.folders import TemporaryFolder, private_folder
+from gearpy.cluster.programs.origin import target_of
+from gearpy.config.load import as_overrides, from_overrides, load
+from gearpy.config.schema import DEFAULTS, ROOT, Config
+from gearpy.connectors.window_log.sink import WindowLogSink
+from gearpy.errors import ConfigError, ConnectionLost, GearpyError
+from gearpy.ids import AppId
+from gearpy.messages.summaries import WorkerSummary
+from gearpy.spark.guest.certificates import make_authority
+from gearpy.spark.guest.jobs import WorkerJobs
+from gearpy.spark.guest.order import Authority, order_of
+from gearpy.spark.guest.room import cores_in, refusal, too_few
+from gearpy.spark.sessions.sessions import is_alive, is_connect, session
+from gearpy.spark.sessions.settings import LOOPBACK, cores_of, is_here
+from gearpy.task.api.application import Buildable, StreamApplication
+from gearpy.transport.security.secret import load_or_create_secret
+
+_log = logging.getLogger(__name__)
+
+#: In the folder of a cluster: how ``gear --conf FILE`` finds it.
+CONF_FILE: Final = "gear.toml"
+_CONF_KEYS: Final = (
+    *("cluster.masters", "hostname", "checkpoint.folder"),
+    *("transport.secret-file", "transport.tls", "transport.tls-folder", "transport.plain-text"),
+)
+_EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104 - recognised, not chosen
+_POLL_S: Final = 0.05
+_END_S: Final = 30
+_WATCH_S: Final = 1.0
+_ANY_PORT: Final = 1  # In place of one that is not known yet.
+#: Whether a program is being loaded to be submitted, which must not start clusters itself.
+_loading: list[str] = []
+
+
+def cluster(
+    spark: SparkSession | None = None,
+    *,
+    workers: int = 2,
+    cores: int | None = None,
+    slots: int | None = None,
+    folder: str | Path | None = None,
+    port: int = 0,
+    config: Mapping[str, str] | None = None,
+    timeout_s: float = 120.0,
+) -> "SparkCluster":
+    """Start a cluster of gearpy inside a Spark application, and wait until its workers are there.
+
+    The master is in this process, each worker is a task of Spark with its executors as child
+    processes. A worker that is lost, with its Spark executor or by itself, is started again by
+    Spark; applications go on from their newest epoch. It all ends with the ``with`` block, or with
+    the Spark application.
+
+    Args:
+        spark: a session; that of `session` if not given. Not one of Spark Connect.
+        workers: how many.
+        cores: of Spark that each worker takes while it lives; ``spark.task.cpus`` if not given.
+            All those of a Spark executor put one worker on each.
+        slots: of each worker; ``worker.slots`` of the configuration if not given.
+        folder: what the cluster goes on from when it is started over it again: its applications
+            and, unless ``checkpoint.folder`` is another place, their checkpoints, which all
+            machines must see. Without, all is forgotten in the end.
+        port: where the master listens; 0 lets the system choose.
+        config: keys of gearpy with their values, over those of files and environment.
+        timeout_s: how long to wait until all workers are there.
+
+    Raises:
+        ConfigError: there is no room for the workers, their Python has no gearpy or another
+            one, the folder is in use, or the arguments are wrong; nothing is left running.
+        ConnectionLost: Spark was stopped meanwhile.
+
+    Example:
+        .. code-block:: python
+
+            with gearpy.spark.cluster(spark, workers=2, folder="/shared/shop") as cluster:
+                run = cluster.submit(app, executors=2)
+                windows = spark.readStream.format("gearpy").load(run.window_log("counts"))
+    """
+    if _loading:
+        raise ConfigError(
+            f"{_loading[-1]} starts a cluster while it is imported, and each process of an "
+            'application imports it: put what it runs below `if __name__ == "__main__":`'
+        )
+    spark = session() if spark is None else spark
+    _check(spark, workers=workers, cores=cores)
+    chosen = dict(config or {})
+    if slots is not None:
+        chosen["worker.slots"] = str(slots)
+    with ExitStack() as opened:
+        place = _folder(folder, opened)
+        settings = _settings(spark, place, chosen, is_kept=folder is not None)
+        found = SparkCluster(spark, settings, place, port=port, opened=opened)
+        found.start(workers, cores, timeout_s)
+    return found
+
+
+class SparkCluster:
+    """A cluster of gearpy inside a Spark application; made by `cluster`.
+
+    Use as a context manager, or call `close`.
+
+    Runs on: any thread.
+
+    Attributes:
+        address: of its master.
+        folder: where it keeps what it goes on from.
+        client: what all else is asked of, see `RemoteCluster`.
+    """
+
+    def __init__(
+        self, spark: SparkSession, config: Config, folder: Path, *, port: int, opened: ExitStack
+    ) -> None:
+        self._spark, self._opened = spark, opened
+        self._started = ExitStack()
+        self._authority: Authority | None = None
+        if config.transport.tls == "on":
+            self._authority = make_authority(Path(config.transport.tls_folder), [config.hostname])
+        bound = spark.sparkContext.getConf().get("spark.driver.bindAddress") or ""
+        host = bound if bound in _EVERYWHERE else config.hostname
+        master = opened.enter_context(MasterDaemon(config, host=host, port=port, logs="gearpy"))
+        self.address, self.folder = master.address, folder
+        self._config = from_overrides({**as_overrides(config), "cluster.masters": self.address})
+        self.client = opened.enter_context(RemoteCluster(self.address, self._config))
+        _write_conf(folder / CONF_FILE, self._config)
+        opened.callback((folder / CONF_FILE).unlink, missing_ok=True)
+
+    def start(self, workers: int, cores: int | None, timeout_s: float) -> None:
+        """Start the workers, and wait until they are there; once, by `cluster`."""
+        order = order_of(
+            self._config,
+            version=__version__,
+            secret=load_or_create_secret(self._config.transport.secret_file),
+            authority=self._authority,
+        )
+        jobs = WorkerJobs(self._spark, order, workers=workers, cores=cores)
+        self._opened.callback(self._wait_for_the_end)
+        self._opened.callback(jobs.close)
+        jobs.start()
+        until_s = time.monotonic() + timeout_s
+        while (came := len(self.workers())) < workers:
+            if not is_alive(self._spark):
+                raise ConnectionLost("Spark was stopped while a cluster of gearpy started in it")
+            if jobs.failure:  # Spark itself has tried a few times.
+                raise ConfigError(f"a worker could not start inside Spark: {jobs.failure}")
+            if time.monotonic() > until_s:
+                each = cores or _task_cores(self._spark)
+                raise ConfigError(
+                    too_few(workers=workers, cores=each, came=came, within_s=timeout_s)
+                )
+            time.sleep(_POLL_S)
+        self._started = self._opened.pop_all()
+
+    def submit(
+        self,
+        app: Buildable,
+        *,
+        name: str = "",
+        executors: int = 0,
+        config: Mapping[str, str] | None = None,
+    ) -> "SubmittedApplication":
+        """Upload the program of an application of this process, and start it on the cluster.
+
+        Each process of the application imports the program's file anew, so what the program runs
+        has to be below ``if __name__ == "__main__":``.
+
+        Args:
+            app: a variable at the top of a module. For others see `RemoteCluster.submit_program`
+                of `client`.
+            name: instead of the application's own.
+            executors: how many share its tasks; 0 for as few as there is room for.
+            config: its own settings.
+
+        Raises:
+            ConfigError: it cannot run, or other processes could not find it.
+            OperatorError: the program itself raised.
+            SubmitRefused: the cluster does not take it, as when its name is taken.
+        """
+        built, target = app.build(), target_of(app)
+        _loading.append(target.partition(":")[0])
+        try:
+            run = self.client.submit_program(target, name=name, executors=executors, config=config)
+        finally:
+            _loading.pop()
+        return SubmittedApplication(run.client, run.app_id, run.name, built)
+
+    def workers(self) -> tuple[WorkerSummary, ...]:
+        """Return the workers that are there now; one that was lost is missing for a while."""
+        return self.client.workers()
+
+    @property
+    def id(self) -> str:
+        """The id of the Spark application."""
+        return str(self._spark.sparkContext.applicationId)
+
+    def wait(self) -> None:
+        """Wait until Spark ends, as a program does that only hosts the cluster.
+
+        Raises:
+            ConnectionLost: it has.
+        """
+        while is_alive(self._spark):
+            time.sleep(_WATCH_S)
+        raise ConnectionLost("the Spark application of this cluster has ended")
+
+    def close(self) -> None:
+        """End the workers with all that they run, and the master.
+
+        Applications that run go on when a cluster is started over the same folder.
+        """
+        self._started.close()
+
+    def _wait_for_the_end(self) -> None:
+        """Wait until the last worker is gone, while the master can see that."""
+        until_s = time.monotonic() + _END_S
+        with suppress(GearpyError):
+            while self.workers():
+                if time.monotonic() > until_s:
+                    _log.warning("workers have not ended in %d s, Spark kills them", _END_S)
+                    return
+                time.sleep(_POLL_S)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<SparkCluster {self.address}>"
+
+
+class SubmittedApplication(RunningApplication):
+    """An application that this process has submitted, and so knows; see `RunningApplication`."""
+
+    def __init__(
+        self, client: ClusterClient, app_id: AppId, name: str, built: StreamApplication
+    ) -> None:
+        super().__init__(client, app_id, name)
+        self._built = built
+
+    def window_log(self, name: str = "") -> str:
+        """Return where a window log of the application is, for Spark's ``format("gearpy")``.
+
+        Args:
+            name: of the step that writes it, or the last part of its folder; not needed if there
+                is only one.
+
+        Raises:
+            ConfigError: there is none, or it is not clear which.
+        """
+        logs = dict(_window_logs(self._built))
+        found = [
+            place for step, place in logs.items() if not name or name in {step, Path(place).name}
+        ]
+        if len(found) == 1:
+            return found[0]
+        has = ", ".join(f"{step} ({place})" for step, place in logs.items()) or "none"
+        wanted = f"one window log {name!r}" if name else "one window log"
+        raise ConfigError(f"application {self.name} has not {wanted}; it has {has}")
+
+
+def _window_logs(built: StreamApplication) -> Iterator[tuple[str, str]]:
+    for number, processor in built.processors.items():
+        if isinstance(processor.sink, WindowLogSink):
+            last = processor.steps[-1].name if processor.steps else processor.name
+            yield last or f"processor {number}", processor.sink.options.place
+
+
+# -- what is needed for it ---------------------------------------------------------------------
+
+
+def _check(spark: SparkSession, *, workers: int, cores: int | None) -> None:
+    """Refuse what can be known not to work before anything is started."""
+    if is_connect(spark):
+        raise ConfigError(
+            "a session of Spark Connect cannot host a cluster: its driver is elsewhere, and the "
+            "master of the cluster has to be there; run this program by spark-submit, or "
+            "`gear spark start` there, and connect to it by gearpy.connect"
+        )
+    if not is_alive(spark):
+        raise ConfigError("this Spark session was stopped: start another, and give that")
+    mistakes = [
+        f"{name} is {number}, must be 1 or more"
+        for name, number in (("workers", workers), ("cores", cores))
+        if number is not None and number < 1
+    ]
+    if mistakes:
+        raise ConfigError(*mistakes)
+    master = _master(spark)
+    has = cores_in(master, cores_of(master, os.cpu_count() or 1))
+    each = cores or _task_cores(spark)
+    if has is not None and (why := refusal(workers=workers, cores=each, has=has)):
+        raise ConfigError(why)
+
+
+def _master(spark: SparkSession) -> str:
+    return spark.sparkContext.master or ""
+
+
+def _task_cores(spark: SparkSession) -> int:
+    return math.ceil(float(spark.sparkContext.getConf().get("spark.task.cpus") or 1))
+
+
+def _folder(folder: str | Path | None, opened: ExitStack) -> Path:
+    if folder is not None:
+        return private_folder(Path(folder), "folder")
+    temporary = TemporaryFolder()
+    opened.callback(temporary.remove)
+    return temporary.path
+
+
+def _settings(
+    spark: SparkSession, folder: Path, chosen: Mapping[str, str], *, is_kept: bool
+) -> Config:
+    """Return the configuration of the master; that of workers follows from it."""
+    context = spark.sparkContext
+    host = context.getConf().get("spark.driver.host") or LOOPBACK
+    own = {
+        "hostname": host,
+        "master.folder": str(folder / "master"),
+        "log.folder": str(folder / "logs"),
+        "transport.secret-file": str(folder / "secret"),
+        "transport.tls-folder": str(folder / "certs"),
+    }
+    config = load(overrides={**chosen, **own})
+    own["cluster.masters"] = f"{host}:{_ANY_PORT}"  # Known when it listens.
+    is_local = is_here(_master(spark))
+    if config.checkpoint.folder == DEFAULTS.checkpoint.folder:
+        if not (is_local or is_kept):
+            raise ConfigError(
+                "Spark's executors are on other machines: name a folder that all of them see, "
+                "folder= or checkpoint.folder, where applications keep what they go on from"
+            )
+        own["checkpoint.folder"] = str(folder / "checkpoints")
+    if not is_local and config.transport.plain_text != "anywhere":
+        own["transport.tls"] = "on"
+    config = load(overrides={**chosen, **own})
+    if "://" not in config.checkpoint.folder:  # Workers look whether they see it.
+        private_folder(Path(config.checkpoint.folder), "checkpoint.folder")
+    return config
+
+
+def _write_conf(file: Path, config: Config) -> None:
+    """Write the configuration by which commands on this machine find the cluster."""
+    values = as_overrides(config)
+    lines = ["# This cluster, for gear --conf; it is removed when the cluster ends."]
+    for key in (key for key in _CONF_KEYS if key in values):
+        value = [values[key]] if key == "cluster.masters" else values[key]
+        lines.append(f"{ROOT}.{key} = {json.dumps(value)}")
+    file.write_text("\n".join([*lines, ""]), encoding="utf-8")

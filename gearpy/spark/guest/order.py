@@ -1,0 +1,90 @@
+"""WorkerOrder: what a task of Spark is told, and the configuration that follows."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from gearpy.config.load import as_overrides, from_overrides
+from gearpy.config.schema import Config
+from gearpy.errors import ConfigError
+
+#: Keys of the machine on which a process is, and of the master; a worker elsewhere has its own.
+_OF_THE_DRIVER: Final = (
+    *("alerts.", "master.", "services.", "log.folder", "hostname"),
+    *("worker.folder", "worker.machine", "worker.rack", "state.folder", "checkpoint.runs-folder"),
+    *("transport.secret-file", "transport.tls-folder"),
+)
+_MIB: Final = 1024 * 1024
+_MEMORY: Final = "executor.memory-max-bytes"
+
+
+class Authority(NamedTuple):
+    """The authority of a cluster, as PEM: a worker makes the certificate of its host by it."""
+
+    certificate: bytes
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerOrder:
+    """An order to be a worker. It travels in the closure of a job of Spark, and nowhere else.
+
+    Args:
+        version: of gearpy in the driver.
+        config: of the cluster, as overrides.
+        secret: of the cluster.
+        authority: of its certificates; None if it does not encrypt.
+    """
+
+    version: str
+    config: Mapping[str, str]
+    secret: bytes = field(repr=False)
+    authority: Authority | None = field(default=None, repr=False)
+
+
+def order_of(
+    config: Config, *, version: str, secret: bytes, authority: Authority | None = None
+) -> WorkerOrder:
+    """Return the order for all workers of a cluster whose master has this configuration."""
+    told = {
+        key: value
+        for key, value in as_overrides(config).items()
+        if not key.startswith(_OF_THE_DRIVER)
+    }
+    return WorkerOrder(version=version, config=told, secret=secret, authority=authority)
+
+
+def worker_config(
+    order: WorkerOrder, *, folder: Path, host: str, memory_mib: int | None = None
+) -> Config:
+    """Return the configuration of a worker.
+
+    Args:
+        order: what the task was told.
+        folder: where it may write; all of it goes with the task.
+        host: how others reach it.
+        memory_mib: what Spark lets a process of this task have; None for no limit.
+    """
+    own = {
+        "hostname": host,
+        "worker.folder": str(folder / "worker"),
+        "state.folder": str(folder / "state"),
+        "log.folder": str(folder / "logs"),
+        "transport.tls-folder": str(folder / "certs"),
+    }
+    limit = {} if memory_mib is None else {_MEMORY: str(memory_mib * _MIB)}
+    return from_overrides({**limit, **order.config, **own})
+
+
+def check_version(order: WorkerOrder, *, here: str, place: str) -> None:
+    """Find out whether a worker would be of the same gearpy as its master.
+
+    Raises:
+        ConfigError: it would not.
+    """
+    if order.version != here:
+        raise ConfigError(
+            f"gearpy is {order.version} in the driver and {here} at {place}: install the same in "
+            "both"
+        )

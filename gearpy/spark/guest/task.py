@@ -1,0 +1,113 @@
+"""What a task of Spark does to be a worker.
+
+Its executors and app masters are child processes, which die with it, see `gearpy.cluster.worker`;
+and it dies with its task, see `tie`. So nothing of gearpy outlives what Spark has given.
+"""
+
+import logging
+import os
+import socket
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any, Final
+
+from gearpy import __version__
+from gearpy.cluster.boot.daemon import WorkerDaemon
+from gearpy.cluster.host.folders import TemporaryFolder
+from gearpy.config.schema import Config
+from gearpy.errors import ConfigError, NodeGivenUp
+from gearpy.spark.guest.certificates import make_certificate
+from gearpy.spark.guest.order import WorkerOrder, check_version, worker_config
+from gearpy.spark.guest.tie import TaskTie
+from gearpy.transport.api import split_address
+
+_log = logging.getLogger(__name__)
+
+#: Spark tells its Python by it what it may have, if that is limited.
+_MEMORY_MIB: Final = "PYSPARK_EXECUTOR_MEMORY_MB"
+
+
+def be_worker(order: WorkerOrder, rows: Iterable[Any]) -> Iterator[Any]:
+    """Be a worker until the task is over, or the worker ends by itself.
+
+    Raises:
+        ConfigError: this machine cannot be a worker of that cluster.
+        ConnectionLost: there is no master any more.
+    """
+    for _ in rows:  # All that Spark sends is read; from then on its connection only ends.
+        pass
+    place = f"{socket.gethostname()} ({sys.executable})"
+    check_version(order, here=__version__, place=place)
+    with ExitStack() as opened:
+        running = _Running()
+        opened.enter_context(TaskTie(running.kill))
+        folder = TemporaryFolder()
+        opened.callback(folder.remove)
+        config = config_here(order, folder.path)
+        while True:
+            with suppress(NodeGivenUp):  # Begin anew: as another node, with nothing that runs.
+                running.wait(config, order.secret)
+                return iter(())
+
+
+class _Running:
+    """The worker of this process while there is one."""
+
+    def __init__(self) -> None:
+        self._daemon: WorkerDaemon | None = None
+
+    def wait(self, config: Config, secret: bytes) -> None:
+        with WorkerDaemon(
+            config, secret=secret, on_ready=_log.info, on_waiting=_log.warning
+        ) as daemon:
+            self._daemon = daemon
+            try:
+                daemon.wait()
+            finally:
+                self._daemon = None
+
+    def kill(self) -> None:
+        if (daemon := self._daemon) is not None:
+            daemon.kill()
+
+
+def config_here(order: WorkerOrder, folder: Path) -> Config:
+    """Return the configuration of a worker on this machine; make its certificate, if it needs one.
+
+    Raises:
+        ConfigError: it cannot be one here.
+    """
+    host = address_towards(*split_address(order.config["cluster.masters"]))
+    if order.authority is not None:
+        make_certificate(folder / "certs", order.authority, host)
+    memory = os.environ.get(_MEMORY_MIB)
+    config = worker_config(
+        order, folder=folder, host=host, memory_mib=None if memory is None else int(memory)
+    )
+    stored = config.checkpoint.folder
+    if "://" not in stored and not Path(stored).expanduser().is_dir():
+        raise ConfigError(
+            f"a worker at {socket.gethostname()} does not see checkpoint.folder, {stored}: name "
+            "one that all machines see, such as a mounted folder, hdfs:// or s3://"
+        )
+    return config
+
+
+def address_towards(host: str, port: int) -> str:
+    """Return the address of this machine on the network where another host is.
+
+    Raises:
+        ConfigError: there is no way there.
+    """
+    try:
+        family, kind, protocol, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.connect(where)  # Of datagrams: nothing is sent.
+            return str(probe.getsockname()[0])
+    except OSError as error:
+        raise ConfigError(
+            f"a worker at {socket.gethostname()} does not reach the driver's host {host}: {error}; "
+            "set spark.driver.host to a name that Spark's executors can reach"
+        ) from error

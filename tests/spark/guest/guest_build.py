@@ -1,0 +1,110 @@
+"""A program for clusters inside Spark, its oracle, and the processes of such a cluster."""
+
+import importlib.util
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from gearpy.spark.guest.cluster import SparkCluster
+from tests.system.cluster_build import descendants
+
+__all__ = [
+    "WINDOW_MS",
+    "Verdict",
+    "counted",
+    "environments",
+    "guests",
+    "jvm_of",
+    "spark_conf",
+    "verdict",
+    "with_children",
+]
+
+WINDOW_MS: Final = 50
+_KEYS: Final = 7
+_PROGRAM: Final = """
+import itertools
+import gearpy as gp
+
+app = gp.StreamApp("counted", parallelism=2)
+numbers = app.read(
+    gp.generate(itertools.count, rate={rate}, limit={limit}, timestamp=lambda number: number)
+)
+counts = numbers.key_by(lambda number: number % {keys}).window(gp.tumbling("{window}ms")).count()
+counts.write(gp.window_log_folder({log!r}), name="counts")
+{more}
+"""
+_SMALL: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+def spark_conf() -> dict[str, str]:
+    """Return settings for small JVMs."""
+    return {
+        "spark.driver.extraJavaOptions": _SMALL,
+        "spark.executor.extraJavaOptions": _SMALL,
+        "spark.executor.memory": "512m",
+    }
+
+
+def counted(folder: Path, *, rate: int, limit: int | None = None, more: str = "") -> Any:
+    """Write a program that counts numbers by window and key; return its application."""
+    name = f"counted_{folder.name}".replace("-", "_")
+    file = folder / f"{name}.py"
+    log = str(folder / "counts")
+    file.write_text(
+        _PROGRAM.format(rate=rate, limit=limit, keys=_KEYS, window=WINDOW_MS, log=log, more=more)
+    )
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.app
+
+
+class Verdict(dict[str, int]):
+    """How many numbers were counted, and in how many windows too few or too many."""
+
+    @property
+    def is_good(self) -> bool:
+        return bool(self["numbers"]) and not (self["lost"] or self["twice"])
+
+
+def verdict(rows: list[tuple[int, int, int]]) -> Verdict:
+    """Compare windows (start, key, count) with those of all numbers up to the last one."""
+    numbers = sum(count for _, _, count in rows)
+    right = Counter((n - n % WINDOW_MS, n % _KEYS) for n in range(numbers))
+    found = Counter[tuple[int, int]]()
+    for start, key, count in rows:
+        found[start, key] += count
+    lost, twice = (right - found).total(), (found - right).total()
+    return Verdict(numbers=numbers, lost=lost, twice=twice)
+
+
+def guests(cluster: SparkCluster) -> list[int]:
+    """Return the processes of the workers."""
+    found = [cluster.client.worker(each.worker_id) for each in cluster.workers()]
+    return [each.process.pid for each in found]
+
+
+def with_children(pids: list[int]) -> list[int]:
+    """Return processes with all that they have started."""
+    return [*pids, *(child for pid in pids for child in descendants(pid))]
+
+
+def jvm_of(pid: int) -> int:
+    """Return the Spark executor of a worker: the parent of the daemon that has forked it."""
+    return _parent(_parent(pid))
+
+
+def _parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def environments(pids: list[int]) -> Iterator[bytes]:
+    """Yield what everybody of this user can see of processes: arguments and environment."""
+    for pid in pids:
+        yield Path(f"/proc/{pid}/cmdline").read_bytes()
+        yield Path(f"/proc/{pid}/environ").read_bytes()

@@ -1,0 +1,134 @@
+"""A driver with a cluster inside Spark that is struck again and again; it tells JSON, line by line.
+
+Run by `test_kills`, in a process of its own, as its Spark has executors of their own.
+"""
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+
+import gearpy.spark
+from gearpy.errors import GearpyError
+from gearpy.spark.guest.cluster import SparkCluster
+from tests.eventually import eventually
+from tests.spark.guest.guest_build import counted, guests, jvm_of, spark_conf, verdict
+from tests.system.cluster_build import descendants
+
+_WAIT_S: Final = 300
+_OFTEN: Final = {
+    "checkpoint.interval-ms": "200",
+    "checkpoint.pace": "fixed",
+    "application.total-retries": "100000",
+    "application.backoff-base-ms": "10",
+}
+
+
+def tell(**said: Any) -> None:
+    sys.stdout.write(f"{json.dumps(said)}\n")
+    sys.stdout.flush()
+
+
+def newest_epoch(cluster: SparkCluster) -> int:
+    """Return the newest complete epoch of the application; -1 while nobody knows it."""
+    with suppress(GearpyError):
+        run = cluster.client.running("counted")
+        return max((each.epoch for each in cluster.client.epochs(run.app_id)), default=-1)
+    return -1
+
+
+def await_epochs(cluster: SparkCluster, more_than: int) -> int:
+    """Wait for epochs behind one; return the newest."""
+    eventually(
+        lambda: newest_epoch(cluster) > more_than, f"an epoch behind {more_than}", within_s=_WAIT_S
+    )
+    return newest_epoch(cluster)
+
+
+def _executor(pid: int) -> int:
+    return random.choice([*descendants(pid), pid])
+
+
+#: Whom to kill, of one of the workers.
+_VICTIMS: Final[Mapping[str, Callable[[int], int]]] = {
+    "spark executor": jvm_of,
+    "worker": lambda pid: pid,
+    "executor": _executor,
+}
+
+
+def strike(cluster: SparkCluster, kind: str, newest: int) -> int:
+    """Kill a process of a kind; return the newest epoch after the application has recovered."""
+    pids = eventually(lambda: _guests(cluster), "a worker is there", within_s=_WAIT_S)
+    victim = _VICTIMS[kind](random.choice(pids))
+    os.kill(victim, signal.SIGKILL)
+    since_s = time.monotonic()
+    newest = await_epochs(cluster, newest + 2)  # One may have been under way.
+    tell(killed=kind, recovered_s=round(time.monotonic() - since_s, 2))
+    return newest
+
+
+def _guests(cluster: SparkCluster) -> list[int]:
+    with suppress(GearpyError):
+        return guests(cluster)
+    return []
+
+
+def check(spark: SparkSession, log: str) -> None:
+    """Tell whether each number was counted once, as Spark reads it."""
+    read = spark.read.format("gearpy").load(log)
+    rows = read.selectExpr("unix_millis(window_start) as start", "key", "value").collect()
+    found = verdict([tuple(row) for row in rows])
+    tell(**found)
+
+
+def main(plan: Mapping[str, Any]) -> None:
+    folder = Path(plan["folder"])
+    random.seed(plan.get("seed", 1))
+    since_s = time.monotonic()
+    conf = {**spark_conf(), **plan.get("conf", {})}
+    spark = gearpy.spark.session("guest", master=plan["master"], conf=conf)
+    tell(session_s=round(time.monotonic() - since_s, 2))
+    app = counted(folder, rate=plan.get("rate", 1000))
+    for turn in range(plan.get("starts", 1)):
+        since_s = time.monotonic()
+        with gearpy.spark.cluster(
+            spark,
+            workers=2,
+            cores=plan.get("cores"),
+            folder=folder / "cluster",
+            config={**_OFTEN, **plan.get("config", {})},
+            timeout_s=_WAIT_S,
+        ) as cluster:
+            tell(cluster_s=round(time.monotonic() - since_s, 2))
+            if turn + 1 == plan.get("starts", 1):
+                _run(cluster, spark, app, plan)
+    gearpy.spark.stop()
+
+
+def _run(cluster: SparkCluster, spark: SparkSession, app: Any, plan: Mapping[str, Any]) -> None:
+    names = [each.name for each in cluster.client.applications()]
+    if "counted" not in names:
+        cluster.submit(app, executors=2)
+    newest = await_epochs(cluster, newest_epoch(cluster) + 1)
+    tell(epoch=newest)
+    for kind in plan["kills"]:
+        newest = strike(cluster, kind, newest)
+    if plan.get("endless"):
+        eventually(lambda: False, "killed from outside", within_s=_WAIT_S)
+    run = cluster.client.running("counted")
+    run.drain()
+    tell(status=run.wait(_WAIT_S).status)
+    check(spark, str(Path(plan["folder"]) / "counts"))
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

@@ -1,0 +1,200 @@
+"""A cluster of gearpy as a guest of Spark, in the session that all tests here share."""
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from pyspark.sql import SparkSession
+
+import gearpy.spark
+from gearpy.cluster.boot.remote import RemoteCluster, connect
+from gearpy.cluster.client.client import RunningApplication
+from gearpy.config.load import load
+from gearpy.errors import AuthenticationFailed, ConfigError, SubmitRefused
+from gearpy.spark.guest import cluster as clusters
+from gearpy.spark.guest.cluster import CONF_FILE, SparkCluster
+from gearpy.windowlog.log import WindowLog
+from tests.eventually import eventually
+from tests.spark.guest.guest_build import (
+    counted,
+    environments,
+    guests,
+    verdict,
+    with_children,
+)
+from tests.system.cluster_build import is_gone
+
+_WAIT_S: Final = 200
+_OFTEN: Final = {"checkpoint.interval-ms": "100", "checkpoint.pace": "fixed"}
+
+
+def _cluster(spark: SparkSession, **more: Any) -> SparkCluster:
+    return gearpy.spark.cluster(spark, **{"workers": 1, "timeout_s": _WAIT_S, **more})
+
+
+def test_more_workers_than_cores_are_refused_at_once(spark: SparkSession) -> None:
+    """A barrier stage would look for room for ten minutes."""
+    with pytest.raises(
+        ConfigError, match="a cluster of 3 x 1 cores was asked for, and Spark has 2"
+    ):
+        _cluster(spark, workers=3)
+    with pytest.raises(ConfigError, match="workers is 0, must be 1 or more"):
+        _cluster(spark, workers=0)
+
+
+def test_a_program_runs_and_nothing_is_left(spark: SparkSession, tmp_path: Path) -> None:
+    """Its window log is known by the name of its step; processes and folder end with the block."""
+    app = counted(tmp_path, rate=20_000, limit=5000)
+    with _cluster(spark) as cluster:
+        run = cluster.submit(app)
+        left, folder = with_children(guests(cluster)), cluster.folder
+        assert run.wait(_WAIT_S).status == "succeeded"
+
+    found = verdict(_shown(WindowLog(run.window_log("counts"))))
+    assert (found["numbers"], found["lost"], found["twice"]) == (5000, 0, 0)
+    assert run.window_log() == str(tmp_path / "counts")
+    with pytest.raises(ConfigError, match=r"has not one window log 'sums'; it has counts \(.*\)"):
+        run.window_log("sums")
+    eventually(lambda: all(map(is_gone, left)), "workers are gone", within_s=_WAIT_S)
+    assert not folder.exists()
+
+
+def test_a_worker_that_is_killed_comes_back(spark: SparkSession, tmp_path: Path) -> None:
+    """The application goes on: no number is counted twice, and none is lost. Here with TLS."""
+    app = counted(tmp_path, rate=2000)
+    with _cluster(spark, config={**_OFTEN, "transport.tls": "on"}) as cluster:
+        run = cluster.submit(app)
+        log = WindowLog(run.window_log())
+        before = _more_than(0, log)
+        _check_secret(cluster, tmp_path)
+        os.kill(guests(cluster)[0], signal.SIGKILL)
+        _more_than(before, log)
+        _drain(run)
+        assert run.wait(_WAIT_S).status == "terminated"
+
+    assert verdict(_shown(log)).is_good
+
+
+def test_applications_go_on_over_the_same_folder(spark: SparkSession, tmp_path: Path) -> None:
+    """As when a driver was lost."""
+    app, folder = counted(tmp_path, rate=2000), tmp_path / "cluster"
+    with _cluster(spark, folder=folder, config=_OFTEN) as cluster:
+        log = WindowLog(cluster.submit(app).window_log())
+        before = _more_than(0, log)
+    with _cluster(spark, folder=folder, config=_OFTEN) as cluster:
+        again = cluster.client.running("counted")
+        _more_than(before, log)
+        _drain(again)
+        assert again.wait(_WAIT_S).status == "terminated"
+
+    assert verdict(_shown(log)).is_good
+    assert not (folder / CONF_FILE).exists()
+
+
+def _drain(run: RunningApplication) -> None:
+    """Have an application end well, as soon as its app master is there again."""
+
+    def accepted() -> bool:
+        with suppress(SubmitRefused):
+            run.drain()
+            return True
+        return False
+
+    eventually(accepted, "the drain is accepted", within_s=_WAIT_S)
+
+
+def _shown(log: WindowLog) -> list[tuple[int, int, int]]:
+    """Return the windows of a log, read without Spark."""
+    if not log.exists:
+        return []
+    table = log.read_between({}, log.view().ends())
+    starts = table["window_start"].cast("int64").to_pylist()
+    keys, counts = table["key"].to_pylist(), table["value"].to_pylist()
+    return [(start // 1000, *more) for start, *more in zip(starts, keys, counts, strict=True)]
+
+
+def _more_than(numbers: int, log: WindowLog) -> int:
+    """Wait until more numbers than so many are counted; return how many.
+
+    What there is of the last epoch may be shown for one task and not yet for another.
+    """
+    return int(
+        eventually(
+            lambda: _numbers(log) if _numbers(log) > numbers else 0,
+            f"more than {numbers}",
+            within_s=_WAIT_S,
+        )
+    )
+
+
+def _numbers(log: WindowLog) -> int:
+    return verdict(_shown(log))["numbers"]
+
+
+def _check_secret(cluster: SparkCluster, folder: Path) -> None:
+    """See that the secret is in memory, and in a file that only the driver's user may read."""
+    file = cluster.folder / "secret"
+    secret = file.read_text().strip()
+    seen = b"".join(environments(with_children(guests(cluster))))
+    assert bytes.fromhex(secret)
+    assert secret.encode() not in seen
+    assert bytes.fromhex(secret) not in seen
+    assert file.stat().st_mode & 0o077 == 0
+    known = cluster.folder / CONF_FILE
+    wrong = load([known], overrides={"transport.secret-file": str(folder / "another")})
+    with RemoteCluster(cluster.address, wrong) as stranger, pytest.raises(AuthenticationFailed):
+        stranger.workers()
+    with connect(config=load([known])) as client:
+        assert [each.slots for each in client.workers()] == [1000]
+
+
+# -- what is refused -----------------------------------------------------------------------------
+
+
+def test_another_gearpy_on_executors_is_refused(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both versions are named, and the Python that has the wrong one."""
+    monkeypatch.setattr(clusters, "__version__", "0.0.7")
+    with pytest.raises(ConfigError) as refused:
+        _cluster(spark)
+
+    assert "could not start inside Spark: gearpy is 0.0.7 in the driver and" in str(refused.value)
+    assert sys.executable in str(refused.value)
+
+
+def test_a_python_without_gearpy_is_refused(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in an image that was built for Spark alone."""
+    bare = tmp_path / "bare"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", bare], check=True)
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(bare / "bin" / "python"))
+    with pytest.raises(ConfigError, match="the Python of Spark's executors lacks"):
+        _cluster(spark)
+
+
+def test_a_session_of_connect_is_refused() -> None:
+    """Its driver, where the master would have to be, is elsewhere."""
+    kind = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})
+    with pytest.raises(ConfigError, match="Spark Connect cannot host a cluster"):
+        gearpy.spark.cluster(kind())
+
+
+def test_what_a_second_cluster_is_refused_for(spark: SparkSession, tmp_path: Path) -> None:
+    """Over one folder both would start the same applications; in a program, each process one."""
+    app = counted(tmp_path, rate=100)
+    with _cluster(spark, folder=tmp_path / "cluster") as first:
+        with pytest.raises(ConfigError, match="is in use"):
+            _cluster(spark, folder=tmp_path / "cluster")
+        (file,) = tmp_path.glob("*.py")
+        file.write_text(f"{file.read_text()}\nimport gearpy.spark\ngearpy.spark.cluster()\n")
+        with pytest.raises(ConfigError, match='below `if __name__ == "__main__":`'):
+            first.submit(app)
+        assert first.client.applications() == ()
+        assert len(first.workers()) == 1

@@ -1,0 +1,63 @@
+"""What a worker inside Spark is told, and what it makes of it."""
+
+from pathlib import Path
+
+import pytest
+
+from gearpy.config.load import load
+from gearpy.errors import ConfigError
+from gearpy.spark.guest.order import Authority, WorkerOrder, check_version, order_of, worker_config
+
+_CONFIG = {
+    "cluster.masters": "10.0.0.1:4711",
+    "hostname": "driver",
+    "master.folder": "/driver/master",
+    "log.folder": "/driver/logs",
+    "transport.secret-file": "/driver/secret",
+    "transport.tls": "on",
+    "checkpoint.folder": "hdfs://names/shop",
+    "worker.slots": "7",
+}
+
+
+def _order(**more: str) -> WorkerOrder:
+    config = load(env={}, overrides={**_CONFIG, **more})
+    return order_of(config, version="1", secret=b"secret!", authority=Authority(b"ca!", b"key!"))
+
+
+def test_a_worker_has_folders_and_a_name_of_its_own() -> None:
+    """What the driver has on its machine is of no use elsewhere."""
+    config = worker_config(_order(), folder=Path("/task"), host="10.0.0.2")
+
+    assert (config.hostname, config.log.folder) == ("10.0.0.2", "/task/logs")
+    assert (config.worker.folder, config.state.folder) == ("/task/worker", "/task/state")
+    assert config.transport.tls_folder == "/task/certs"
+    assert config.cluster.masters == ("10.0.0.1:4711",)
+    assert (config.checkpoint.folder, config.worker.slots) == ("hdfs://names/shop", 7)
+    assert not any("driver" in value for value in _order().config.values())
+
+
+@pytest.mark.parametrize(
+    ("asked", "mib", "found"),
+    [({}, 512, 512 << 20), ({}, None, 0), ({"executor.memory-max-bytes": "4096"}, 512, 4096)],
+    ids=["spark's", "none", "asked for"],
+)
+def test_memory_is_limited_as_spark_limits_it(
+    asked: dict[str, str], mib: int | None, found: int
+) -> None:
+    """Unless the configuration has a limit of its own."""
+    config = worker_config(_order(**asked), folder=Path("/t"), host="h", memory_mib=mib)
+
+    assert config.executor.memory_max_bytes == found
+
+
+def test_an_order_shows_no_secret() -> None:
+    """It may be in a traceback, and those in Spark's page."""
+    assert "!" not in repr(_order())
+
+
+def test_another_gearpy_is_refused_by_name() -> None:
+    """Two versions may not understand each other."""
+    check_version(_order(), here="1", place="machine (python)")
+    with pytest.raises(ConfigError, match=r"gearpy is 1 in the driver and 2 at machine \(python\)"):
+        check_version(_order(), here="2", place="machine (python)")

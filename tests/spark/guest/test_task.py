@@ -1,0 +1,25 @@
+"""What a task of Spark finds out about its machine."""
+
+from pathlib import Path
+
+import pytest
+
+from gearpy.errors import ConfigError
+from gearpy.spark.guest.order import WorkerOrder
+from gearpy.spark.guest.task import address_towards, config_here
+
+
+def test_the_address_of_a_worker_is_that_on_the_way_to_the_driver() -> None:
+    """Others reach it there."""
+    assert address_towards("127.0.0.1", 1) == "127.0.0.1"
+    with pytest.raises(ConfigError, match=r"does not reach the driver's host no\.such\.invalid"):
+        address_towards("no.such.invalid", 1)
+
+
+def test_checkpoints_that_a_machine_does_not_see_are_told(tmp_path: Path) -> None:
+    """Else an application would begin anew there."""
+    config = {"cluster.masters": "127.0.0.1:1", "checkpoint.folder": str(tmp_path / "elsewhere")}
+    order = WorkerOrder(version="1", config=config, secret=b"secret")
+
+    with pytest.raises(ConfigError, match=r"does not see checkpoint.folder, .*elsewhere: name one"):
+        config_here(order, tmp_path)
