@@ -5,9 +5,10 @@ key, and never stand behind a transaction that hangs.
 """
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
@@ -17,8 +18,9 @@ from tests.bench.faults import ANY_KIND, chosen
 from tests.bench.kafka_signs import SERVERS, KafkaSigns, StallWatch, read_all
 from tests.bench.process_cluster import ProcessCluster
 from tests.servers.kafka import Kafka
+from tests.servers.process import Server
 
-__all__ = ["KAFKA", "kafka_plan"]
+__all__ = ["KAFKA", "KAFKA_3", "kafka_plan"]
 
 #: Readers may stand for so long behind records of a task that was killed or frozen.
 STALL_MAX_S: Final = 5.0
@@ -45,8 +47,48 @@ def kafka_plan(rng: random.Random) -> Iterator[Blow]:
         yield Blow(chosen(kinds, rng), phase)
 
 
+class _AnyBroker:
+    """One of several brokers, as an outsider: another each time, and never two at once.
+
+    Args:
+        brokers: of a cluster.
+        rng: chooses.
+    """
+
+    def __init__(self, brokers: Sequence[Server], rng: random.Random) -> None:
+        self._brokers = brokers
+        self._rng = rng
+
+    @property
+    def pid(self) -> int | None:
+        """A process, if all of them live."""
+        pids = [each.pid for each in self._brokers]
+        return None if None in pids else pids[0]
+
+    def begin(self) -> None:
+        """Start the one that is away."""
+        for each in self._brokers:
+            if each.pid is None:
+                each.begin()
+
+    def kill(self) -> None:
+        """Kill one."""
+        self._rng.choice(self._brokers).kill()
+
+    def freeze(self) -> None:
+        """Stop one where it is."""
+        self._rng.choice(self._brokers).freeze()
+
+    def thaw(self) -> None:
+        """Let all go on."""
+        for each in self._brokers:
+            each.thaw()
+
+
 class _KafkaRun(CrashRun):
-    """Has a broker of its own, which is struck like the rest."""
+    """Has brokers of its own, which are struck like the rest."""
+
+    brokers: ClassVar[int] = 1
 
     def __init__(
         self,
@@ -57,7 +99,7 @@ class _KafkaRun(CrashRun):
         rng: random.Random,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._kafka = Kafka(results.parent / "kafka")
+        self._kafka = Kafka(results.parent / "kafka", self.brokers)
         self._kafka.start()
         servers = self._servers = self._kafka.address.plain
         admin = AdminClient({"bootstrap.servers": servers})
@@ -67,7 +109,7 @@ class _KafkaRun(CrashRun):
             made.result(_MAKE_S)
         (results / SERVERS).write_text(servers)
         super().__init__(target, cluster, results, rng=rng, say=say)
-        self._faults.outsiders["broker"] = self._kafka.broker
+        self._faults.outsiders["broker"] = _AnyBroker(self._kafka.brokers, rng)
         self._stalls = StallWatch(servers, numbered.OUTPUTS)
 
     def start(self, rate: float, *more: str) -> None:
@@ -84,7 +126,8 @@ class _KafkaRun(CrashRun):
     def finish(self, rate: float) -> None:
         """Write down what the reader outside sees, as if it were files."""
         super().finish(rate)
-        self._kafka.broker.wait_ready()
+        for each in self._kafka.brokers:
+            each.wait_ready()
         self._feeder.close()
         self._stalls.close()
         for name in numbered.OUTPUTS:
@@ -115,3 +158,13 @@ KAFKA: Final = Target(
     healthy_s=120.0,
     end_s=180.0,
 )
+
+
+class _ThreeBrokersRun(_KafkaRun):
+    """Each topic has three replicas, of which two must be in sync."""
+
+    brokers = 3
+
+
+#: The same with three brokers. One that was killed stays away, as the other two are to do.
+KAFKA_3: Final = replace(KAFKA, run=_ThreeBrokersRun, away_s=(15.0, 30.0))

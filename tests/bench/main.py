@@ -142,16 +142,35 @@ def exactly_once(
 
 @app.command()
 def kafka_crash(
+    *,
+    faults: _Faults = 60,
+    seed: _Seed = 1,
+    rate: _Rate = 2000,
+    sets: _Sets = None,
+    folder: _Folder = None,
+    brokers: Annotated[int, typer.Option(help="1, or 3 with three replicas of each topic")] = 1,
+) -> None:
+    """Kill and freeze processes and a broker while results go to topics; each is there once."""
+    from tests.bench.kafka_crash import KAFKA, KAFKA_3, kafka_plan
+
+    if brokers not in {1, 3}:
+        raise typer.BadParameter("--brokers must be 1 or 3")
+    target = KAFKA if brokers == 1 else KAFKA_3
+    _crash(target, kafka_plan, times=faults, seed=seed, rate=rate, sets=sets, folder=folder)
+
+
+@app.command()
+def postgres_crash(
     faults: _Faults = 60,
     seed: _Seed = 1,
     rate: _Rate = 2000,
     sets: _Sets = None,
     folder: _Folder = None,
 ) -> None:
-    """Kill and freeze processes and a broker while results go to topics; each is there once."""
-    from tests.bench.kafka_crash import KAFKA, kafka_plan
+    """Kill and freeze processes and a database while results go to tables; each is there once."""
+    from tests.bench.postgres_crash import POSTGRES, postgres_plan
 
-    _crash(KAFKA, kafka_plan, times=faults, seed=seed, rate=rate, sets=sets, folder=folder)
+    _crash(POSTGRES, postgres_plan, times=faults, seed=seed, rate=rate, sets=sets, folder=folder)
 
 
 def _crash(

@@ -23,7 +23,7 @@ from gearpy.transport.security.secret import load_or_create_secret
 
 __all__ = ["Daemon", "ProcessCluster", "children_of", "free_port"]
 
-_READY_S: Final = 30.0
+_READY_S: Final = 120.0
 _POLL_S: Final = 0.02
 
 

@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 __all__ = ["make_topic", "read", "values"]
 
-_WAIT_S: Final = 30.0
+_WAIT_S: Final = 120.0
 _QUICK: Final = {"fetch.wait.max.ms": 10, "enable.partition.eof": True}
 
 
