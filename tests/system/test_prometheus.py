@@ -176,6 +176,7 @@ def test_every_chart_and_every_rule_has_data(page: str, prometheus: str, tmp_pat
     assert "GearpyNoWorkers" not in firing
 
 
+@pytest.mark.long
 def test_executors_are_found_and_found_again(prometheus: str, tmp_path: Path) -> None:
     """Each with its own page, for who shows a token; one that takes the place of another, too.
 

@@ -11,14 +11,18 @@ from urllib.error import HTTPError
 import pytest
 
 from gearpy.actor.api import Ref
+from gearpy.cluster.boot.local import LocalCluster
+from gearpy.cluster.client.measured import process_pages
 from gearpy.cluster.worker.executor_page import executor_page
 from gearpy.config.schema import Config
 from gearpy.ids import ActorPath, AppId, ExecutorId
 from gearpy.messages.client import Artifact
 from gearpy.messages.cluster import LaunchExecutor
 from gearpy.transport.security.tokens import TokenFile, TokenScope
+from tests.eventually import eventually
 
 Configured = Callable[..., Config]
+_LONG_S = 60
 
 
 @contextmanager
@@ -80,3 +84,50 @@ def test_beyond_this_machine_there_is_no_page_without_a_token(
         assert address == ""
 
     assert "shows no metrics: 0.0.0.0 can be reached from other machines" in caplog.text
+
+
+#: Reads without end.
+PROGRAM = """\
+import itertools
+import gearpy as gp
+
+app = gp.StreamApp("numbers")
+numbers = app.read(gp.generate(itertools.count, rate=200))
+numbers.key_by(lambda n: n % 3).count().write(gp.to_list([]))
+"""
+
+
+def test_the_page_of_an_executor_is_found_and_has_its_part(
+    configured: Configured, tmp_path: Path
+) -> None:
+    """Tasks and the process; nothing of the application as a whole, which the services show."""
+    program = tmp_path / "numbers.py"
+    program.write_text(PROGRAM, encoding="utf-8")
+    folders = {f"{each}__folder": str(tmp_path / each) for each in ("log", "worker", "checkpoint")}
+    config = configured(
+        **folders, services__token_file=str(tmp_path / "tokens"), metrics__executor_port=0
+    )
+    with LocalCluster(config, executors="process") as cluster:
+        running = cluster.client.submit("numbers", Artifact(kind="file", location=str(program)))
+        page = eventually(lambda: next(process_pages(cluster.client), None), within_s=_LONG_S)
+        taken = 'gearpy_records_in_total{app="numbers",processor="1",task="1.0"}'
+        shown = eventually(lambda: text_with(taken, page.address), within_s=_LONG_S)
+        running.shutdown()
+
+    assert (page.process, page.app, page.app_id) == ("executor0", "numbers", running.app_id)
+    assert 'process_resident_memory_bytes{app="numbers",process="executor0"}' in shown
+    assert 'gearpy_queue_records{app="numbers",processor="1",task="1.0"}' in shown
+    of_all = ("gearpy_processor_info", "gearpy_checkpoints_total", "gearpy_workers")
+    assert not [name for name in of_all if name in shown]
+
+
+def text_with(part: str, address: str) -> str:
+    """Return the text of a page if it has a part, else an empty one."""
+    url = f"http://{address}/metrics"
+    try:
+        with urllib.request.urlopen(url, timeout=_LONG_S) as answer:
+            text: str = answer.read().decode()
+    except HTTPError as refused:  # The executor has not answered in time.
+        refused.close()
+        return ""
+    return text if part in text else ""

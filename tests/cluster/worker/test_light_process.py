@@ -14,7 +14,7 @@ from gearpy.messages.client import Artifact
 #: Packages that only some sources, sinks, stores and commands need.
 HEAVY = {
     *("pyarrow", "numpy", "pandas", "fsspec", "lmdb", "pyspark", "py4j"),
-    *("cryptography", "typer", "click", "rich", "grpc"),
+    *("cryptography", "typer", "click", "rich", "grpc", "prometheus_client", "wsgiref"),
 }
 
 #: Counts words in windows; notes in the process of its tasks which modules that has loaded.
