@@ -13,6 +13,7 @@ from gearpy.errors import CannotTravel, ConfigError, OperatorError, ProtocolErro
 from gearpy.ids import MIN_MS
 from gearpy.state.stores.store import Section, StateDelta
 from gearpy.wire.values.payload import decode_value, encode_value
+from gearpy.wire.values.pieces import Pieces, encode_pieces
 
 _log = logging.getLogger(__name__)
 _VERSION: Final = 1
@@ -40,10 +41,10 @@ class TaskState:
         Raises:
             OperatorError: the state of the user's task is no plain data.
         """
-        return encode_value(
+        encoded = encode_pieces(
             [
                 _VERSION,
-                encode_state(operator, self.task),
+                state_pieces(operator, self.task),
                 dict(self.counters),
                 self.watermark_ms,
                 self.clock_ms,
@@ -51,6 +52,7 @@ class TaskState:
                 self.promised_ms,
             ]
         )
+        return encoded.joined() if isinstance(encoded, Pieces) else encoded
 
     @classmethod
     def decode(cls, data: bytes) -> "TaskState":
@@ -117,10 +119,20 @@ def encode_state(operator: str, state: Any) -> bytes:
     Raises:
         OperatorError: it is no plain data.
     """
+    encoded = state_pieces(operator, state)
+    return encoded.joined() if isinstance(encoded, Pieces) else encoded
+
+
+def state_pieces(operator: str, state: Any) -> bytes | Pieces:
+    """Return the same for a state that holds it; large bytes are not copied yet.
+
+    Raises:
+        OperatorError: it is no plain data.
+    """
     if state is None:
         return b""
     try:
-        return encode_value(state)
+        return encode_pieces(state)
     except ConfigError as error:
         raise OperatorError(
             operator=operator,

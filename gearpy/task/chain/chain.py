@@ -15,7 +15,7 @@ from gearpy.messages.summaries import ConsumerReport
 from gearpy.task.api.failure import USER_ERRORS
 from gearpy.task.api.interfaces import Columns, Task, TaskContext
 from gearpy.task.api.rejects import Midway
-from gearpy.task.api.snapshots import decode_state, encode_state
+from gearpy.task.api.snapshots import decode_state, state_pieces
 
 #: Key of snapshots: the states of steps, by id.
 STEPS: Final = "steps"
@@ -275,7 +275,7 @@ class ChainTask(Task):
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state of each stage, encoded, so that an error names the stage."""
-        kept = [encode_state(stage.name, stage.snapshot()) for stage in self._stages]
+        kept = [state_pieces(stage.name, stage.snapshot()) for stage in self._stages]
         named = zip(self.context.step_ids, kept, strict=True)
         return {STEPS: {name: state for name, state in named if state}}
 

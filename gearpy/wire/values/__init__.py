@@ -8,6 +8,7 @@
   program.
 - `numpy_values`: scalars and arrays of numpy <-> their type and their bytes.
 - `payload`: the records of a whole batch <-> bytes.
+- `pieces`: values with large bytes in them, which are copied once.
 - `arrow_payload`: the rows of a table <-> bytes: ``u8 padding | padding | Arrow IPC stream``.
 - `records`: which classes can travel between processes, and under which names.
 """
