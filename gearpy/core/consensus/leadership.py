@@ -40,7 +40,6 @@ class Leadership:
         self._reads: list[_Read] = []
         self._transfer: _Transfer | None = None
         self._heartbeat_due_ms = now_ms + limits.heartbeat_ms
-        self._began_ms = now_ms
         log.append([LogEntry(term=log.term)])
         self._follow_members(now_ms)
 
@@ -79,7 +78,7 @@ class Leadership:
     def has_majority(self, now_ms: int) -> bool:
         """Whether a majority has answered lately."""
         heard = self._of_majority(now_ms, (each.heard_ms for each in self._progress.values()))
-        return now_ms - max(heard, self._began_ms) < self._limits.election_ms
+        return now_ms - heard < self._limits.election_ms
 
     # -- what happens ----------------------------------------------------------------------
 

@@ -489,12 +489,11 @@ class Replica:
         if self._applied_index < snapshot.index <= self.log.durable_index:
             self._applied_index = snapshot.index
             self._actions.append(RestoreState(snapshot))
-        if self._applied_index >= snapshot.index:
-            for index in range(
-                self._applied_index + 1, min(self._commit_index, self.log.durable_index) + 1
-            ):
-                self._actions.append(ApplyEntry(index, self.log.entry(index)))
-                self._applied_index = index
+        # While a snapshot is being installed, nothing counts as durable.
+        last = min(self._commit_index, self.log.durable_index)
+        for index in range(self._applied_index + 1, last + 1):
+            self._actions.append(ApplyEntry(index, self.log.entry(index)))
+            self._applied_index = index
         self._actions += self._take_readable()
 
     def _take_readable(self) -> Iterator[Readable]:

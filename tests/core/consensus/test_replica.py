@@ -4,7 +4,13 @@ import pytest
 
 from gearpy.core.consensus.actions import ApplyEntry, Persist, Readable, RestoreState, Transmit
 from gearpy.core.consensus.limits import ReplicaLimits
-from gearpy.core.consensus.messages import AppendEntries, AskVote, CastVote, EntriesAppended
+from gearpy.core.consensus.messages import (
+    AppendEntries,
+    AskVote,
+    CastVote,
+    EntriesAppended,
+    TakeOver,
+)
 from gearpy.core.consensus.replica import Replica
 from gearpy.core.consensus.stored import LogEntry, StateSnapshot, StoredLog
 from tests.core.consensus_world import FirstNumber
@@ -112,6 +118,40 @@ def test_a_read_of_a_new_leader_waits_for_its_first_entry() -> None:
 
     assert Readable(7) not in early
     assert late[-2:] == [ApplyEntry(1, LogEntry(term=1)), Readable(7)]
+
+
+def test_leadership_is_given_to_a_member_that_has_all_entries() -> None:
+    """Another one would ask in vain, and nobody would lead meanwhile."""
+    replica = a_leader()
+
+    early = replica.transfer("b", 1000)
+    late = replica.on_message("b", an_answer(1), 1000)
+
+    assert Transmit("b", TakeOver(term=1)) not in early
+    assert Transmit("b", TakeOver(term=1)) in late
+
+
+def test_nothing_is_taken_while_leadership_is_given_away() -> None:
+    """Else the other member would never have all entries; it may be gone, too."""
+    replica = a_leader()
+
+    replica.transfer("b", 1000)
+    before = replica.can_propose
+    replica.on_message("c", an_answer(1), 1900)
+    replica.on_tick(2000)
+
+    assert (before, replica.can_propose) == (False, True)
+
+
+def test_members_change_only_after_an_entry_of_the_term() -> None:
+    """A change of an earlier leader may be under way, with another majority."""
+    replica = a_leader()
+
+    before = replica.can_change(["a", "b"])
+    replica.on_message("b", an_answer(1), 1000)
+
+    assert (before, replica.can_change(["a", "b"])) == (False, True)
+    assert not replica.can_change(["a"])
 
 
 def test_a_member_votes_once_in_a_term() -> None:
