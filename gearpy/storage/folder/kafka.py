@@ -222,13 +222,18 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         ]
 
     def _make_topic(self, name: str, partition: int) -> None:
-        admin = self._ready[2]
-        known = admin.list_topics(name, timeout=_ANSWER_S).topics[name]
-        if not known.partitions:
+        """Make a topic, or more partitions, if they are not there.
+
+        Another process may have made them. The producer is asked itself: it refuses partitions
+        that it has not heard of.
+        """
+        producer, _, admin = self._ready
+        known = len(producer.list_topics(name, timeout=_ANSWER_S).topics[name].partitions)
+        if not known:
             settings = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1"}
             topic = NewTopic(name, partition + 1, -1, config=settings)
             futures = admin.create_topics([topic])
-        elif partition >= len(known.partitions):
+        elif partition >= known:
             futures = admin.create_partitions([NewPartitions(name, partition + 1)])
         else:
             return
@@ -237,11 +242,9 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         except KafkaException as error:
             if error.args[0].code() not in _MADE_BY_ANOTHER:
                 raise
-        producer = self._ready[0]  # It refuses partitions that it has not heard of.
-        while len(producer.list_topics(name, timeout=_ANSWER_S).topics[name].partitions) <= (
-            partition
-        ):
+        while known <= partition:
             time.sleep(0.01)
+            known = len(producer.list_topics(name, timeout=_ANSWER_S).topics[name].partitions)
 
     # -- records -----------------------------------------------------------------------------
 
