@@ -4,6 +4,7 @@ import importlib.util
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -106,5 +107,6 @@ def _parent(pid: int) -> int:
 def environments(pids: list[int]) -> Iterator[bytes]:
     """Yield what everybody of this user can see of processes: arguments and environment."""
     for pid in pids:
-        yield Path(f"/proc/{pid}/cmdline").read_bytes()
-        yield Path(f"/proc/{pid}/environ").read_bytes()
+        with suppress(OSError):  # It has ended meanwhile.
+            yield Path(f"/proc/{pid}/cmdline").read_bytes()
+            yield Path(f"/proc/{pid}/environ").read_bytes()
