@@ -66,7 +66,7 @@ def app_view(
             EventView(at_ms=each.at_ms, kind=each.kind, text=each.text)
             for each in (metrics.events if metrics else ())
         ),
-        guarantees=detail.guarantees if detail else (),
+        guarantees=tuple(dict.fromkeys(detail.guarantees)) if detail else (),
         alerts=tuple(alerts),
         waits=stall if stall.startswith(SLOTS) else None,
         of_actors=detail is not None and detail.of_actors,

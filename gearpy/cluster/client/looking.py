@@ -1,7 +1,8 @@
 """Asks a cluster for all that a view of an application, or of the cluster, is made of."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final
@@ -24,6 +25,8 @@ from gearpy.views.overview import overview_view, row_of, row_of_summary
 #: So many living applications, and workers, are asked; of others the master alone is.
 _ASKED_MAX: Final = 50
 _LATELY_MS: Final = 125_000  # For sparklines.
+_BRIEFLY_MS: Final = 10_000  # Of many at once: for rates and lags.
+_AT_ONCE: Final = 8  # Applications that are asked side by side.
 
 
 def look_at(client: ClusterClient, app_id: AppId, *, lately_ms: int | None = _LATELY_MS) -> Look:
@@ -183,14 +186,27 @@ class ClusterWatch:
         return [self._view(_look(self._client, each)) for each in summaries]
 
     def _rows(self, summaries: Iterable[ApplicationSummary]) -> list[AppRow]:
-        rows, left = [], _ASKED_MAX
-        for each in summaries:
-            if each.status in TERMINAL or not left:
-                rows.append(row_of_summary(each, _now_ms()))
-            else:
-                left -= 1
-                rows.append(row_of(self._view(_look(self._client, each))))
-        return rows
+        summaries = [*summaries]
+        asked = [each for each in summaries if each.status not in TERMINAL][:_ASKED_MAX]
+        looks = self._looks_at(asked)
+        return [
+            row_of(self._view(looks[each.app_id]))
+            if each.app_id in looks
+            else row_of_summary(each, _now_ms())
+            for each in summaries
+        ]
+
+    def _looks_at(self, summaries: Sequence[ApplicationSummary]) -> dict[AppId, Look]:
+        """Look at several applications at once: each answer may take a while to come."""
+
+        def look(summary: ApplicationSummary) -> Look:
+            return _look(self._client, summary, _BRIEFLY_MS)
+
+        if not summaries:
+            return {}
+        with ThreadPoolExecutor(min(_AT_ONCE, len(summaries)), "gearpy-look") as pool:
+            looks = pool.map(look, summaries)
+            return {each.app_id: found for each, found in zip(summaries, looks, strict=True)}
 
     def _view(self, look: Look) -> AppView:
         return app_view(look, self._with(look).before)

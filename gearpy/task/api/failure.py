@@ -2,6 +2,7 @@
 
 import linecache
 import os
+import re
 import traceback
 from collections.abc import Iterable
 from pathlib import Path
@@ -24,6 +25,8 @@ class TimerFailure(Exception):
         self.error = error
 
 
+#: The folder of a program that was fetched: its hash, and its name.
+_FETCHED: Final = re.compile(r"^.*/[0-9a-f]{64}-[^/]+/")
 _GEARPY: Final = str(Path(__file__).resolve().parents[2]) + os.sep
 _RECORD_CHARS_MAX: Final = 500
 _TRACEBACK_CHARS_MAX: Final = 8000
@@ -97,7 +100,7 @@ def source_in(frames: Iterable[tuple[FrameType, int]]) -> tuple[str, str]:
             continue
         if found[0] and _is_library(name):
             break
-        found = (f"{name}:{number}", linecache.getline(name, number).strip())
+        found = (f"{_FETCHED.sub('', name)}:{number}", linecache.getline(name, number).strip())
     return found
 
 

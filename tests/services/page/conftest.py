@@ -23,7 +23,7 @@ from gearpy.services.server import Services
 from tests.services.conftest import PLENTY, a_config
 
 #: Nothing of it talks to other machines.
-_FLAGS: Final = (
+FLAGS: Final = (
     "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",
@@ -64,6 +64,17 @@ def main(args):
     counts = words.key_by(lambda word: word, parallelism=2).window(gp.tumbling("1s")).count()
     counts.map(lambda row: [row.key, row.value], name="row").write(gp.jsonl_folder(args[1]))
     return app
+"""
+
+#: Gives back what it is asked.
+ANSWERS: Final = """
+import gearpy as gp
+
+class Answers(gp.AppMaster):
+    def on_question(self, question):
+        return {"asked": question}
+
+app = gp.ActorApp("answers", master=Answers, executor=gp.AppExecutor)
 """
 
 
@@ -152,7 +163,7 @@ def browser(chromium: str) -> Iterator[Browser]:
     """Start Chromium."""
     expect.set_options(timeout=_PATIENCE_MS)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=_FLAGS)
+        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
         yield browser
         browser.close()
 

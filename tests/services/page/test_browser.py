@@ -10,12 +10,13 @@ from typing import Final
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+import gearpy as gp
 from gearpy.errors import SubmitRefused
 from gearpy.ids import AppId
 from gearpy.services.server import Services
 from tests.eventually import eventually
 from tests.services.conftest import PLENTY
-from tests.services.page.conftest import NARROW, WIDE, WORD_COUNT, Gate, Shown
+from tests.services.page.conftest import ANSWERS, NARROW, WIDE, WORD_COUNT, Gate, Shown
 
 SCREENS: Final = (
     "#/",
@@ -35,6 +36,8 @@ SCREENS: Final = (
 #: One that keeps something.
 STEP: Final = "#/app/1/step/1"
 BYTES_MAX: Final = 500_000
+MANY: Final = 1_000
+MANY_DRAWN: Final = 80  #: Rows of a table, of which some are out of sight.
 #: Controls that a screen reader would read as nothing.
 _NAMELESS: Final = """
 () => [...document.querySelectorAll("a, button, input, select, textarea")]
@@ -167,6 +170,58 @@ def test_the_state_of_a_step_is_looked_at(shown: Shown, app_id: int) -> None:
     expect(state).to_contain_text("no such key")
     assert tab.complaints == []
     tab.page.context.close()
+
+
+def test_of_many_tasks_only_those_in_sight_are_drawn(shown: Shown, app_id: int) -> None:
+    """The last ones are there when they are scrolled to."""
+    tab = shown.tab()
+    tab.page.route("**/processor/1", _with_many_tasks)
+    tab.go(STEP.replace("/1", f"/{app_id}", 1))
+    table = tab.page.get_by_role("table", name="tasks")
+    expect(table).to_have_attribute("aria-rowcount", str(MANY + 1))
+    assert table.locator("tbody tr").count() < MANY_DRAWN
+
+    tab.page.locator(".table.long").evaluate("(box) => box.scrollTo(0, box.scrollHeight)")
+
+    expect(table).to_contain_text(f"1.{MANY - 1}")
+    assert table.locator("tbody tr").count() < MANY_DRAWN
+    tab.page.unroute_all(behavior="wait")
+    assert tab.complaints == []
+    tab.page.context.close()
+
+
+def _with_many_tasks(route: Route) -> None:
+    answer = route.fetch()
+    told = answer.json()
+    if not answer.ok:  # Not at present; the page asks again.
+        route.fulfill(response=answer)
+        return
+    first = told["tasks"][0]
+    told["tasks"] = [{**first, "task": f"1.{number}"} for number in range(MANY)]
+    route.fulfill(response=answer, json=told)
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_an_application_of_actors_is_asked(shown: Shown, size: dict[str, int]) -> None:
+    """It has no graph and no epochs, and answers with what its app master gives."""
+    program = shown.folder / "answers.py"
+    program.write_text(ANSWERS, encoding="utf-8")
+    with gp.connect(shown.cluster.address, config=shown.cluster.config) as client:
+        running = client.submit_program(str(program))
+        tab = shown.tab(viewport=size)
+        tab.go(f"#/app/{running.app_id}")
+        box = tab.page.get_by_role("region", name="questions")
+
+        box.get_by_label("question").fill('["a", 1]')
+        box.get_by_role("button", name="Ask").click()
+
+        expect(box.locator("pre")).to_have_text(re.compile(r'"asked":\s+\[\s+"a",\s+1\s+\]'))
+        expect(tab.page.get_by_role("link", name="Plan")).to_have_count(0)
+        _keep(tab.page, f"actors-{size['width']}")
+        assert tab.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+        assert tab.complaints == []
+        tab.page.context.close()
+        running.shutdown()
 
 
 def test_keys_find_go_and_help(shown: Shown, app_id: int) -> None:

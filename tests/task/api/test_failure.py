@@ -76,3 +76,11 @@ def test_card_of_anything_else_names_the_operator_given() -> None:
 
     assert (card.cause, card.operator) == ("MessageLost: 3 of 4", "chain")
     assert card.source == ""
+
+
+def test_a_line_of_a_fetched_program_is_named_as_it_was_submitted() -> None:
+    """Nobody knows the folder that a worker has put it into."""
+    path = f"/var/lib/gearpy/fetched/{'0a' * 32}-shop.py/shop.py"
+    function = eval(compile("lambda: 1 / 0", path, "eval"))  # noqa: S307 - a file of this name.
+
+    assert source_of(error_of(function).__traceback__)[0] == "shop.py:1"

@@ -126,6 +126,7 @@ function drawEvents(u, events, colours) {
     u.ctx.lineTo(x, top + height);
     u.ctx.stroke();
     u.ctx.restore();
+    if (event.kind === "executor-started") continue; // The line is enough: what it follows has a label.
     const isLeft = x > left + width * 0.6;
     const said = `${isBad ? "✗ " : ""}${event.text.slice(0, 40)}`; // Red alone is not for everybody.
     const length = said.length * 5.2 * devicePixelRatio;

@@ -32,7 +32,7 @@ export function Dag({ view, picked, onPeek }) {
       <div class="plane" style=${plane}><div style=${zoom}>
         <svg class="lines" width=${plan.width} height=${plan.height} aria-hidden="true">
           ${view.edges.map((edge) => html`<${Line} key=${`${edge.source}-${edge.target}`} edge=${edge} top=${top}
-            path=${plan.lines.get(`${edge.source}-${edge.target}`)} end=${plan.at.get(edge.target)} isTroubled=${isTroubled} />`)}
+            line=${plan.lines.get(`${edge.source}-${edge.target}`)} isTroubled=${isTroubled} />`)}
         </svg>
         ${view.processors.map((step) => html`<${Step} key=${step.id} step=${step} at=${plan.at.get(step.id)} app=${view.app_id}
           picked=${picked === step.id} level=${view.headline.processor === step.id && ["warn", "bad"].includes(view.headline.level) ? view.headline.level : ""} onPeek=${onPeek} />`)}
@@ -42,14 +42,13 @@ export function Dag({ view, picked, onPeek }) {
   </section>`;
 }
 
-function Line({ edge, top, path, end, isTroubled }) {
+function Line({ edge, top, line, isTroubled }) {
   const holds = edge.holds_clock && isTroubled;
   const kind = `${edge.backpressured ? "waits " : ""}${holds ? "clock" : ""}`;
   const width = 1.5 + 5.5 * Math.sqrt((edge.rate ?? 0) / top);
-  const x = end.x - STEP.width / 2;
   return html`<g>
-    <path class=${kind} d=${path} style=${{ strokeWidth: `${(kind ? Math.max(width, holds ? 5.5 : 3) : width).toFixed(1)}px` }} />
-    <polygon class="tip ${kind}" points=${`${x - 8},${end.y - 5} ${x},${end.y} ${x - 8},${end.y + 5}`} />
+    <path class=${kind} d=${line.path} style=${{ strokeWidth: `${(kind ? Math.max(width, holds ? 5.5 : 3) : width).toFixed(1)}px` }} />
+    <polygon class="tip ${kind}" points=${line.tip} />
   </g>`;
 }
 
@@ -68,7 +67,7 @@ function Step({ step, at, app, picked, level, onPeek }) {
       onMouseEnter=${() => onPeek(step.id)} onMouseLeave=${() => onPeek(null)} onFocus=${() => onPeek(step.id)} onBlur=${() => onPeek(null)}
       onDblClick=${() => go(toApp(app, `step/${step.id}`))}>
     <span class="who"><b title=${step.name}>${step.steps[0] ?? step.name}</b><small title=${many(step.parallelism, "task")}>× ${step.parallelism}</small></span>
-    <small class="then" title=${step.steps.join(" → ")}>${step.steps.length > 1 ? step.steps.slice(1).map((each) => `→ ${each}`).join(" ") : step.role}</small>
+    <small class="then" title=${step.steps.join(" → ")}>${step.steps.length > 1 ? step.steps.slice(1).map((each) => `→\u00a0${each}`).join(" ") : step.role}</small>
     <span class="now">${moves && html`<${Spark} values=${step.rates} />`}<span>${moves ? Num(rate(flow)) : html`${Num(few(total))}<span class="unit"> rec.</span>`}</span></span>
     ${step.busy !== null && html`<${Bar} busy=${step.busy} waits=${step.backpressured ?? 0} />`}
   </a>`;

@@ -31,17 +31,23 @@ const LATELY = [
   { name: "late", number: true, wide: true, by: (row) => row.late, cell: (row) => Num(few(row.late)) },
 ];
 
-export const ExecutorTable = ({ view }) => html`<${Table} label="executors" rows=${view.executors} keyOf=${(row) => row.id} columns=${[
+export const ExecutorTable = ({ view }) => html`<${Table} label="executors" rows=${view.executors} keyOf=${(row) => row.id} columns=${executorColumns(view)} />`;
+
+const executorColumns = (view) => [
   { name: "executor", by: (row) => row.id, cell: (row) => html`<a href=${toApp(view.app_id, `executor/${row.id}`)}>${row.id < 0 ? "app master" : `executor ${row.id}`}</a>` },
   { name: "status", by: (row) => row.status, cell: (row) => row.status },
   { name: "worker", number: true, wide: true, by: (row) => row.worker_id, cell: (row) => row.worker_id },
   { name: "process", number: true, wide: true, cell: (row) => (row.pid ? html`<${Copy} text=${row.pid} />` : "—") },
+  ...(view.of_actors ? [] : MEASURED), // Those of actors run no tasks, and report nothing.
+  { name: "launch", number: true, wide: true, by: (row) => row.launch, cell: (row) => row.launch },
+];
+
+const MEASURED = [
   { name: "tasks", number: true, by: (row) => row.tasks.length, cell: (row) => row.tasks.length },
   { name: "memory", number: true, by: (row) => row.rss_bytes, cell: (row) => Num(bytes(row.rss_bytes)) },
   { name: "processor", number: true, by: (row) => row.cpu, cell: (row) => Num(cores(row.cpu)) },
   { name: "gc", number: true, wide: true, by: (row) => row.gc_pause_share, cell: (row) => Num(share(row.gc_pause_share)) },
-  { name: "launch", number: true, wide: true, by: (row) => row.launch, cell: (row) => row.launch },
-]} />`;
+];
 
 export const EventTable = ({ events }) => html`<${Table} label="events" rows=${[...events].reverse()} keyOf=${(row) => `${row.at_ms} ${row.text}`} empty="Nothing has happened yet." columns=${[
   { name: "when", cell: (row) => html`<${Age} at=${row.at_ms} />` },

@@ -19,9 +19,9 @@ export function Ask({ view }) {
     }
   };
   return html`<section class="card" aria-label="questions"><header><h2>Ask its app master</h2><span class="quiet">as gear app ask does</span></header>
-    <form class="row question" onSubmit=${ask}>
+    <form class="row" onSubmit=${ask}>
       <input aria-label="question" placeholder="JSON, or else a text" class="mono" autocomplete="off" required value=${text} onInput=${(event) => setText(event.target.value)} />
-      <button disabled=${busy}>${busy ? "Asking …" : "Ask"}</button>
+      <button class="main" disabled=${busy}>${busy ? "Asking …" : "Ask"}</button>
     </form>
     <${Trouble} error=${error} />
     ${said.map((each) => html`<div class="part after" key=${each.at}>

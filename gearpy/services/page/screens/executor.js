@@ -26,7 +26,7 @@ export function Executor({ view, at }) {
         <div><dt>address</dt><dd>${one.address ? html`<${Copy} text=${one.address} />` : "—"}</dd></div>
       </dl></section>
       <section class="card"><details><summary>${many(one.tasks.length, "task")}</summary><p class="mono">${one.tasks.join("  ")}</p></details></section>`
-    : html`<p class="quiet">It does not run at present; below is the log of its last launch.</p>`}
+    : html`<p class="quiet">${at.item < 0 ? "It is in charge of the executors and the clock; below is its log." : "It does not run at present; below is the log of its last launch."}</p>`}
     <${Log} app=${view.app_id} executor=${at.item} />`;
 }
 

@@ -3,6 +3,7 @@ import { html, useState } from "../app/html.js";
 import { get } from "../data/api.js";
 import { Table } from "../parts/table.js";
 import { Trouble } from "../parts/words.js";
+import { eventTime } from "../words/time.js";
 import { count, many } from "../words/units.js";
 
 const ROWS = 20;
@@ -32,10 +33,16 @@ export function KeptState({ app, step }) {
   </section>`;
 }
 
+/** A value as a text; what is a time by its name is read as one. */
+function told(name, value) {
+  if (name.endsWith("_ms") && Number.isInteger(value)) return html`<span title=${value}>${eventTime(value)}</span>`;
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
 const shown = ({ name, type }) => ({
   name,
   number: /^(u?int|double|float)/.test(type),
   wide: name === "key_group",
   words: true,
-  cell: (row) => (typeof row[name] === "string" ? row[name] : JSON.stringify(row[name])),
+  cell: (row) => told(name, row[name]),
 });

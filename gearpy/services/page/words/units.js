@@ -27,7 +27,10 @@ export const rate = (value) =>
   known(value) ? scaled(value, ["/s", "k/s", "M/s", "G/s"], 1000) : UNKNOWN;
 
 /** A count where there is little room. */
-export const few = (value) => (known(value) ? scaled(value, ["", "k", "M", "G"], 1000) : UNKNOWN);
+export const few = (value) => {
+  if (!known(value)) return UNKNOWN;
+  return Number.isInteger(value) && Math.abs(value) < 1000 ? [String(value), ""] : scaled(value, ["", "k", "M", "G"], 1000);
+};
 
 /** A count, exact. */
 export const count = (value) => (known(value) ? [value.toLocaleString("en"), ""] : UNKNOWN);
