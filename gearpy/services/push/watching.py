@@ -11,7 +11,7 @@ from gearpy.cluster.client.looking import ClusterWatch
 from gearpy.ids import AppId
 from gearpy.views.model import AppView, OverviewView, ProcessorView
 
-#: Answers that are younger are not asked for again.
+#: Answers that are younger are not asked for again; nor those that took longer than they are old.
 _FRESH_S: Final = 0.7
 #: So many views are remembered, for rates; those that were looked at last.
 _KEPT_MAX: Final = 200
@@ -70,9 +70,11 @@ class Watching:
             while len(self._watched) > _KEPT_MAX:
                 self._watched.popitem(last=False)
         with watched.lock:
-            if watched.at_s is None or self._now_s() - watched.at_s >= _FRESH_S:
+            begun_s = self._now_s()
+            if watched.at_s is None or begun_s - watched.at_s >= max(_FRESH_S, watched.took_s):
                 watched.view = look(watched.watch)
                 watched.at_s = self._now_s()
+                watched.took_s = watched.at_s - begun_s
             return watched.view
 
 
@@ -84,3 +86,4 @@ class _Watched:
         self.watch = ClusterWatch(client)
         self.view: Any = None
         self.at_s: float | None = None
+        self.took_s = 0.0

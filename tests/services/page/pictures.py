@@ -10,7 +10,7 @@ step than its source is, and has keys of unequal weight.
 
 import sys
 import tempfile
-import time
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,7 +32,7 @@ _PATIENCE_MS: Final = 120_000
 
 _PROGRAM: Final = """
 import random
-import time
+import threading
 import gearpy as gp
 
 class Prices(gp.Task):
@@ -103,7 +103,7 @@ def _shown(folder: Path) -> Iterator[tuple[str, int]]:
     ):
         running = client.submit_program(str(program), [str(folder)], executors=2)
         eventually(lambda: running.summary().progress.records_in > 0, within_s=_RUNS_S)
-        time.sleep(_RUNS_S)
+        threading.Event().wait(_RUNS_S)
         steps = running.describe().processors
         yield services.url, next(each.processor_id for each in steps if each.parallelism > 2)
 
