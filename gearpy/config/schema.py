@@ -348,6 +348,11 @@ class ApplicationConfig:
         "An application that is drained stops its sources, and shows what they have read; if that "
         "takes longer, it fails.",
     ] = 60
+    trial_s: Annotated[
+        _Seconds,
+        "A new version of a running application is on trial for so long: until then sinks show "
+        "nothing of it, and the version before takes its place again if it fails.",
+    ] = 5
     on_error: Annotated[
         Literal["fail", "skip", "quarantine"],
         "What follows when an operator raises on a record: fail restarts the tasks and, when that "

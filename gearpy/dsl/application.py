@@ -26,6 +26,8 @@ from gearpy.task.time.late import SOURCE_LATE, SourceLate, check_late
 from gearpy.views.notebook import mistakes_html
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import DataFrame, SparkSession
 
 #: Steps that write, or may do so in the user's code, though they give records, too.
@@ -151,11 +153,23 @@ class StreamApp:
         Raises:
             ConfigError: it cannot run; all mistakes at once.
         """
+        return self.scaled({})
+
+    def scaled(self, scale: Mapping[str, int]) -> StreamApplication:
+        """Return the graph that will run, with other numbers of tasks than the program says.
+
+        Args:
+            scale: the tasks of steps, by id or name.
+
+        Raises:
+            ConfigError: it cannot run, or there is no such step; all mistakes at once.
+        """
         application = lower(
             self.name,
             self._program.steps,
             parallelism=self.parallelism,
             mistakes=self._program.mistakes,
+            scale=scale,
         )
         application.dag = with_hosts(application.dag, self.localities)
         application.of_no_use = self._of_no_use()

@@ -1,8 +1,8 @@
 """Client -> master: submit, list, stop, describe; programs, logs, quarantined records.
 
 What the master does not know itself, the process that answers clients asks of the app master
-(`DescribeApplication`, `DrainApplication`, `GetEpochs`, `GetPlan`, `ReplayNow`,
-`ReplayQuarantined`) or of a worker (`DescribeWorker`, `ReadLog`).
+(`DescribeApplication`, `DrainApplication`, `GetEpochs`, `GetPlan`, `GetVersions`, `ReplayNow`,
+`ReplayQuarantined`, `UpdateApplication`) or of a worker (`DescribeWorker`, `ReadLog`).
 """
 
 from dataclasses import dataclass, field
@@ -24,6 +24,7 @@ class Artifact:
     ``attr`` names an application or a factory in it; empty means: find the only one.
     ``check_requirements``: what a stored program says it needs must be installed where it runs.
     ``runs``: a graph of tasks, or an app master and executors of its own.
+    ``scale``: the tasks of steps, by id, that have others than the program says.
     """
 
     kind: Literal["file", "memory", "stored"]
@@ -34,6 +35,7 @@ class Artifact:
     args: tuple[str, ...] = ()
     check_requirements: bool = True
     runs: Literal["streams", "actors"] = "streams"
+    scale: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,6 +252,84 @@ class DrainAccepted:
     """The sources are being stopped."""
 
     app_id: AppId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateApplication:
+    """Put another version in place of the one that runs. Answer: `UpdatePlanned` or `Refused`.
+
+    Exactly one of these says which: ``artifact``, a program; ``scale``, the tasks of steps of the
+    program that runs, by id or name; ``version``, one of before. ``change`` names it for people.
+    What the new version has no place for is refused, unless it ``allows_drop``. With ``executors``
+    so many share its tasks. With ``is_trial_run`` nothing is changed. What became of it is in
+    `VersionList`.
+    """
+
+    app_id: AppId
+    artifact: Artifact | None = None
+    scale: tuple[tuple[str, int], ...] = ()
+    version: int | None = None
+    change: str = ""
+    executors: int = 0
+    allows_drop: bool = False
+    is_trial_run: bool = False
+    by: Asker = Asker()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedMove:
+    """The fate of a step's state in another version, and the same as a text for people."""
+
+    step: str
+    name: str
+    fate: str
+    is_lost: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdatePlanned:
+    """The change begins, as version ``version``; with ``refusal`` it would be refused.
+
+    ``is_same``: graph and state are as they are, so that only code is different.
+    """
+
+    app_id: AppId
+    version: int
+    moves: tuple[PlannedMove, ...]
+    is_same: bool = False
+    refusal: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetVersions:
+    """Answer: `VersionList`, or `Refused` while there is no app master."""
+
+    app_id: AppId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionSummary:
+    """A version of an application's program; see `core.coordinator.versions.ProgramVersion`."""
+
+    number: int
+    filename: str
+    args: tuple[str, ...]
+    scale: tuple[tuple[str, int], ...]
+    change: str
+    by: str
+    at_ms: int
+    state: Literal["preparing", "trial", "running", "replaced", "failed"]
+    reason: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionList:
+    """The versions of an application's program, the oldest first."""
+
+    app_id: AppId
+    versions: tuple[VersionSummary, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -567,5 +647,10 @@ class AlertList:
 
 #: Changes of an application, which its user or an admin may ask for.
 ApplicationChange: TypeAlias = (
-    ShutdownApplication | DrainApplication | RestartApplication | ReplayNow | ReplayQuarantined
+    ShutdownApplication
+    | DrainApplication
+    | RestartApplication
+    | ReplayNow
+    | ReplayQuarantined
+    | UpdateApplication
 )

@@ -298,8 +298,8 @@ class LastAnswer:
     """The app master of ``launch`` leaves an answer behind, for clients that ask after its end.
 
     ``kind`` is the class of the answer, ``answer`` its encoding: `ApplicationDetail`, `PlanText`,
-    `EpochList`, `MetricsData`, `SeriesData` or `HistoryPoints`. Of the last three there are
-    several: ``part`` is the ``first`` of a page, or a ``read_option``.
+    `EpochList`, `VersionList`, `MetricsData`, `SeriesData` or `HistoryPoints`. Of the last three
+    there are several: ``part`` is the ``first`` of a page, or a ``read_option``.
     """
 
     app_id: AppId

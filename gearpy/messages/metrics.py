@@ -19,6 +19,7 @@ EventKind: TypeAlias = Literal[
     "executor-started",
     "executor-lost",
     "drain",
+    "version",
     "active",
     "pending",
     "failed",

@@ -121,6 +121,11 @@ class ApplicationMetrics:
         self._meters = TaskMeters()
         self._history: History[Past] = History(partial(past_items, app_id))
 
+    def on_outline(self, outline: Outline) -> None:
+        """Go on with another graph, whose tasks have other numbers."""
+        self._outline, self._before = outline, _Before()
+        self._loads.clear()
+
     def on_report(self, report: ReportMetrics) -> None:
         """Take what an executor has measured."""
         self._executors[report.executor_id] = ExecutorSample(

@@ -490,10 +490,17 @@ def simulate(
     seeds: Annotated[int, typer.Option(help="how many")] = 10_000,
     first: Annotated[int, typer.Option(help="the first one")] = 0,
     processes: Annotated[int, typer.Option(help="that share the work")] = 2,
+    *,
+    changes: Annotated[
+        bool, typer.Option("--changes", help="of an application that is changed while it runs")
+    ] = False,
 ) -> None:
     """Clusters, and tasks alone, in virtual time with faults; says which seeds went wrong."""
     from tests.bench.simulate import run_seeds
 
+    if changes:
+        _simulate_changes(seeds, first, processes)
+        return
     done, bad, faults, restarts, virtual_ms = 0, 0, 0, 0, 0
     for result in run_seeds(first, seeds, processes=processes):
         done, faults = done + 1, faults + len(result.faults)
@@ -509,6 +516,22 @@ def simulate(
         f"{restarts} restarts of tasks, "
         f"{virtual_ms / 3_600_000:.1f} virtual hours: {bad} went wrong"
     )
+    raise typer.Exit(1 if bad else 0)
+
+
+def _simulate_changes(seeds: int, first: int, processes: int) -> None:
+    from tests.bench.simulate_changes import run_change_seeds
+
+    done, bad, faults, states = 0, 0, 0, Counter[str]()
+    for result in run_change_seeds(first, seeds, processes=processes):
+        done, faults, states = done + 1, faults + len(result.faults), states + result.versions
+        if result.problem:
+            bad += 1
+            typer.echo(f"seed {result.seed}: {result.problem}; {', '.join(result.faults)}")
+        if done % 500 == 0:
+            typer.echo(f"{done} seeds, {bad} went wrong")
+    told = ", ".join(f"{number} {state}" for state, number in sorted(states.items()))
+    typer.echo(f"{done} seeds, {faults} faults and changes, versions: {told}: {bad} went wrong")
     raise typer.Exit(1 if bad else 0)
 
 

@@ -9,7 +9,8 @@ fails gives the same failure again.
 import logging
 import multiprocessing
 import random
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
@@ -23,7 +24,17 @@ from gearpy.testing.simulation import Simulation
 from tests.bench.simulated_app import BRANCHES, SimulatedApp
 from tests.world.cluster import ClusterSimulation, Process
 
-__all__ = ["FAULTS", "SeedResult", "Way", "run_seed", "run_seeds", "run_task_seed"]
+__all__ = [
+    "FAULTS",
+    "FaultSchedule",
+    "SeedResult",
+    "Way",
+    "end_problem",
+    "run_seed",
+    "run_seeds",
+    "run_task_seed",
+    "slots_problem",
+]
 
 _FAULTS_MAX: Final = 12
 _WITHIN_MS: Final = 300_000
@@ -50,7 +61,7 @@ class SeedResult:
 
     Attributes:
         seed: gives the same again.
-        kind: whether it was a cluster, or tasks alone.
+        kind: whether it was a cluster, one that was changed meanwhile, or tasks alone.
         problem: what went wrong.
         faults: when they came, and which.
         status: how the application has ended, of a cluster.
@@ -59,10 +70,11 @@ class SeedResult:
         virtual_ms: how long it took.
         epochs: the number of the newest complete one, of tasks alone.
         fallbacks: restarts from an older epoch than the newest, of tasks alone.
+        versions: how many came to which end, of a cluster that was changed.
     """
 
     seed: int
-    kind: Literal["cluster", "tasks"]
+    kind: Literal["cluster", "tasks", "changes"]
     problem: str = ""
     faults: list[str] = field(default_factory=list)
     status: str = ""
@@ -71,17 +83,21 @@ class SeedResult:
     virtual_ms: int = 0
     epochs: int = 0
     fallbacks: int = 0
+    versions: Counter[str] = field(default_factory=Counter)
 
 
-class _Faults:
+class FaultSchedule:
     """Does something bad to a cluster every now and then; which things is drawn once."""
 
-    def __init__(self, cluster: ClusterSimulation, done: list[str]) -> None:
+    def __init__(
+        self, cluster: ClusterSimulation, done: list[str], *, without: Collection[str] = ()
+    ) -> None:
         self._cluster = cluster
         self._done = done
         self._rng = cluster.world.rng
-        kinds = [kind for kind in FAULTS if self._rng.random() < 0.6]
-        self._kinds = kinds or list(FAULTS)
+        known = [kind for kind in FAULTS if kind not in without]
+        kinds = [kind for kind in known if self._rng.random() < 0.6]
+        self._kinds = kinds or known
         self._left = self._rng.randrange(_FAULTS_MAX + 1)
         self._pause_ms = self._rng.choice([200, 900, 3000])
         cluster.world.later(self._rng.randrange(100, 2500), self._next)
@@ -202,19 +218,19 @@ class _Faults:
 
 
 #: What may happen, by name.
-FAULTS: Final[dict[str, Callable[[_Faults, random.Random], bool]]] = {
-    "executor killed": _Faults.kill_executor,
-    "app master killed": _Faults.kill_app_master,
-    "worker killed": _Faults.kill_worker,
-    "master killed": _Faults.kill_master,
-    "process frozen": _Faults.freeze,
-    "connection reset": _Faults.reset,
-    "network cut": _Faults.cut,
-    "store fails": _Faults.fail_store,
-    "store slow": _Faults.slow_store,
-    "log fails": _Faults.fail_log,
-    "data held": _Faults.hold_data,
-    _DAMAGED: _Faults.damage_file,
+FAULTS: Final[dict[str, Callable[[FaultSchedule, random.Random], bool]]] = {
+    "executor killed": FaultSchedule.kill_executor,
+    "app master killed": FaultSchedule.kill_app_master,
+    "worker killed": FaultSchedule.kill_worker,
+    "master killed": FaultSchedule.kill_master,
+    "process frozen": FaultSchedule.freeze,
+    "connection reset": FaultSchedule.reset,
+    "network cut": FaultSchedule.cut,
+    "store fails": FaultSchedule.fail_store,
+    "store slow": FaultSchedule.slow_store,
+    "log fails": FaultSchedule.fail_log,
+    "data held": FaultSchedule.hold_data,
+    _DAMAGED: FaultSchedule.damage_file,
 }
 
 
@@ -237,7 +253,7 @@ def run_seed(seed: int, way: Way = "finish") -> SeedResult:
         )
         running = cluster.submit(app.build, executors=3)
         if way != "calm":
-            _Faults(cluster, result.faults)
+            FaultSchedule(cluster, result.faults)
         if way == "drain":
             _drain_later(cluster, running.app_id, rng.randrange(500, 6000))
         summary = cluster.run_to_end(running.app_id, within_ms=_WITHIN_MS)
@@ -251,9 +267,9 @@ def run_seed(seed: int, way: Way = "finish") -> SeedResult:
     is_whole = result.status == "succeeded"
     result.problem = (
         "; ".join(cluster.promises.broken[:1])
-        or _end_problem(summary, way)
+        or end_problem(summary, way)
         or _answer_problem(app, may_retract=may_retract, is_whole=is_whole)
-        or _slots_problem(cluster)
+        or slots_problem(cluster)
     )
     return result
 
@@ -278,7 +294,7 @@ def _settings(rng: random.Random) -> dict[str, str]:
     }
 
 
-def _end_problem(summary: ApplicationSummary | None, way: Way) -> str:
+def end_problem(summary: ApplicationSummary | None, way: Way) -> str:
     if summary is None:
         return f"not over after {_WITHIN_MS} virtual ms"
     if summary.status not in _ENDS[way]:
@@ -286,7 +302,7 @@ def _end_problem(summary: ApplicationSummary | None, way: Way) -> str:
     return ""
 
 
-def _slots_problem(cluster: ClusterSimulation) -> str:
+def slots_problem(cluster: ClusterSimulation) -> str:
     """See that nothing is taken any more: what leaks slots stalls a cluster one day."""
     taken = cluster.run_until_free(within_ms=_FREE_WITHIN_MS)
     return f"slots that are still taken, by worker: {taken}" if taken else ""

@@ -16,7 +16,7 @@ from gearpy.dsl.streams.stream import Stream
 from gearpy.state.kinds.timers import KeyTimer
 from gearpy.testing.transactions import MemoryTransactions
 
-__all__ = ["BRANCHES", "SimulatedApp"]
+__all__ = ["BRANCHES", "SimulatedApp", "Words", "upper", "word_of"]
 
 _WORDS: Final = 7
 _WINDOW_MS: Final = 100
@@ -54,8 +54,8 @@ class SimulatedApp:
     def build(self) -> StreamApp:
         """Return the application; called in every process, and all write to the same sinks."""
         app = StreamApp("simulated", parallelism=self.parallelism)
-        source = _Words(self.records, self.partitions, by_bound=self.by_bound)
-        words = app.read(source).map(_upper).key_by(_word)
+        source = Words(self.records, self.partitions, by_bound=self.by_bound)
+        words = app.read(source).map(upper).key_by(word_of)
         for name in self.branches:
             sink = self.sinks.setdefault(name, MemoryTransactions(name))
             BRANCHES[name].flow(words).write(sink)
@@ -63,7 +63,7 @@ class SimulatedApp:
 
     def numbered(self) -> Iterable[tuple[_Record, int]]:
         """Return all records as the source gives them, and their event times."""
-        return ((_upper(_record(n)), _time_ms(n)) for n in range(self.records))
+        return ((upper(_record(n)), _time_ms(n)) for n in range(self.records))
 
     @property
     def retracted(self) -> int:
@@ -117,27 +117,27 @@ def _window(time_ms: int) -> int:
     return time_ms // _WINDOW_MS * _WINDOW_MS
 
 
-def _upper(record: _Record) -> _Record:
+def upper(record: _Record) -> _Record:
     return record[0].upper(), record[1]
 
 
-def _word(record: _Record) -> str:
+def word_of(record: _Record) -> str:
     return record[0]
 
 
 class _Reader(gp.SourceReader):
     """Every n-th number, a few at a time, with pauses, so that virtual time passes."""
 
-    def __init__(self, source: "_Words", part: int, at: int) -> None:
+    def __init__(self, source: "Words", part: int, at: int) -> None:
         self._source, self._part, self._at = source, part, at
-        self._rests = False
+        self._reads = 0
         self.out_of_order_ms = _OUT_OF_ORDER_MS if source.by_bound else None
         times = map(_time_ms, self._numbers(0, at))
         self._newest_ms = max(times, default=gp.MIN_MS + _OUT_OF_ORDER_MS)
 
     def read_batch(self, max_records: int) -> gp.Batch | None:
-        self._rests = not self._rests
-        if self._rests:
+        self._reads += 1
+        if self._reads % self._source.pause:
             return None
         end = min(self._at + min(max_records, _READ_RECORDS), self._source.records)
         numbers = self._numbers(self._at, end)
@@ -159,12 +159,13 @@ class _Reader(gp.SourceReader):
         return [n for n in range(begin, end) if n % parts == self._part]
 
 
-class _Words(gp.Source):
+class Words(gp.Source):
     replayable = True
     bounded = True
 
-    def __init__(self, records: int, parts: int, *, by_bound: bool) -> None:
+    def __init__(self, records: int, parts: int, *, by_bound: bool, pause: int = 2) -> None:
         self.records = records
+        self.pause = pause
         self.parts = parts
         self.by_bound = by_bound
 

@@ -23,10 +23,12 @@ from gearpy.messages.client import (
     GetCluster,
     GetMaster,
     GetSubmission,
+    GetVersions,
     ListApplications,
     ListQuarantined,
     ListWorkers,
     LogText,
+    PlannedMove,
     ProcessDetail,
     QuarantinedList,
     QuarantinedRecord,
@@ -40,6 +42,10 @@ from gearpy.messages.client import (
     ShutdownApplication,
     Submission,
     Submitted,
+    UpdateApplication,
+    UpdatePlanned,
+    VersionList,
+    VersionSummary,
     WorkerList,
 )
 from gearpy.messages.metrics import GetMetrics, GetProcessMetrics
@@ -121,6 +127,32 @@ def _applications() -> list[ApplicationSummary]:
     ]
 
 
+_VERSIONS: Final = (
+    VersionSummary(
+        number=0,
+        filename="shop.py",
+        args=(),
+        scale=(),
+        change="submitted",
+        by="",
+        at_ms=0,
+        state="replaced",
+        reason="",
+        epoch=0,
+    ),
+    VersionSummary(
+        number=1,
+        filename="shop.py",
+        args=(),
+        scale=(("visits-1", 4),),
+        change="scale visits-1=4",
+        by="ada",
+        at_ms=NOON_MS,
+        state="running",
+        reason="",
+        epoch=182,
+    ),
+)
 _DETAIL: Final = ApplicationDetail(
     app_id=AppId(2),
     executors=(
@@ -248,6 +280,7 @@ class FakeCluster:
     workers: tuple[WorkerSummary, ...] = _WORKERS
     detail: ApplicationDetail = _DETAIL
     records: tuple[QuarantinedRecord, ...] = (a_record(1, value=b"\x01\x02"), a_record(4))
+    versions: tuple[VersionSummary, ...] = _VERSIONS
     instead: dict[type, Callable[[Any], object]] = field(default_factory=dict)
     to_all: Callable[[Any], object] | None = None
     asked: list[object] = field(default_factory=list)
@@ -284,6 +317,8 @@ class FakeCluster:
                 config={"streaming.batch-max-records": "100"},
             ),
             GetAlerts: lambda _: AlertList(alerts=()),
+            UpdateApplication: self._update,
+            GetVersions: lambda asked: VersionList(app_id=asked.app_id, versions=self.versions),
             GetProcessMetrics: lambda _: Refused(reason="nothing is measured here"),
             GetMetrics: lambda _: Refused(reason="nothing is measured here"),
             ReplayQuarantined: self._quarantined,
@@ -294,6 +329,24 @@ class FakeCluster:
     def asked_of(self, cls: type) -> list[Any]:
         """Return the questions of one kind."""
         return [each for each in self.asked if isinstance(each, cls)]
+
+    def _update(self, asked: UpdateApplication) -> object:
+        moves = (
+            ("files-1", "files", "kept files [files-1]: places in files"),
+            (
+                "visits-1",
+                "Visits",
+                "kept Visits [visits-1]: x2 to x4: what its task keeps by key",
+            ),
+        )
+        return UpdatePlanned(
+            app_id=asked.app_id,
+            version=1,
+            moves=tuple(
+                PlannedMove(step=step, name=name, fate="kept", is_lost=False, text=told)
+                for step, name, told in moves
+            ),
+        )
 
     def _application(self, asked: GetApplication) -> object:
         found = [each for each in self.applications if each.app_id == asked.app_id]

@@ -332,6 +332,25 @@ OVERVIEW: Final = {
     "attention": [{"level": str, "text": str, "app_id": int}],
     "alerts": [ALERT],
 }
+PLANNED: Final = {
+    "app_id": int,
+    "version": int,
+    "moves": [{"step": str, "name": str, "fate": str, "is_lost": bool, "text": str}],
+    "is_same": bool,
+    "refusal": str,
+}
+VERSION: Final = {
+    "number": int,
+    "filename": str,
+    "args": [str],
+    "scale": [list],
+    "change": str,
+    "by": str,
+    "at_ms": int,
+    "state": str,
+    "reason": str,
+    "epoch": int,
+}
 SHAPES: Final = {
     "top": OVERVIEW,
     "top 2": APP_VIEW,
@@ -344,6 +363,9 @@ SHAPES: Final = {
     "app ask 2 now": str,
     "app stop 2 --drain": APPLICATION,
     "app restart 2": {"app_id": int, "name": str, "restarted": int},
+    "app scale 2 visits-1=4": {**PLANNED, "outcome": VERSION},
+    "app rollback 2 0 --dry-run": {**PLANNED, "outcome": VERSION},
+    "app history 2": {"versions": [VERSION]},
     "app restart-tasks 2": {"app_id": int, "epoch": int},
     "app logs 2": LOG,
     "worker list": {"workers": [WORKER]},

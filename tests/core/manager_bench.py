@@ -141,6 +141,8 @@ class Bench:
         manifests: Sequence[Manifest] = (),
         overrides: Sequence[TaskOffsets] = (),
         owns: Callable[[str], bool] = lambda _: True,
+        after: ApplicationCore | None = None,
+        is_trial: bool = False,
     ) -> ApplicationCore:
         return ApplicationCore(
             self._dag,
@@ -153,6 +155,8 @@ class Bench:
             manifests=manifests,
             overrides=overrides,
             owns=owns,
+            after=after,
+            is_trial=is_trial,
         )
 
     def begin(self) -> None:
@@ -218,7 +222,9 @@ class Bench:
                 return self.manager.on_epoch_committed(committed, self.now_ms)
             case LaunchTasks() | TaskLocationsReady() | StartAllTasks() | StopAllTasks():
                 kind = _ANSWERS[type(message)]
-                answer = kind(executor_id=executor_id, version=0, attempt=message.attempt)
+                answer = kind(
+                    executor_id=executor_id, version=message.version, attempt=message.attempt
+                )
                 return self.manager.on_answer(answer, self.now_ms)
             case _:
                 return []

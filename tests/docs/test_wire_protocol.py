@@ -258,7 +258,8 @@ def shape(hint: Any) -> str:
         case of if of is Literal:
             return "text"
         case of if of is tuple:
-            return f"list of {args[0]}"
+            is_list = ... in get_args(hint)
+            return f"list of {args[0]}" if is_list else f"({', '.join(args)})"
         case of if of is dict:
             return f"map of {args[0]} to {args[1]}"
     return " or ".join(args)

@@ -22,7 +22,17 @@ from gearpy.config.load import from_overrides
 from gearpy.config.schema import Config
 from gearpy.errors import GearpyError
 from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, ExecutorId, WorkerId, address_of
-from gearpy.messages.client import Artifact, DrainAccepted, DrainApplication
+from gearpy.messages.client import (
+    Artifact,
+    DrainAccepted,
+    DrainApplication,
+    GetVersions,
+    Refused,
+    UpdateApplication,
+    UpdatePlanned,
+    VersionList,
+    VersionSummary,
+)
 from gearpy.messages.cluster import LaunchExecutor
 from gearpy.messages.summaries import ApplicationSummary
 from gearpy.storage.checkpoints import Checkpoints
@@ -40,11 +50,12 @@ from tests.world.stores import FaultyCheckpoints
 _MASTER: Final = "master:1"
 #: Ends the name of the actors that save and load snapshots.
 _SNAPSHOTS: Final = "-snapshots"
-_DRAIN_S: Final = 5.0
+_ASK_S: Final = 5.0
 _SETTINGS: Final = {
     "checkpoint.interval-ms": "200",
     "application.total-retries": "100000",
     "application.backoff-base-ms": "10",
+    "application.trial-seconds": "1",
     "executor.start-timeout-seconds": "10",
     "streaming.ack-once-every-message-count": "10",
     "streaming.max-pending-message-count-per-connection": "50",
@@ -125,7 +136,7 @@ class ClusterSimulation:
         self.network.on_letter = self.promises.on_letter
         self.processes: list[Process] = []
         self.workers: list[Process] = []
-        self._apps: dict[str, Callable[[], StreamApplication]] = {}
+        self._apps: dict[str, Callable[[], Any]] = {}
         self._slots = slots
         self._addresses = 0
         self.master = self.start_master()
@@ -145,7 +156,7 @@ class ClusterSimulation:
     ) -> RunningApplication:
         """Submit an application; ``app`` is called in each process."""
         name = app().build().name
-        self._apps[name] = lambda: app().build()
+        self._apps[name] = app
         self.world.run(lambda: bool(self.client.workers()), within_ms=10_000)
         artifact = Artifact(kind="memory", location=name)
         return self.client.submit(
@@ -156,15 +167,53 @@ class ClusterSimulation:
             resume_from=resume_from,
         )
 
-    def drain(self, app_id: AppId) -> bool:
-        """Have an application end where its sources are; False without an app master that runs."""
+    def update(
+        self,
+        app_id: AppId,
+        app: Callable[[], Buildable] | None = None,
+        *,
+        scale: Mapping[str, int] | None = None,
+        version: int | None = None,
+        allows_drop: bool = False,
+    ) -> UpdatePlanned | Refused | None:
+        """Change a running application; None without an app master that answers."""
+        artifact = None
+        if app is not None:
+            location = f"update{len(self._apps)}"
+            self._apps[location] = app
+            artifact = Artifact(kind="memory", location=location)
+        message = UpdateApplication(
+            app_id=app_id,
+            artifact=artifact,
+            scale=tuple((scale or {}).items()),
+            version=version,
+            allows_drop=allows_drop,
+        )
+        answer: UpdatePlanned | Refused | None = self.ask_app_master(message)
+        return answer
+
+    @property
+    def programs(self) -> list[str]:
+        """The names of all programs that were submitted, or that an application was changed to."""
+        return list(self._apps)
+
+    def versions(self, app_id: AppId) -> tuple[VersionSummary, ...]:
+        """Return the versions of an application; none without an app master that answers."""
+        answer = self.ask_app_master(GetVersions(app_id=app_id))
+        return answer.versions if isinstance(answer, VersionList) else ()
+
+    def ask_app_master(self, message: Any) -> Any:
+        """Return the answer of the app master, as messages travel; None if there is none."""
         for process in self.launched(MASTER_EXECUTOR):
             if not process.system.is_paused and (roots := process.system.roots()):
                 with suppress(GearpyError):
-                    return isinstance(
-                        roots[0].ask(DrainApplication(app_id=app_id), _DRAIN_S), DrainAccepted
-                    )
-        return False
+                    question: Any = decode_control(encode_control(message))
+                    return decode_control(encode_control(roots[0].ask(question, _ASK_S)))
+        return None
+
+    def drain(self, app_id: AppId) -> bool:
+        """Have an application end where its sources are; False without an app master that runs."""
+        return isinstance(self.ask_app_master(DrainApplication(app_id=app_id)), DrainAccepted)
 
     def summary(self, app_id: AppId) -> ApplicationSummary | None:
         """Return the master's summary of an application, if the master lives."""
@@ -344,12 +393,11 @@ class ClusterSimulation:
     # -- roles -----------------------------------------------------------------------------
 
     def _role(self, child: Process, message: LaunchExecutor) -> Callable[[], Actor[Any]]:
-        load = self._apps[message.artifact.location]
         if message.executor_id == MASTER_EXECUTOR:
             return lambda: AppMasterActor(
                 message,
                 self._app_master_settings,
-                load=load,
+                load=self._load,
                 post=child.post,
                 checkpoints=self.checkpoints,
                 rng=self.world.rng,
@@ -366,7 +414,7 @@ class ClusterSimulation:
             runners=lambda: runner_factory(
                 message,
                 self.config,
-                load(),
+                self._load(message.artifact),
                 rng=random.Random(self.world.rng.random()),
                 clock_ms=clock_ms,
                 now_ms=lambda: self.world.now_ms,
@@ -382,6 +430,12 @@ class ClusterSimulation:
             tuning=_NoTuning(),
             release=lambda: None,
         )
+
+    def _load(self, artifact: Artifact) -> StreamApplication:
+        app = self._apps[artifact.location]()
+        loaded = app.scaled(dict(artifact.scale)) if artifact.scale else app.build().build()
+        assert isinstance(loaded, StreamApplication)
+        return loaded
 
     def _app_master_settings(self, asked: Mapping[str, str]) -> AppMasterSettings:
         settings = app_master_settings(application_config(self.config, asked))

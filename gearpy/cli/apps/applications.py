@@ -28,6 +28,30 @@ _POLL_S: Final = 0.5
 
 commands = group("Submit, list, describe and stop applications on a cluster.")
 add_lazy(commands, "submit", "apps.submit:submit", help="Start an application on a cluster.")
+add_lazy(
+    commands,
+    "update",
+    "apps.versions:update",
+    help="Put another program in place of one that runs, from where that one is.",
+)
+add_lazy(
+    commands,
+    "scale",
+    "apps.versions:scale",
+    help="Give steps of a running application another number of tasks.",
+)
+add_lazy(
+    commands,
+    "history",
+    "apps.versions:history",
+    help="List the versions of an application's program.",
+)
+add_lazy(
+    commands,
+    "rollback",
+    "apps.versions:rollback",
+    help="Put an earlier program in place of the one that runs.",
+)
 
 
 @asking

@@ -8,6 +8,7 @@
   stored them.
 - `config`: the settings of an application, and the keys that it may set.
 - `checkpoints`: the stored epochs of an application: its coordinator log, and its files.
+- `versions`: the versions of an application's program: planned, put in place, tried, gone back to.
 - `metrics`: what executors measure, and the answers about it.
 - `describe`: the description of an application for people.
 """

@@ -8,36 +8,43 @@ from itertools import chain
 from random import Random
 from typing import Final, TypeAlias, assert_never
 
+import msgspec
+
 from gearpy.actor.api import Actor, Exited, Failed
 from gearpy.cluster.app.checkpoints import AppCheckpoints, FoundEpochs
 from gearpy.cluster.app.contacts import AppExecutors, MasterLink
 from gearpy.cluster.app.describe import detail_of, epochs_of, long_turns_of, path_lines, plan_text
 from gearpy.cluster.app.events import CoreEvent, decide
 from gearpy.cluster.app.metrics import AppMetrics
-from gearpy.cluster.app.quarantine import AppQuarantine
+from gearpy.cluster.app.quarantine import AppQuarantine, task_of
+from gearpy.cluster.app.versions import AppVersions, LoadedVersion
 from gearpy.cluster.net.post import Post
 from gearpy.core.app.application import ApplicationCore
 from gearpy.core.app.clock import progress_of
 from gearpy.core.app.decisions import (
     Activated,
+    ChangeGivenUp,
     Command,
     DropSnapshots,
     Ended,
     EpochAborted,
     EpochsRetired,
     FellBack,
+    GoBack,
     HeldUp,
+    PutInPlace,
     RecoveryLimits,
     StoreManifest,
     Survived,
+    TrialPassed,
 )
 from gearpy.core.app.deployment import Send
 from gearpy.core.app.executors import Launch, Release, RequestSlots, Stop
 from gearpy.core.dag.graph import Dag
 from gearpy.core.epoch.epochs import Manifest
-from gearpy.core.master.checkpoint_names import OPENED_KEY
+from gearpy.core.master.checkpoint_names import OPENED_KEY, PROGRAM_KEY
 from gearpy.errors import ConfigError, GearpyError, LogBroken, LogSuperseded
-from gearpy.ids import ActorPath, ExecutorId, TaskId
+from gearpy.ids import ActorPath, ExecutorId
 from gearpy.messages.app import (
     InjectRecord,
     LaunchTasks,
@@ -45,18 +52,23 @@ from gearpy.messages.app import (
     RegisterExecutor,
 )
 from gearpy.messages.client import (
+    Artifact,
     DescribeApplication,
     DrainAccepted,
     DrainApplication,
     EpochList,
     GetEpochs,
     GetPlan,
+    GetVersions,
     PlanText,
     QuarantinedList,
     Refused,
     ReplayAccepted,
     ReplayNow,
     ReplayQuarantined,
+    UpdateApplication,
+    UpdatePlanned,
+    VersionList,
 )
 from gearpy.messages.cluster import (
     ApplicationStatusChanged,
@@ -113,12 +125,26 @@ class _Tick:
     pass
 
 
+@dataclass(frozen=True, slots=True)
+class _Switch:
+    """Act on a decision about versions, when all that was decided with it is done."""
+
+    decided: PutInPlace | GoBack
+
+
 _Measures: TypeAlias = GetMetrics | GetSeries | GetHistory
 _Request: TypeAlias = (
-    DrainApplication | GetEpochs | GetPlan | ReplayNow | ReplayQuarantined | _Measures
+    DrainApplication
+    | GetEpochs
+    | GetPlan
+    | GetVersions
+    | ReplayNow
+    | ReplayQuarantined
+    | UpdateApplication
+    | _Measures
 )
 _Question: TypeAlias = DescribeApplication | _Request
-_Event: TypeAlias = CoreEvent | RegisterExecutor | ReportMetrics | ValueStored
+_Event: TypeAlias = CoreEvent | RegisterExecutor | ReportMetrics | ValueStored | _Switch
 _Message: TypeAlias = (
     _Event | RecordQuarantined | AppMasterRegistered | QuarantineStored | _Question | _Tick
 )
@@ -138,7 +164,7 @@ class AppMasterActor(Actor[_Message]):
         launch: LaunchExecutor,
         settings_of: Callable[[Mapping[str, str]], AppMasterSettings],
         *,
-        load: Callable[[], StreamApplication],
+        load: Callable[[Artifact], StreamApplication],
         post: Post,
         checkpoints: Checkpoints,
         rng: Random,
@@ -147,7 +173,6 @@ class AppMasterActor(Actor[_Message]):
         self._launch = launch
         self._settings_of = settings_of
         self._settings = settings = settings_of(launch.config)
-        self._load = load
         self._master = MasterLink(post, launch, lambda: self.context)
         self._executors = AppExecutors(post, launch, lambda: self.context)
         self._checkpoints = AppCheckpoints(
@@ -156,6 +181,9 @@ class AppMasterActor(Actor[_Message]):
             launch=launch.launch,
             segments_max=settings.log_segments_max,
             wall_ms=self._wall_ms,
+        )
+        self._versions = AppVersions(
+            self._checkpoints, launch.artifact, load=load, wall_ms=self._wall_ms
         )
         self._rng = rng
         self._release = release
@@ -210,8 +238,11 @@ class AppMasterActor(Actor[_Message]):
             self._on_outcome_stored()
             return
         try:
-            application = self._load()
-            self._found = self._open(application.dag, message.values)
+            loaded = self._versions.load_stored()
+            self._found = self._open(loaded.dag, message.values)
+            if not self._versions.is_begun_with(loaded):  # It was changed in the last moment.
+                loaded = self._versions.load_stored()
+                self._found = self._open(loaded.dag, message.values)
         except LogSuperseded as error:
             self._on_superseded(error)
             return
@@ -222,13 +253,19 @@ class AppMasterActor(Actor[_Message]):
             self._end("failed", card_of(error))
             return
         self._unopened, self._has_run = None, message.has_run
-        self._dag = application.dag
-        self._guarantees, self._plan = path_lines(application), plan_text(application)
+        self._take(loaded)
         launch = b"%d" % self._launch.launch
         if message.values.get(OPENED_KEY) == launch:
             self._start()
         else:
             self._master.put(OPENED_KEY, launch)  # Nothing is stored before the master knows of it.
+
+    def _take(self, loaded: LoadedVersion) -> None:
+        """Have this version run from now on."""
+        self._dag = loaded.dag
+        self._launch = replace(self._launch, artifact=loaded.artifact)
+        application = loaded.application
+        self._guarantees, self._plan = path_lines(application), plan_text(application)
 
     def _open(self, dag: Dag, values: Mapping[str, bytes]) -> FoundEpochs:
         """Open the log; from here on the configuration in the log counts.
@@ -261,8 +298,12 @@ class AppMasterActor(Actor[_Message]):
         found, self._found = self._found, None
         if found is None:
             return
-        now_ms = self.context.now_ms()
         self._launch = replace(self._launch, config=dict(found.config))
+        self._run(found)
+
+    def _run(self, found: FoundEpochs, *, after: ApplicationCore | None = None) -> None:
+        """Have the version that was taken run from these epochs."""
+        now_ms, is_trial = self.context.now_ms(), self._versions.is_trial(found.manifests)
         self._core = ApplicationCore(
             self._dag,
             executors=self._launch.executors,
@@ -270,10 +311,12 @@ class AppMasterActor(Actor[_Message]):
             launch=self._launch.launch,
             rng=self._rng,
             now_ms=now_ms,
-            has_run=self._has_run,
+            has_run=self._has_run if after is None else not is_trial,
             manifests=found.manifests,
             overrides=found.overrides,
             owns=self._checkpoints.owns,
+            after=after,
+            is_trial=is_trial,
         )
         self._do(self._core.on_start(now_ms))
         if self._checkpoints.drain.is_asked:
@@ -326,19 +369,28 @@ class AppMasterActor(Actor[_Message]):
     def _serve(self, core: ApplicationCore, message: _Request) -> object:
         if isinstance(message, DrainApplication):
             return self._drain(core, message)
+        if isinstance(message, UpdateApplication):
+            return self._update(core, message)
         if isinstance(message, _Measures):
             return self._metrics_of(core).answer(core, message)
-        if isinstance(message, GetPlan):
-            return PlanText(app_id=self._app_id, text=self._plan)
-        if isinstance(message, GetEpochs):
-            regions = core.end_epochs() if message.ends_one else core.regions
-            return EpochList(
-                app_id=self._app_id,
-                epochs=epochs_of(regions, self._checkpoints.stored_ms),
-                place=self._checkpoints.place,
-                prefix=self._checkpoints.prefix,
-            )
+        if isinstance(message, GetPlan | GetVersions | GetEpochs):
+            return self._shown(core, message)
         return self._replay(core, message)
+
+    def _shown(self, core: ApplicationCore, message: GetPlan | GetVersions | GetEpochs) -> object:
+        match message:
+            case GetPlan():
+                return PlanText(app_id=self._app_id, text=self._plan)
+            case GetVersions():
+                return VersionList(app_id=self._app_id, versions=self._versions.summaries())
+            case GetEpochs():
+                regions = core.end_epochs() if message.ends_one else core.regions
+                return EpochList(
+                    app_id=self._app_id,
+                    epochs=epochs_of(regions, self._checkpoints.stored_ms),
+                    place=self._checkpoints.place,
+                    prefix=self._checkpoints.prefix,
+                )
 
     def _metrics_of(self, core: ApplicationCore) -> AppMetrics:
         """Return the measurements; made with the first that there is to measure."""
@@ -357,6 +409,9 @@ class AppMasterActor(Actor[_Message]):
         return None
 
     def _decide(self, core: ApplicationCore, message: _Event) -> Iterable[Command]:
+        if isinstance(message, _Switch):
+            self._switch(core, message)
+            return []
         if isinstance(message, ValueStored):
             if message.key == _OUTCOME_KEY:
                 self._on_outcome_stored()
@@ -392,7 +447,7 @@ class AppMasterActor(Actor[_Message]):
     def _on_executor_exited(
         self, core: ApplicationCore, found: tuple[ExecutorId, int], exited: Exited
     ) -> None:
-        if not core.is_ended:
+        if not core.is_ended and found[0] not in core.succession.before:
             self._event("executor-lost", f"executor {found[0]}: {exited.reason}")
         if isinstance(exited.reason, Failed):
             now_ms = self.context.now_ms()
@@ -426,7 +481,7 @@ class AppMasterActor(Actor[_Message]):
         except LogSuperseded as error:
             self._on_superseded(error)
 
-    def _do_one(self, command: Command) -> None:  # noqa: C901 - an arm for each command
+    def _do_one(self, command: Command) -> None:  # noqa: C901, PLR0912 - an arm for each command
         match command:
             case Send():
                 self._send(command)
@@ -450,6 +505,10 @@ class AppMasterActor(Actor[_Message]):
                 self._on_survived(command)
             case Ended():
                 self._end(command.status, command.cause)
+            case PutInPlace() | GoBack():
+                self.context.self_ref.tell(_Switch(command))
+            case ChangeGivenUp() | TrialPassed():
+                self._note_version(command)
             case _:
                 assert_never(command)
 
@@ -465,7 +524,8 @@ class AppMasterActor(Actor[_Message]):
         self.context.stop_self()
 
     def _launch_executor(self, command: Launch) -> None:
-        if not self._executors.launch(command, self._launch):
+        like = self._versions.launch_like(self._launch, self._core, command.executor_id)
+        if not self._executors.launch(command, like):
             self._do(self._lost_worker(command.allocation.worker))
 
     def _lost_worker(self, worker: ActorPath) -> Iterable[Command]:
@@ -553,6 +613,60 @@ class AppMasterActor(Actor[_Message]):
             return ErrorCard(cause=f"it is drained, but its last epoch has got no name: {error}")
         return None
 
+    # -- versions --------------------------------------------------------------------------
+
+    def _update(self, core: ApplicationCore, message: UpdateApplication) -> UpdatePlanned | Refused:
+        try:
+            planned = self._versions.begin(
+                core, message, has_changelog=self._settings.has_changelog
+            )
+        except GearpyError as error:
+            if isinstance(error, LogSuperseded):
+                self._on_superseded(error)
+            return Refused(reason=str(error))
+        if self._versions.planned is planned:
+            self._event("version", f"version {planned.version.number}: {planned.version.change}")
+            now_ms = self.context.now_ms()
+            self._do(core.change(planned.loaded.dag, now_ms, executors=planned.executors))
+        return planned.answer
+
+    def _switch(self, core: ApplicationCore, message: _Switch) -> None:
+        try:
+            followed = self._versions.follow(core, message.decided)
+        except LogSuperseded as error:
+            self._on_superseded(error)
+        except LogBroken as error:
+            _log.warning("application %s: %s", self._app_id, error)
+            self.context.schedule_once(_OPEN_AGAIN_MS, message)
+        except (GearpyError, OSError) as error:
+            if isinstance(message.decided, PutInPlace):
+                self._do(core.keep(str(error), self.context.now_ms()))
+            else:
+                self._end("failed", card_of(error))
+        else:
+            if isinstance(message.decided, GoBack):
+                self._note(f"version {core.dag.version}", message.decided.cause)
+            if followed is not None:
+                self._follow(core, *followed)
+
+    def _follow(self, core: ApplicationCore, loaded: LoadedVersion, found: FoundEpochs) -> None:
+        self._take(loaded)
+        self._fallbacks.clear()
+        self._metrics_of(core).on_version(loaded.dag)
+        self._master.put(PROGRAM_KEY, msgspec.json.encode(loaded.artifact))
+        self._run(found, after=core)
+
+    def _note_version(self, command: ChangeGivenUp | TrialPassed) -> None:
+        try:
+            if isinstance(command, ChangeGivenUp):
+                _log.warning("application %s is not changed: %s", self._app_id, command.reason)
+                self._event("version", f"the change was given up: {command.reason}")
+                self._versions.give_up(command.reason)
+            else:
+                self._versions.passed()
+        except LogBroken as error:  # The next append brings it along.
+            _log.warning("application %s: %s", self._app_id, error)
+
     def _store_outcome(self) -> None:
         self._has_succeeded = True
         self._master.put(_OUTCOME_KEY, b"succeeded")
@@ -601,7 +715,7 @@ class AppMasterActor(Actor[_Message]):
             return ReplayAccepted(app_id=self._app_id, epoch=epoch)
         given = []
         for record in message.records:
-            task = _task_of(record.error.task)
+            task = task_of(record.error.task)
             executor_id = core.executor_of(task)
             if executor_id is None:
                 continue
@@ -618,7 +732,8 @@ class AppMasterActor(Actor[_Message]):
         if core is None or self._has_left_answers or not self._master.is_there:
             return
         self._has_left_answers = True
-        answers = [self._serve(core, each(app_id=self._app_id)) for each in (GetPlan, GetEpochs)]
+        questions = (GetPlan, GetEpochs, GetVersions)
+        answers = [self._serve(core, each(app_id=self._app_id)) for each in questions]
         answers.append(self._detail())
         measured = self._metrics_of(core).left_behind(core)
         for part, answer in chain((("", each) for each in answers), measured):
@@ -683,11 +798,3 @@ class AppMasterActor(Actor[_Message]):
                 cause=self._cause,
             )
         )
-
-
-def _task_of(text: str) -> TaskId:
-    """Return the task that `str` made this text of; one that is none if it did not."""
-    processor, _, index = text.partition(".")
-    if processor.isdecimal() and index.isdecimal():
-        return TaskId(int(processor), int(index))
-    return TaskId(-1, -1)

@@ -8,9 +8,11 @@ from typing import Final
 from gearpy.cluster.app.config import inherited, of_submission
 from gearpy.cluster.checkpoints.changing import drop_expired
 from gearpy.cluster.checkpoints.migration import check_moves, migrate
-from gearpy.core.coordinator.log import EPOCH, CoordinatorMessage, CoordinatorState
+from gearpy.core.coordinator.log import EPOCH, CoordinatorMessage, CoordinatorState, draft
 from gearpy.core.coordinator.savepoints import DrainView, Savepoints, check_savepoint
+from gearpy.core.coordinator.versions import ProgramVersion, Versions
 from gearpy.core.coordinator.views import (
+    SET_CHECKPOINT,
     ApplicationView,
     ChangelogPartitions,
     ConfigView,
@@ -27,7 +29,7 @@ from gearpy.errors import ConfigError, GearpyError, LogBroken, LogSuperseded
 from gearpy.ids import TaskId
 from gearpy.messages.app import LaunchTasks, SnapshotFile, TaskOffsets
 from gearpy.storage.checkpoints import Checkpoints, MemoryCheckpoints
-from gearpy.storage.coordinator_log import CoordinatorLog, newest_launch
+from gearpy.storage.coordinator_log import CoordinatorLog, newest_launch, read_log
 
 _log = logging.getLogger(__name__)
 _SOURCE: Final = "app master"
@@ -109,7 +111,8 @@ class AppCheckpoints:
             known_launch=known_launch,
         )
         version = dag_version(dag)
-        resumes = bool(resume_from) and not EpochManifests(log.state).regions()
+        is_known = bool(EpochManifests(log.state).regions() or Versions(log.state).read())
+        resumes = bool(resume_from) and not is_known
         other = self._other(resume_from) if resumes else CoordinatorState()
         log.append(
             [
@@ -118,11 +121,95 @@ class AppCheckpoints:
                 *DagVersions(log.state).write(version),
                 # A run that is resumed was drained before; an app master that died was not done.
                 *(() if known_launch else DrainView(log.state).clear()),
+                *Versions(log.state).end_unfinished("the app master was started again"),
             ]
         )
         if resumes:
             self._adopt(log, other, resume_from, version, dag)
         return self._found(log, dag)
+
+    @property
+    def versions(self) -> Versions:
+        """The versions of the program; empty if it was never changed."""
+        return Versions(self._opened.state)
+
+    def stored_version(self) -> ProgramVersion | None:
+        """Return the version to begin with; None if the program was never changed.
+
+        It is read before the log is opened, which needs the graph of that version.
+
+        Raises:
+            LogBroken: the store cannot be used.
+            GearpyError: the log cannot be read.
+        """
+        return Versions(read_log(self._checkpoints, self.prefix).state).current
+
+    def note_versions(self, versions: Iterable[ProgramVersion]) -> None:
+        """Add versions, or what became of them.
+
+        Raises:
+            LogSuperseded: a later launch has opened the log.
+            LogBroken: the store cannot be used.
+        """
+        self._opened.append([self.versions.write(each) for each in versions])
+
+    def settle(self) -> None:
+        """Store what may not be there since the store failed; see `note_versions` for errors."""
+        self._opened.append([])
+
+    def migrated(self, manifests: Sequence[Manifest], old: Dag, new: Dag) -> tuple[Manifest, ...]:
+        """Return the epochs from which the tasks of another graph go on.
+
+        Raises:
+            ConfigError: state cannot be shared by another number of tasks.
+            GearpyError: a file is damaged.
+            OSError: the store cannot be used.
+        """
+        if is_same_program(dag_version(old), dag_version(new)):
+            return tuple(manifests)
+        prefix = f"{self.prefix}/version{new.version}"
+        moved = migrate(
+            self._checkpoints,
+            manifests,
+            (),
+            old=layout_of(old),
+            dag=new,
+            prefix=prefix,
+            in_place=True,
+        )
+        return moved.manifests
+
+    def begin_version(
+        self, versions: Iterable[ProgramVersion], dag: Dag, manifests: Sequence[Manifest]
+    ) -> None:
+        """Let another version go on from these epochs, and from no other, in one go.
+
+        Raises:
+            LogSuperseded: a later launch has opened the log.
+            LogBroken: it may or may not be there; `settle` it.
+        """
+        state = self._opened.state
+        view, places = EpochManifests(state), SourcePlaces(state)
+        before = self.manifests()
+        self._retired.clear()
+        self._opened.append(
+            [
+                *(drop for each in before for drop in view.drop_messages(each.region, each.epoch)),
+                *(draft(SET_CHECKPOINT, str(each.task), None) for each in places.read_all()),
+                *(each for m in manifests for each in view.messages_for(m, m.offsets)),
+                *DagVersions(state).write(dag_version(dag)),
+                *(self.versions.write(each) for each in versions),
+            ]
+        )
+
+    def manifests(self) -> list[Manifest]:
+        """Return all complete epochs, by region, the oldest first."""
+        view = EpochManifests(self._opened.state)
+        return [each for region in view.regions() for each in view.manifests(region)]
+
+    def found(self, dag: Dag) -> FoundEpochs:
+        """Return the epochs and the configuration that the log has now."""
+        return self._found(self._opened, dag)
 
     def give_partitions(self, dag: Dag) -> None:
         """Give each task a partition of the changelog.

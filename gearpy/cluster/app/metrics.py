@@ -40,6 +40,10 @@ class AppMetrics:
         self._epoch_ms = 0
         self._epoch_durations = Histogram()
 
+    def on_version(self, dag: Dag) -> None:
+        """Go on with the graph of another version."""
+        self._kept.on_outline(outline_of(dag))
+
     def on_report(self, core: ApplicationCore, report: ReportMetrics) -> None:
         """Take the measurements of an executor that counts."""
         if core.executors.is_current(report.executor_id, report.launch):

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from gearpy.ids import AppId
+from gearpy.ids import AppId, TaskId
 from gearpy.messages.app import RecordQuarantined
 from gearpy.messages.cluster import Quarantine
 from gearpy.messages.summaries import ErrorCard
@@ -52,3 +52,11 @@ class AppQuarantine:
     def on_stored(self, number: int) -> None:
         """Forget a record that is stored."""
         self._unstored.pop(number, None)
+
+
+def task_of(text: str) -> TaskId:
+    """Return the task that `str` made this text of; one that is none if it did not."""
+    processor, _, index = text.partition(".")
+    if processor.isdecimal() and index.isdecimal():
+        return TaskId(int(processor), int(index))
+    return TaskId(-1, -1)

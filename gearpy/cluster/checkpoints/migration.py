@@ -31,6 +31,7 @@ from gearpy.task.aggregates.fold import shared_state
 from gearpy.task.api.snapshots import TaskState, decode_state, encode_offsets, encode_state
 from gearpy.task.chain.chain import STEPS
 from gearpy.task.sources.task import source_places, source_states
+from gearpy.task.stages.sink import is_all_shown, unwritten_after
 
 _WRITES: Final = "write"  # Kind of steps that write to a sink.
 _CELLS_MAX: Final = 8192
@@ -70,6 +71,7 @@ def migrate(
     old: Layout,
     dag: Dag,
     prefix: str,
+    in_place: bool = False,
 ) -> Migrated:
     """Write the epochs anew; state without a place is left out.
 
@@ -77,6 +79,8 @@ def migrate(
         manifests: one epoch of each region of the old graph.
         overrides: places of its sources that were set by hand.
         prefix: below which name everything of the new application is.
+        in_place: the same application goes on, whose sinks show these epochs: they stay shown,
+            also by tasks that are no more.
 
     Raises:
         ConfigError: the state cannot be shared by another number of tasks, or a partition of a
@@ -94,7 +98,7 @@ def migrate(
             },
             old,
         )
-        moving = _Moving(before, old, dag)
+        moving = _Moving(before, old, dag, in_place=in_place)
         written = [
             manifest
             for number, pids in enumerate(regions_of(dag))
@@ -119,6 +123,10 @@ class _Before:
         """Return the tasks of a processor; none if it had ended no epoch."""
         tasks = [TaskId(pid, index) for index in range(self._parallelism[pid])]
         return tasks if all(task in self._found for task in tasks) else []
+
+    @property
+    def manifests(self) -> list[Manifest]:
+        return [manifest for manifest, _ in self._found.values()]
 
     def manifest(self, task: TaskId) -> Manifest:
         return self._found[task][0]
@@ -149,8 +157,10 @@ class _Before:
 class _Moving:
     """The state from which the tasks of the new graph go on."""
 
-    def __init__(self, before: _Before, old: Layout, dag: Dag) -> None:
+    def __init__(self, before: _Before, old: Layout, dag: Dag, *, in_place: bool) -> None:
         self.before = before
+        self.epoch = max((each.epoch for each in before.manifests), default=0)
+        self.in_place = in_place
         self.dag = dag
         self._taken: dict[str, StepPlace] = {
             move.id: move.old
@@ -175,7 +185,8 @@ class _Moving:
     def parts(self, pid: ProcessorId) -> list[TaskPart]:
         """Return the parts of a file for the tasks of a processor."""
         spec = self.dag.processors[pid]
-        if not self._steps(pid):
+        shows = self.in_place and any(step.kind == _WRITES for step in spec.steps)
+        if not self._steps(pid) and not shows:
             return []
         kept = self._whole(spec) if spec.steps[0].is_whole else self._chains(spec)
         return [
@@ -195,9 +206,16 @@ class _Moving:
         states: list[dict[str, Any]] = [{STEPS: {}} | each for each in self.sources(spec.id)]
         for name, place in self._steps(spec.id):
             kept = [self.before.step(task, name) for task in self.before.tasks(place.processor)]
-            for state, of_step in zip(states, _shared(name, kept, spec), strict=True):
+            is_shown = self.in_place and _is_sink(name, spec)
+            writing = _writing(kept, spec, self.epoch) if is_shown else kept
+            for state, of_step in zip(states, _shared(name, writing, spec), strict=True):
                 if of_step:
                     state[STEPS][name] = of_step
+        if self.in_place:
+            unwritten = encode_state(spec.name, unwritten_after(self.epoch))
+            for step in spec.steps:
+                for state in states if step.kind == _WRITES else ():
+                    state[STEPS].setdefault(step.id, unwritten)
         return states
 
     def _whole(self, spec: ProcessorSpec) -> list[Any]:
@@ -217,10 +235,10 @@ class _Moving:
         return TaskState(
             task=None,
             counters=states[0].counters if mine else _counted(states) if index == 0 else {},
-            watermark_ms=min(state.watermark_ms for state in states),
-            clock_ms=min(state.clock_ms for state in states),
+            watermark_ms=min((state.watermark_ms for state in states), default=MIN_MS),
+            clock_ms=min((state.clock_ms for state in states), default=MIN_MS),
             timers=states[0].timers if mine else (),
-            promised_ms=min(state.promised_ms for state in states),
+            promised_ms=min((state.promised_ms for state in states), default=MIN_MS),
         )
 
     def _is_one_to_one(self, task: TaskId, spec: ProcessorSpec) -> bool:
@@ -253,16 +271,18 @@ def _region(
     if not parts:
         return None  # From the beginning.
     found = [moving.before.manifest(task) for pid in pids for task in moving.old_tasks(pid)]
+    found = found or moving.before.manifests  # Only sinks of before are in it.
     newest = max(found, key=lambda each: each.epoch)
+    epoch = moving.epoch if moving.in_place else newest.epoch
     file = save_snapshot(
         checkpoints,
-        f"{prefix}/epochs/region{number}/epoch{newest.epoch}-moved",
+        f"{prefix}/epochs/region{number}/epoch{epoch}-moved",
         tuple(part.task for part in parts),
         snapshot_chunks(parts),
     )
     return Manifest(
         region=number,
-        epoch=newest.epoch,
+        epoch=epoch,
         attempt=max(each.attempt for each in found),
         clock_ms=min(each.clock_ms for each in found),
         snapshots=(file,),
@@ -315,6 +335,19 @@ def _shared(name: str, kept: Sequence[bytes], spec: ProcessorSpec) -> Sequence[b
             raise _unshared(name, len(kept), spec, "what differs from task to task")
         return [encode_state(spec.name, one)] * spec.parallelism
     return [kept[0]] * spec.parallelism
+
+
+def _is_sink(name: str, spec: ProcessorSpec) -> bool:
+    return any(step.id == name and step.kind == _WRITES for step in spec.steps)
+
+
+def _writing(kept: Sequence[bytes], spec: ProcessorSpec, epoch: int) -> Sequence[bytes]:
+    """Return the states of the tasks that write from now on, where all is shown up to an epoch."""
+    more = spec.parallelism - len(kept)
+    if more >= 0:
+        return [*kept, *([encode_state(spec.name, unwritten_after(epoch))] * more)]
+    over = (decode_state(each) for each in kept[spec.parallelism :])
+    return kept[: spec.parallelism] if all(map(is_all_shown, over)) else kept
 
 
 def _unshared(name: str, parallelism: int, spec: ProcessorSpec, what: str) -> ConfigError:

@@ -40,6 +40,7 @@ from gearpy.messages.client import (
     GetMaster,
     GetPlan,
     GetSubmission,
+    GetVersions,
     ListApplications,
     ListQuarantined,
     ListWorkers,
@@ -60,6 +61,10 @@ from gearpy.messages.client import (
     Submission,
     SubmitApplication,
     Submitted,
+    UpdateApplication,
+    UpdatePlanned,
+    VersionList,
+    VersionSummary,
     WorkerDetail,
     WorkerList,
 )
@@ -459,6 +464,49 @@ class ClusterClient:
             Submitted, RestartApplication(app_id=app_id, from_beginning=from_beginning, by=self._by)
         )
         return self.running(submitted.app_id)
+
+    def update(self, message: UpdateApplication) -> UpdatePlanned:
+        """Put another version in place of one that runs; return the plan of that.
+
+        It has begun then, unless the message asks only for the plan, or there is a ``refusal`` in
+        it. `wait_for_version` tells what becomes of it.
+
+        Raises:
+            SubmitRefused: there is no such application, nothing can be changed now, or the version
+                cannot be loaded.
+        """
+        return self._expect(UpdatePlanned, replace(message, by=self._by))
+
+    def versions(self, app_id: AppId) -> tuple[VersionSummary, ...]:
+        """Return the versions of an application's program, the oldest first.
+
+        Raises:
+            SubmitRefused: there is none with this id, or it has no app master at present.
+        """
+        return self._expect(VersionList, GetVersions(app_id=app_id)).versions
+
+    def wait_for_version(
+        self, app_id: AppId, number: int, timeout_s: float | None = None
+    ) -> VersionSummary:
+        """Wait until a version stays or has failed; returns at the time-out, too.
+
+        While the app master is started again it is waited for.
+
+        Raises:
+            SubmitRefused: the application has ended without a trace of it.
+        """
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            try:
+                found = next(each for each in self.versions(app_id) if each.number == number)
+            except SubmitRefused:
+                if self.application(app_id).status not in {"pending", "active"}:
+                    raise
+            else:
+                is_late = deadline is not None and time.monotonic() >= deadline
+                if is_late or found.state not in {"preparing", "trial"}:
+                    return found
+            time.sleep(_POLL_S)
 
     def replay(self, app_id: AppId) -> int:
         """Restart all its tasks from the newest epoch; return which (0: from the beginning).

@@ -32,6 +32,7 @@ from gearpy.messages.client import (
     GetStoredNames,
     GetStoredPart,
     GetSubmission,
+    GetVersions,
     ListQuarantined,
     LogText,
     PlanText,
@@ -47,6 +48,8 @@ from gearpy.messages.client import (
     ShutdownApplication,
     SubmitApplication,
     Submitted,
+    UpdateApplication,
+    VersionList,
     WorkerAddress,
 )
 from gearpy.messages.cluster import GetLastAnswer, LastAnswer
@@ -93,6 +96,7 @@ _LEFT_BEHIND: Final[Mapping[type, type]] = {
     DescribeApplication: ApplicationDetail,
     GetEpochs: EpochList,
     GetPlan: PlanText,
+    GetVersions: VersionList,
     GetMetrics: MetricsData,
     GetSeries: SeriesData,
     GetHistory: HistoryPoints,
@@ -105,6 +109,7 @@ _ACTIONS: Final[Mapping[type, str]] = {
     DrainApplication: "app drain",
     RestartApplication: "app restart",
     ReplayNow: "app replay",
+    UpdateApplication: "app update",
     ReplayQuarantined: "quarantine replay",
 }
 
@@ -231,6 +236,8 @@ class Desk:
                 | DrainApplication()
                 | GetEpochs()
                 | GetPlan()
+                | GetVersions()
+                | UpdateApplication()
                 | ReplayNow()
                 | GetMetrics()
                 | GetSeries()

@@ -2,7 +2,7 @@
 
 import inspect
 import sys
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from itertools import count
@@ -113,8 +113,16 @@ def load(artifact: Artifact, folder: Path | None = None) -> Program:
     return _load(artifact, folder, OwnModules)[0]
 
 
-def application_of(found: Any, args: Sequence[str], *, where: str = "application") -> Program:
+def application_of(
+    found: Any,
+    args: Sequence[str],
+    *,
+    where: str = "application",
+    scale: Mapping[str, int] | None = None,
+) -> Program:
     """Build an application: take the given one, or call the given function with arguments.
+
+    With ``scale`` it gets other numbers of tasks of steps, by id or name, than it says itself.
 
     Raises:
         ConfigError: it is neither, takes no arguments, or the application cannot run.
@@ -133,7 +141,16 @@ def application_of(found: Any, args: Sequence[str], *, where: str = "application
         raise ConfigError(
             f"{where} returned a {type(found).__name__}, not an application: return the StreamApp"
         )
-    built = found.build()
+    return _built(found, scale or {})
+
+
+def _built(found: Any, scale: Mapping[str, int]) -> Program:
+    if not scale:
+        built = found.build()
+    elif isinstance(found, ActorApp):
+        raise ConfigError(f"{found.name} is an application of actors, which have no steps")
+    else:  # The stream language plans anew; a graph by hand is scaled as it is.
+        built = (found if hasattr(found, "scaled") else found.build()).scaled(scale)
     assert isinstance(built, Program)
     return built
 
@@ -174,15 +191,19 @@ class ApplicationLoader:
 
     def __init__(self, *, own_process: bool = False) -> None:
         self._lock = Lock()
-        self._loaded: dict[AppId, _Loaded] = {}
+        self._loaded: dict[tuple[AppId, Artifact], _Loaded] = {}
         self._modules_in: _MakeModules = OwnModules if own_process else GuestModules
 
     def load(
         self, app_id: AppId, artifact: Artifact, user: Hashable, folder: Path | None = None
     ) -> Program:
-        """Return the application until ``user`` releases it; see `load` for the errors raised."""
+        """Return the application until ``user`` releases it; see `load` for the errors raised.
+
+        Another version of it that the user has is released first.
+        """
+        self.release(app_id, user, but=artifact)
         with self._lock:
-            loaded = self._loaded.setdefault(app_id, _Loaded())
+            loaded = self._loaded.setdefault((app_id, artifact), _Loaded())
             loaded.users.add(user)
         try:
             with loaded.lock:
@@ -193,18 +214,19 @@ class ApplicationLoader:
             self.release(app_id, user)
             raise
 
-    def release(self, app_id: AppId, user: Hashable) -> None:
-        """Need the application no more; does nothing when called again."""
+    def release(self, app_id: AppId, user: Hashable, *, but: Artifact | None = None) -> None:
+        """Need no version of the application any more, but one; asked again, nothing changes."""
+        unused: list[_Loaded] = []
         with self._lock:
-            loaded = self._loaded.get(app_id)
-            if loaded is None:
-                return
-            loaded.users.discard(user)
-            if loaded.users:
-                return
-            del self._loaded[app_id]
-        if loaded.modules is not None:
-            loaded.modules.close()
+            for place, loaded in list(self._loaded.items()):
+                if place[0] != app_id or place[1] == but or user not in loaded.users:
+                    continue
+                loaded.users.discard(user)
+                if not loaded.users:
+                    unused.append(self._loaded.pop(place))
+        for loaded in unused:
+            if loaded.modules is not None:
+                loaded.modules.close()
 
 
 def _load(
@@ -215,14 +237,15 @@ def _load(
         app = _embedded.get(artifact.location)
         if app is None:
             raise ConfigError(f"application object {artifact.location} is not in this process")
-        return app.build(), None
+        return _built(app, dict(artifact.scale)), None
     folder = _checked_folder(artifact, folder)
     modules = modules_in(folder)
     try:
         module = _import(artifact, folder, modules)
         name, found = _find(module, artifact)
         where = f"{_shown(artifact)}:{name}"
-        application = application_of(found, artifact.args, where=where)
+        scale = dict(artifact.scale)
+        application = application_of(found, artifact.args, where=where, scale=scale)
         application.program = modules.package
         return application, modules
     except BaseException:

@@ -12,6 +12,7 @@ from gearpy.cluster.programs.artifacts import with_serializers
 from gearpy.config.schema import Config
 from gearpy.core.app.decisions import RecoveryLimits
 from gearpy.core.app.hosts import localities_in, with_hosts
+from gearpy.messages.client import Artifact
 from gearpy.messages.cluster import LaunchExecutor
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.storage.coordinator_log import SEGMENTS_MAX
@@ -39,6 +40,8 @@ def recovery_limits(config: Config) -> RecoveryLimits:
         epoch_timeout_ms=checkpoint.timeout_ms,
         epochs_retained=checkpoint.retained,
         stall_after_ms=config.streaming.stall_threshold_ms,
+        trial_ms=config.application.trial_s * 1000,
+        change_timeout_ms=config.application.drain_timeout_s * 1000,
     )
 
 
@@ -68,7 +71,7 @@ def app_master(
     *,
     post: Post,
     checkpoints: Checkpoints,
-    load: Callable[[], StreamApplication],
+    load: Callable[[Artifact], StreamApplication],
     release: Callable[[], None] = lambda: None,
 ) -> AppMasterActor:
     """Return the actor of an app master; ``release`` is called at the end.
@@ -81,7 +84,7 @@ def app_master(
     return AppMasterActor(
         launch,
         lambda asked: app_master_settings(application_config(own, asked)),
-        load=lambda: _prepared(load(), application_config(own, launch.config)),
+        load=lambda artifact: _prepared(load(artifact), application_config(own, launch.config)),
         post=post,
         checkpoints=checkpoints,
         rng=random.Random(),

@@ -35,6 +35,7 @@ from gearpy.config.load import from_overrides
 from gearpy.config.schema import Config, ExecutorConfig
 from gearpy.errors import GearpyError, OperatorError
 from gearpy.ids import MASTER_EXECUTOR
+from gearpy.messages.client import Artifact
 from gearpy.messages.cluster import LaunchExecutor
 from gearpy.storage.archives import ArtifactLimits
 from gearpy.storage.checkpoints import checkpoints_at
@@ -113,12 +114,12 @@ def _role(
     )
     loader, user = ApplicationLoader(own_process=True), (launch.executor_id, launch.launch)
 
-    def load() -> Program:
-        folder = cache.path_of(launch.artifact)
-        return loader.load(launch.app_id, launch.artifact, user, folder=folder)
+    def load(artifact: Artifact = launch.artifact) -> Program:
+        folder = cache.path_of(artifact)
+        return loader.load(launch.app_id, artifact, user, folder=folder)
 
-    def load_graph() -> StreamApplication:
-        return loaded_as(StreamApplication, load())
+    def load_graph(artifact: Artifact = launch.artifact) -> StreamApplication:
+        return loaded_as(StreamApplication, load(artifact))
 
     # A process loads its own role and no other: that is some megabytes less.
     if launch.artifact.runs == "actors":

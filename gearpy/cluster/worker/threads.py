@@ -101,9 +101,9 @@ class ThreadLauncher:
     def _factory(self, launch: LaunchExecutor, name: str) -> Callable[[], Actor[Any]]:
         config = from_overrides({**as_overrides(self._config), **launch.config})
 
-        def load() -> Program:
-            folder = self._folder_of(launch.artifact)
-            return self._loader.load(launch.app_id, launch.artifact, user, folder=folder)
+        def load(artifact: Artifact = launch.artifact) -> Program:
+            folder = self._folder_of(artifact)
+            return self._loader.load(launch.app_id, artifact, user, folder=folder)
 
         user = (launch.executor_id, launch.launch)
 
@@ -121,7 +121,7 @@ class ThreadLauncher:
                 own,
                 post=self._post,
                 checkpoints=self._checkpoints,
-                load=lambda: loaded_as(StreamApplication, load()),
+                load=lambda artifact: loaded_as(StreamApplication, load(artifact)),
                 release=release,
             )
         dispatcher = executor_role.new_dispatcher(launch)

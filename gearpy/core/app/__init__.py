@@ -2,6 +2,8 @@
 
 - `application`: ApplicationCore: starts tasks, restarts regions after a failure, ends the
   application.
+- `change`: a change of a running application to another version of its graph, and the trial of that
+  one.
 - `decisions`: the commands of an `ApplicationCore` to its app master, and their limits.
 - `deployment`: how the tasks of an application are started and stopped, step by step.
 - `region`: one region at work: its attempts, one after the other, and the epochs they store.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from gearpy.core.app import causes, deployment
 from gearpy.core.app.causes import Drain
+from gearpy.core.app.change import Succession
 from gearpy.core.app.clock import ClockService
 from gearpy.core.app.decisions import (
     Activated,
@@ -16,8 +17,10 @@ from gearpy.core.app.decisions import (
     DropSnapshots,
     Ended,
     HeldUp,
+    PutInPlace,
     RecoveryLimits,
     Survived,
+    TrialPassed,
 )
 from gearpy.core.app.executors import ExecutorManager, Release, first_launch
 from gearpy.core.app.hosts import bound_slots
@@ -25,7 +28,7 @@ from gearpy.core.app.incidents import BrokenLink, Incidents, SilentExecutor, Sus
 from gearpy.core.app.region import Region, StepAnswer
 from gearpy.core.app.region_set import RegionSet
 from gearpy.core.base.restart import GiveUp
-from gearpy.core.dag.graph import Dag, place
+from gearpy.core.dag.graph import Dag
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.ids import ActorPath, ExecutorId, SessionId, TaskId
 from gearpy.messages.app import (
@@ -69,7 +72,9 @@ class ApplicationCore:
     Invariant: of a region one attempt runs at a time, and what runs or is sent to is there.
     A failure costs one restart, however it shows; that an epoch is damaged costs none. What time
     can bring about happens at the next tick at the latest. `Ended` comes once, after it only
-    `Release`, `EpochsRetired` and `DropSnapshots`.
+    `Release`, `EpochsRetired` and `DropSnapshots`; `GoBack` is the end of the core, too.
+
+    It is of one version of the graph. A change makes another core, with the executors there are.
 
     Args:
         executors: how many share its tasks; 0 for as many as it takes where there is room.
@@ -78,6 +83,8 @@ class ApplicationCore:
         manifests: the stored epochs of all regions, found by a relaunched app master.
         overrides: places of sources that count more than the newest of those epochs.
         owns: which files, by location, belong to this application; no other is ever deleted.
+        after: the core of the version before, in whose place this one is put.
+        is_trial: going back is possible, until an epoch is stored.
     """
 
     def __init__(
@@ -93,6 +100,8 @@ class ApplicationCore:
         manifests: Iterable[Manifest] = (),
         overrides: Iterable[TaskOffsets] = (),
         owns: Callable[[str], bool] = lambda _: True,
+        after: "ApplicationCore | None" = None,
+        is_trial: bool = False,
     ) -> None:
         self.dag = dag
         self._limits = limits
@@ -105,8 +114,8 @@ class ApplicationCore:
         self._failing_workers: set[ActorPath] = set()
         #: When each was lost. The master may still have granted slots there a moment before.
         self._lost_workers: dict[ActorPath, int] = {}
-        self._next_attempt = launch << _LAUNCH_SHIFT
-        self._next_session = (launch << _LAUNCH_SHIFT) + 1
+        self.next_attempt = launch << _LAUNCH_SHIFT
+        self.next_session = (launch << _LAUNCH_SHIFT) + 1
         bound = bound_slots(dag)
         free = dag.task_count - sum(each.slots for each in bound)
         self.executors = ExecutorManager(
@@ -115,14 +124,24 @@ class ApplicationCore:
             first_launch=first_launch(launch),
             bound=bound,
         )
-        self.regions = RegionSet(
+        seats, first_epoch = frozenset(self.executors.slots), 1
+        if after is not None:
+            self.next_attempt, self.next_session = after.next_attempt, after.next_session
+            self.executors, first_epoch = after.executors, after.regions.unused_epoch
+            seats = after.succession.seats_for(dag)
+        self.succession: Succession = Succession(
+            self.executors, seats, limits=limits, now_ms=now_ms, is_trial=is_trial
+        )
+        self.regions: RegionSet = RegionSet(
             dag,
-            place(dag, self.executors.slots, self.executors.hosts),
+            self.succession.placement(dag),
             limits,
             manifests=manifests,
             overrides=overrides,
             owns=owns,
+            first_epoch=first_epoch,
         )
+        self._hold_epochs()
         self.clock = ClockService(
             dag,
             dict.fromkeys(dag.tasks(), SessionId(0)),
@@ -137,6 +156,7 @@ class ApplicationCore:
         self._is_master_away = False
         self._ending: Ended | None = None
         self._drain: Drain | None = None
+        self._has_gone_back = False
         self.is_ended = False
 
     # -- questions -------------------------------------------------------------------------
@@ -145,6 +165,12 @@ class ApplicationCore:
     def is_drained(self) -> bool:
         """Whether it has ended before its streams, and shows all that was read of them."""
         return self.is_ended and any(region.is_drained for region in self.regions)
+
+    def why_unchangeable(self) -> str:
+        """Return the reason why no change can begin now; empty if one can."""
+        if self._drain is not None or self._ending is not None:
+            return "it is about to end"
+        return self.succession.busy_with or ("" if self._is_active else "not all of its tasks run")
 
     @property
     def epoch(self) -> int:
@@ -180,8 +206,8 @@ class ApplicationCore:
     # -- executors -------------------------------------------------------------------------
 
     def on_start(self, now_ms: int) -> list[Command]:
-        """Ask for slots."""
-        return self._settled([], now_ms)
+        """Ask for slots; stop the executors of the version before."""
+        return self._settled(self.succession.stop_before(), now_ms)
 
     def on_master(self, *, is_there: bool, now_ms: int) -> list[Command]:
         """Note that the master is away or back; ask it again for the slots it has not granted."""
@@ -203,7 +229,8 @@ class ApplicationCore:
             sizes = [each.slots for each in shared]
             if sum(sizes) == self.executors.undivided_slots > 0:
                 self.executors.divide(sizes, now_ms)
-                self.regions.place(place(self.dag, self.executors.slots, self.executors.hosts))
+                self.succession.on_divided()
+                self.regions.place(self.succession.placement(self.dag))
             else:
                 usable = [each for each in usable if each.hosts]
                 useless += shared
@@ -220,9 +247,16 @@ class ApplicationCore:
         """Take a process in, if it is one that was launched and has built the same graph."""
         if self._ending is not None or not self.executors.on_registered(message):
             return []
+        if message.executor_id in self.succession.before:
+            return []  # It is being stopped.
         commands: list[Command] = []
-        if message.graph_hash != self.dag.structural_hash():
-            commands += self._fail(causes.other_graph(self.dag, message), now_ms)
+        is_for_next = message.executor_id in self.succession.wanted
+        dag = self.succession.dag_of(message.executor_id, self.dag)
+        if message.graph_hash != dag.structural_hash():
+            error = causes.other_graph(dag, message)
+            commands += (
+                self._keep(error.cause, now_ms) if is_for_next else self._fail(error, now_ms)
+            )
         return self._settled(commands, now_ms)
 
     def on_executor_gone(
@@ -298,7 +332,8 @@ class ApplicationCore:
             return []
         if not region.may_fail or self._ending is not None:
             return []
-        if message.kind == "final" or self._incidents.is_poison(message.error):
+        is_broken = self.succession.trial is not None and message.kind != "lost"
+        if is_broken or message.kind == "final" or self._incidents.is_poison(message.error):
             commands = self._fail(message.error, now_ms)
         else:
             commands = self._on_trouble([region], f"task {message.task_id}", message.error, now_ms)
@@ -311,7 +346,8 @@ class ApplicationCore:
         executor_id = message.executor_id
         if self._ending is not None or not self.executors.is_current(executor_id, message.launch):
             return []
-        commands = [] if message.is_replaceable else self._fail(message.error, now_ms)
+        is_final = not message.is_replaceable and not self.succession.is_for_next(executor_id)
+        commands = self._fail(message.error, now_ms) if is_final else []
         commands += self._kill(executor_id, message.error.cause, now_ms, error=message.error)
         return self._settled(commands, now_ms)
 
@@ -358,13 +394,69 @@ class ApplicationCore:
     def drain(self, now_ms: int, *, timeout_ms: int) -> list[Command]:
         """Stop the sources, show their records, then end; fail if that takes too long.
 
-        Asked again, nothing changes.
+        Asked again, nothing changes. A change is given up.
         """
+        commands: list[Command] = []
         if self._ending is None and self._drain is None:
+            commands += self._keep("the application is being drained", now_ms)
             self._drain = Drain(now_ms=now_ms, timeout_ms=timeout_ms)
             for region in self.regions:
                 region.drain()
+        return self._settled(commands, now_ms)
+
+    # -- changes ---------------------------------------------------------------------------
+
+    def change(self, dag: Dag, now_ms: int, *, executors: int = 0) -> list[Command]:
+        """Start processes for another version of the graph, then end this one at an epoch.
+
+        `PutInPlace` follows, or `ChangeGivenUp`. With 0 ``executors`` none grows.
+        """
+        assert not self.why_unchangeable(), self.why_unchangeable()
+        self.succession.begin(dag, now_ms, executors=executors)
         return self._settled([], now_ms)
+
+    def keep(self, reason: str, now_ms: int) -> list[Command]:
+        """Give up the change that is under way; what has ended for it begins again."""
+        return self._settled(self._keep(reason, now_ms), now_ms)
+
+    def _keep(self, reason: str, now_ms: int) -> list[Command]:
+        change = self.succession.change
+        if change is None or self._ending is not None:
+            return []
+        commands = self.succession.give_up(reason)
+        for region in self.regions if change.is_draining else ():
+            commands += self._after(region, region.go_on(now_ms), now_ms)
+        return commands
+
+    def _advance_change(self, now_ms: int) -> list[Command]:
+        """End the version when the next one is there, or give that up if it takes too long."""
+        change = self.succession.change
+        if change is None or change.is_told:
+            return []
+        if change.is_late(now_ms):
+            seconds = change.timeout_ms // 1000
+            return self._keep(f"its last epoch was not stored within {seconds} s", now_ms)
+        if change.may_drain(self.executors.running, now_ms):
+            change.drain(now_ms)
+            for region in self.regions:
+                region.drain()
+        return []
+
+    def _lose_next(self, executor_id: ExecutorId, cause: str, now_ms: int) -> list[Command]:
+        change = self.succession.change
+        if change is None or executor_id not in change.seats or change.is_draining:
+            return []
+        return self._keep(f"an executor of it has ended: {cause or 'it was stopped'}", now_ms)
+
+    def _hold_epochs(self) -> None:
+        for region in self.regions:
+            region.epochs.first_end_ms = self.succession.first_end_ms
+
+    def _check_trial(self, now_ms: int) -> list[Command]:
+        trial = self.succession.trial
+        if trial is None or not trial.is_late(now_ms):
+            return []
+        return self._fail(causes.trial_too_long(trial.timeout_ms), now_ms)
 
     # -- epochs ----------------------------------------------------------------------------
 
@@ -387,7 +479,14 @@ class ApplicationCore:
 
     def on_manifest_stored(self, region: int, epoch: int, now_ms: int) -> list[Command]:
         """Tell the sinks; delete files that no restart will go back to."""
-        commands = self.regions[region].epochs.on_manifest_stored(epoch, now_ms)
+        if self._has_gone_back:
+            return []  # It leaves the log again.
+        commands: list[Command] = []
+        if self.succession.trial is not None:
+            self.succession.trial = None
+            self._hold_epochs()
+            commands.append(TrialPassed())
+        commands += self.regions[region].epochs.on_manifest_stored(epoch, now_ms)
         return self._settled(commands, now_ms)
 
     def on_epoch_committed(self, message: EpochCommitted, now_ms: int) -> list[Command]:
@@ -409,7 +508,7 @@ class ApplicationCore:
         if self.is_ended:
             return []
         commands = self._check_suspicions(now_ms) + self._check_executors(now_ms)
-        commands += self._check_drain(now_ms)
+        commands += self._check_drain(now_ms) + self._check_trial(now_ms)
         for region in self.regions:
             commands += self._after(region, region.on_tick(now_ms), now_ms)
         return self._settled(commands, now_ms)
@@ -423,7 +522,7 @@ class ApplicationCore:
             commands += self._kill(
                 executor_id, f"it has not registered within {timeout_ms // 1000} s", now_ms
             )
-        since_ms = self.executors.waiting_since_ms()
+        since_ms = self.executors.waiting_since_ms(self.regions.needed_executors)
         timeout_ms = self._limits.allocation_timeout_ms
         if since_ms is None or self._is_master_away:
             return commands
@@ -479,8 +578,10 @@ class ApplicationCore:
         if self._ending is None:
             commands += self._stop_closed(now_ms)
             commands += self._deploy_all(now_ms)
-            commands += self._activated()
-            commands += self.executors.request(self.regions.needed_executors, now_ms)
+            commands += self._activated(now_ms)
+            commands += self._advance_change(now_ms)
+            wanted = self.regions.needed_executors | self.succession.wanted
+            commands += self.executors.request(wanted, now_ms)
         if not self.is_ended:
             for region in self.regions:
                 commands += region.epochs.advance(now_ms)
@@ -501,21 +602,24 @@ class ApplicationCore:
             if not region.is_due(running.keys(), now_ms):
                 continue
             steps = region.deploy(
-                attempt=self._next_attempt,
-                first_session=self._next_session,
+                attempt=self.next_attempt,
+                first_session=self.next_session,
                 executors=running,
                 now_ms=now_ms,
             )
-            self._next_attempt += 1
-            self._next_session += len(region.placement)
+            self.next_attempt += 1
+            self.next_session += len(region.placement)
             self.clock.on_restart(region.sessions, start_ms=region.history.clock_ms, now_ms=now_ms)
             commands += self._after(region, steps, now_ms)
         return commands
 
-    def _activated(self) -> list[Command]:
+    def _activated(self, now_ms: int) -> list[Command]:
         if self._is_active or not self.regions.are_active:
             return []
         self._is_active = self._has_run = True
+        if self.succession.trial is not None:
+            self.succession.trial.begin(now_ms)
+            self._hold_epochs()
         return [Activated()]
 
     def _held_up(self) -> list[Command]:
@@ -613,7 +717,7 @@ class ApplicationCore:
             told = [step for step in steps if not isinstance(step, deployment.AttemptFailed)]
             commands += self._after(region, told, now_ms)
         if self._ending is not None or not needing:
-            return commands
+            return commands + self._lose_next(executor_id, cause, now_ms)
         if error is None:
             error = ErrorCard(cause=f"executor {executor_id} lost: {cause or 'it was stopped'}")
         commands += self._on_trouble(
@@ -667,6 +771,10 @@ class ApplicationCore:
         """End everything with this cause; the first one stays."""
         if self._ending is not None:
             return []
+        if self.succession.trial is not None:
+            self._ending = Ended(status="failed", cause=error)
+            self.is_ended = self._has_gone_back = True
+            return self.succession.go_back(error)
         self._ending = Ended(status="failed", cause=error)
         commands: list[Command] = []
         for region in self.regions:
@@ -679,9 +787,14 @@ class ApplicationCore:
     def _end_if_done(self) -> list[Command]:
         if self.is_ended or not self.regions.are_done:
             return []
-        self.is_ended = True
         is_drained = any(region.is_drained for region in self.regions)
+        change = self.succession.change
+        if change is not None and is_drained and self._ending is None:
+            is_new, change.is_told = not change.is_told, True
+            return [PutInPlace()] if is_new else []
+        self.is_ended = True
         good_end: ApplicationStatus = "terminated" if is_drained else "succeeded"
         ended = self._ending or Ended(status=good_end, cause=None)
         self._ending = ended
-        return [*self.executors.stop_all(ended.status), ended]
+        given_up = self.succession.give_up("the application has ended")
+        return [*given_up, *self.executors.stop_all(ended.status), ended]

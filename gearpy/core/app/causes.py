@@ -41,6 +41,14 @@ def too_few_slots(*, wanted: int, missing: int, timeout_ms: int) -> ErrorCard:
     )
 
 
+def trial_too_long(timeout_ms: int) -> ErrorCard:
+    """Say that a new version has not got as far as to store an epoch."""
+    return ErrorCard(
+        cause=f"the new version has stored no epoch within {timeout_ms // 1000} s: it did not "
+        "start, or its records do not move"
+    )
+
+
 def drain_too_long(chain: Sequence[ClockHolder], *, timeout_ms: int) -> ErrorCard:
     """Describe why a drain did not end; ``chain`` leads to the task that holds the clock."""
     cause = f"the drain did not end within {timeout_ms // 1000} s"

@@ -29,6 +29,8 @@ class RecoveryLimits:
     epoch_timeout_ms: int
     epochs_retained: int
     stall_after_ms: int
+    trial_ms: int = 0
+    change_timeout_ms: int = 300_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +122,36 @@ class Ended:
     cause: ErrorCard | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutInPlace:
+    """The last epoch of this version is stored: put the next one in its place, from there.
+
+    Follow it with a core of that version, or with `ApplicationCore.keep` if that cannot be.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeGivenUp:
+    """The next version never began; this one goes on."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialPassed:
+    """The first epoch of this version is stored, so it stays. Comes before sinks are told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoBack:
+    """The version on trial has failed: put the one before in its place, from where it ended.
+
+    Nothing else of this core counts any more; what it has stored must leave the log.
+    """
+
+    cause: ErrorCard
+
+
 Command: TypeAlias = (
     ExecutorCommand
     | Send
@@ -132,4 +164,8 @@ Command: TypeAlias = (
     | DropSnapshots
     | Survived
     | Ended
+    | PutInPlace
+    | ChangeGivenUp
+    | TrialPassed
+    | GoBack
 )

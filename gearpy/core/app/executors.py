@@ -167,9 +167,16 @@ class ExecutorManager:
             if executor_id == message.executor_id or each.data_address == message.address
         )
 
-    def waiting_since_ms(self) -> int | None:
-        """Return since when the oldest request for slots waits."""
-        return min((seat.since_ms for seat in self._asked()), default=None)
+    def waiting_since_ms(self, wanted: Container[ExecutorId]) -> int | None:
+        """Return since when the oldest request for slots of these executors waits."""
+        return min(
+            (
+                seat.since_ms
+                for executor_id, seat in self._seats.items()
+                if seat.is_asked and executor_id in wanted
+            ),
+            default=None,
+        )
 
     def late(self, now_ms: int, timeout_ms: int) -> list[ExecutorId]:
         """Return the executors that have not registered in time."""
@@ -212,11 +219,17 @@ class ExecutorManager:
 
     # -- what happens ----------------------------------------------------------------------
 
-    def add(self, slots: int, worker_id: WorkerId | None = None) -> ExecutorId:
-        """Have one executor more, which `request` asks for; on the named worker, if one is."""
+    def add(
+        self, slots: int, worker_id: WorkerId | None = None, hosts: tuple[str, ...] = ()
+    ) -> ExecutorId:
+        """Have one executor more, which `request` asks for; on the named worker, or machines.
+
+        What was not divided yet is not waited for any more.
+        """
+        self.is_divided = True
         executor_id = ExecutorId(self._next_id)
         self._next_id += 1
-        self._seats[executor_id] = _Seat(slots, worker_id)
+        self._seats[executor_id] = _Seat(slots, worker_id, hosts)
         return executor_id
 
     def remove(self, executor_id: ExecutorId) -> None:
@@ -317,6 +330,11 @@ class ExecutorManager:
                 reason=reason,
             )
         ]
+
+    def withdraw(self, executor_id: ExecutorId, *, reason: str) -> list[Stop]:
+        """Wait for an executor no more, and have its process killed if there is one."""
+        self._seats[executor_id].is_asked = False
+        return self.stop(executor_id, kill=True, reason=reason)
 
     def stop_all(self, reason: str) -> list[Stop]:
         """Have all processes stopped, at the end."""

@@ -38,6 +38,7 @@ class Region:
         manifests: the epochs that are stored, oldest first; the first attempt goes on from the
             newest one.
         overrides: places of its sources that count more, until another epoch is complete.
+        first_epoch: lower numbers than this are used already.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Region:
         manifests: Iterable[Manifest] = (),
         overrides: Iterable[TaskOffsets] = (),
         owns: Callable[[str], bool] = lambda _: True,
+        first_epoch: int = 1,
     ) -> None:
         self.number = number
         self.placement = {task: placement[task] for task in tasks}
@@ -62,6 +64,7 @@ class Region:
             limits=limits,
             manifests=manifests,
             owns=owns,
+            first_epoch=first_epoch,
         )
         self.state: RegionState = "waiting"
         self.resume_at_ms = 0
@@ -182,6 +185,20 @@ class Region:
         self.epochs.drain()
         if self._deployment is None and self.history.newest is None:
             self.state, self.is_drained = "done", True
+
+    def go_on(self, now_ms: int) -> list[Command]:
+        """Take a drain back: begin again where it is, unless its streams have ended meanwhile."""
+        self.epochs.go_on()
+        if self.state == "done" and not self.is_drained:
+            return []
+        if self.state == "stopping" and self.is_completed and not self.is_drained:
+            return []
+        if self.state == "done":
+            self.state = "waiting"
+        if self.state != "waiting":
+            self.resume_at_ms = now_ms
+        self.is_completed = self.is_drained = False
+        return self.stop(completed=False, now_ms=now_ms)
 
     def restart(self, resume_at_ms: int, now_ms: int) -> list[Command]:
         """Let a failure end the present attempt, or spoil its good end; begin again later."""

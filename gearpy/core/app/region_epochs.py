@@ -15,7 +15,7 @@ from gearpy.core.app.deployment import Send
 from gearpy.core.epoch.epochs import REPEAT_MS, CommitRound, EpochCoordinator, Manifest
 from gearpy.core.epoch.history import AttemptFiles, EpochHistory
 from gearpy.core.epoch.pace import CutTimes, EpochPace
-from gearpy.ids import MAX_MS, ExecutorId, TaskId
+from gearpy.ids import MAX_MS, MIN_MS, ExecutorId, TaskId
 from gearpy.messages.app import (
     AbortEpoch,
     BeginEpoch,
@@ -48,6 +48,10 @@ class RegionEpochs:
 
     Args:
         owns: which files, by location, belong to this application; no other is ever deleted.
+        first_epoch: lower numbers than this are used already.
+
+    Attributes:
+        first_end_ms: no epoch begins to end before this time.
     """
 
     def __init__(
@@ -59,6 +63,7 @@ class RegionEpochs:
         limits: RecoveryLimits,
         manifests: Iterable[Manifest],
         owns: Callable[[str], bool],
+        first_epoch: int = 1,
     ) -> None:
         self._region = region
         self._version = version
@@ -66,7 +71,9 @@ class RegionEpochs:
         self._timeout_ms = limits.epoch_timeout_ms
         self._owns = owns
         self.history = EpochHistory(retained=limits.epochs_retained, manifests=manifests)
-        self._next_epoch = 1 if self.history.newest is None else self.history.newest.epoch + 1
+        newest = 0 if self.history.newest is None else self.history.newest.epoch
+        self._next_epoch = max(first_epoch, newest + 1)
+        self.first_end_ms = MIN_MS
         self._pace = EpochPace(
             policy=limits.epoch_pace,
             interval_ms=limits.epoch_interval_ms,
@@ -106,6 +113,12 @@ class RegionEpochs:
     def next_epoch(self) -> int:
         """The epoch of the first records of an attempt that begins now."""
         return self._next_epoch
+
+    @property
+    def unused_epoch(self) -> int:
+        """The first number of an epoch that is not, and will not be, of an attempt of this one."""
+        last = self._next_epoch if self._coordinator is None else self._coordinator.epoch
+        return last + 1
 
     @property
     def is_finished(self) -> bool:
@@ -188,6 +201,10 @@ class RegionEpochs:
         Gearpump ends an application wherever it is.
         """
         self._is_draining = True
+
+    def go_on(self) -> None:
+        """Take `drain` back, for the attempts that follow."""
+        self._is_draining = False
 
     def fall_back(self, damaged: SnapshotsDamaged) -> FellBack | None:
         """Never go on again from epochs that need a damaged file; None if no other is left.
@@ -299,6 +316,8 @@ class RegionEpochs:
 
     def _may_begin(self, coordinator: EpochCoordinator, now_ms: int) -> bool:
         if coordinator.is_ending or self.history.unstored is not None:
+            return False
+        if now_ms < self.first_end_ms:
             return False
         if self._is_at_end:
             return self._final_epoch is None and now_ms >= self._last_at_ms

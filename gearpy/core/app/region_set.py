@@ -22,6 +22,7 @@ class RegionSet:
         manifests: Iterable[Manifest],
         overrides: Iterable[TaskOffsets],
         owns: Callable[[str], bool],
+        first_epoch: int = 1,
     ) -> None:
         manifests, overrides = tuple(manifests), tuple(overrides)
         self._regions = [
@@ -34,6 +35,7 @@ class RegionSet:
                 manifests=[each for each in manifests if each.region == number],
                 overrides=overrides,
                 owns=owns,
+                first_epoch=first_epoch,
             )
             for number, pids in enumerate(regions_of(dag))
         ]
@@ -71,6 +73,11 @@ class RegionSet:
         """The epoch that every region could go back to; 0 for the beginning."""
         newest = [each.history.newest for each in self._regions]
         return min((each.epoch if each else 0) for each in newest)
+
+    @property
+    def unused_epoch(self) -> int:
+        """The first number of an epoch that none of them uses."""
+        return max(each.epochs.unused_epoch for each in self._regions)
 
     @property
     def clock_ms(self) -> int:

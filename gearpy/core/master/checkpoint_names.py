@@ -24,6 +24,10 @@ RESTART: Final = "+restart"
 #: coordinator log. A store without that log is not the one that the application has written to.
 OPENED_KEY: Final = "opened"
 
+#: Under this key a master stores the program of an application that was changed while it ran, as
+#: JSON of an `Artifact`; one that is started again begins with it.
+PROGRAM_KEY: Final = "program"
+
 _ALPHABET: Final = string.ascii_lowercase + string.digits
 _SHOWN_CHARS_MAX: Final = 100
 _TEXT: Final = re.compile(

@@ -6,7 +6,7 @@ from typing import Any, Final, assert_never
 
 import msgspec
 
-from gearpy.core.master.checkpoint_names import OPENED_KEY, RESTART, ResumePoint
+from gearpy.core.master.checkpoint_names import OPENED_KEY, PROGRAM_KEY, RESTART, ResumePoint
 from gearpy.core.master.commands import (
     AddQuarantined,
     AddWorker,
@@ -23,7 +23,7 @@ from gearpy.core.master.commands import (
 from gearpy.core.master.registry import TERMINAL, Registry
 from gearpy.errors import ConfigError, ProtocolError
 from gearpy.ids import AppId, WorkerId
-from gearpy.messages.client import QuarantinedRecord, SubmitApplication
+from gearpy.messages.client import Artifact, QuarantinedRecord, SubmitApplication
 from gearpy.messages.summaries import ApplicationProgress, ApplicationSummary
 
 #: Launches of one application that are remembered, for its restart budget.
@@ -137,7 +137,7 @@ class MasterState:
         )
         if changed and command.status in TERMINAL:
             values = self._applications[command.app_id].values
-            for key in values.keys() - {OPENED_KEY}:  # A restart goes on from there.
+            for key in values.keys() - {OPENED_KEY, PROGRAM_KEY}:  # A restart goes on from there.
                 del values[key]
         return changed
 
@@ -274,6 +274,8 @@ class MasterState:
         if from_beginning:
             is_restart = request.resume_from.endswith(RESTART)
             return replace(request, resume_from="") if is_restart else request
+        if (program := known.values.get(PROGRAM_KEY)) is not None:
+            request = replace(request, artifact=msgspec.json.decode(program, type=Artifact))
         if OPENED_KEY not in known.values or summary.status == "succeeded":
             return request
         point = ResumePoint(cluster_id=self._cluster_id, app_id=app_id, is_restart=True)

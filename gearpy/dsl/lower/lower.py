@@ -33,7 +33,13 @@ from gearpy.dsl.operators.routes import ProcessOperator, SideOperator, WriteOper
 from gearpy.dsl.plan.operator_ids import operator_ids, step_ids
 from gearpy.dsl.plan.physical import physical
 from gearpy.errors import ConfigError, GraphError
-from gearpy.task.api.application import Graph, Processor, StreamApplication, TaskFactory
+from gearpy.task.api.application import (
+    Graph,
+    Processor,
+    StreamApplication,
+    TaskFactory,
+    steps_scaled,
+)
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.sides import MAIN, SidePartitioner
 from gearpy.task.chain.chain import ChainTask, Stage, StagesOfSteps
@@ -87,7 +93,12 @@ class _Edge:
 
 
 def lower(
-    name: str, steps: Sequence[Operator], *, parallelism: int, mistakes: Sequence[str] = ()
+    name: str,
+    steps: Sequence[Operator],
+    *,
+    parallelism: int,
+    mistakes: Sequence[str] = (),
+    scale: Mapping[str, int] | None = None,
 ) -> StreamApplication:
     """Return the application that runs the plan.
 
@@ -96,6 +107,7 @@ def lower(
         steps: the plan as it was written.
         parallelism: of steps that do not say otherwise.
         mistakes: the mistakes known already.
+        scale: the tasks of steps, by id or name, that have others than they say.
 
     Raises:
         ConfigError: it cannot run; all mistakes at once.
@@ -108,7 +120,7 @@ def lower(
         *(mistake for step in steps for mistake in step.mistakes()),
     ]
     try:
-        application = StreamApplication(name, _graph(steps, parallelism))
+        application = StreamApplication(name, _graph(steps, parallelism, scale or {}))
     except ConfigError as error:
         raise type(error)(*mistakes, *error.mistakes) from None
     if mistakes:
@@ -116,11 +128,12 @@ def lower(
     return application
 
 
-def _graph(steps: Sequence[Operator], parallelism: int) -> Graph:
+def _graph(steps: Sequence[Operator], parallelism: int, scale: Mapping[str, int]) -> Graph:
     placed = physical(steps, parallelism)
     ids = step_ids(placed, operator_ids(steps))
     specs = _step_specs(placed, ids)
-    chain_of = _chains(placed, parallelism)
+    scaled = steps_scaled(scale, [specs[step] for step in placed])
+    chain_of = _chains(placed, parallelism, {step: scaled.get(ids[step]) for step in placed})
     chains = list(dict.fromkeys(chain_of.values()))
     edges = [edge for chain in chains for edge in _edges(chain, chain_of)]
     graph = Graph()
@@ -135,12 +148,14 @@ def _graph(steps: Sequence[Operator], parallelism: int) -> Graph:
     return graph
 
 
-def _chains(steps: Sequence[Operator], default_parallelism: int) -> dict[Operator, _Chain]:
+def _chains(
+    steps: Sequence[Operator], default_parallelism: int, scaled: Mapping[Operator, int | None]
+) -> dict[Operator, _Chain]:
     readers = Counter(source for step in steps for source in step.inputs)
     chains: dict[Operator, _Chain] = {}
     for step in steps:
         source = chains[maker_of(step.inputs[0])] if step.inputs else None
-        wanted = _parallelism(step, source, default_parallelism)
+        wanted = scaled[step] or _parallelism(step, source, default_parallelism)
         if source is not None and _joins(step, wanted, source, readers[step.inputs[0]]):
             source.steps.append(step)
             chains[step] = source

@@ -8,7 +8,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from gearpy.core.dag.graph import Dag, EdgeSpec, ProcessorSpec, StepSpec
@@ -140,6 +140,33 @@ class StreamApplication:
         """Return the application itself, as it is a `Buildable`, too."""
         return self
 
+    def scaled(self, scale: Mapping[str, int]) -> "StreamApplication":
+        """Return the application with other numbers of tasks of steps, by id or name.
+
+        Raises:
+            ConfigError: it cannot run, or there is no such step.
+        """
+        specs = {pid: self.dag.processors[pid].steps for pid in self.dag.order}
+        tasks = steps_scaled(scale, [step for steps in specs.values() for step in steps])
+        copies = {
+            pid: replace(
+                self.processors[pid],
+                parallelism=next(
+                    (tasks[step.id] for step in specs[pid] if step.id in tasks),
+                    self.processors[pid].parallelism,
+                ),
+            )
+            for pid in self.dag.order
+        }
+        graph = Graph()
+        for pid in self.dag.order:
+            graph.add(copies[pid])
+        for (source, target), partitioner in self.partitioners.items():
+            graph.connect(copies[source], copies[target], partitioner)
+        scaled = StreamApplication(self.name, graph)
+        scaled.of_no_use, scaled.program = self.of_no_use, self.program
+        return scaled
+
     def _number(self, graph: Graph) -> None:
         given = graph.processors
         number = {id(processor): ProcessorId(i) for i, processor in enumerate(given)}
@@ -167,6 +194,31 @@ class StreamApplication:
             (place[number[id(a)]], place[number[id(b)]]): partitioner
             for a, b, partitioner in graph.edges
         }
+
+
+def steps_scaled(scale: Mapping[str, int], steps: Sequence[StepSpec]) -> dict[str, int]:
+    """Return the wanted tasks of steps by id, from those by id or name.
+
+    Raises:
+        ConfigError: there is no such step, or several; or the number is none. All at once.
+    """
+    found: dict[str, int] = {}
+    mistakes: list[str] = []
+    for name, tasks in scale.items():
+        ids = {step.id for step in steps if step.id == name} or {
+            step.id for step in steps if step.name == name
+        }
+        if len(ids) == 1 and tasks >= 1:
+            found[ids.pop()] = tasks
+        elif tasks < 1:
+            mistakes.append(f"step {name!r} cannot have {tasks} tasks: give it 1 or more")
+        else:
+            known = ", ".join(sorted(ids or {step.id for step in steps}))
+            what = "several steps are" if ids else "no step is"
+            mistakes.append(f"{what} called {name!r}: take one of {known}")
+    if mistakes:
+        raise ConfigError(*mistakes)
+    return found
 
 
 def _kind(processor: Processor) -> str:

@@ -23,6 +23,20 @@ _EPOCH: Final = "epoch"  # Keys of snapshots.
 _PREPARED: Final = "prepared"
 _KEPT: Final = "kept"
 _PASSED: Final = "passed"
+_AFTER: Final = "after"
+
+
+def unwritten_after(epoch: int) -> dict[str, int]:
+    """Return the state of a task that has written nothing, and begins after an epoch.
+
+    What the sink shows of that epoch and of those before is by others, and stays.
+    """
+    return {_AFTER: epoch}
+
+
+def is_all_shown(state: Any) -> bool:
+    """Tell whether nobody need go on from a state, as its epoch is known to be complete."""
+    return isinstance(state, dict) and _EPOCH in state and state.get(_KEPT) is None
 
 
 def sink_stage(context: TaskContext, sink: Sink, name: str) -> "SinkStage":
@@ -100,9 +114,12 @@ class SinkStage:
 
     def restore(self, state: Any) -> None:
         """Let the writer go on from there, or begin afresh."""
+        after = 0
+        if isinstance(state, dict) and state.keys() == {_AFTER}:
+            after, state = state[_AFTER], None
         with self._blamed():
             if isinstance(self._writer, TransactionalWriter):
-                known = state or {_EPOCH: 0, _PREPARED: {}}
+                known = state or {_EPOCH: after, _PREPARED: {}}
                 self._writer.restore(known.get(_KEPT))
                 self._writer.recover(
                     dict(sorted(known[_PREPARED].items())),
@@ -206,7 +223,7 @@ class PacedSinkStage(SinkStage):
 
     def restore(self, state: Any) -> None:
         """Go on from there."""
-        self.passed_ms = MIN_MS if state is None else state[_PASSED]
+        self.passed_ms = (state or {}).get(_PASSED, MIN_MS)
         super().restore(state)
 
     def _check(self) -> None:

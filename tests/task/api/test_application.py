@@ -202,3 +202,13 @@ def test_runner_is_wired_as_the_graph_says() -> None:
     assert {type(message) for message in first.outbox} == {InitialAckRequest}
     assert list(second.info.upstream) == [TaskId(0, 0), TaskId(0, 1)]
     assert second.info.edges == []
+
+
+def test_a_graph_by_hand_is_scaled() -> None:
+    """A processor is a step there; it is found by its name."""
+    graph = Graph()
+    graph.connect(Processor(Read, name="one"), Processor(Write, 2, name="two"))
+
+    scaled = StreamApplication("by-hand", graph).scaled({"two": 3})
+
+    assert [each.parallelism for each in scaled.dag.processors.values()] == [1, 3]

@@ -1,0 +1,219 @@
+"""``gear app update``, ``scale``, ``history``, ``rollback``: other versions of what runs."""
+
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Annotated, Final
+
+import typer
+
+from gearpy.cli.terminal.connect import connected
+from gearpy.cli.terminal.exits import FAILED
+from gearpy.cli.terminal.options import AppArgs, AppRef, Given, Program, asking, takes
+from gearpy.cli.terminal.output import print_json, table
+from gearpy.cluster.client.client import ClusterClient
+from gearpy.cluster.programs.artifacts import of_kind, stream_of
+from gearpy.cluster.programs.trial import loaded_here
+from gearpy.cluster.programs.upload import packed, send
+from gearpy.errors import ConfigError
+from gearpy.ids import AppId
+from gearpy.messages.client import UpdateApplication, UpdatePlanned, VersionSummary
+from gearpy.views import text
+
+_SCALE: Final = re.compile(r"(.+)=([0-9]{1,6})")
+_STATES: Final = {
+    "preparing": "being prepared",
+    "trial": "on trial",
+    "running": "runs",
+    "replaced": "replaced",
+    "failed": "failed",
+}
+
+_Executors = Annotated[
+    int,
+    typer.Option(
+        "--executors",
+        min=0,
+        metavar="N",
+        help="Executors that share the tasks; without it none gets more tasks than one has now.",
+        show_default=False,
+    ),
+]
+_AllowDrop = Annotated[
+    bool,
+    typer.Option("--allow-drop", help="Leave behind what the new version has no place for."),
+]
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan, and change nothing.")]
+_Wait = Annotated[
+    bool, typer.Option("--wait/--no-wait", help="Until it is known whether it stays.")
+]
+
+
+@takes("conf", "set_", "master", "as_json", "verbose")
+def update(
+    given: Given,
+    ref: AppRef,
+    target: Program,
+    args: AppArgs = None,
+    *,
+    executors: _Executors = 0,
+    allow_drop: _AllowDrop = False,
+    dry_run: _DryRun = False,
+    wait: _Wait = True,
+) -> None:
+    """Put another program in place of one that runs, from where that one is.
+
+    What steps keep is found by their ids, as with --from-checkpoint. The new program is on trial
+    at first: if it fails, the old one takes its place again, and no record is lost or shown twice.
+    """
+    config = given.config()
+    with packed(target, config, args=args or []) as program:
+        application = stream_of(loaded_here(program, target, config), "gear app update")
+        with connected(config) as client:
+            app_id = client.find(ref)
+            send(client.ask, program)
+            message = UpdateApplication(
+                app_id=app_id,
+                artifact=of_kind(program.artifact, application),
+                executors=executors,
+                allows_drop=allow_drop,
+                is_trial_run=dry_run,
+            )
+            _change(client, message, wait=wait, as_json=given.as_json)
+
+
+@asking
+def scale(
+    given: Given,
+    ref: AppRef,
+    steps: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="STEP=N...", help="Steps, by id or name, and their tasks.", show_default=False
+        ),
+    ],
+    *,
+    executors: _Executors = 0,
+    dry_run: _DryRun = False,
+    wait: _Wait = True,
+) -> None:
+    """Give steps of a running application another number of tasks; keys move with their state."""
+    wanted = tuple(map(_step_and_tasks, steps))
+    with given.client() as client:
+        message = UpdateApplication(
+            app_id=client.find(ref), scale=wanted, executors=executors, is_trial_run=dry_run
+        )
+        _change(client, message, wait=wait, as_json=given.as_json)
+
+
+@asking
+def rollback(
+    given: Given,
+    ref: AppRef,
+    version: Annotated[
+        int,
+        typer.Argument(metavar="VERSION", min=0, help="One of 'gear app history'."),
+    ],
+    *,
+    allow_drop: _AllowDrop = False,
+    dry_run: _DryRun = False,
+    wait: _Wait = True,
+) -> None:
+    """Put an earlier program in place of the one that runs, with what is kept now."""
+    with given.client() as client:
+        message = UpdateApplication(
+            app_id=client.find(ref),
+            version=version,
+            allows_drop=allow_drop,
+            is_trial_run=dry_run,
+        )
+        _change(client, message, wait=wait, as_json=given.as_json)
+
+
+@asking
+def history(given: Given, ref: AppRef) -> None:
+    """List the versions of an application's program, the oldest first."""
+    with given.client() as client:
+        versions = client.versions(client.find(ref))
+    if given.as_json:
+        print_json({"versions": [asdict(each) for each in versions]})
+        return
+    table(
+        "versions",
+        ("#version", "change", "asked", "by", "program", "#epoch", "state", "reason"),
+        [_row(each) for each in versions],
+    )
+
+
+def _row(version: VersionSummary) -> list[str]:
+    return [
+        str(version.number),
+        version.change,
+        text.moment(version.at_ms) if version.at_ms else "",
+        version.by,
+        " ".join((version.filename, *version.args)),
+        str(version.epoch) if version.epoch else "",
+        _STATES[version.state],
+        version.reason.partition("\n")[0],
+    ]
+
+
+def _step_and_tasks(given: str) -> tuple[str, int]:
+    found = _SCALE.fullmatch(given)
+    if found is None:
+        raise ConfigError(f"{given}: write a step and its tasks, as in count=8")
+    return found[1], int(found[2])
+
+
+def _change(
+    client: ClusterClient, message: UpdateApplication, *, wait: bool, as_json: bool
+) -> None:
+    """Ask for a change, print the plan, and wait for its outcome."""
+    planned = client.update(message)
+    if not as_json:
+        _print_plan(planned)
+    if planned.refusal:
+        raise ConfigError(planned.refusal)
+    is_asked = not message.is_trial_run
+    outcome = (
+        client.wait_for_version(message.app_id, planned.version) if is_asked and wait else None
+    )
+    versions: Sequence[VersionSummary] = client.versions(message.app_id) if outcome else ()
+    if as_json:
+        print_json({**asdict(planned), "outcome": asdict(outcome) if outcome else None})
+    elif not is_asked:
+        print("nothing is changed")
+    else:
+        _print_outcome(message.app_id, planned.version, outcome, versions)
+    if outcome is not None and outcome.state == "failed":
+        raise typer.Exit(FAILED)
+
+
+def _print_plan(planned: UpdatePlanned) -> None:
+    for move in planned.moves:
+        print(text.printable(move.text))
+    if planned.is_same:
+        print("graph and state are the same: only code and arguments differ")
+    lost = sum(each.is_lost for each in planned.moves)
+    print(f"the state of {text.plural(lost, 'step')} is dropped" if lost else "no state is dropped")
+
+
+def _print_outcome(
+    app_id: AppId,
+    number: int,
+    outcome: VersionSummary | None,
+    versions: Sequence[VersionSummary],
+) -> None:
+    if outcome is None:
+        print(f"application {app_id}: version {number} is being prepared")
+    elif outcome.state == "failed":
+        running = [each for each in versions if each.state in {"running", "trial"}]
+        goes_on = f"; version {running[-1].number} runs" if running else ""
+        reason = text.printable(outcome.reason)
+        print(
+            f"application {app_id}: version {number} has failed{goes_on}\n{reason}", file=sys.stderr
+        )
+    else:
+        after = f" from epoch {outcome.epoch}" if outcome.epoch else ""
+        print(f"application {app_id}: version {number} runs{after}")

@@ -1,0 +1,347 @@
+"""The versions of an application's program: planned, put in place, tried, gone back to."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from gearpy.cluster.app.checkpoints import AppCheckpoints, FoundEpochs, dag_version, is_same_program
+from gearpy.cluster.checkpoints.migration import check_moves
+from gearpy.core.app.application import ApplicationCore
+from gearpy.core.app.decisions import GoBack, PutInPlace
+from gearpy.core.coordinator.versions import ProgramVersion
+from gearpy.core.dag.graph import Dag
+from gearpy.core.dag.state_moves import layout_of, state_moves
+from gearpy.core.epoch.epochs import Manifest
+from gearpy.errors import ConfigError
+from gearpy.ids import ExecutorId
+from gearpy.messages.app import SnapshotFile
+from gearpy.messages.client import (
+    Artifact,
+    PlannedMove,
+    UpdateApplication,
+    UpdatePlanned,
+    VersionSummary,
+)
+from gearpy.messages.cluster import LaunchExecutor
+from gearpy.task.api.application import StreamApplication
+
+_log = logging.getLogger(__name__)
+
+_SUBMITTED: Final = "submitted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedVersion:
+    """A version of the program as it was loaded, and its graph under the version's number."""
+
+    artifact: Artifact
+    application: StreamApplication
+    dag: Dag
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedVersion:
+    """A version that is to be put in place, and what is told of it."""
+
+    version: ProgramVersion
+    loaded: LoadedVersion
+    answer: UpdatePlanned
+    executors: int
+
+
+class AppVersions:
+    """Keeps the versions of the program of one application in its coordinator log.
+
+    Runs on: the app master's turns.
+
+    Args:
+        checkpoints: has the log.
+        submitted: the program as it was submitted.
+        load: loads a program.
+        wall_ms: returns wall time.
+    """
+
+    def __init__(
+        self,
+        checkpoints: AppCheckpoints,
+        submitted: Artifact,
+        *,
+        load: Callable[[Artifact], StreamApplication],
+        wall_ms: Callable[[], int],
+    ) -> None:
+        self._checkpoints = checkpoints
+        self._submitted = submitted
+        self._load = load
+        self._wall_ms = wall_ms
+        self._surplus: list[SnapshotFile] = []  # Not needed once the trial has passed.
+        self._appended: list[SnapshotFile] | None = None  # A switch that may be in the log.
+        self._gone_back: LoadedVersion | None = None  # The same, of a switch back.
+        self.planned: PlannedVersion | None = None  #: The one to be put in place.
+
+    # -- questions -------------------------------------------------------------------------
+
+    @property
+    def all(self) -> list[ProgramVersion]:
+        """All versions, the oldest first; the log has none before the first change."""
+        return self._checkpoints.versions.read() or [self._first(self._submitted)]
+
+    @property
+    def current(self) -> ProgramVersion:
+        """The version that runs, on trial or not."""
+        return self._checkpoints.versions.current or self._first(self._submitted)
+
+    def summaries(self) -> tuple[VersionSummary, ...]:
+        """Return all versions for people, the oldest first."""
+        return tuple(map(_summary, self.all))
+
+    def launch_like(
+        self, launch: LaunchExecutor, core: ApplicationCore | None, executor_id: ExecutorId
+    ) -> LaunchExecutor:
+        """Return the launch of an executor, with the program of the version that it is for."""
+        planned = self.planned
+        if planned is None or core is None or executor_id not in core.succession.wanted:
+            return launch
+        return replace(launch, artifact=planned.version.artifact)
+
+    def load_stored(self) -> LoadedVersion:
+        """Load the version that an app master begins with.
+
+        Raises:
+            GearpyError: the log cannot be read, or the program cannot be loaded.
+        """
+        stored = self._checkpoints.stored_version()
+        if stored is None:
+            return self._loaded(self._first(self._submitted))
+        return self._loaded(stored)
+
+    def is_begun_with(self, loaded: LoadedVersion) -> bool:
+        """Tell whether the log, now that it is open, still says that this one runs."""
+        return self.current.number == loaded.dag.version
+
+    def is_trial(self, manifests: Sequence[Manifest]) -> bool:
+        """Tell whether the current version has stored no epoch of its own yet."""
+        current = self.current
+        newest = max((each.attempt for each in current.base), default=0)
+        return current.state == "trial" and all(each.attempt <= newest for each in manifests)
+
+    # -- a change --------------------------------------------------------------------------
+
+    def plan(self, message: UpdateApplication, dag: Dag) -> PlannedVersion:
+        """Load a version and compare it with the one that runs.
+
+        Raises:
+            GearpyError: there is none such, or the program cannot be loaded.
+        """
+        artifact, change = self._wanted(message)
+        version = ProgramVersion(
+            number=self.all[-1].number + 1,
+            artifact=artifact,
+            change=change,
+            by=message.by.user,
+            at_ms=self._wall_ms(),
+            base_of=self.current.number,
+        )
+        loaded = self._loaded(version)
+        moves = state_moves(layout_of(dag), layout_of(loaded.dag))
+        answer = UpdatePlanned(
+            app_id=message.app_id,
+            version=version.number,
+            moves=tuple(
+                PlannedMove(
+                    step=each.id,
+                    name=each.name,
+                    fate=each.fate,
+                    is_lost=each.is_lost,
+                    text=str(each),
+                )
+                for each in moves
+            ),
+            is_same=is_same_program(dag_version(dag), dag_version(loaded.dag)),
+            refusal=_refusal(dag, loaded.dag, allows_drop=message.allows_drop),
+        )
+        return PlannedVersion(
+            version=version, loaded=loaded, answer=answer, executors=message.executors
+        )
+
+    def begin(
+        self, core: ApplicationCore, message: UpdateApplication, *, has_changelog: bool
+    ) -> PlannedVersion:
+        """Plan a change, and note that it begins: it is `planned` then.
+
+        Raises:
+            LogSuperseded: a later launch has opened the log.
+            GearpyError: nothing can be changed now, there is no such version, or it cannot be
+                loaded.
+        """
+        refusal = core.why_unchangeable()
+        if has_changelog and not refusal:
+            refusal = "checkpoint.changelog is on, and has the state of the present graph only"
+        if refusal:
+            raise ConfigError(f"application {message.app_id} cannot be changed now: {refusal}")
+        planned = self.plan(message, core.dag)
+        if not message.is_trial_run and not planned.answer.refusal:
+            known = self._checkpoints.versions.read()
+            first = [] if known else [self._first(self._submitted)]
+            self._checkpoints.note_versions([*first, planned.version])
+            self.planned = planned
+        return planned
+
+    def follow(
+        self, core: ApplicationCore, decided: PutInPlace | GoBack
+    ) -> tuple[LoadedVersion, FoundEpochs] | None:
+        """Put the version in place that follows a core; None if nothing is to follow any more.
+
+        Raises:
+            LogSuperseded: a later launch has opened the log.
+            LogBroken: it may be there; call this again, and do nothing else.
+            GearpyError: the state cannot be moved, or the program of before not be loaded.
+            OSError: the state cannot be read or written.
+        """
+        if isinstance(decided, GoBack):
+            _log.warning("version %d has failed: %s", core.dag.version, decided.cause.cause)
+            return self.go_back(decided.cause.cause)
+        planned = self.planned
+        if planned is None or core.succession.change is None:
+            return None
+        return planned.loaded, self.put_in_place(core.newest_manifests(), core.dag)
+
+    def put_in_place(self, manifests: Sequence[Manifest], old: Dag) -> FoundEpochs:
+        """Let the planned version go on from the last epochs of the one before.
+
+        Raises:
+            LogBroken: it may be there; call this again, and do nothing else.
+            GearpyError: the state cannot be moved.
+            OSError: it cannot be read or written.
+        """
+        planned = self.planned
+        assert planned is not None, "a change is under way"
+        if self._appended is None:
+            moved = self._checkpoints.migrated(manifests, old, planned.loaded.dag)
+            now = replace(
+                planned.version,
+                state="trial",
+                epoch=max((each.epoch for each in moved), default=0),
+                base=tuple(manifests),
+            )
+            before = replace(self.current, state="replaced", base=())
+            self._appended = _without(self._files(), [*manifests, *moved])
+            self._checkpoints.begin_version([before, now], planned.loaded.dag, moved)
+        else:
+            self._checkpoints.settle()
+        unneeded, self._appended, self.planned = self._appended, None, None
+        self._checkpoints.drop(unneeded)
+        found = self._checkpoints.found(planned.loaded.dag)
+        self._surplus = _without(_files_of(manifests), found.manifests)
+        return found
+
+    def give_up(self, reason: str) -> None:
+        """Note that the planned version never began."""
+        planned, self.planned = self.planned, None
+        if planned is not None:
+            failed = replace(planned.version, state="failed", reason=reason)
+            self._checkpoints.note_versions([failed])
+
+    def passed(self) -> None:
+        """Note that the current version stays; drop what it would have gone back to."""
+        current = self.current
+        if current.state == "trial":
+            kept = replace(current, state="running", base=())
+            self._checkpoints.note_versions([kept])
+        files, self._surplus = self._surplus, []
+        self._checkpoints.drop(files)
+
+    def go_back(self, reason: str) -> tuple[LoadedVersion, FoundEpochs]:
+        """Put the version before in place again, from where it has ended.
+
+        Raises:
+            LogBroken: it may be there; call this again, and do nothing else.
+            GearpyError: its program cannot be loaded any more.
+        """
+        if self._gone_back is None:
+            failed, versions = self.current, self.all
+            base = next(each for each in versions if each.number == failed.base_of)
+            again = ProgramVersion(
+                number=versions[-1].number + 1,
+                artifact=base.artifact,
+                change=f"back to version {base.number}",
+                at_ms=self._wall_ms(),
+                state="running",
+                epoch=max((each.epoch for each in failed.base), default=0),
+                base_of=base.number,
+            )
+            loaded = self._loaded(again)
+            self._surplus = _without(self._files(), failed.base)
+            over = replace(failed, state="failed", reason=reason, base=())
+            self._gone_back = loaded
+            self._checkpoints.begin_version([over, again], loaded.dag, failed.base)
+        else:
+            self._checkpoints.settle()
+        loaded, self._gone_back = self._gone_back, None
+        files, self._surplus = self._surplus, []
+        self._checkpoints.drop(files)
+        return loaded, self._checkpoints.found(loaded.dag)
+
+    # --------------------------------------------------------------------------------------
+
+    def _wanted(self, message: UpdateApplication) -> tuple[Artifact, str]:
+        current = self.current.artifact
+        if message.artifact is not None:
+            return message.artifact, message.change or f"update {message.artifact.filename}"
+        if message.version is not None:
+            numbers = [each.number for each in self.all]
+            if message.version not in numbers:
+                known = ", ".join(map(str, numbers))
+                raise ConfigError(f"there is no version {message.version}; there are {known}")
+            wanted = next(each for each in self.all if each.number == message.version)
+            return wanted.artifact, f"back to version {wanted.number}"
+        if not message.scale:
+            raise ConfigError("nothing was said that is to change")
+        scale = tuple(sorted((dict(current.scale) | dict(message.scale)).items()))
+        told = " ".join(f"{name}={tasks}" for name, tasks in message.scale)
+        return replace(current, scale=scale), f"scale {told}"
+
+    def _first(self, artifact: Artifact) -> ProgramVersion:
+        return ProgramVersion(number=0, artifact=artifact, change=_SUBMITTED, state="running")
+
+    def _loaded(self, version: ProgramVersion) -> LoadedVersion:
+        application = self._load(version.artifact)
+        dag = Dag(version.number, application.dag.processors, application.dag.edges)
+        return LoadedVersion(artifact=version.artifact, application=application, dag=dag)
+
+    def _files(self) -> list[SnapshotFile]:
+        return _files_of(self._checkpoints.manifests())
+
+
+def _refusal(old: Dag, new: Dag, *, allows_drop: bool) -> str:
+    try:
+        check_moves(layout_of(old), layout_of(new), drops_state=allows_drop)
+    except ConfigError as error:
+        return str(error).replace("--drop-state", "--allow-drop")
+    return ""
+
+
+def _files_of(manifests: Sequence[Manifest]) -> list[SnapshotFile]:
+    return [file for each in manifests for file in each.snapshots]
+
+
+def _without(files: Sequence[SnapshotFile], manifests: Sequence[Manifest]) -> list[SnapshotFile]:
+    """Return the files that these epochs do not need."""
+    needed = {file.location for file in _files_of(manifests)}
+    return list({each.location: each for each in files if each.location not in needed}.values())
+
+
+def _summary(version: ProgramVersion) -> VersionSummary:
+    artifact = version.artifact
+    return VersionSummary(
+        number=version.number,
+        filename=artifact.filename or artifact.location,
+        args=artifact.args,
+        scale=artifact.scale,
+        change=version.change,
+        by=version.by,
+        at_ms=version.at_ms,
+        state=version.state,
+        reason=version.reason,
+        epoch=version.epoch,
+    )

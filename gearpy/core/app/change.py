@@ -1,0 +1,204 @@
+"""A change of a running application to another version of its graph, and the trial of that one."""
+
+from collections.abc import Container, Iterable
+from typing import Final
+
+from gearpy.core.app.decisions import ChangeGivenUp, Command, GoBack, RecoveryLimits
+from gearpy.core.app.executors import ExecutorManager
+from gearpy.core.app.hosts import bound_slots
+from gearpy.core.dag.graph import Dag, place
+from gearpy.core.master.slots import equal_parts
+from gearpy.ids import MAX_MS, MIN_MS, ExecutorId, TaskId
+from gearpy.messages.summaries import ErrorCard
+
+#: So long the old version goes on while processes of the new one are waited for. What is not there
+#: then may need the slots of the old ones.
+_PREPARE_MS: Final = 10_000
+
+
+class VersionChange:
+    """A change that is under way: processes start for it, then an epoch ends everywhere.
+
+    Until that epoch is stored the old version runs, so that giving up costs a restart at most.
+
+    Args:
+        dag: the graph of the new version.
+        seats: the executors that its tasks will be in.
+        timeout_ms: the epoch must be stored so long after the sources were told to end it.
+    """
+
+    def __init__(
+        self, dag: Dag, seats: Iterable[ExecutorId], *, now_ms: int, timeout_ms: int
+    ) -> None:
+        self.dag = dag
+        self.seats = frozenset(seats)
+        self.timeout_ms = timeout_ms
+        self.is_draining = False  #: The sources were told to end the last epoch of the old version.
+        self.is_told = False  #: The app master was told to put the new version in its place.
+        self._drain_at_ms = now_ms + _PREPARE_MS
+        self._until_ms = MAX_MS
+
+    def may_drain(self, running: Container[ExecutorId], now_ms: int) -> bool:
+        """Tell whether the old version may end: the new one is there, or waits for its slots."""
+        is_there = all(each in running for each in self.seats)
+        return not self.is_draining and (is_there or now_ms >= self._drain_at_ms)
+
+    def drain(self, now_ms: int) -> None:
+        """Begin to count the time of the last epoch."""
+        self.is_draining, self._until_ms = True, now_ms + self.timeout_ms
+
+    def is_late(self, now_ms: int) -> bool:
+        """Tell whether the last epoch should have been stored by now."""
+        return now_ms >= self._until_ms
+
+
+class Trial:
+    """The trial of a version that has just begun; it passes when the first epoch is stored.
+
+    Until then sinks show nothing of it, so the version before can take its place again, from the
+    epoch at which the change was made, without a record lost or shown twice.
+
+    Args:
+        lasts_ms: the first epoch ends no sooner than this after all tasks run.
+        timeout_ms: it must be stored so long after that, and all tasks must run within this time.
+    """
+
+    def __init__(self, *, lasts_ms: int, timeout_ms: int, now_ms: int) -> None:
+        self.timeout_ms = timeout_ms
+        self._lasts_ms = lasts_ms
+        self._until_ms = now_ms + lasts_ms + timeout_ms
+        self.first_end_ms = MAX_MS  #: No epoch ends earlier.
+
+    def begin(self, now_ms: int) -> None:
+        """Note that all tasks run."""
+        self.first_end_ms = now_ms + self._lasts_ms
+        self._until_ms = self.first_end_ms + self.timeout_ms
+
+    def is_late(self, now_ms: int) -> bool:
+        """Tell whether an epoch should have been stored by now."""
+        return now_ms >= self._until_ms
+
+
+class Succession:
+    """The executors of a version, of the one before it and of the next one; a change, a trial.
+
+    Invariant: an executor belongs to one version; those of the version before are being stopped.
+
+    Args:
+        executors: has the processes of all versions.
+        seats: the executors of this version.
+        limits: the time limits of changes and trials.
+        now_ms: the time.
+        is_trial: the version before may have to take its place again.
+    """
+
+    def __init__(
+        self,
+        executors: ExecutorManager,
+        seats: Iterable[ExecutorId],
+        *,
+        limits: RecoveryLimits,
+        now_ms: int,
+        is_trial: bool,
+    ) -> None:
+        self._executors = executors
+        self._limits = limits
+        self.seats = frozenset(seats)
+        self.before = frozenset(executors.slots) - self.seats
+        self.change: VersionChange | None = None
+        self.trial: Trial | None = None
+        if is_trial:
+            timeout_ms = limits.change_timeout_ms
+            self.trial = Trial(lasts_ms=limits.trial_ms, timeout_ms=timeout_ms, now_ms=now_ms)
+
+    # -- questions -------------------------------------------------------------------------
+
+    @property
+    def slots(self) -> dict[ExecutorId, int]:
+        """The slots of each executor of this version."""
+        slots = self._executors.slots
+        return {each: slots[each] for each in slots if each in self.seats}
+
+    @property
+    def wanted(self) -> frozenset[ExecutorId]:
+        """The executors of the next version, if a change is under way."""
+        return frozenset() if self.change is None else self.change.seats
+
+    @property
+    def first_end_ms(self) -> int:
+        """The time before which no epoch ends."""
+        return MIN_MS if self.trial is None else self.trial.first_end_ms
+
+    @property
+    def busy_with(self) -> str:
+        """The reason why no other change can begin; empty if one can."""
+        if self.change is not None:
+            return "another change is under way"
+        return "its newest version is on trial" if self.trial is not None else ""
+
+    def placement(self, dag: Dag) -> dict[TaskId, ExecutorId]:
+        """Give every task of this version an executor."""
+        return place(dag, self.slots, self._executors.hosts)
+
+    def dag_of(self, executor_id: ExecutorId, dag: Dag) -> Dag:
+        """Return the graph that an executor is to build: this one, or that of the next version."""
+        is_next = self.change is not None and executor_id in self.change.seats
+        return self.change.dag if self.change is not None and is_next else dag
+
+    def is_for_next(self, executor_id: ExecutorId) -> bool:
+        """Tell whether an executor is one of the version that is to take its place."""
+        return executor_id in self.wanted
+
+    # -- what happens ----------------------------------------------------------------------
+
+    def on_divided(self) -> None:
+        """Note that the executors are other ones, now that it is known how many there are."""
+        self.seats, self.before = frozenset(self._executors.slots), frozenset()
+
+    def stop_before(self) -> list[Command]:
+        """Stop the executors of the version before."""
+        return [
+            stop
+            for executor_id in sorted(self.before)
+            for stop in self._executors.stop(executor_id, kill=False, reason="a new version runs")
+        ]
+
+    def begin(self, dag: Dag, now_ms: int, *, executors: int) -> None:
+        """Begin a change; see `ApplicationCore.change`."""
+        seats = self._add_seats(dag, executors)
+        timeout_ms = self._limits.change_timeout_ms
+        self.change = VersionChange(dag, seats, now_ms=now_ms, timeout_ms=timeout_ms)
+
+    def seats_for(self, dag: Dag) -> frozenset[ExecutorId]:
+        """Return the executors of the version that follows; those of the change if it has some."""
+        return self._add_seats(dag, 0) if self.change is None else self.change.seats
+
+    def give_up(self, reason: str) -> list[Command]:
+        """Give up the change that is under way, if there is one."""
+        change, self.change = self.change, None
+        if change is None:
+            return []
+        self.before |= change.seats
+        commands: list[Command] = [ChangeGivenUp(reason=reason)]
+        for executor_id in sorted(change.seats):
+            commands += self._executors.withdraw(executor_id, reason="the change was given up")
+        return commands
+
+    def go_back(self, cause: ErrorCard) -> list[Command]:
+        """Kill the processes of a version whose trial has failed."""
+        self.trial = None
+        commands: list[Command] = []
+        for executor_id in sorted(self.seats):
+            commands += self._executors.withdraw(executor_id, reason="its version has failed")
+        return [*commands, GoBack(cause=cause)]
+
+    def _add_seats(self, dag: Dag, executors: int) -> frozenset[ExecutorId]:
+        """Add executors for a graph: so many, or as many as it takes if none is to be larger."""
+        bound, is_known = bound_slots(dag), self._executors.is_divided
+        added = {self._executors.add(each.slots, hosts=each.hosts) for each in bound}
+        if free := dag.task_count - sum(each.slots for each in bound):
+            largest = max(self.slots.values()) if is_known else 1  # One slot fits everywhere.
+            wanted = executors or -(-free // largest)
+            sizes = equal_parts(free, min(wanted, free))
+            added |= {self._executors.add(size) for size in sizes}
+        return frozenset(added)

@@ -1,0 +1,115 @@
+"""View of the versions of the program that an application has had."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from gearpy.core.coordinator.log import CoordinatorMessage, CoordinatorState, draft
+from gearpy.core.epoch.epochs import Manifest, decode_manifest, encode_manifest
+from gearpy.errors import ProtocolError
+from gearpy.messages.client import Artifact
+
+_VERSION: Final = "version"  # Number -> the program, and what became of it.
+
+#: "preparing": the one before runs; "trial": it runs, and may have to give way; "running";
+#: "replaced" by a later one; "failed": it never began, or its trial has failed.
+VersionState: TypeAlias = Literal["preparing", "trial", "running", "replaced", "failed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramVersion:
+    """A version of the program of an application; its number is that of its graph.
+
+    Attributes:
+        number: 0 as it was submitted.
+        artifact: the program.
+        change: the kind of the change that made it, for people.
+        by: the user who asked for it.
+        at_ms: when it was asked for, as wall time.
+        state: what became of it.
+        reason: why it has failed.
+        epoch: the newest epoch of those that it has begun with; 0: it began from the beginning.
+        base: while it is on trial, the epochs that the version before goes back to.
+        base_of: the number of that version.
+    """
+
+    number: int
+    artifact: Artifact
+    change: str
+    by: str = ""
+    at_ms: int = 0
+    state: VersionState = "preparing"
+    reason: str = ""
+    epoch: int = 0
+    base: tuple[Manifest, ...] = ()
+    base_of: int = 0
+
+
+class Versions:
+    """View of the versions; a log without any is of an application that was never changed."""
+
+    def __init__(self, state: CoordinatorState) -> None:
+        self._state = state
+
+    def read(self) -> list[ProgramVersion]:
+        """Return all, the oldest first.
+
+        Raises:
+            ProtocolError: a message cannot be understood.
+        """
+        found = [_version(each) for each in self._state.messages(_VERSION)]
+        return sorted(found, key=lambda each: each.number)
+
+    @property
+    def current(self) -> ProgramVersion | None:
+        """The version that runs, on trial or not; None if there was no change.
+
+        Raises:
+            ProtocolError: a message cannot be understood.
+        """
+        return next((each for each in self.read() if each.state in {"trial", "running"}), None)
+
+    def write(self, version: ProgramVersion) -> CoordinatorMessage:
+        """Return the message that adds a version, or says what became of it."""
+        values: dict[str, Any] = {
+            "program": msgspec.json.decode(msgspec.json.encode(version.artifact)),
+            "change": version.change,
+            "by": version.by,
+            "at_ms": version.at_ms,
+            "state": version.state,
+            "reason": version.reason,
+            "epoch": version.epoch,
+            "base": [encode_manifest(each) for each in version.base],
+            "base_of": version.base_of,
+        }
+        return draft(_VERSION, str(version.number), values)
+
+    def end_unfinished(self, reason: str) -> list[CoordinatorMessage]:
+        """Return the messages that say of versions in preparation that they never began."""
+        return [
+            self.write(replace(each, state="failed", reason=reason))
+            for each in self.read()
+            if each.state == "preparing"
+        ]
+
+
+def _version(message: CoordinatorMessage) -> ProgramVersion:
+    values = message.understood()
+    try:
+        return ProgramVersion(
+            number=int(message.key),
+            artifact=msgspec.convert(values["program"], Artifact),
+            change=str(values["change"]),
+            by=str(values["by"]),
+            at_ms=int(values["at_ms"]),
+            state=msgspec.convert(values["state"], VersionState),
+            reason=str(values["reason"]),
+            epoch=int(values["epoch"]),
+            base=tuple(decode_manifest(each) for each in values["base"]),
+            base_of=int(values["base_of"]),
+        )
+    except (KeyError, TypeError, ValueError, msgspec.ValidationError) as error:
+        raise ProtocolError(
+            f"version {message.key} of the coordinator log is malformed: {error!r}"
+        ) from error

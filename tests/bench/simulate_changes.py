@@ -1,0 +1,244 @@
+"""Clusters in virtual time whose application is changed while it runs, with faults meanwhile.
+
+What must come out has a closed form: each record is shown once, by the version that ran when it was
+read; of a partition, records that one version has shown come before those of the next. What is
+kept by key goes on over all changes. A version that has failed shows nothing.
+"""
+
+import logging
+import multiprocessing
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import gearpy as gp
+from gearpy.core.coordinator.versions import ProgramVersion, Versions
+from gearpy.ids import AppId
+from gearpy.messages.client import UpdatePlanned
+from gearpy.storage.coordinator_log import read_log
+from gearpy.testing.transactions import MemoryTransactions
+from tests.bench.simulate import FaultSchedule, SeedResult, end_problem, slots_problem
+from tests.bench.simulated_app import SimulatedApp, Words, upper, word_of
+from tests.world.cluster import ClusterSimulation
+
+__all__ = ["run_change_seed", "run_change_seeds"]
+
+_WITHIN_MS: Final = 300_000
+_CHANGES_MAX: Final = 4
+_AGAIN_MS: Final = 300
+_TRIES: Final = 20
+_PAUSE: Final = 8  # So long that there is time for changes.
+_KEYED: Final = ("numbered", "windows")
+
+
+@dataclass(frozen=True, slots=True)
+class _Variant:
+    """One version of the program; records tell which one has shown them.
+
+    ``breaks``: it raises at each record, so that its trial fails.
+    """
+
+    tag: int
+    parallelism: int
+    branches: tuple[str, ...]
+    has_more_steps: bool
+    breaks: bool
+
+
+@dataclass(slots=True)
+class ChangingApp:
+    """An application, all of its versions, and what their sinks show."""
+
+    base: SimulatedApp
+    tagged: MemoryTransactions = field(default_factory=lambda: MemoryTransactions("tagged"))
+
+    def build(self, variant: _Variant) -> gp.StreamApp:
+        """Return the program of one version."""
+        app = gp.StreamApp("changing", parallelism=variant.parallelism)
+        base = self.base
+        source = Words(base.records, base.partitions, by_bound=base.by_bound, pause=_PAUSE)
+        words = app.read(source, name="words").map(upper, name="upper")
+        if variant.has_more_steps:
+            words = words.filter(lambda _: True, name="all")
+        words.map(lambda record: _tagged(record, variant), name="tag").write(
+            self.tagged, name="show tagged"
+        )
+        keyed = words.key_by(word_of)
+        for name in variant.branches:
+            sink = self.base.sinks.setdefault(name, MemoryTransactions(name))
+            _branch(name, keyed).write(sink, name=f"show {name}")
+        return app
+
+    def problem(self, versions: list[ProgramVersion], tags: dict[str, _Variant]) -> str:
+        """Return what is wrong with what the sinks show; empty when nothing is."""
+        retracted = self.base.retracted + len(self.tagged.retracted)
+        if retracted:
+            return f"{retracted} records have vanished that were shown"
+        return self.base.problem() or self._tag_problem(versions, tags)
+
+    def _tag_problem(self, versions: list[ProgramVersion], tags: dict[str, _Variant]) -> str:
+        shown: dict[int, int] = {}
+        for _, number, tag in self.tagged.values:
+            if number in shown:
+                return f"record {number} was shown twice, by {shown[number]} and {tag}"
+            shown[number] = tag
+        if missing := {*range(self.base.records)} - shown.keys():
+            return f"records {sorted(missing)[:3]} are missing"
+        ran = [tags[each.artifact.location].tag for each in versions if each.state != "failed"]
+        ran = ran or [0]
+        for part in range(self.base.partitions):
+            seen = [shown[n] for n in range(part, self.base.records, self.base.partitions)]
+            rest = iter(ran)
+            if not all(tag in rest for tag in dict.fromkeys(_runs(seen))):
+                return f"partition {part} was shown by {_runs(seen)}, but {ran} have run"
+        return ""
+
+
+def _tagged(record: tuple[str, int], variant: _Variant) -> tuple[str, int, int]:
+    if variant.breaks:
+        raise ValueError("this version is broken")
+    return (*record, variant.tag)
+
+
+def _branch(name: str, keyed: Any) -> Any:
+    if name == "numbered":
+        return keyed.map_with_state(_number, initial=0, name="number")
+    return (
+        keyed.window(gp.tumbling(100))
+        .count(name="count")
+        .map(lambda result: (result.key, result.start, result.value), name="plain")
+    )
+
+
+def _number(before: int, record: tuple[str, int]) -> tuple[int, tuple[str, int, int]]:
+    return before + 1, (record[0], before + 1, record[1])
+
+
+def _runs(tags: list[int]) -> list[int]:
+    """Return the tags without those that repeat the one before."""
+    return [tag for at, tag in enumerate(tags) if at == 0 or tags[at - 1] != tag]
+
+
+class _Changes:
+    """Changes an application at random times, in random ways."""
+
+    def __init__(self, cluster: ClusterSimulation, app: ChangingApp, result: SeedResult) -> None:
+        self._cluster = cluster
+        self._app = app
+        self._done = result.faults
+        self._rng = cluster.world.rng
+        self._left = 1 + self._rng.randrange(_CHANGES_MAX)
+        self._tries = _TRIES
+        self._app_id = AppId(0)
+        self.variants: dict[str, _Variant] = {}
+
+    def begin(self, app_id: AppId, first: str, variant: _Variant) -> None:
+        self._app_id, self.variants[first] = app_id, variant
+        self._cluster.world.later(self._rng.randrange(300, 3000), self._next)
+
+    def _next(self) -> None:
+        if self._left <= 0 or self._tries <= 0:
+            return
+        self._tries -= 1
+        way = self._rng.choice(["update", "update", "scale", "rollback"])
+        if self._change(way):
+            self._left -= 1
+            self._done.append(f"{self._cluster.world.now_ms} change: {way}")
+        self._cluster.world.later(self._rng.randrange(100, 3000), self._next)
+
+    def _change(self, way: str) -> bool:
+        if way == "update":
+            variant = a_variant(self._rng, len(self.variants), may_break=True)
+            location = f"update{len(self._cluster.programs)}"
+            self.variants[location] = variant
+            answer = self._cluster.update(self._app_id, lambda: self._app.build(variant))
+        elif way == "scale":
+            step = self._rng.choice(["number", "count", "tag"])
+            scale = {step: self._rng.randrange(1, 4)}
+            answer = self._cluster.update(self._app_id, scale=scale)
+        else:
+            versions = self._cluster.versions(self._app_id)
+            if not versions:
+                return False
+            number = self._rng.choice(versions).number
+            answer = self._cluster.update(self._app_id, version=number)
+        return isinstance(answer, UpdatePlanned) and not answer.refusal
+
+
+def a_variant(rng: random.Random, tag: int, *, may_break: bool) -> _Variant:
+    """Return a version of the program by chance."""
+    return _Variant(
+        tag=tag,
+        parallelism=rng.randrange(1, 4),
+        branches=_KEYED if rng.random() < 0.5 else _KEYED[::-1],
+        has_more_steps=rng.random() < 0.5,
+        breaks=may_break and rng.random() < 0.25,
+    )
+
+
+def run_change_seed(seed: int, *, calm: bool = False) -> SeedResult:
+    """Run one cluster to the end of its application, which is changed meanwhile."""
+    result, rng = SeedResult(seed, "changes"), random.Random(seed)
+    base = SimulatedApp(rng.randrange(400, 1200), _KEYED, by_bound=rng.random() < 0.5, partitions=2)
+    app = ChangingApp(base)
+    first = a_variant(rng, 0, may_break=False)
+    try:
+        cluster = ClusterSimulation(
+            seed,
+            workers=3,
+            slots=rng.choice([6, 8, 16]),
+            settings={
+                "checkpoint.interval-ms": rng.choice(["50", "200"]),
+                "checkpoint.timeout-ms": rng.choice(["2000", "20000"]),
+                "checkpoint.retained": rng.choice(["1", "3"]),
+            },
+            log_segments_max=rng.choice([2, 5, 64]),
+        )
+        running = cluster.submit(lambda: app.build(first), executors=rng.choice([2, 3]))
+        changes = _Changes(cluster, app, result)
+        changes.begin(running.app_id, "changing", first)
+        if not calm:
+            FaultSchedule(cluster, result.faults, without=("file damaged",))
+        summary = cluster.run_to_end(running.app_id, within_ms=_WITHIN_MS)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to the seed
+        result.problem = f"{type(error).__name__}: {error}"
+        return result
+    versions = _versions(cluster)
+    result.events, result.virtual_ms = cluster.world.events, cluster.world.elapsed_ms
+    result.status = summary.status if summary is not None else ""
+    result.restarts = summary.progress.restarts if summary is not None else 0
+    result.versions = Counter(each.state for each in versions)
+    result.problem = (
+        "; ".join(cluster.promises.broken[:1])
+        or end_problem(summary, "finish")
+        or app.problem(versions, changes.variants)
+        or slots_problem(cluster)
+    )
+    return result
+
+
+def _versions(cluster: ClusterSimulation) -> list[ProgramVersion]:
+    prefixes = {
+        name.partition("/coordinator/")[0]
+        for name in cluster.checkpoints.stored.names("")
+        if "/coordinator/" in name
+    }
+    return [
+        version
+        for prefix in sorted(prefixes)
+        for version in Versions(read_log(cluster.checkpoints.stored, prefix).state).read()
+    ]
+
+
+def run_change_seeds(first: int, count: int, *, processes: int) -> Iterator[SeedResult]:
+    """Run many seeds in several processes."""
+    seeds = range(first, first + count)
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+        yield from pool.imap_unordered(_run_quietly, seeds, chunksize=20)
+
+
+def _run_quietly(seed: int) -> SeedResult:
+    logging.disable(logging.CRITICAL)  # Of failures, which are what this is about.
+    return run_change_seed(seed)

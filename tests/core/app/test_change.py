@@ -1,0 +1,263 @@
+"""A change of a running application: the switch to the next version, and the trial of that one."""
+
+from gearpy.core.app.application import ApplicationCore
+from gearpy.core.app.decisions import (
+    ChangeGivenUp,
+    Command,
+    Ended,
+    GoBack,
+    PutInPlace,
+    StoreManifest,
+    Survived,
+    TrialPassed,
+)
+from gearpy.core.app.deployment import Send
+from gearpy.core.app.executors import Launch, Stop
+from gearpy.core.dag.graph import Dag
+from gearpy.ids import ExecutorId, TaskId
+from gearpy.messages.app import BeginEpoch, CommitEpoch, ExecutorFailed, LaunchTasks
+from gearpy.messages.summaries import ErrorCard
+from tests.core.manager_bench import A, B, Bench, a_dag, only
+
+_NEXT = (ExecutorId(2), ExecutorId(3))
+
+
+def next_dag(*regions: tuple[int, int]) -> Dag:
+    dag = a_dag(*regions or [(2, 2)])
+    return Dag(1, dag.processors, dag.edges)
+
+
+def change(bench: Bench) -> list[Command]:
+    return bench.obey(bench.manager.change(next_dag(), bench.now_ms))
+
+
+def follow(bench: Bench, *, is_trial: bool = True) -> ApplicationCore:
+    """Put the next version in place; return the core before."""
+    before = bench.manager
+    manifests = before.newest_manifests()
+    bench.manager = bench.another(after=before, manifests=manifests, is_trial=is_trial)
+    bench.begin()
+    return before
+
+
+def on_trial() -> tuple[Bench, ApplicationCore]:
+    bench = Bench()
+    change(bench)
+    return bench, follow(bench)
+
+
+# -- the switch --------------------------------------------------------------------------------
+
+
+def test_the_next_version_is_put_in_place_when_it_is_there_and_the_last_epoch_is_shown() -> None:
+    """Its processes start while the old version runs; the sinks of that know of its last epoch."""
+    bench = Bench()
+
+    done = change(bench)
+
+    launches = [each.executor_id for each in only(done, Launch)]
+    begins = [each for each in only(done, Send) if isinstance(each.message, BeginEpoch)]
+    commits = [each for each in only(done, Send) if isinstance(each.message, CommitEpoch)]
+    assert launches == [*_NEXT]
+    assert done.index(only(done, Launch)[-1]) < done.index(begins[0])
+    assert all(each.message.is_last for each in begins if isinstance(each.message, BeginEpoch))
+    assert commits
+    assert done[-1] == PutInPlace()
+    assert not bench.manager.is_ended
+
+
+def test_the_next_core_takes_over_executors_and_numbers() -> None:
+    """What is told late of the old version can be taken for nothing of the new one."""
+    bench, before = on_trial()
+    after = bench.manager
+
+    launched = [e.message for e in only(bench.done, Send) if isinstance(e.message, LaunchTasks)]
+    stopped = {each.executor_id for each in only(bench.done, Stop)}
+    epochs = {attempt: message.epoch for message in launched for attempt in [message.attempt]}
+    first, second = sorted(epochs)
+    assert set(after.tasks_of_executors) == {*_NEXT}
+    assert stopped == {A, B}
+    assert epochs[second] > epochs[first] + 1
+    assert min(after.regions[0].sessions.values()) > max(before.regions[0].sessions.values())
+    assert bench.states == ["running"]
+
+
+def test_a_change_waits_for_slots_only_so_long() -> None:
+    """Maybe the old processes have them; then those end first."""
+    bench = Bench()
+    bench.grants = False
+
+    early = change(bench) + bench.tick(9_000) + bench.end_epoch()
+    done = bench.tick(2_000) + bench.end_epoch() + bench.tick(1_000)
+
+    assert not only(early, PutInPlace)
+    assert only(done, PutInPlace)
+
+
+def test_a_process_of_the_next_version_that_ends_gives_the_change_up() -> None:
+    """The old version was not touched yet."""
+    bench = Bench()
+    bench.silent = {_NEXT[1]}
+    change(bench)
+
+    done = bench.lose(_NEXT[1], "ImportError: no module named shop")
+
+    (given_up,) = only(done, ChangeGivenUp)
+    assert "ImportError" in given_up.reason
+    assert {each.executor_id for each in only(done, Stop) if each.kill} >= {_NEXT[0]}
+    assert bench.states == ["running"]
+    assert bench.manager.restarts == 0
+    assert bench.manager.why_unchangeable() == ""
+
+
+def test_a_process_of_the_next_version_that_cannot_go_on_is_no_failure_of_this_one() -> None:
+    """It says so itself, and not only by its end."""
+    bench = Bench()
+    bench.silent = {_NEXT[1]}
+    change(bench)
+
+    message = ExecutorFailed(
+        executor_id=_NEXT[1],
+        launch=bench.launches[_NEXT[1]],
+        error=ErrorCard(cause="wrong"),
+        is_replaceable=False,
+    )
+    done = bench.obey(bench.manager.on_executor_failed(message, bench.now_ms))
+
+    assert only(done, ChangeGivenUp)
+    assert not only(done, Ended)
+    assert bench.states == ["running"]
+
+
+def test_a_next_version_with_another_graph_than_planned_is_given_up() -> None:
+    """A program must be the same wherever it is loaded."""
+    bench = Bench()
+    bench.silent = {*_NEXT}
+    done = change(bench)
+
+    done = bench.obey(bench.register(only(done, Launch)[0], graph_hash="another"))
+
+    assert only(done, ChangeGivenUp)
+    assert bench.states == ["running"]
+
+
+def test_a_last_epoch_that_takes_too_long_gives_the_change_up() -> None:
+    """And the old version goes on from the epoch before."""
+    bench = Bench()
+    bench.unanswered = {(A, BeginEpoch), (B, BeginEpoch)}
+    change(bench)
+
+    done = bench.tick(301_000)
+    bench.unanswered = set()
+    bench.tick(2000)
+
+    assert only(done, ChangeGivenUp)
+    assert not only(done, PutInPlace)
+    assert bench.states == ["running"]
+    assert bench.manager.restarts == 0
+
+
+def test_a_version_that_cannot_be_put_in_place_leaves_the_old_one_running() -> None:
+    """Its state cannot be shared, say; everything had ended by then, and begins again."""
+    bench = Bench((1, 1), (1, 1))
+    bench.obey(bench.manager.change(next_dag((1, 1), (1, 1)), bench.now_ms))
+    assert bench.states == ["done", "done"]
+
+    done = bench.obey(bench.manager.keep("no", bench.now_ms))
+
+    assert only(done, ChangeGivenUp) == [ChangeGivenUp(reason="no")]
+    assert bench.states == ["running", "running"]
+    done = bench.tick(1000)
+    assert any(isinstance(each.message, BeginEpoch) for each in only(done, Send))
+
+
+def test_only_one_change_at_a_time() -> None:
+    """And none before all tasks run, or while the application is about to end."""
+    bench = Bench()
+    bench.silent = {*_NEXT}
+    change(bench)
+
+    assert "another change" in bench.manager.why_unchangeable()
+    bench.obey(bench.manager.drain(bench.now_ms, timeout_ms=60_000))
+    assert "about to end" in bench.manager.why_unchangeable()
+    assert "not all" in Bench(is_begun=False).manager.why_unchangeable()
+
+
+# -- the trial ---------------------------------------------------------------------------------
+
+
+def test_a_trial_passes_with_its_first_epoch_before_sinks_show_it() -> None:
+    """From then on going back would show results twice."""
+    bench, _ = on_trial()
+    assert "on trial" in bench.manager.why_unchangeable()
+
+    bench.tick(1000)
+    done = bench.end_epoch()
+
+    (passed,) = only(done, TrialPassed)
+    commits = [each for each in only(done, Send) if isinstance(each.message, CommitEpoch)]
+    assert done.index(passed) < done.index(commits[0])
+    assert bench.manager.why_unchangeable() == ""
+
+
+def test_a_task_that_raises_in_the_trial_ends_it_at_once() -> None:
+    """Its processes are killed, and nothing that they still store counts."""
+    bench, _ = on_trial()
+    bench.tick(1000)
+
+    done = bench.fail_task(TaskId(0, 0), "KeyError: 'price'")
+    late = bench.end_epoch() + bench.tick(1000)
+
+    assert done[-1] == GoBack(cause=ErrorCard(cause="KeyError: 'price'", operator="map"))
+    assert {each.executor_id for each in only(done, Stop) if each.kill} == {*_NEXT}
+    assert not only(late, TrialPassed)
+    assert not [each for each in only(late, Send) if isinstance(each.message, CommitEpoch)]
+
+
+def test_an_epoch_that_is_in_the_log_after_the_decision_is_told_to_nobody() -> None:
+    """It leaves the log again, so no sink may show it."""
+    bench, _ = on_trial()
+    bench.stores = False
+    bench.tick(1000)
+    (unstored,) = only(bench.end_epoch(), StoreManifest)
+
+    bench.fail_task(TaskId(0, 0), "broken")
+    late = bench.manager.on_manifest_stored(0, unstored.manifest.epoch, bench.now_ms)
+
+    assert late == []
+
+
+def test_a_process_that_is_lost_in_the_trial_is_replaced() -> None:
+    """Machines fail, whatever the version."""
+    bench, _ = on_trial()
+
+    done = bench.lose(_NEXT[0]) + bench.tick(2000)
+
+    assert only(done, Survived)
+    assert not only(done, GoBack)
+    assert bench.states == ["running"]
+
+
+def test_a_trial_without_an_epoch_fails_some_time() -> None:
+    """Its records do not move."""
+    bench, _ = on_trial()
+
+    done = bench.tick(301_000)
+
+    (back,) = only(done, GoBack)
+    assert "no epoch within 300 s" in back.cause.cause
+
+
+def test_the_version_before_follows_a_failed_one() -> None:
+    """With processes of its own, from the epoch that the failed one had begun with."""
+    bench, _ = on_trial()
+    manifests = bench.manager.newest_manifests()
+    bench.fail_task(TaskId(0, 0), "broken")
+    failed = bench.manager
+
+    bench.manager = bench.another(after=failed, manifests=manifests)
+    bench.begin()
+
+    assert bench.states == ["running"]
+    assert set(bench.manager.tasks_of_executors).isdisjoint({A, B, *_NEXT})
+    assert bench.manager.why_unchangeable() == ""

@@ -1,0 +1,70 @@
+"""The versions of a program in the coordinator log."""
+
+from dataclasses import replace
+
+import pytest
+
+from gearpy.core.coordinator.log import CoordinatorState, draft
+from gearpy.core.coordinator.versions import ProgramVersion, Versions
+from gearpy.core.epoch.epochs import Manifest
+from gearpy.errors import ProtocolError
+from gearpy.ids import TaskId
+from gearpy.messages.app import SnapshotFile
+from gearpy.messages.client import Artifact
+from gearpy.storage.checkpoints import MemoryCheckpoints
+from gearpy.storage.coordinator_log import CoordinatorLog
+
+_PROGRAM = Artifact(
+    kind="stored", location="ab" * 32, filename="shop.py", args=("a",), scale=(("count", 8),)
+)
+_BASE = Manifest(
+    region=0,
+    epoch=7,
+    attempt=1,
+    clock_ms=5,
+    snapshots=(SnapshotFile(location="x", sha256="", tasks=(TaskId(0, 0),)),),
+    offsets=(),
+)
+_TRIAL = ProgramVersion(
+    number=1, artifact=_PROGRAM, change="update", by="ada", state="trial", epoch=7, base=(_BASE,)
+)
+
+
+def test_a_version_is_read_as_it_was_written() -> None:
+    """Also from a file."""
+    checkpoints = MemoryCheckpoints()
+    log = CoordinatorLog(checkpoints, "app1", launch=1, source="test", wall_ms=lambda: 1)
+    first = ProgramVersion(number=0, artifact=_PROGRAM, change="submitted", state="replaced")
+
+    log.append([Versions(log.state).write(each) for each in (_TRIAL, first)])
+    again = CoordinatorLog(checkpoints, "app1", launch=2, source="test", wall_ms=lambda: 1)
+
+    assert Versions(again.state).read() == [first, _TRIAL]
+    assert Versions(again.state).current == _TRIAL
+
+
+def test_nothing_is_current_without_a_change() -> None:
+    """Then the program is the one that was submitted."""
+    assert Versions(CoordinatorState()).current is None
+
+
+def test_a_version_in_preparation_ends_with_its_app_master() -> None:
+    """Nobody would go on with it."""
+    prepared = replace(_TRIAL, number=2, state="preparing", base=())
+    state = CoordinatorState([Versions(CoordinatorState()).write(e) for e in (_TRIAL, prepared)])
+
+    for each in Versions(state).end_unfinished("relaunched"):
+        state.on_message(each)
+
+    assert [(v.number, v.state, v.reason) for v in Versions(state).read()] == [
+        (1, "trial", ""),
+        (2, "failed", "relaunched"),
+    ]
+
+
+def test_what_is_no_version_is_refused() -> None:
+    """With its name."""
+    state = CoordinatorState([draft("version", "3", {"state": "odd"})])
+
+    with pytest.raises(ProtocolError, match="version 3 of the coordinator log"):
+        Versions(state).read()
