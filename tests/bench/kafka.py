@@ -1,7 +1,7 @@
 """Kafka on gearpy, on the bare client and on other stream processors, in turns on one broker.
 
 Records of a second of the CPU count: of all threads of the process that reads. The bare client is
-that of gearpy; the others bring one that is older.
+that of gearpy, "arrow" the same with Arrow's reader of JSON; the others bring one that is older.
 """
 
 import json
@@ -25,9 +25,10 @@ __all__ = ["PACKAGES", "READERS", "Rate", "filled", "measure_readers", "measure_
 
 #: What the environment of the others has.
 PACKAGES: Final = ("bytewax==0.21.1", "quixstreams==3.28.1")
-READERS: Final = ("bare", "rows", "columns", "bytewax", "quix")
+READERS: Final = ("bare", "rows", "arrow", "columns", "bytewax", "quix")
 
 _OURS: Final = frozenset({"rows", "columns"})
+_WITH_CLIENT: Final = frozenset({"bare", "arrow"})
 _HERE: Final = Path(__file__).parent
 _TIMEOUT_S: Final = 600.0
 _BYTES: Final = 100
@@ -96,7 +97,7 @@ def measure_readers(
             said = _run([*command, topic, str(records)])
         else:
             script = str(_HERE / "peer_kafka.py")
-            with_client = sys.executable if reader == "bare" else str(python)
+            with_client = sys.executable if reader in _WITH_CLIENT else str(python)
             command = [with_client, script, reader, servers, topic, str(partitions), str(records)]
             said = _run(command)
         yield _rate(reader, said)

@@ -1,7 +1,7 @@
 """Reads a topic without gearpy; run as a script by a Python that has the others.
 
-``peer_kafka.py bare|bytewax|quix SERVERS TOPIC PARTITIONS RECORDS``. Says as JSON how long it took
-from the first records to the last, by the clock and of the CPU of all its threads.
+``peer_kafka.py bare|arrow|bytewax|quix SERVERS TOPIC PARTITIONS RECORDS``. Says as JSON how long
+it took from the first records to the last, by the clock and of the CPU of all its threads.
 """
 
 import json
@@ -14,6 +14,8 @@ from typing import Any
 
 __all__ = ["Stopwatch", "main"]
 
+_ROWS = 16_384  # Of a table.
+
 
 class Stopwatch:
     """Measures from the first records on, so that no start of a client counts.
@@ -23,29 +25,29 @@ class Stopwatch:
     """
 
     def __init__(self, records: int) -> None:
-        self._left = records
+        self.left = records
         self._counted = 0
         self._begin: tuple[float, float] | None = None
         self.said: dict[str, float] | None = None
 
     def count(self, records: int) -> bool:
         """Count records; tell whether these were the last."""
-        self._left -= records
+        self.left -= records
         if self._begin is None:
             self._begin = (time.perf_counter(), time.process_time())
-            return self._left <= 0
+            return self.left <= 0
         self._counted += records
-        if self._left <= 0:
+        if self.left <= 0:
             seconds, cpu = self._begin
             self.said = {
                 "records": self._counted,
                 "seconds": time.perf_counter() - seconds,
                 "cpu_seconds": time.process_time() - cpu,
             }
-        return self._left <= 0
+        return self.left <= 0
 
 
-def _bare(servers: str, topic: str, partitions: int, watch: Stopwatch) -> None:
+def _consumer(servers: str, topic: str, partitions: int) -> Any:
     from confluent_kafka import Consumer, TopicPartition  # noqa: PLC0415 - of this one only
 
     consumer = Consumer(
@@ -57,8 +59,36 @@ def _bare(servers: str, topic: str, partitions: int, watch: Stopwatch) -> None:
         }
     )
     consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
+    return consumer
+
+
+def _bare(servers: str, topic: str, partitions: int, watch: Stopwatch) -> None:
+    consumer = _consumer(servers, topic, partitions)
     while not watch.count(len(consumer.consume(10_000, 1.0))):
         pass
+    consumer.close()
+
+
+def _arrow(servers: str, topic: str, partitions: int, watch: Stopwatch) -> None:
+    """Make columns and check nothing: the least that they cost with this client and Arrow."""
+    import pyarrow as pa  # type: ignore[import-untyped] # noqa: PLC0415 - not of the others
+    from pyarrow import json as arrow_json  # noqa: PLC0415 - as above
+
+    fields = {"id": pa.int64(), "user": pa.string(), "amount": pa.float64()}
+    parse = arrow_json.ParseOptions(
+        explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore"
+    )
+    read = arrow_json.ReadOptions(use_threads=False, block_size=1 << 24)
+    consumer = _consumer(servers, topic, partitions)
+    bodies: list[bytes] = []
+    is_over = False
+    while not is_over:
+        bodies += [message.value() for message in consumer.consume(1000, 1.0)]
+        if len(bodies) >= _ROWS or len(bodies) == watch.left:
+            lines = pa.BufferReader(b"\n".join(bodies))
+            table = arrow_json.read_json(lines, read_options=read, parse_options=parse)
+            bodies = []
+            is_over = watch.count(table.num_rows)
     consumer.close()
 
 
@@ -112,7 +142,7 @@ def main() -> None:
     """Read as the command line says."""
     kind, servers, topic, partitions, records = sys.argv[1:]
     watch = Stopwatch(int(records))
-    read = {"bare": _bare, "bytewax": _bytewax, "quix": _quix}[kind]
+    read = {"bare": _bare, "arrow": _arrow, "bytewax": _bytewax, "quix": _quix}[kind]
     read(servers, topic, int(partitions), watch)
     sys.stdout.write(json.dumps(watch.said) + "\n")
 
