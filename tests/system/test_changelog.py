@@ -3,9 +3,6 @@
 import os
 import signal
 from pathlib import Path
-from uuid import uuid4
-
-import pytest
 
 from gearpy.cluster.checkpoints.reading import StoredEpochs, stored_prefixes, verify
 from gearpy.core.coordinator.views import ChangelogPartitions
@@ -15,12 +12,10 @@ from tests.bench.crash import EPOCHS_OFTEN
 from tests.bench.epoch_signs import EpochSigns
 from tests.bench.process_cluster import ProcessCluster
 from tests.eventually import eventually
-from tests.servers.kafka import KafkaAddress
 
 RATE = 4000.0
 #: Time between two epochs: nothing is stored between a look at the files and the kill.
 SETTINGS = {**EPOCHS_OFTEN, "checkpoint.interval-ms": "1000", "checkpoint.changelog": "on"}
-DEADLINE_S = 120
 _EXECUTORS = 2
 
 
@@ -29,37 +24,22 @@ def test_all_but_the_newest_files_may_be_deleted(tmp_path: Path) -> None:
 
     No epoch is lost, and no result: the numbers that records get by key go on where they were.
     """
-    _lose_files(tmp_path, str(tmp_path / "checkpoints"))
-
-
-@pytest.mark.long
-def test_the_changelog_may_be_a_topic(tmp_path: Path, kafka: KafkaAddress) -> None:
-    """What executors have on their disks is lost with them; their state comes from Kafka."""
-    _lose_files(tmp_path, f"kafka://{kafka.plain}/{uuid4().hex}")
-
-
-def _lose_files(tmp_path: Path, store: str) -> None:
     results = tmp_path / "results"
     results.mkdir()
-    settings = {**SETTINGS, "checkpoint.folder": store}
-    with ProcessCluster(tmp_path, workers=1, slots=32, settings=settings) as cluster:
+    with ProcessCluster(tmp_path, workers=1, slots=32, settings=SETTINGS) as cluster:
         signs = EpochSigns(tmp_path / "checkpoints", results)
         program = Path(numbered.__file__)
         app_id = cluster.submit(program, str(results), str(RATE), executors=_EXECUTORS)
-        eventually(lambda: signs.newest_shown() >= 3, within_s=DEADLINE_S)
+        eventually(lambda: signs.newest_shown() >= 3)
         before = signs.newest_shown()
-        epoch = eventually(
-            lambda: (newest := signs.newest_shown()) > before and newest, within_s=DEADLINE_S
-        )
+        epoch = eventually(lambda: (newest := signs.newest_shown()) > before and newest)
 
-        deleted = _delete_older_files(store)
+        deleted = _delete_older_files(tmp_path / "checkpoints")
         os.kill(cluster.launched("executor")[0], signal.SIGKILL)
 
-        eventually(lambda: signs.newest_shown() > epoch + 1, within_s=DEADLINE_S)
+        eventually(lambda: signs.newest_shown() > epoch + 1)
         numbered.set_end(results, end := numbered.end_after(results, RATE))
-        eventually(
-            lambda: cluster.client.application(app_id).status == "succeeded", within_s=DEADLINE_S
-        )
+        eventually(lambda: cluster.client.application(app_id).status == "succeeded")
 
     verdict = numbered.check(results, end)
     assert verdict.is_exact, [str(verdict), *verdict.wrong]
@@ -69,9 +49,9 @@ def _lose_files(tmp_path: Path, store: str) -> None:
     assert "falls back" not in logs
 
 
-def _delete_older_files(store: str) -> list[str]:
+def _delete_older_files(folder: Path) -> list[str]:
     """Delete all files of the newest epoch but those with the heads; return their names."""
-    checkpoints = checkpoints_at(store)
+    checkpoints = checkpoints_at(folder)
     (prefix,) = stored_prefixes(checkpoints)
     stored = StoredEpochs(checkpoints, prefix)
     (manifest,) = stored.find()

@@ -137,7 +137,7 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         """
         path = self._strip_protocol(path)
         with self._asking():
-            kept = self._read(self._topic_of(path)).files.get(path)
+            kept = self._read(self._topic_of(path), _partition_of(path)).files.get(path)
         if kept is not None:
             changed = kept.changed_ms / 1000
             return {"name": path, "size": kept.size, "type": "file", "mtime": changed}
@@ -156,9 +156,9 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         path = self._strip_protocol(path)
         with self._asking():
             topic = self._topic_of(path)
-            # Whoever reads ranges has asked for the size before.
-            known = self._read(topic) if start is None else self._topics.get(topic, _Topic())
-            kept = known.files.get(path)
+            if start is None:  # Whoever reads ranges has asked for the size before.
+                self._read(topic, _partition_of(path))
+            kept = self._topics.get(topic, _Topic()).files.get(path)
             if kept is None:
                 raise FileNotFoundError(f"{self.unstrip_protocol(path)} is not there")
             return self._data(topic, kept)[start:end]
@@ -169,7 +169,7 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         with self._asking():
             topic, partition = self._topic_of(path), _partition_of(path)
             self._make_topic(topic, partition)
-            before = self._read(topic).files.get(path)
+            before = self._read(topic, partition).files.get(path)
             if len(value) <= _PIECE_BYTES:
                 self._send(topic, partition, {path: _WHOLE + value})
             else:
@@ -189,7 +189,7 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         path = self._strip_protocol(path)
         with self._asking():
             topic = self._topic_of(path)
-            kept = self._read(topic).files.get(path)
+            kept = self._read(topic, _partition_of(path)).files.get(path)
             if kept is None:
                 raise FileNotFoundError(f"{self.unstrip_protocol(path)} is not there")
             gone = dict.fromkeys([path, *_pieces_of(path, kept)])
@@ -281,14 +281,16 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
             raise KafkaException(errors[0] if errors else KafkaError(KafkaError._MSG_TIMED_OUT))  # noqa: SLF001 - its name
         return offsets
 
-    def _read(self, name: str) -> _Topic:
-        """Read a topic to its end."""
+    def _read(self, name: str, only: int | None = None) -> _Topic:
+        """Read a topic to its end, or one partition of it."""
         topic = self._topics.get(name)
         if topic is None or time.monotonic() - topic.read_s > _FORGET_S:
             topic = self._topics[name] = _Topic()
         consumer = self._ready[1]  # It is asked itself: it knows no partition by what others know.
         known = consumer.list_topics(name, timeout=_ANSWER_S).topics[name]
         for partition in known.partitions:
+            if only not in (None, partition):
+                continue
             at = TopicPartition(name, partition)
             ends = consumer.get_watermark_offsets(at, timeout=_ANSWER_S)
             if ends is None:
@@ -298,7 +300,8 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
             for record in self._records(name, partition, begin, high):
                 _take(topic.files, record)
             topic.next[partition] = max(begin, high)
-        topic.read_s = time.monotonic()
+        if only is None:
+            topic.read_s = time.monotonic()
         return topic
 
     def _records(self, topic: str, partition: int, begin: int, end: int) -> Iterator[Any]:
@@ -373,6 +376,7 @@ _PASSING: Final = (
     *(KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT),  # noqa: SLF001
     *(KafkaError._MSG_TIMED_OUT, KafkaError._RESOLVE),  # noqa: SLF001 - their names
     *(KafkaError.NOT_ENOUGH_REPLICAS, KafkaError.LEADER_NOT_AVAILABLE),
+    KafkaError.NOT_LEADER_FOR_PARTITION,
 )
 
 
