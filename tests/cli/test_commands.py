@@ -88,6 +88,7 @@ EXECUTOR: Final = {
     "pid": int,
     "data_address": str,
     "tasks": [str],
+    "metrics_address": str,
 }
 PROCESSOR: Final = {
     "processor_id": int,

@@ -14,7 +14,7 @@ from gearpy.cluster.client.client import ClusterClient, RunningApplication
 from gearpy.cluster.client.looking import look_at
 from gearpy.errors import OperatorError, SubmitRefused
 from gearpy.ids import AppId
-from gearpy.messages.metrics import GetHistory
+from gearpy.messages.metrics import GetHistory, MetricsData
 from gearpy.views.app import app_view
 from gearpy.views.model import AppView
 from tests.eventually import eventually
@@ -87,6 +87,7 @@ def test_measurements_can_be_read_after_the_end(cluster: LocalCluster) -> None:
     with cluster.submitted(numbers("measured", 10**9, abs)) as running:
         app_id = running.app_id
         eventually(lambda: running.summary().progress.records_in, within_s=_LONG_S)
+        eventually(lambda: processors_in(client.metrics(app_id)) == {0, 1}, within_s=_LONG_S)
         eventually(lambda: client.series(app_id).at_ms, within_s=_LONG_S)
         running.shutdown()
         eventually(lambda: left_last(client, app_id), within_s=_LONG_S)
@@ -95,10 +96,15 @@ def test_measurements_can_be_read_after_the_end(cluster: LocalCluster) -> None:
         none = client.series(app_id, series.at_ms[-1])
         latest = client.history(GetHistory(app_id=app_id, path="app1.processor0"))
 
-    assert {each.task_id.processor for each in data.tasks} == {0, 1}
+    assert processors_in(data) == {0, 1}
     assert [each.processor_id for each in series.processors] == [0, 1]
     assert (none.at_ms, none.processors[0].rate) == ((), ())
     assert {each.name for each in latest.items} >= {"app1.processor0.task0:sendThroughput"}
+
+
+def processors_in(data: MetricsData) -> set[int]:
+    """Return the processors whose tasks have told how they are."""
+    return {each.task_id.processor for each in data.tasks}
 
 
 def left_last(client: ClusterClient, app_id: AppId) -> bool:
