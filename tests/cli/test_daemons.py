@@ -194,10 +194,12 @@ def test_a_worker_that_is_killed_leaves_no_lock(start: Start, folder: Path) -> N
 
 
 def test_verbose_shows_the_log_here(start: Start) -> None:
-    """In the form that was asked for."""
+    """In the form that was asked for; the actor that begins may log before its daemon does."""
     master = start("master", "--port", "0", "--verbose", "--log-format", "json")
 
-    assert "master ready" in json.loads(master.warns())["message"]
+    said = [json.loads(master.warns())["message"] for _ in range(2)]
+
+    assert any("master ready" in each for each in said)
 
 
 # -- what is refused -----------------------------------------------------------------------------

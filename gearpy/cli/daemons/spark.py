@@ -27,7 +27,7 @@ from gearpy.views import text
 _END_S: Final = 120
 _POLL_S: Final = 0.1
 
-commands = group("A cluster inside a Spark application.")
+commands = group("Run a cluster inside a Spark application, look at it, end it.")
 
 _Folder: TypeAlias = Annotated[
     Path,
