@@ -7,15 +7,18 @@ import gzip
 import lzma
 import os
 import stat
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, TypeAlias
 
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.storage.folder.at import file_system_at, without_password
+
+#: Options of the file system of a URL, as fsspec takes them.
+StoreOptions: TypeAlias = Mapping[str, Any]
 
 _NS_PER_MS: Final = 1_000_000
 _MS_PER_S: Final = 1000
@@ -44,12 +47,14 @@ class FoundFile:
         size: in bytes.
         changed_ms: when it was last changed; 0 if nobody knows.
         version: what its file system says that is another when the content is; "" if nothing.
+        options: of the store that it is in, as fsspec takes them.
     """
 
     name: str
     size: int
     changed_ms: int
     version: str = ""
+    options: StoreOptions = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def is_local(self) -> bool:
@@ -76,12 +81,18 @@ class Locations:
     Args:
         operator: name of the function that was given them, for errors.
         patterns: at least one.
+        options: of the store at a URL, as fsspec takes them.
 
     Raises:
-        ConfigError: one is no path.
+        ConfigError: one is no path; or there are options, and no URL.
     """
 
-    def __init__(self, operator: str, patterns: Sequence[str | Path]) -> None:
+    def __init__(
+        self,
+        operator: str,
+        patterns: Sequence[str | Path],
+        options: StoreOptions | None = None,
+    ) -> None:
         if not patterns:
             raise ConfigError(f"{operator}() needs at least one path, pattern or URL")
         for pattern in patterns:
@@ -92,6 +103,12 @@ class Locations:
                 )
         self._operator = operator
         self._patterns = [os.fspath(pattern) for pattern in patterns]
+        self._options = options or {}
+        if self._options and not any(map(_is_url, self._patterns)):
+            raise ConfigError(
+                f"{operator}: storage_options are for URLs, and {self} is on this machine: leave "
+                "them out"
+            )
 
     def __str__(self) -> str:
         return ", ".join(self._patterns)
@@ -120,19 +137,21 @@ class Locations:
         return sorted({file.name: file for file in found if file.is_settled}.values(), key=_name)
 
     def _matches(self, pattern: str) -> list[FoundFile]:
-        return _at_url(self._operator, pattern) if _is_url(pattern) else _local(pattern)
+        if _is_url(pattern):
+            return _at_url(self._operator, pattern, self._options)
+        return _local(pattern)
 
 
-def file_at(operator: str, name: str) -> FoundFile:
+def file_at(operator: str, name: str, options: StoreOptions | None = None) -> FoundFile:
     """Return a file that was looked up before, as it is now.
 
     Raises:
         ConfigError: it is not there.
     """
     if _is_url(name):
-        files, path = _file_system(operator, name)
+        files, path = _file_system(operator, name, options)
         try:
-            return _found_at(files, files.info(path))
+            return _found_at(files, files.info(path), options)
         except FileNotFoundError:
             raise ConfigError(f"{operator}: {name} is not there: was it removed?") from None
         except OSError as error:
@@ -146,20 +165,20 @@ def file_at(operator: str, name: str) -> FoundFile:
         ) from None
 
 
-def open_found(operator: str, name: str) -> BinaryIO:
+def open_found(operator: str, file: FoundFile) -> BinaryIO:
     """Open a file to read it; one that is packed as its content.
 
     Raises:
         ConfigError: it cannot be opened.
     """
-    unpack = _UNPACK.get(os.path.splitext(name)[1])  # noqa: PTH122 - of a URL, too
+    unpack = _UNPACK.get(os.path.splitext(file.name)[1])  # noqa: PTH122 - of a URL, too
     try:
-        if unpack is not None and not _is_url(name):
-            packed: BinaryIO = unpack(name)  # Closes it, too.
+        if unpack is not None and not _is_url(file.name):
+            packed: BinaryIO = unpack(file.name)  # Closes it, too.
             return packed
-        opened = _opened(operator, name)
+        opened = _opened(operator, file)
     except OSError as error:
-        raise _unreadable(operator, name, error) from error
+        raise _unreadable(operator, file.name, error) from error
     content: BinaryIO = opened if unpack is None else unpack(opened)
     return content
 
@@ -176,7 +195,7 @@ def content_version(operator: str, file: FoundFile) -> str:
     if file.version:
         return file.version
     try:
-        with _opened(operator, file.name) as opened:
+        with _opened(operator, file) as opened:
             edges = blake2b(opened.read(_EDGE_BYTES), digest_size=_DIGEST_BYTES)
             opened.seek(max(0, file.size - _EDGE_BYTES))
             edges.update(opened.read(_EDGE_BYTES))
@@ -194,10 +213,10 @@ def _unreadable(operator: str, name: str, error: OSError) -> ConfigError:
     return ConfigError(f"{operator}: cannot read {name}: {error.strerror or error}")
 
 
-def _opened(operator: str, name: str) -> Any:
-    if not _is_url(name):
-        return open(name, "rb")  # noqa: PTH123 - whoever reads it closes it
-    files, path = _file_system(operator, name)
+def _opened(operator: str, file: FoundFile) -> Any:
+    if not _is_url(file.name):
+        return open(file.name, "rb")  # noqa: PTH123 - whoever reads it closes it
+    files, path = _file_system(operator, file.name, file.options)
     return files.open(path, "rb")
 
 
@@ -233,35 +252,35 @@ def _is_url(name: str) -> bool:
     return "://" in name
 
 
-def _file_system(operator: str, url: str) -> tuple[Any, str]:
+def _file_system(operator: str, url: str, options: StoreOptions | None) -> tuple[Any, str]:
     try:
-        files, path = file_system_at(url)
+        files, path = file_system_at(url, options)
     except (ImportError, ValueError) as error:  # Its message says what to install.
         raise ConfigError(f"{operator}: {without_password(url)}: {error}") from error
     return files, path
 
 
-def _at_url(operator: str, pattern: str) -> list[FoundFile]:
-    files, path = _file_system(operator, pattern)
+def _at_url(operator: str, pattern: str, options: StoreOptions) -> list[FoundFile]:
+    files, path = _file_system(operator, pattern, options)
     files.invalidate_cache()
     try:
         if files.isdir(path):
             infos = files.ls(path, detail=True)
-            found = [_found_at(files, info) for info in infos if info["type"] == "file"]
+            found = [_found_at(files, info, options) for info in infos if info["type"] == "file"]
             return [file for file in found if file.is_settled]
         infos = files.glob(path, detail=True).values()
-        return [_found_at(files, info) for info in infos if info["type"] == "file"]
+        return [_found_at(files, info, options) for info in infos if info["type"] == "file"]
     except FileNotFoundError:
         return []
     except OSError as error:
         raise _unreachable(operator, pattern, error) from error
 
 
-def _found_at(files: Any, info: dict[str, Any]) -> FoundFile:
+def _found_at(files: Any, info: dict[str, Any], options: StoreOptions | None) -> FoundFile:
     changed_ms = next((_ms(info[key]) for key in _TIME_KEYS if info.get(key)), 0)
     version = next((str(info[key]) for key in _VERSION_KEYS if info.get(key)), "")
     name = files.unstrip_protocol(info["name"])
-    return FoundFile(name, int(info.get("size") or 0), changed_ms, version)
+    return FoundFile(name, int(info.get("size") or 0), changed_ms, version, options or {})
 
 
 def _ms(time: Any) -> int:

@@ -36,7 +36,11 @@ def real_url(server: str, request: pytest.FixtureRequest) -> tuple[str, dict[str
 
 def real_folder(server: str, request: pytest.FixtureRequest) -> UrlFolder:
     """Return a new folder on a real server."""
-    url, options = real_url(server, request)
+    return folder_at_url(*real_url(server, request))
+
+
+def folder_at_url(url: str, options: dict[str, Any]) -> UrlFolder:
+    """Return the folder at a URL, as gearpy opens it."""
     made = folder_at(url, options, key="folder")
     assert isinstance(made, UrlFolder)
     return made

@@ -186,7 +186,7 @@ def _opened(operator: str, file: FoundFile) -> Any:
             return pa.OSFile(file.name)
         except OSError as error:
             raise ConfigError(f"{operator}: cannot read {file.name}: {error}") from error
-    return open_found(operator, file.name)
+    return open_found(operator, file)
 
 
 class _ParquetGroups(_Groups):

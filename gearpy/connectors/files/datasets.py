@@ -10,6 +10,7 @@ from gearpy.connectors.files.column_times import TimeUnit
 from gearpy.connectors.files.line_formats import CsvFormat, JsonLinesFormat
 from gearpy.connectors.files.partitions import ReadOptions, RowFiles
 from gearpy.connectors.files.tables import OnBad
+from gearpy.connectors.locations import StoreOptions
 from gearpy.core.base.times import Duration, EventTime
 from gearpy.messages.type_variables import Row
 from gearpy.task.api.interfaces import Source
@@ -36,6 +37,7 @@ def csv(
     follow: bool = False,
     poll: Duration = "1s",
     settle: Duration = "1s",
+    storage_options: StoreOptions | None = None,
 ) -> Source[Row]:
     r"""Read CSV files as tables.
 
@@ -66,6 +68,8 @@ def csv(
         follow: wait for more files, without end.
         poll: wait between two looks.
         settle: a file that was changed less than this ago is left for later.
+        storage_options: of the store at a URL, as fsspec takes them; by default as its library
+            finds them.
 
     Raises:
         ConfigError: nothing is found, an option is not understood, or a column is not there; also
@@ -97,6 +101,7 @@ def csv(
         follow=follow,
         poll=poll,
         settle=settle,
+        storage_options=storage_options,
     )
     return RowFiles(form, patterns, options)
 
@@ -114,6 +119,7 @@ def jsonl(
     follow: bool = False,
     poll: Duration = "1s",
     settle: Duration = "1s",
+    storage_options: StoreOptions | None = None,
 ) -> Source[Row]:
     r"""Read files with an object of JSON in each line, as tables.
 
@@ -134,6 +140,8 @@ def jsonl(
         follow: wait for more files, without end.
         poll: wait between two looks.
         settle: a file that was changed less than this ago is left for later.
+        storage_options: of the store at a URL, as fsspec takes them; by default as its library
+            finds them.
 
     Raises:
         ConfigError: as of `csv`.
@@ -161,6 +169,7 @@ def jsonl(
         follow=follow,
         poll=poll,
         settle=settle,
+        storage_options=storage_options,
     )
     return RowFiles(JsonLinesFormat(), patterns, options)
 
@@ -177,6 +186,7 @@ def parquet(
     follow: bool = False,
     poll: Duration = "1s",
     settle: Duration = "1s",
+    storage_options: StoreOptions | None = None,
 ) -> Source[Row]:
     """Read Parquet files as tables; only the columns that are asked for are decoded.
 
@@ -218,6 +228,8 @@ def parquet(
         follow: wait for more files, without end.
         poll: wait between two looks.
         settle: a file that was changed less than this ago is left for later.
+        storage_options: of the store at a URL, as fsspec takes them; by default as its library
+            finds them.
 
     Raises:
         ConfigError: as of `csv`.
@@ -244,6 +256,7 @@ def parquet(
         follow=follow,
         poll=poll,
         settle=settle,
+        storage_options=storage_options,
     )
     return RowFiles(ParquetFileFormat(), patterns, options)
 
@@ -260,6 +273,7 @@ def arrow(
     follow: bool = False,
     poll: Duration = "1s",
     settle: Duration = "1s",
+    storage_options: StoreOptions | None = None,
 ) -> Source[Row]:
     """Read files of Arrow's IPC, which Feather is too, or streams of it in files, as tables.
 
@@ -277,6 +291,8 @@ def arrow(
         follow: wait for more files, without end.
         poll: wait between two looks.
         settle: a file that was changed less than this ago is left for later.
+        storage_options: of the store at a URL, as fsspec takes them; by default as its library
+            finds them.
 
     Raises:
         ConfigError: as of `csv`.
@@ -303,5 +319,6 @@ def arrow(
         follow=follow,
         poll=poll,
         settle=settle,
+        storage_options=storage_options,
     )
     return RowFiles(ArrowFormat(), patterns, options)

@@ -62,7 +62,7 @@ class CsvFormat:
         """See `FileFormat`."""
         if not self.header:
             raise ConfigError("csv: header=False needs the names of the columns: give schema=")
-        with open_found(self.name, file.name) as opened:
+        with open_found(self.name, file) as opened:
             names, place = self._head(file, opened)
             lines = block_at(opened, place["offset"], multiline=self._multiline, size=_HEAD_BYTES)
         try:
@@ -83,7 +83,7 @@ class CsvFormat:
 
     def begin(self, file: FoundFile, fit: Fit, bad: BadRows, place: Any) -> LineTables:
         """See `FileFormat`."""
-        opened = open_found(self.name, file.name)
+        opened = open_found(self.name, file)
         try:
             names, first = self._head(file, opened)
             if not self.header and fit.schema is not None:
@@ -186,7 +186,7 @@ class JsonLinesFormat:
 
     def schema(self, file: FoundFile) -> pa.Schema:
         """See `FileFormat`."""
-        with open_found(self.name, file.name) as opened:
+        with open_found(self.name, file) as opened:
             lines = block_at(opened, 0, size=_HEAD_BYTES)
         try:
             found = plain_schema(read_json_lines(lines.removeprefix(_MARK), None).schema)
@@ -199,7 +199,7 @@ class JsonLinesFormat:
 
     def begin(self, file: FoundFile, fit: Fit, bad: BadRows, place: Any) -> LineTables:
         """See `FileFormat`."""
-        opened = open_found(self.name, file.name)
+        opened = open_found(self.name, file)
         first: LinePlace = {"offset": 0, "row": 0, "line": 1}
         return LineTables(file, opened, _JsonParser(fit.schema), fit, bad, place=place or first)
 

@@ -22,7 +22,13 @@ from gearpy.connectors.files.tables import (
     OnBad,
     check_on_bad,
 )
-from gearpy.connectors.locations import FoundFile, Locations, content_version, file_at
+from gearpy.connectors.locations import (
+    FoundFile,
+    Locations,
+    StoreOptions,
+    content_version,
+    file_at,
+)
 from gearpy.core.base.times import Duration, EventTime, duration_ms
 from gearpy.core.window.watermark import BoundedOutOfOrder
 from gearpy.errors import ConfigError, GearpyError
@@ -49,6 +55,7 @@ class ReadOptions:
     follow: bool = False
     poll: Duration = "1s"
     settle: Duration = "1s"
+    storage_options: StoreOptions | None = None
 
 
 class FilesPlace(TypedDict):
@@ -86,7 +93,7 @@ class RowFiles(Source):
         now_ms: Callable[[], int] = wall_clock_ms,
     ) -> None:
         self._form = form
-        self._locations = Locations(form.name, patterns)
+        self._locations = Locations(form.name, patterns, options.storage_options)
         _check(form.name, options)
         self._options = options
         self._now_ms = now_ms
@@ -141,11 +148,12 @@ class RowFiles(Source):
         bound_ms = None if self._options.time is None else self._bound_ms
         begins_ms = MIN_MS
         if self._parts is None and bound_ms is None:  # So that older files are read first.
-            begins_ms = file_at(self._form.name, partition).changed_ms
+            begins_ms = self._file_at(partition).changed_ms
         return FilesReader(
             self._form,
             queue,
             fit,
+            find=self._file_at,
             on_bad=self._options.on_bad,
             bound_ms=bound_ms,
             begins_ms=begins_ms,
@@ -163,12 +171,15 @@ class RowFiles(Source):
         return self._found
 
     def _look_of(self, partition: str) -> Callable[[], Sequence[FoundFile]]:
-        parts, name = self._parts, self._form.name
+        parts = self._parts
         if parts is None:
-            return lambda: [file_at(name, partition)]
+            return lambda: [self._file_at(partition)]
         number = int(partition)
         look = self._locations.look_again if self._options.follow else self._locations.look_up
         return lambda: [file for file in look() if part_of(file.name, parts) == number]
+
+    def _file_at(self, name: str) -> FoundFile:
+        return file_at(self._form.name, name, self._options.storage_options)
 
     def _fit(self) -> Fit:
         options = self._options
@@ -225,6 +236,7 @@ class FilesReader(SourceReader):
         form: of the files.
         queue: says which one is next.
         fit: what rows must be.
+        find: looks for a file that was read before.
         on_bad: what becomes of those that are not.
         bound_ms: how far event times are out of order; None: rows have the time of their file.
         begins_ms: no row is older.
@@ -237,6 +249,7 @@ class FilesReader(SourceReader):
         queue: FileQueue,
         fit: Fit,
         *,
+        find: Callable[[str], FoundFile],
         on_bad: OnBad,
         bound_ms: int | None,
         begins_ms: int = MIN_MS,
@@ -245,6 +258,7 @@ class FilesReader(SourceReader):
         self._form = form
         self._queue = queue
         self._fit = fit
+        self._find = find
         self._on_bad: OnBad = on_bad
         self.out_of_order_ms = bound_ms
         self.is_by_arrival = bound_ms is None
@@ -331,7 +345,7 @@ class FilesReader(SourceReader):
 
     def _known(self, resume: FilesPlace) -> FoundFile:
         """Return the file in which a snapshot was taken."""
-        file = file_at(self._form.name, resume["file"])
+        file = self._find(resume["file"])
         if file.size != resume["size"]:
             raise GearpyError(
                 f"{file.name} has {file.size} bytes now, and had {resume['size']} when it was "

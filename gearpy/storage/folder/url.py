@@ -338,6 +338,14 @@ class _Ranges(RawIOBase):
         self._at = offset + (0, self._at, self._size)[whence]
         return self._at
 
+    def readall(self) -> bytes:
+        """Return the rest with one request; the inherited one asks for 8 KiB at a time."""
+        if self._at >= self._size:
+            return b""
+        data = self._read(start=self._at, end=self._size)
+        self._at += len(data)
+        return data
+
     def readinto(self, buffer: "WriteableBuffer", /) -> int:
         view = memoryview(buffer).cast("B")
         end = min(self._at + len(view), self._size)

@@ -222,3 +222,26 @@ def test_a_large_file_is_read_in_few_requests(
 
     assert read == data
     assert len(requests) == 3
+
+
+def test_a_whole_file_is_read_with_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each request to a store costs milliseconds, and money."""
+    folder = url_folder(f"memory://{uuid4().hex}")
+    folder.put("a", bytes(3_000_000))
+    ranges: list[tuple[int, int]] = []
+    read = MemoryFileSystem.cat_file
+
+    def counted(self: Any, path: str, start: int, end: int) -> Any:
+        ranges.append((start, end))
+        return read(self, path, start, end)
+
+    monkeypatch.setattr(MemoryFileSystem, "cat_file", counted)
+
+    with folder.open("a") as file:
+        assert len(file.read()) == 3_000_000
+        assert file.read() == b""
+    with folder.open("a") as file:
+        file.seek(2_999_990)
+        assert len(file.read()) == 10
+
+    assert ranges == [(0, 3_000_000), (2_999_990, 3_000_000)]
