@@ -71,12 +71,13 @@ class ResourceUpdate:
 
     ``refused`` was to run since the last time, and was not started. Gearpump: `ResourceUpdate`,
     which tells how many slots are free at the worker's end, and so can be older than a grant that
-    is under way.
+    is under way. A worker that ``is_leaving`` takes nothing new.
     """
 
     worker_id: WorkerId
     running: tuple[RunningExecutor, ...]
     refused: tuple[RunningExecutor, ...] = ()
+    is_leaving: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -304,7 +304,10 @@ class WorkerActor(Actor[_Message]):
             return
         assert self._worker_id is not None, "a master has this worker"
         update = ResourceUpdate(
-            worker_id=self._worker_id, running=self._what_runs(), refused=tuple(self._refused)
+            worker_id=self._worker_id,
+            running=self._what_runs(),
+            refused=tuple(self._refused),
+            is_leaving=self._is_draining,
         )
         self._refused.clear()
         self._post.tell(self._master, update)
@@ -512,8 +515,8 @@ class WorkerActor(Actor[_Message]):
                 self._reject(running.successor, "the worker is being drained")
                 running.successor = None
             running.launched.stop(kill=False)
-        if self._refused:
-            self._tell_change()
+        if self._worker_id is not None:
+            self._tell_change()  # Before executors end: their slots are wanted elsewhere.
         self._end_if_drained()
 
     def _end_if_drained(self) -> None:

@@ -262,8 +262,12 @@ class ApplicationCore:
     def on_executor_gone(
         self, executor_id: ExecutorId, launch: int, cause: str, now_ms: int
     ) -> list[Command]:
-        """Restart the regions that ran there; ask for another executor if it is still needed."""
-        return self._settled(self._lose(executor_id, launch, cause, now_ms), now_ms)
+        """Restart the regions that ran there; ask for another executor if it is still needed.
+
+        Without a cause its worker was told to end, and had it stopped: that is no failure.
+        """
+        lost = self._lose(executor_id, launch, cause, now_ms, is_planned=not cause)
+        return self._settled(lost, now_ms)
 
     def on_executor_silent(self, executor_id: ExecutorId, launch: int, now_ms: int) -> None:
         """Note that an executor does not answer: unless its worker says more, it is killed."""
@@ -694,10 +698,12 @@ class ApplicationCore:
         *,
         error: ErrorCard | None = None,
         is_known: bool = False,
+        is_planned: bool = False,
     ) -> list[Command]:
         """Go on without a process; stop the regions it hurts, to start them again.
 
-        ``error`` has more details than the cause; ``is_known``: the failure was counted already.
+        ``error`` has more details than the cause; ``is_known``: the failure was counted already;
+        ``is_planned``: it is none.
         """
         was_up = executor_id in self.executors.running
         worker = self.executors.worker_of(executor_id)
@@ -721,7 +727,12 @@ class ApplicationCore:
         if error is None:
             error = ErrorCard(cause=f"executor {executor_id} lost: {cause or 'it was stopped'}")
         commands += self._on_trouble(
-            hurt, f"executor {executor_id}", error, now_ms, is_known=is_known
+            hurt,
+            f"executor {executor_id}",
+            error,
+            now_ms,
+            is_known=is_known,
+            is_planned=is_planned,
         )
         if not was_up:  # Another one would hardly fare better at once.
             self.executors.pause(executor_id, self._incidents.resume_at_ms)
@@ -753,12 +764,13 @@ class ApplicationCore:
         now_ms: int,
         *,
         is_known: bool = False,
+        is_planned: bool = False,
     ) -> list[Command]:
         """Spend one restart on all that a failure stops, or give up."""
         hit = [f"region {region.number}" for region in regions]
         if not hit and not is_known:
             hit = [what]  # It failed on its own.
-        decision = self._incidents.on_failure(hit, now_ms, is_known=is_known)
+        decision = self._incidents.on_failure(hit, now_ms, is_known=is_known, is_planned=is_planned)
         if isinstance(decision, GiveUp):
             return self._fail(error, now_ms)
         commands: list[Command] = [Survived(what=what, error=error, delay_ms=decision.delay_ms)]

@@ -215,6 +215,12 @@ class SlotLedger:
         self._count(worker_id)
         return RunningChange(begun, unasked, [_grant_of(worker_id, each) for each in ended])
 
+    def on_leaving(self, worker_id: WorkerId) -> None:
+        """Give out no more slots of a worker that is about to end."""
+        if worker_id in self._accounts:
+            self._accounts[worker_id].total = 0
+            self._count(worker_id)
+
     def on_refused(self, worker_id: WorkerId, executor: RunningExecutor) -> list[Grant]:
         """End the grant of an executor that was not started; return it if it had not ended."""
         grant = _grant_of(worker_id, executor)

@@ -9,7 +9,13 @@ from gearpy.cluster.master import policies
 from gearpy.cluster.master.policies import policy_named
 from gearpy.core.master.placing import PackPolicy
 from gearpy.errors import ConfigError
-from gearpy.messages.cluster import LaunchExecutor, RequestResource, ResourceAllocated
+from gearpy.ids import WorkerId
+from gearpy.messages.cluster import (
+    LaunchExecutor,
+    RequestResource,
+    ResourceAllocated,
+    ResourceUpdate,
+)
 from tests.cluster.master_build import Cluster, Role
 
 
@@ -85,6 +91,23 @@ def test_a_quota_is_told_to_who_waits_for_it() -> None:
 
     assert places(app_master) == []
     assert "2 are left of the 2" in cluster.summary(app_id).progress.stall
+
+
+def test_a_worker_that_leaves_gets_nothing_new() -> None:
+    """What it ran is kept room for on another one."""
+    cluster = Cluster()
+    worker = cluster.worker(4)
+    cluster.submit()
+    launch = worker.last(LaunchExecutor)
+    app_master = cluster.app_master(launch)
+    cluster.tell(ResourceUpdate(worker_id=WorkerId(0), running=(), is_leaving=True))
+
+    cluster.tell(asked(launch, 2))
+    assert places(app_master) == []
+    assert cluster.workers()[0].slots == 0
+    cluster.worker(2)
+
+    assert places(app_master) == [(1, 2, ())]
 
 
 # -- policies ----------------------------------------------------------------------------------

@@ -456,6 +456,7 @@ def test_a_worker_that_drains_ends_with_what_it_runs(scene: Scene) -> None:
     assert scene.launcher.launched[0].stops == [True, False]
     assert [each.launch for each in scene.told("boss", ExecutorLaunchRejected)] == [2, 1]
     assert scene.exits == []
+    assert scene.told("master", ResourceUpdate)[-1].is_leaving
     scene.end(0)
 
     assert [str(exited.reason) for exited in scene.exits] == ["Stopped()"]

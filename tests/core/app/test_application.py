@@ -575,3 +575,20 @@ def test_an_epoch_ends_before_its_time_if_it_is_asked_for() -> None:
 
 def test_no_epoch_of_a_region_that_does_not_run_can_be_asked_for() -> None:
     assert not Bench(is_begun=False).manager.end_epochs()
+
+
+def test_a_worker_that_is_told_to_end_costs_no_restart() -> None:
+    """Nor does it fail an application that may not restart; a failure after it counts."""
+    bench = Bench((2, 2), executors=2, restarts=1)
+
+    for _ in range(4):
+        bench.lose(A, cause="")
+        bench.tick(5000)
+        assert bench.states == ["running"]
+    assert bench.manager.restarts == 0
+
+    bench.lose(A)
+    bench.tick(5000)
+    assert bench.manager.restarts == 1
+    bench.lose(A)
+    assert bench.manager.is_ended or only(bench.done, Ended)
