@@ -105,7 +105,8 @@ class WorkerConfig:
     ] = ""
     rack: Annotated[
         str,
-        "The rack, or zone, in which the machine stands; empty if that does not matter.",
+        "The rack, or zone, in which the machine stands: one name of all machines there, for "
+        "application.hosts.",
         Setting(form="a name, or nothing", unit="rack"),
     ] = ""
 
@@ -319,8 +320,8 @@ class ApplicationConfig:
     ] = "any"
     hosts: Annotated[
         tuple[str, ...],
-        "Machines that an application may be on, by worker.machine, host name, or as worker3; "
-        "empty: all. It waits while none of them has room.",
+        "Machines that an application may be on, by worker.machine, host name, worker.rack, or as "
+        "worker3; empty: all. It waits while none of them has room.",
         Setting(form="host names", unit="machines"),
     ] = ()
     localities: Annotated[

@@ -15,7 +15,6 @@ class Offer(NamedTuple):
         used: slots there that others have.
         on_host: executors that the request has got on the same machine already.
         on_worker: those on the worker itself.
-        distance: 0 on a machine that the request wants to be near, 1 in its rack, 2 elsewhere.
     """
 
     worker_id: WorkerId
@@ -24,7 +23,6 @@ class Offer(NamedTuple):
     used: int
     on_host: int
     on_worker: int
-    distance: int
 
 
 class PlacingPolicy(Protocol):
@@ -56,7 +54,7 @@ class SpreadPolicy:
 
     def rank(self, request: ResourceRequest, offer: Offer) -> tuple[int, ...]:
         """See `PlacingPolicy`."""
-        return offer.distance, offer.on_host, offer.on_worker, -offer.room
+        return offer.on_host, offer.on_worker, -offer.room
 
 
 class PackPolicy(SpreadPolicy):
@@ -64,4 +62,4 @@ class PackPolicy(SpreadPolicy):
 
     def rank(self, request: ResourceRequest, offer: Offer) -> tuple[int, ...]:
         """See `PlacingPolicy`."""
-        return offer.distance, -offer.used, offer.room
+        return -offer.used, offer.room

@@ -39,7 +39,6 @@ class ResourceRequest:
         is_restart: it is of an application that has run before.
         avoid: served on this worker only where no other has room.
         hosts: only workers with one of these names will do, see `WorkerPlace`; empty: all.
-        near: workers with one of these names are better, and next those in their racks.
         named: the hosts that the app master has named itself; its grants say them.
     """
 
@@ -55,7 +54,6 @@ class ResourceRequest:
     worker_id: WorkerId | None = None
     avoid: WorkerId | None = None
     hosts: tuple[str, ...] = ()
-    near: tuple[str, ...] = ()
     named: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

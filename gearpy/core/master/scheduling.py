@@ -241,9 +241,7 @@ class SlotScheduler:
             return self._serve_on_one(waiting, held, now_ms)
         waiting.parts = []
         grants: list[Grant] = []
-        for worker_id in sorted(
-            room, key=lambda each: (self._distance(request, each), -room[each], each)
-        ):
+        for worker_id in sorted(room, key=lambda each: (-room[each], each)):
             if part := min(left, room[worker_id]):
                 grants.append(self._grant(request, worker_id, part, now_ms))
                 left -= part
@@ -309,17 +307,7 @@ class SlotScheduler:
             used=worker.used,
             on_host=on_host if host else own,
             on_worker=own,
-            distance=self._distance(waiting.request, worker_id),
         )
-
-    def _distance(self, request: ResourceRequest, worker_id: WorkerId) -> int:
-        """Return how far a worker is from where a request wants to be, as `Offer` has it."""
-        workers = self._ledger.workers
-        place = workers[worker_id].place
-        if not request.near or place.is_one_of(request.near):
-            return 0
-        racks = {each.place.rack for each in workers.values() if each.place.is_one_of(request.near)}
-        return 1 if place.rack and place.rack in racks else 2
 
     def _held(self, *, is_restart: bool) -> HeldSlots:
         """Return the held slots: reserved ones, and for first starts also slots for restarts."""

@@ -57,7 +57,8 @@ class RunningChange(NamedTuple):
 class WorkerPlace(NamedTuple):
     """The machine of a worker: its names, and the rack that it is in.
 
-    ``worker3`` is a name of worker 3, too, so that a request can ask for that worker alone.
+    ``worker3`` is a name of worker 3, too, so that a request can ask for that worker alone; and a
+    rack is a name of all machines in it.
     """
 
     names: tuple[str, ...] = ()
@@ -70,7 +71,7 @@ class WorkerPlace(NamedTuple):
 
     def is_one_of(self, names: Iterable[str]) -> bool:
         """Whether a name is one of this machine; capital letters do not count."""
-        own = {each.lower() for each in self.names}
+        own = {each.lower() for each in (*self.names, self.rack) if each}
         return any(each.lower() in own for each in names)
 
 

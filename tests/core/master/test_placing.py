@@ -93,21 +93,12 @@ def test_a_worker_can_be_asked_for_by_its_number() -> None:
     assert cluster.got() == [(1, 3)]
 
 
-@pytest.mark.parametrize(
-    ("full", "expected"), [((), 2), ((2,), 1), ((2, 1), 0)], ids=["host", "rack", "elsewhere"]
-)
-def test_a_request_gets_the_nearest_worker_that_has_room(
-    full: tuple[int, ...], expected: int
-) -> None:
-    """On a machine that it wants to be near; else in the rack of that; else anywhere."""
+def test_a_rack_is_a_name_of_all_its_machines() -> None:
     cluster = Cluster(("a", "r1", 99), ("b", "r2", 4), ("c", "r2", 4))
-    for worker in full:
-        cluster.ask(4, app_id=BEN, hosts=(f"worker{worker}",))
-    cluster.allocate(0)
 
-    cluster.ask(2, near=("c",))
+    cluster.ask(4, executors=2, hosts=("r2",))
 
-    assert cluster.got() == [(expected, 2)]
+    assert cluster.got() == [(1, 2), (2, 2)]
 
 
 def test_a_grant_is_the_same_to_its_holder_whatever_was_asked_for() -> None:
@@ -261,7 +252,6 @@ def test_first_starts_never_go_beyond_a_quota_nor_off_their_hosts(seed: int, quo
                 app_id=app_id,
                 hosts=hosts,
                 named=hosts,
-                near=rng.choice([(), ("a",)]),
                 relaxation=rng.choice([Relaxation.ANY, Relaxation.ONE_WORKER]),
                 priority=rng.choice(list(Priority)),
             )
