@@ -109,8 +109,7 @@ class ApplicationCore:
             limits.restarts, poison_attempts=limits.poison_attempts, rng=rng
         )
         self._suspicions = Suspicions()
-        #: They have lost executors. When such a worker is lost, too, that was its end, and what was
-        #: launched there meanwhile is no failure of its own.
+        #: They have lost executors: when they are lost, too, what was launched there is no failure.
         self._failing_workers: set[ActorPath] = set()
         #: When each was lost. The master may still have granted slots there a moment before.
         self._lost_workers: dict[ActorPath, int] = {}
@@ -262,12 +261,10 @@ class ApplicationCore:
     def on_executor_gone(
         self, executor_id: ExecutorId, launch: int, cause: str, now_ms: int
     ) -> list[Command]:
-        """Restart the regions that ran there; ask for another executor if it is still needed.
-
-        Without a cause its worker was told to end, and had it stopped: that is no failure.
-        """
-        lost = self._lose(executor_id, launch, cause, now_ms, is_planned=not cause)
-        return self._settled(lost, now_ms)
+        """Restart the regions that ran there; without a cause its worker was told to end."""
+        is_current = self.executors.is_current(executor_id, launch)
+        known = not cause and is_current and self._incidents.on_planned(now_ms)
+        return self._settled(self._lose(executor_id, launch, cause, now_ms, is_known=known), now_ms)
 
     def on_executor_silent(self, executor_id: ExecutorId, launch: int, now_ms: int) -> None:
         """Note that an executor does not answer: unless its worker says more, it is killed."""
@@ -478,8 +475,7 @@ class ApplicationCore:
         region = self.regions.that_knew(message.attempt)
         if region is None:
             return []
-        commands = region.epochs.on_stored(message, now_ms)
-        return commands + self._drops()
+        return region.epochs.on_stored(message, now_ms) + self._drops()
 
     def on_manifest_stored(self, region: int, epoch: int, now_ms: int) -> list[Command]:
         """Tell the sinks; delete files that no restart will go back to."""
@@ -698,12 +694,10 @@ class ApplicationCore:
         *,
         error: ErrorCard | None = None,
         is_known: bool = False,
-        is_planned: bool = False,
     ) -> list[Command]:
         """Go on without a process; stop the regions it hurts, to start them again.
 
-        ``error`` has more details than the cause; ``is_known``: the failure was counted already;
-        ``is_planned``: it is none.
+        ``error`` has more details than the cause; ``is_known``: the failure was counted already.
         """
         was_up = executor_id in self.executors.running
         worker = self.executors.worker_of(executor_id)
@@ -727,12 +721,7 @@ class ApplicationCore:
         if error is None:
             error = ErrorCard(cause=f"executor {executor_id} lost: {cause or 'it was stopped'}")
         commands += self._on_trouble(
-            hurt,
-            f"executor {executor_id}",
-            error,
-            now_ms,
-            is_known=is_known,
-            is_planned=is_planned,
+            hurt, f"executor {executor_id}", error, now_ms, is_known=is_known
         )
         if not was_up:  # Another one would hardly fare better at once.
             self.executors.pause(executor_id, self._incidents.resume_at_ms)
@@ -764,13 +753,12 @@ class ApplicationCore:
         now_ms: int,
         *,
         is_known: bool = False,
-        is_planned: bool = False,
     ) -> list[Command]:
         """Spend one restart on all that a failure stops, or give up."""
         hit = [f"region {region.number}" for region in regions]
         if not hit and not is_known:
             hit = [what]  # It failed on its own.
-        decision = self._incidents.on_failure(hit, now_ms, is_known=is_known, is_planned=is_planned)
+        decision = self._incidents.on_failure(hit, now_ms, is_known=is_known)
         if isinstance(decision, GiveUp):
             return self._fail(error, now_ms)
         commands: list[Command] = [Survived(what=what, error=error, delay_ms=decision.delay_ms)]

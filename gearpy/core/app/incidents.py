@@ -50,30 +50,28 @@ class Incidents:
         self.resume_at_ms = 0  #: When the pause of the present incident is over.
 
     def on_failure(
-        self,
-        hit: Collection[str],
-        now_ms: int,
-        *,
-        is_known: bool = False,
-        is_planned: bool = False,
+        self, hit: Collection[str], now_ms: int, *, is_known: bool = False
     ) -> RestartDecision:
         """Decide about a failure that has hit these things.
 
-        ``is_known`` says that it was counted already when it hit others; ``is_planned`` that it is
-        no failure at all, though others may show as a part of it.
+        ``is_known`` says that it was counted already when it hit others.
         """
         is_soon = now_ms - self._began_ms < _SAME_MS and self._hit.isdisjoint(hit)
         if self._hit and (is_known or is_soon):
             self._hit.update(hit)
             return RestartAfter(max(0, self.resume_at_ms - now_ms))
-        decision: RestartDecision = RestartAfter(0)
-        if not is_planned:
-            decision = self._budget.on_failure(now_ms, self._rng)
+        decision = self._budget.on_failure(now_ms, self._rng)
         if isinstance(decision, RestartAfter):
-            self.count += not is_planned
+            self.count += 1
             self._began_ms, self._hit = now_ms, set(hit)
             self.resume_at_ms = now_ms + decision.delay_ms
         return decision
+
+    def on_planned(self, now_ms: int) -> bool:
+        """Begin an incident that is no failure, and costs nothing, unless one is going on."""
+        if not self._hit or now_ms - self._began_ms >= _SAME_MS:
+            self._began_ms, self._hit = now_ms, {"an end that was asked for"}
+        return True
 
     def is_poison(self, error: ErrorCard) -> bool:
         """Tell whether one record has made its operator raise too often; counts this time."""

@@ -1,0 +1,88 @@
+"""Workers that are told to end, as in a rolling update: their tasks go on elsewhere, exactly."""
+
+import json
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from gearpy.errors import GearpyError
+from gearpy.ids import AppId
+from tests.bench.process_cluster import ProcessCluster, children_of
+from tests.eventually import eventually
+
+WITHIN_S: Final = 120.0
+PROGRAM: Final = """
+import itertools
+import gearpy as gp
+
+def main(args):
+    app = gp.StreamApp("numbers", parallelism=2)
+    numbers = app.read(gp.generate(
+        lambda part: itertools.count(part, 2), rate=150, partitions=2
+    ))
+    numbers.key_by(lambda n: n % 10).map_with_state(
+        lambda seen, n: (seen + 1, {"n": n, "seen": seen}), initial=0
+    ).write(gp.jsonl_folder(args[0]))
+    return app
+"""
+
+
+def written(folder: Path) -> list[str]:
+    """Return the lines that readers see."""
+    files = [path for path in folder.glob("*") if path.is_file() and path.name[0] not in "_."]
+    rows = [json.loads(line) for path in files for line in path.read_text().splitlines()]
+    return [f"{row['n']} {row['seen']}" for row in rows]
+
+
+def restarts_of(cluster: ProcessCluster, app_id: AppId) -> list[int]:
+    """Return how often the application has restarted; nothing while nobody answers."""
+    with suppress(GearpyError):
+        return [cluster.client.application(app_id).progress.restarts]
+    return []
+
+
+def is_drained(cluster: ProcessCluster, app_id: AppId) -> bool:
+    """Ask for a drain until it is over: the app master may just not answer."""
+    with suppress(GearpyError):
+        if cluster.client.application(app_id).status == "succeeded":
+            return True
+        cluster.client.drain(app_id)
+    return False
+
+
+@pytest.mark.long
+def test_one_worker_after_the_other_costs_no_restart(tmp_path: Path) -> None:
+    """The application may not restart once; results have no gap, and nothing twice."""
+    program, results = tmp_path / "program.py", tmp_path / "results"
+    program.write_text(PROGRAM)
+    settings = {"application.total-retries": "0", "checkpoint.interval-ms": "200"}
+    with ProcessCluster(tmp_path, workers=3, slots=5, settings=settings) as cluster:
+        app_id = cluster.submit(program, str(results), executors=1)
+        eventually(lambda: len(written(results)) > 100, within_s=WITHIN_S)
+
+        for _ in range(2):
+            running = set(eventually(lambda: cluster.launched("executor"), within_s=WITHIN_S))
+            (busy,) = [
+                worker
+                for worker in cluster.workers
+                if worker.pid is not None and running & set(children_of(worker.pid))
+            ]
+            before = len(written(results))
+            assert busy.stop(WITHIN_S) == 0
+            eventually(lambda: len(written(results)) > before, within_s=WITHIN_S)  # noqa: B023
+            busy.start()
+            busy.wait_ready(WITHIN_S)
+
+        eventually(lambda: is_drained(cluster, app_id), within_s=WITHIN_S)
+        restarts = eventually(lambda: restarts_of(cluster, app_id), within_s=WITHIN_S)
+
+    assert restarts == [0]
+    rows = Counter(written(results))
+    numbers = sorted(int(row.split()[0]) for row in rows)
+    assert rows == Counter(f"{n} {n // 10}" for n in numbers)
+    for part in (0, 1):
+        mine = [n for n in numbers if n % 2 == part]
+        assert mine == list(range(part, part + 2 * len(mine), 2))
