@@ -47,7 +47,7 @@ def restarts_of(cluster: ProcessCluster, app_id: AppId) -> list[int]:
 def is_drained(cluster: ProcessCluster, app_id: AppId) -> bool:
     """Ask for a drain until it is over: the app master may just not answer."""
     with suppress(GearpyError):
-        if cluster.client.application(app_id).status == "succeeded":
+        if cluster.client.application(app_id).status == "terminated":
             return True
         cluster.client.drain(app_id)
     return False
