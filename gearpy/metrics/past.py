@@ -1,4 +1,4 @@
-"""What an application leaves behind of its measurements when it ends, and answers made of that."""
+"""The measurements that an application leaves behind when it ends, and answers made of them."""
 
 from array import array
 from bisect import bisect_right

@@ -1,6 +1,8 @@
 """What of epochs can be seen from outside: names of files, and nothing else."""
 
 import re
+import threading
+from abc import abstractmethod
 from collections import Counter
 from contextlib import suppress
 from os import scandir
@@ -9,7 +11,7 @@ from typing import Final
 
 from tests.bench import numbered
 
-__all__ = ["EpochSigns", "names_in"]
+__all__ = ["EpochSigns", "ReadSigns", "names_in"]
 
 _EPOCH: Final = re.compile(r"epoch(\d+)-")
 
@@ -64,6 +66,41 @@ class EpochSigns:
             for name in names_in(self._records)
             if name.endswith(".jsonl")
         )
+
+
+class ReadSigns(EpochSigns):
+    """Tells which epochs are shown by reading another system, on a thread of its own.
+
+    Args:
+        checkpoints: gearpy's.
+        results: the folder of results.
+    """
+
+    def __init__(self, checkpoints: Path, results: Path) -> None:
+        super().__init__(checkpoints, results)
+        self._seen: set[tuple[object, int]] = set()
+        self._counts = Counter[int]()
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Read no more."""
+        self._is_over.set()
+        self._thread.join()
+
+    def _shown(self) -> Counter[int]:
+        return self._counts
+
+    def _see(self, task: object, epoch: int) -> None:
+        """Count an epoch of a task, once."""
+        if (task, epoch) not in self._seen:
+            self._seen.add((task, epoch))
+            self._counts[epoch] += 1
+
+    @abstractmethod
+    def _read(self) -> None:
+        """Call `_see` with what is shown, until `_is_over`."""
 
 
 def names_in(folder: Path) -> list[str]:

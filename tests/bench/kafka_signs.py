@@ -3,7 +3,6 @@
 import json
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +16,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from tests.bench.epoch_signs import EpochSigns
+from tests.bench.epoch_signs import ReadSigns
 
 __all__ = ["SERVERS", "KafkaSigns", "StallWatch", "read_all"]
 
@@ -37,7 +36,7 @@ _QUICK: Final = {
 }
 
 
-class KafkaSigns(EpochSigns):
+class KafkaSigns(ReadSigns):
     """Tells which epochs are shown, by the markers that their transactions leave.
 
     Args:
@@ -46,26 +45,13 @@ class KafkaSigns(EpochSigns):
     """
 
     def __init__(self, checkpoints: Path, results: Path) -> None:
-        super().__init__(checkpoints, results)
         self._servers = (results / SERVERS).read_text()
-        self._seen: set[tuple[str, int]] = set()
-        self._counts = Counter[int]()
-        self._is_over = False
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        """Read no more."""
-        self._is_over = True
-        self._thread.join()
-
-    def _shown(self) -> Counter[int]:
-        return self._counts
+        super().__init__(checkpoints, results)
 
     def _read(self) -> None:
         consumer = Consumer({"bootstrap.servers": self._servers, "group.id": "signs", **_QUICK})
         places: Sequence[TopicPartition] = ()
-        while not self._is_over:
+        while not self._is_over.is_set():
             if not places:
                 places = _places(consumer, _MARKERS)
                 if places:
@@ -76,10 +62,8 @@ class KafkaSigns(EpochSigns):
         consumer.close()
 
     def _take(self, lane_id: str, marker: dict[str, int]) -> None:
-        seen = lane_id, marker["epoch"]
-        if "-records-" in lane_id and seen not in self._seen:
-            self._seen.add(seen)
-            self._counts[marker["epoch"]] += 1
+        if "-records-" in lane_id:
+            self._see(lane_id, marker["epoch"])
 
 
 class StallWatch:

@@ -5,8 +5,6 @@ A reader outside must see each row once, and nothing else.
 
 import json
 import random
-import threading
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +14,7 @@ import psycopg
 
 from tests.bench import numbered, postgres_numbered
 from tests.bench.crash import Blow, CrashRun, Phase, Target
-from tests.bench.epoch_signs import EpochSigns
+from tests.bench.epoch_signs import ReadSigns
 from tests.bench.faults import ANY_KIND, chosen
 from tests.bench.process_cluster import ProcessCluster
 from tests.servers.postgres import Postgres
@@ -56,7 +54,7 @@ def postgres_plan(rng: random.Random) -> Iterator[Blow]:
         yield Blow(chosen(kinds, rng), phase)
 
 
-class _PostgresSigns(EpochSigns):
+class _PostgresSigns(ReadSigns):
     """Tells which epochs are shown, by the table of owners.
 
     Args:
@@ -65,21 +63,8 @@ class _PostgresSigns(EpochSigns):
     """
 
     def __init__(self, checkpoints: Path, results: Path) -> None:
-        super().__init__(checkpoints, results)
         self._url = (results / _URL).read_text()
-        self._seen: set[tuple[int, int]] = set()
-        self._counts = Counter[int]()
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        """Look no more."""
-        self._is_over.set()
-        self._thread.join()
-
-    def _shown(self) -> Counter[int]:
-        return self._counts
+        super().__init__(checkpoints, results)
 
     def _read(self) -> None:
         while not self._is_over.wait(_LOOK_S):
@@ -92,10 +77,8 @@ class _PostgresSigns(EpochSigns):
 
     def _take(self, database: "psycopg.Connection[Any]") -> None:
         found = database.execute("select task, epoch from gearpy_owners where sink ~ 'records'")
-        for seen in found.fetchall():
-            if seen not in self._seen:
-                self._seen.add(seen)
-                self._counts[seen[1]] += 1
+        for task, epoch in found.fetchall():
+            self._see(task, epoch)
 
 
 class _PostgresRun(CrashRun):

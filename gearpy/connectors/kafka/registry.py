@@ -210,7 +210,7 @@ def _schema_of(answer: Any) -> RegistrySchema:
 
 
 def _message_of(text: str) -> str:
-    """Return what a registry says about an error, which mostly is JSON with a message."""
+    """Return the message of a registry about an error, which mostly is in JSON."""
     try:
         said = json.loads(text)["message"]
     except (ValueError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""What a replica asks of its shell."""
+"""The actions that a replica asks its shell for."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias

@@ -25,7 +25,7 @@ class _Transfer:
 
 
 class Leadership:
-    """What a member does as the leader of one term. It begins with an entry without a command.
+    """The work of a member that leads in one term. It begins with an entry without a command.
 
     Invariant: an entry of this term is committed only when a majority of the members has it on
     disk, this one included if it has; entries of earlier terms are committed with it.

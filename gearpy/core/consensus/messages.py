@@ -1,4 +1,4 @@
-"""What members say to each other. Each message has the term of its sender, unless it says more."""
+"""The messages between members. Each message has the term of its sender, unless it says more."""
 
 from dataclasses import dataclass
 from typing import TypeAlias

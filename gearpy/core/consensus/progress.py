@@ -1,4 +1,4 @@
-"""What a leader knows of one other member, and what it sends to it next."""
+"""A leader's knowledge of one other member, and the next message to it."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ _Mode: TypeAlias = Literal["probe", "stream"]
 
 
 class MemberProgress:
-    """How far one other member has come.
+    """The progress of one other member.
 
     Where the logs part is found by one message at a time (probe). Then entries are sent without
     waiting for answers (stream), up to a number of messages. A member that needs entries that are

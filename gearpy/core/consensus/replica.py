@@ -484,7 +484,7 @@ class Replica:
             self._follow(self.term, "")
 
     def _deliver(self) -> None:
-        """Return what can be applied, in order, and reads behind what they must see."""
+        """Return the entries that can be applied, in order, and reads behind all they must see."""
         snapshot = self.log.snapshot
         if self._applied_index < snapshot.index <= self.log.durable_index:
             self._applied_index = snapshot.index

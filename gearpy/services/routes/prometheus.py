@@ -1,4 +1,4 @@
-"""What Prometheus reads: the page of the whole cluster, and where all pages are."""
+"""The answers that Prometheus reads: the page of the whole cluster, and where all pages are."""
 
 from typing import Annotated, Final, Literal, TypeAlias
 

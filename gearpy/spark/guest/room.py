@@ -42,7 +42,7 @@ def refusal(*, workers: int, cores: int, has: int) -> str:
 
 
 def too_few(*, workers: int, cores: int, came: int, within_s: float) -> str:
-    """Return what is wrong when Spark has not started all workers in time."""
+    """Return the reason why Spark has not started all workers in time."""
     return (
         f"{_asked(workers, cores)}, and Spark has started {came} in {within_s:g} s: {_FIX}, or "
         "wait longer with timeout_s="

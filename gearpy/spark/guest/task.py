@@ -1,4 +1,4 @@
-"""What a task of Spark does to be a worker.
+"""The work of a task of Spark that is a worker.
 
 Its executors and app masters are child processes, which die with it, see `gearpy.cluster.worker`;
 and it dies with its task, see `tie`. So nothing of gearpy outlives what Spark has given.

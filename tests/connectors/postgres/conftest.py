@@ -1,4 +1,4 @@
-"""What tests with PostgreSQL leave behind ends with them."""
+"""Tests with PostgreSQL leave nothing behind."""
 
 import gc
 from collections.abc import Iterator

@@ -98,7 +98,7 @@ class Reading:
 
     @property
     def columns(self) -> RawColumns:
-        """What is taken of records beside their values."""
+        """The parts of records that are taken beside their values."""
         return RawColumns(times=self.records or not self.has_time, rest=self.records)
 
     def begin(self) -> None:

@@ -79,7 +79,7 @@ class Raw:
         )
 
     def before(self, offset: int) -> "Raw":
-        """Return those before an offset."""
+        """Return the records before an offset."""
         if self.offsets[-1] < offset:
             return self
         return self.part(0, bisect_left(self.offsets, offset))
