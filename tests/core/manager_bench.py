@@ -8,7 +8,7 @@ from gearpy.core.app.application import ApplicationCore
 from gearpy.core.app.decisions import Command, RecoveryLimits, StoreManifest
 from gearpy.core.app.deployment import Send
 from gearpy.core.app.executors import Launch, RequestSlots
-from gearpy.core.app.region import Region
+from gearpy.core.app.regions.region import Region
 from gearpy.core.base.restart import RestartPolicy
 from gearpy.core.dag.graph import Dag, EdgeSpec, ProcessorSpec
 from gearpy.core.epoch.epochs import Manifest

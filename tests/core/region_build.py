@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from gearpy.core.app.decisions import Command, RecoveryLimits, StoreManifest
 from gearpy.core.app.deployment import Send
-from gearpy.core.app.region_epochs import RegionEpochs
+from gearpy.core.app.regions.region_epochs import RegionEpochs
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.ids import MAX_MS, MIN_MS, ExecutorId, SessionId, TaskId
 from gearpy.messages.app import (

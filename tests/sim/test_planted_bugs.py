@@ -15,7 +15,7 @@ import pytest
 
 from gearpy.core.app.decisions import Command, StoreManifest
 from gearpy.core.app.deployment import Send
-from gearpy.core.app.region_epochs import RegionEpochs
+from gearpy.core.app.regions.region_epochs import RegionEpochs
 from gearpy.core.flow.alignment import LinkAlignment
 from gearpy.core.flow.link import ReceiverCounts, Verdict
 from gearpy.ids import SessionId, TaskId

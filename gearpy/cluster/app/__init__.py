@@ -10,5 +10,7 @@
 - `checkpoints`: the stored epochs of an application: its coordinator log, and its files.
 - `versions`: the versions of an application's program: planned, put in place, tried, gone back to.
 - `metrics`: what executors measure, and the answers about it.
+- `standing`: how an application is, as the master and people are told.
+- `answers`: the answers of an app master to clients, while it runs and after its end.
 - `describe`: the description of an application for people.
 """

@@ -1,26 +1,24 @@
 """AppMasterActor: one application from its slots to its end."""
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from itertools import chain
 from random import Random
 from typing import Final, TypeAlias, assert_never
 
 import msgspec
 
 from gearpy.actor.api import Actor, Exited, Failed
+from gearpy.cluster.app.answers import AppAnswers, Shown
 from gearpy.cluster.app.checkpoints import AppCheckpoints, FoundEpochs
 from gearpy.cluster.app.contacts import AppExecutors, MasterLink
-from gearpy.cluster.app.describe import detail_of, epochs_of, long_turns_of, path_lines, plan_text
 from gearpy.cluster.app.events import CoreEvent, decide
 from gearpy.cluster.app.metrics import AppMetrics
 from gearpy.cluster.app.quarantine import AppQuarantine, task_of
+from gearpy.cluster.app.standing import AppStanding
 from gearpy.cluster.app.versions import AppVersions, LoadedVersion
 from gearpy.cluster.net.post import Post
 from gearpy.core.app.application import ApplicationCore
-from gearpy.core.app.clock import progress_of
 from gearpy.core.app.decisions import (
     Activated,
     ChangeGivenUp,
@@ -56,11 +54,6 @@ from gearpy.messages.client import (
     DescribeApplication,
     DrainAccepted,
     DrainApplication,
-    EpochList,
-    GetEpochs,
-    GetPlan,
-    GetVersions,
-    PlanText,
     QuarantinedList,
     Refused,
     ReplayAccepted,
@@ -68,12 +61,9 @@ from gearpy.messages.client import (
     ReplayQuarantined,
     UpdateApplication,
     UpdatePlanned,
-    VersionList,
 )
 from gearpy.messages.cluster import (
-    ApplicationStatusChanged,
     AppMasterRegistered,
-    LastAnswer,
     LaunchExecutor,
     QuarantineStored,
     ResourceAllocated,
@@ -81,24 +71,17 @@ from gearpy.messages.cluster import (
 )
 from gearpy.messages.metrics import EventKind, GetHistory, GetMetrics, GetSeries, ReportMetrics
 from gearpy.messages.summaries import (
-    ApplicationDetail,
-    ApplicationProgress,
     ApplicationStatus,
     ErrorCard,
-    Failure,
 )
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.api.failure import card_of
-from gearpy.wire.codec import encode_control
 
 _log = logging.getLogger(__name__)
 _OPEN_AGAIN_MS: Final = 1000
 #: Stored before the snapshots are deleted: a relaunched app master must not look for them.
 _OUTCOME_KEY: Final = "outcome"
-_FAILURES_KEPT: Final = 20
-#: Of one answer that is left behind: it must fit into a control frame.
-_LEFT_BYTES_MAX: Final = 900 * 1024
 _SAVEPOINT_IN_MEMORY: Final = (
     "checkpoints are in memory here, so a savepoint would end with this process: drain without "
     "one, run it with --resume NAME, or submit it to a cluster such as bin/local"
@@ -134,14 +117,7 @@ class _Switch:
 
 _Measures: TypeAlias = GetMetrics | GetSeries | GetHistory
 _Request: TypeAlias = (
-    DrainApplication
-    | GetEpochs
-    | GetPlan
-    | GetVersions
-    | ReplayNow
-    | ReplayQuarantined
-    | UpdateApplication
-    | _Measures
+    DrainApplication | Shown | ReplayNow | ReplayQuarantined | UpdateApplication | _Measures
 )
 _Question: TypeAlias = DescribeApplication | _Request
 _Event: TypeAlias = CoreEvent | RegisterExecutor | ReportMetrics | ValueStored | _Switch
@@ -185,20 +161,26 @@ class AppMasterActor(Actor[_Message]):
         self._versions = AppVersions(
             self._checkpoints, launch.artifact, load=load, wall_ms=self._wall_ms
         )
+        self._standing = AppStanding(
+            launch,
+            self._master,
+            now_ms=self._now_ms,
+            wall_ms=self._wall_ms,
+            stored_ms=self._checkpoints.stored_ms,
+        )
+        self._answers = AppAnswers(
+            launch,
+            self._master,
+            standing=self._standing,
+            versions=self._versions,
+            checkpoints=self._checkpoints,
+        )
         self._rng = rng
         self._release = release
         self._app_id = launch.app_id
         self._core: ApplicationCore | None = None
-        self._failures: list[Failure] = []
-        self._guarantees: tuple[str, ...] = ()
-        self._plan = ""
-        self._fallbacks = Counter[int]()  # By region.
-        self._status: ApplicationStatus = "pending"
-        self._cause: ErrorCard | None = None
         self._has_succeeded = False
-        self._savepoint = ""  # The name that its last epoch has got.
         self._metrics: AppMetrics | None = None
-        self._has_left_answers = False
         self._quarantine = AppQuarantine(launch.app_id, launch.launch, settings.quarantine_max)
         self._has_run = False  # The application was active before.
         self._found: FoundEpochs | None = None  # Waits until the master knows that there is a log.
@@ -208,27 +190,30 @@ class AppMasterActor(Actor[_Message]):
     def _wall_ms(self) -> int:
         return self.context.wall_ms()
 
+    def _now_ms(self) -> int:
+        return self.context.now_ms()
+
     # -- the master ------------------------------------------------------------------------
 
     def on_start(self) -> None:
         """Register with the master; the rest follows its answer."""
-        self._master.register(self._status)
+        self._master.register(self._standing.status)
         self.context.schedule(self._settings.tick_ms, _Tick())
 
     def _on_registered(self, message: AppMasterRegistered) -> None:
         if message.launch != self._launch.launch:
             return
         self._master.on_registered()
-        if self._core is None and self._status == "pending":
+        if self._core is None and self._standing.status == "pending":
             self._begin(message)
         elif self._core is not None:
             self._repeat(self._core)
-        self._tell_status()
+        self._standing.tell(self._core)
 
     def _repeat(self, core: ApplicationCore) -> None:
         """Tell a master that is back the messages that it may have missed or not stored."""
         self._do(core.on_master(is_there=True, now_ms=self.context.now_ms()))
-        if self._has_succeeded and self._status != "succeeded":
+        if self._has_succeeded and self._standing.status != "succeeded":
             self._store_outcome()
         for quarantined in self._quarantine.unstored:
             self._master.tell(quarantined)
@@ -264,8 +249,7 @@ class AppMasterActor(Actor[_Message]):
         """Have this version run from now on."""
         self._dag = loaded.dag
         self._launch = replace(self._launch, artifact=loaded.artifact)
-        application = loaded.application
-        self._guarantees, self._plan = path_lines(application), plan_text(application)
+        self._standing.on_program(loaded.application)
 
     def _open(self, dag: Dag, values: Mapping[str, bytes]) -> FoundEpochs:
         """Open the log; from here on the configuration in the log counts.
@@ -353,7 +337,7 @@ class AppMasterActor(Actor[_Message]):
         elif isinstance(message, _Tick):
             self._on_tick()
         elif isinstance(message, DescribeApplication):
-            return self._detail()
+            return self._standing.detail(self._core)
         elif self._core is None:
             return self._before_begin(message)
         elif isinstance(message, _Request):
@@ -373,24 +357,9 @@ class AppMasterActor(Actor[_Message]):
             return self._update(core, message)
         if isinstance(message, _Measures):
             return self._metrics_of(core).answer(core, message)
-        if isinstance(message, GetPlan | GetVersions | GetEpochs):
-            return self._shown(core, message)
+        if isinstance(message, Shown):
+            return self._answers.shown(core, message)
         return self._replay(core, message)
-
-    def _shown(self, core: ApplicationCore, message: GetPlan | GetVersions | GetEpochs) -> object:
-        match message:
-            case GetPlan():
-                return PlanText(app_id=self._app_id, text=self._plan)
-            case GetVersions():
-                return VersionList(app_id=self._app_id, versions=self._versions.summaries())
-            case GetEpochs():
-                regions = core.end_epochs() if message.ends_one else core.regions
-                return EpochList(
-                    app_id=self._app_id,
-                    epochs=epochs_of(regions, self._checkpoints.stored_ms),
-                    place=self._checkpoints.place,
-                    prefix=self._checkpoints.prefix,
-                )
 
     def _metrics_of(self, core: ApplicationCore) -> AppMetrics:
         """Return the measurements; made with the first that there is to measure."""
@@ -464,13 +433,13 @@ class AppMasterActor(Actor[_Message]):
 
     def _on_tick(self) -> None:
         now_ms = self.context.now_ms()
-        self._master.look_for(self._status, self._settings.reconnect_timeout_ms)
-        if self._core is None and self._status == "pending":
+        self._master.look_for(self._standing.status, self._settings.reconnect_timeout_ms)
+        if self._core is None and self._standing.status == "pending":
             self._begin_again(now_ms)
         if self._core is not None:
             self._do(self._core.on_tick(now_ms))
             self._metrics_of(self._core).on_tick(self._core)
-        self._tell_status()
+        self._standing.tell(self._core)
 
     # -- what was decided ------------------------------------------------------------------
 
@@ -494,9 +463,9 @@ class AppMasterActor(Actor[_Message]):
             case Stop():
                 self._executors.stop(command)
             case Activated() | HeldUp():
-                self._status = "active" if isinstance(command, Activated) else "pending"
-                self._event(self._status, _STATUS_TEXTS[self._status])
-                self._tell_status()
+                self._standing.status = "active" if isinstance(command, Activated) else "pending"
+                self._event(self._standing.status, _STATUS_TEXTS[self._standing.status])
+                self._standing.tell(self._core)
             case StoreManifest():
                 self._store(command.manifest)
             case EpochsRetired() | DropSnapshots() | FellBack() | EpochAborted():
@@ -556,9 +525,9 @@ class AppMasterActor(Actor[_Message]):
                 self._checkpoints.drop(command.files)
             case FellBack():
                 _log.error("application %s: %s", self._app_id, command.text)
-                self._note(f"region {command.region}", ErrorCard(cause=command.text))
+                self._standing.note(f"region {command.region}", ErrorCard(cause=command.text))
                 self._event("fell-back", command.text)
-                self._fallbacks[command.region] += 1
+                self._standing.fallbacks[command.region] += 1
                 self._checkpoints.forget(command.region, command.epochs)
             case EpochAborted():
                 _log.warning("epoch %d given up: %s", command.epoch, command.reason)
@@ -572,16 +541,12 @@ class AppMasterActor(Actor[_Message]):
             command.delay_ms,
             command.error.cause,
         )
-        self._note(command.what, command.error)
+        self._standing.note(command.what, command.error)
         self._event("restart", f"{command.what} failed: {command.error.cause}")
 
     def _event(self, kind: EventKind, text: str) -> None:
         if self._core is not None:
             self._metrics_of(self._core).note(kind, text.partition("\n")[0])
-
-    def _note(self, what: str, error: ErrorCard) -> None:
-        self._failures.append(Failure(at_ms=self.context.wall_ms(), what=what, error=error))
-        del self._failures[:-_FAILURES_KEPT]
 
     def _end(self, status: ApplicationStatus, cause: ErrorCard | None) -> None:
         if status == "succeeded":
@@ -591,14 +556,14 @@ class AppMasterActor(Actor[_Message]):
             return
         if cause is not None:
             _log.warning("application %s failed: %s", self._app_id, cause.cause)
-            self._note("the application", cause)
+            self._standing.note("the application", cause)
             self._event("failed", cause.cause)
         elif (lost := self._lost_savepoint()) is not None:
             self._end("failed", lost)
             return
         self._leave_answers()
-        self._status, self._cause = status, cause
-        self._tell_status()
+        self._standing.status, self._standing.cause = status, cause
+        self._standing.tell(self._core)
 
     def _lost_savepoint(self) -> ErrorCard | None:
         """Give the last epoch its name, if it is to have one; return why that failed."""
@@ -608,7 +573,7 @@ class AppMasterActor(Actor[_Message]):
         newest = {each.number: each.epochs.history.newest for each in core.regions}
         epochs = {number: each.epoch for number, each in newest.items() if each is not None}
         try:
-            self._savepoint = self._checkpoints.end_drain(epochs)
+            self._standing.savepoint = self._checkpoints.end_drain(epochs)
         except LogBroken as error:
             return ErrorCard(cause=f"it is drained, but its last epoch has got no name: {error}")
         return None
@@ -645,13 +610,12 @@ class AppMasterActor(Actor[_Message]):
                 self._end("failed", card_of(error))
         else:
             if isinstance(message.decided, GoBack):
-                self._note(f"version {core.dag.version}", message.decided.cause)
+                self._standing.note(f"version {core.dag.version}", message.decided.cause)
             if followed is not None:
                 self._follow(core, *followed)
 
     def _follow(self, core: ApplicationCore, loaded: LoadedVersion, found: FoundEpochs) -> None:
         self._take(loaded)
-        self._fallbacks.clear()
         self._metrics_of(core).on_version(loaded.dag)
         self._master.put(PROGRAM_KEY, msgspec.json.encode(loaded.artifact))
         self._run(found, after=core)
@@ -677,8 +641,8 @@ class AppMasterActor(Actor[_Message]):
         else:
             self._checkpoints.drop_all()
         self._leave_answers()
-        self._status = "succeeded"
-        self._tell_status()
+        self._standing.status = "succeeded"
+        self._standing.tell(self._core)
 
     def _drain(self, core: ApplicationCore, message: DrainApplication) -> DrainAccepted | Refused:
         if message.savepoint and self._checkpoints.are_in_memory:
@@ -727,74 +691,6 @@ class AppMasterActor(Actor[_Message]):
         return QuarantinedList(app_id=self._app_id, records=tuple(given))
 
     def _leave_answers(self) -> None:
-        """Give the master, once, what clients may ask for after the end."""
         core = self._core
-        if core is None or self._has_left_answers or not self._master.is_there:
-            return
-        self._has_left_answers = True
-        questions = (GetPlan, GetEpochs, GetVersions)
-        answers = [self._serve(core, each(app_id=self._app_id)) for each in questions]
-        answers.append(self._detail())
-        measured = self._metrics_of(core).left_behind(core)
-        for part, answer in chain((("", each) for each in answers), measured):
-            encoded = encode_control(answer)
-            if len(encoded) > _LEFT_BYTES_MAX:
-                continue
-            last = LastAnswer(
-                app_id=self._app_id,
-                launch=self._launch.launch,
-                kind=type(answer).__name__,
-                answer=encoded,
-                part=part,
-            )
-            self._master.tell(last)
-
-    # -- what others are told --------------------------------------------------------------
-
-    def _detail(self) -> ApplicationDetail:
-        return detail_of(
-            self._app_id,
-            self._core,
-            self._failures,
-            now_ms=self.context.now_ms(),
-            guarantees=self._guarantees,
-            fallbacks=self._fallbacks,
-            stored_ms=self._checkpoints.stored_ms,
-        )
-
-    def _stall(self, core: ApplicationCore) -> str:
-        """Return the chain of holders of a clock that rests for too long, or an empty text."""
-        stall = core.clock.check_stall(self.context.now_ms())
-        if stall is None:
-            return ""
-        if long_turns := long_turns_of(core):
-            turn = long_turns[0]
-            at = f", at {turn.source}" if turn.source else ""
-            return f"{turn.step} (task {turn.task}) in one call for {turn.lasts_ms // 1000} s{at}"
-        chain = " <- ".join(
-            f"{link.name} (task {link.task_id}): {link.waits_for}"
-            for link in reversed(core.clock.why())
-        )
-        return f"clock at rest for {stall.stalled_for_ms // 1000} s: {chain}"
-
-    def _tell_status(self) -> None:
-        if not self._master.is_there:
-            return  # It is told when the master is back.
-        core, progress = self._core, ApplicationProgress()
-        if core is not None:  # Also without reports: a stall is told then, too.
-            progress = replace(
-                progress_of(self._dag, core.reports, stall=self._stall(core)),
-                restarts=core.restarts,
-                epoch=core.epoch,
-                drained=core.is_drained,
-                savepoint=self._savepoint,
-            )
-        self._master.tell(
-            ApplicationStatusChanged(
-                app_id=self._app_id,
-                launch=self._launch.launch,
-                status=self._status,
-                progress=progress,
-                cause=self._cause,
-            )
-        )
+        if core is not None:
+            self._answers.leave(core, self._metrics_of(core).left_behind(core))

@@ -8,7 +8,7 @@ from typing import Final
 from gearpy.core.app.application import ApplicationCore
 from gearpy.core.app.clock import ClockHolder
 from gearpy.core.app.consumers import consumers_of
-from gearpy.core.app.region import Region
+from gearpy.core.app.regions.region import Region
 from gearpy.ids import MAX_MS, MIN_MS, AppId, ProcessorId
 from gearpy.messages.client import StoredEpoch
 from gearpy.messages.summaries import (

@@ -2,15 +2,12 @@
 
 - `application`: ApplicationCore: starts tasks, restarts regions after a failure, ends the
   application.
+- `recovery`: the regions of an application start, fail, start again, and end.
+- `regions`: one region at work, its epochs, and all regions of an application.
 - `change`: a change of a running application to another version of its graph, and the trial of that
   one.
 - `decisions`: the commands of an `ApplicationCore` to its app master, and their limits.
 - `deployment`: how the tasks of an application are started and stopped, step by step.
-- `region`: one region at work: its attempts, one after the other, and the epochs they store.
-- `region_set`: the regions of one application: which one a task or an attempt belongs to, and all
-  together.
-- `region_epochs`: the epochs of one region, attempt after attempt: begun, stored, committed, gone
-  back to.
 - `executors`: the executors of one application: wanted, running, and waited for.
 - `hosts`: the machines that the tasks of a processor may be on.
 - `crew`: the executors of an application of actors: wanted by its app master, replaced when lost.

@@ -67,11 +67,10 @@ class Incidents:
             self.resume_at_ms = now_ms + decision.delay_ms
         return decision
 
-    def on_planned(self, now_ms: int) -> bool:
+    def on_planned(self, now_ms: int) -> None:
         """Begin an incident that is no failure, and costs nothing, unless one is going on."""
         if not self._hit or now_ms - self._began_ms >= _SAME_MS:
             self._began_ms, self._hit = now_ms, {"an end that was asked for"}
-        return True
 
     def is_poison(self, error: ErrorCard) -> bool:
         """Tell whether one record has made its operator raise too often; counts this time."""

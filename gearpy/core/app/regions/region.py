@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 
 from gearpy.core.app.decisions import RecoveryLimits
 from gearpy.core.app.deployment import Command, Deployment
-from gearpy.core.app.region_epochs import RegionEpochs
+from gearpy.core.app.regions.region_epochs import RegionEpochs
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.core.epoch.history import EpochHistory
 from gearpy.ids import MIN_MS, ExecutorId, SessionId, TaskId

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from gearpy.core.app.deployment import Ready, Send
-from gearpy.core.app.region import Region
+from gearpy.core.app.regions.region import Region
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.ids import ActorPath, ExecutorId, TaskId
 from gearpy.messages.app import (

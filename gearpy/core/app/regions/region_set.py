@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from gearpy.core.app.decisions import RecoveryLimits
-from gearpy.core.app.region import Region
+from gearpy.core.app.regions.region import Region
 from gearpy.core.dag.graph import Dag, regions_of
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.ids import MIN_MS, ExecutorId, TaskId

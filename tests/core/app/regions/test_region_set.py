@@ -1,7 +1,7 @@
 """All regions of an application together."""
 
 from gearpy.core.app.deployment import Send
-from gearpy.core.app.region_set import RegionSet
+from gearpy.core.app.regions.region_set import RegionSet
 from gearpy.core.dag.graph import place
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.ids import ActorPath, ExecutorId, TaskId

@@ -1,0 +1,88 @@
+"""The answers of an app master to clients, while it runs and after its end."""
+
+from collections.abc import Iterable
+from itertools import chain
+from typing import Any, Final, TypeAlias
+
+from gearpy.cluster.app.checkpoints import AppCheckpoints
+from gearpy.cluster.app.contacts import MasterLink
+from gearpy.cluster.app.describe import epochs_of
+from gearpy.cluster.app.standing import AppStanding
+from gearpy.cluster.app.versions import AppVersions
+from gearpy.core.app.application import ApplicationCore
+from gearpy.messages.client import (
+    EpochList,
+    GetEpochs,
+    GetPlan,
+    GetVersions,
+    PlanText,
+    VersionList,
+)
+from gearpy.messages.cluster import LastAnswer, LaunchExecutor
+from gearpy.wire.codec import encode_control
+
+#: What is shown of an application as it is, and of which nothing changes.
+Shown: TypeAlias = GetPlan | GetVersions | GetEpochs
+#: Of one answer that is left behind: it must fit into a control frame.
+_LEFT_BYTES_MAX: Final = 900 * 1024
+
+
+class AppAnswers:
+    """Answers clients; leaves the master, once, the answers that count after the end.
+
+    Runs on: the app master's turns.
+    """
+
+    def __init__(
+        self,
+        launch: LaunchExecutor,
+        master: MasterLink,
+        *,
+        standing: AppStanding,
+        versions: AppVersions,
+        checkpoints: AppCheckpoints,
+    ) -> None:
+        self._app_id = launch.app_id
+        self._launch = launch.launch
+        self._master = master
+        self._standing = standing
+        self._versions = versions
+        self._checkpoints = checkpoints
+        self._has_left = False
+
+    def shown(self, core: ApplicationCore, message: Shown) -> PlanText | VersionList | EpochList:
+        """Answer a question about the plan, the versions or the epochs."""
+        match message:
+            case GetPlan():
+                return PlanText(app_id=self._app_id, text=self._standing.plan)
+            case GetVersions():
+                return VersionList(app_id=self._app_id, versions=self._versions.summaries())
+            case GetEpochs():
+                regions = core.end_epochs() if message.ends_one else core.regions
+                return EpochList(
+                    app_id=self._app_id,
+                    epochs=epochs_of(regions, self._checkpoints.stored_ms),
+                    place=self._checkpoints.place,
+                    prefix=self._checkpoints.prefix,
+                )
+
+    def leave(self, core: ApplicationCore, measured: Iterable[tuple[str, Any]]) -> None:
+        """Give the master, once, what clients may ask for after the end."""
+        if self._has_left or not self._master.is_there:
+            return
+        self._has_left = True
+        questions = (GetPlan, GetEpochs, GetVersions)
+        answers: list[Any] = [self.shown(core, each(app_id=self._app_id)) for each in questions]
+        answers.append(self._standing.detail(core))
+        for part, answer in chain((("", each) for each in answers), measured):
+            encoded = encode_control(answer)
+            if len(encoded) > _LEFT_BYTES_MAX:
+                continue
+            last = LastAnswer(
+                app_id=self._app_id,
+                launch=self._launch,
+                kind=type(answer).__name__,
+                answer=encoded,
+                part=part,
+            )
+            self._master.tell(last)

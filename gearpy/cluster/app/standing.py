@@ -1,0 +1,118 @@
+"""How an application is, as the master and people are told."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from gearpy.cluster.app.contacts import MasterLink
+from gearpy.cluster.app.describe import detail_of, long_turns_of, path_lines, plan_text
+from gearpy.core.app.application import ApplicationCore
+from gearpy.core.app.clock import progress_of
+from gearpy.messages.cluster import ApplicationStatusChanged, LaunchExecutor
+from gearpy.messages.summaries import (
+    ApplicationDetail,
+    ApplicationProgress,
+    ApplicationStatus,
+    ErrorCard,
+    Failure,
+)
+from gearpy.task.api.application import StreamApplication
+
+_FAILURES_KEPT: Final = 20
+
+
+class AppStanding:
+    """Keeps how an application is, and tells its master.
+
+    Runs on: the app master's turns.
+
+    Args:
+        launch: of the app master.
+        now_ms: returns the time of the present turn.
+        wall_ms: returns wall time.
+        stored_ms: returns when an epoch of a region was stored.
+    """
+
+    def __init__(
+        self,
+        launch: LaunchExecutor,
+        master: MasterLink,
+        *,
+        now_ms: Callable[[], int],
+        wall_ms: Callable[[], int],
+        stored_ms: Callable[[int, int], int],
+    ) -> None:
+        self._app_id = launch.app_id
+        self._launch = launch.launch
+        self._master = master
+        self._now_ms = now_ms
+        self._wall_ms = wall_ms
+        self._stored_ms = stored_ms
+        self._failures: list[Failure] = []
+        self._guarantees: tuple[str, ...] = ()
+        self.plan = ""  #: As JSON.
+        self.status: ApplicationStatus = "pending"
+        self.cause: ErrorCard | None = None
+        self.savepoint = ""  #: The name that its last epoch has got.
+        self.fallbacks = Counter[int]()  #: By region: it went back behind its newest epoch.
+
+    def on_program(self, application: StreamApplication) -> None:
+        """Note the program that runs from now on."""
+        self._guarantees, self.plan = path_lines(application), plan_text(application)
+        self.fallbacks.clear()
+
+    def note(self, what: str, error: ErrorCard) -> None:
+        """Keep a failure; the oldest one goes."""
+        self._failures.append(Failure(at_ms=self._wall_ms(), what=what, error=error))
+        del self._failures[:-_FAILURES_KEPT]
+
+    def detail(self, core: ApplicationCore | None) -> ApplicationDetail:
+        """Describe the application for people."""
+        return detail_of(
+            self._app_id,
+            core,
+            self._failures,
+            now_ms=self._now_ms(),
+            guarantees=self._guarantees,
+            fallbacks=self.fallbacks,
+            stored_ms=self._stored_ms,
+        )
+
+    def tell(self, core: ApplicationCore | None) -> None:
+        """Tell the master, if it is there; when it is back it is told again."""
+        if not self._master.is_there:
+            return
+        progress = ApplicationProgress()
+        if core is not None:  # Also without reports: a stall is told then, too.
+            progress = replace(
+                progress_of(core.dag, core.reports, stall=self._stall(core)),
+                restarts=core.restarts,
+                epoch=core.epoch,
+                drained=core.is_drained,
+                savepoint=self.savepoint,
+            )
+        self._master.tell(
+            ApplicationStatusChanged(
+                app_id=self._app_id,
+                launch=self._launch,
+                status=self.status,
+                progress=progress,
+                cause=self.cause,
+            )
+        )
+
+    def _stall(self, core: ApplicationCore) -> str:
+        """Return the chain of holders of a clock that rests for too long, or an empty text."""
+        stall = core.clock.check_stall(self._now_ms())
+        if stall is None:
+            return ""
+        if long_turns := long_turns_of(core):
+            turn = long_turns[0]
+            at = f", at {turn.source}" if turn.source else ""
+            return f"{turn.step} (task {turn.task}) in one call for {turn.lasts_ms // 1000} s{at}"
+        chain = " <- ".join(
+            f"{link.name} (task {link.task_id}): {link.waits_for}"
+            for link in reversed(core.clock.why())
+        )
+        return f"clock at rest for {stall.stalled_for_ms // 1000} s: {chain}"

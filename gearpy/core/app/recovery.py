@@ -1,0 +1,358 @@
+"""Recovery: the regions of an application start, fail, start again, and end.
+
+Gearpump: `TaskManager` with `ExecutorManager`; there every failure restarts the whole
+application, and the restarts of its whole life are counted.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final
+
+from gearpy.core.app import causes, deployment
+from gearpy.core.app.causes import Drain
+from gearpy.core.app.change import Succession
+from gearpy.core.app.clock import ClockService
+from gearpy.core.app.decisions import (
+    Command,
+    Ended,
+    PutInPlace,
+    RecoveryLimits,
+    Survived,
+)
+from gearpy.core.app.executors import ExecutorManager, first_launch
+from gearpy.core.app.hosts import bound_slots
+from gearpy.core.app.incidents import Incidents, Suspicions
+from gearpy.core.app.regions.region import Region
+from gearpy.core.app.regions.region_set import RegionSet
+from gearpy.core.base.restart import GiveUp
+from gearpy.core.dag.graph import Dag
+from gearpy.core.epoch.epochs import Manifest
+from gearpy.ids import ActorPath, ExecutorId, SessionId, TaskId
+from gearpy.messages.app import LongTurn, SnapshotsDamaged, TaskClock, TaskOffsets
+from gearpy.messages.summaries import ApplicationStatus, ErrorCard
+
+if TYPE_CHECKING:
+    from random import Random
+
+#: Sessions and attempts of one launch of an app master; those of the next one begin behind them.
+_LAUNCH_SHIFT: Final = 32
+
+
+class Recovery:
+    """Carries out starts, failures and ends of regions; `ApplicationCore` says when.
+
+    Invariant: of a region one attempt runs at a time. A failure costs one restart, however it
+    shows; that an epoch is damaged costs none.
+
+    Args: those of `ApplicationCore`.
+    """
+
+    def __init__(
+        self,
+        dag: Dag,
+        *,
+        executors: int,
+        limits: RecoveryLimits,
+        launch: int,
+        rng: "Random",
+        now_ms: int,
+        has_run: bool = False,
+        manifests: Iterable[Manifest] = (),
+        overrides: Iterable[TaskOffsets] = (),
+        owns: Callable[[str], bool] = lambda _: True,
+        after: "Recovery | None" = None,
+        is_trial: bool = False,
+    ) -> None:
+        self.dag = dag
+        self._limits = limits
+        self._incidents = Incidents(
+            limits.restarts, poison_attempts=limits.poison_attempts, rng=rng
+        )
+        self._suspicions = Suspicions()
+        #: They have lost executors: when they are lost, too, what was launched there is no failure.
+        self._failing_workers: set[ActorPath] = set()
+        #: When each was lost. The master may still have granted slots there a moment before.
+        self._lost_workers: dict[ActorPath, int] = {}
+        self.next_attempt = launch << _LAUNCH_SHIFT
+        self.next_session = (launch << _LAUNCH_SHIFT) + 1
+        bound = bound_slots(dag)
+        free = dag.task_count - sum(each.slots for each in bound)
+        self.executors = ExecutorManager(
+            slots=free,
+            executors=min(executors, free),
+            first_launch=first_launch(launch),
+            bound=bound,
+        )
+        seats, first_epoch = frozenset(self.executors.slots), 1
+        if after is not None:
+            self.next_attempt, self.next_session = after.next_attempt, after.next_session
+            self.executors, first_epoch = after.executors, after.regions.unused_epoch
+            seats = after.succession.seats_for(dag)
+        self.succession: Succession = Succession(
+            self.executors, seats, limits=limits, now_ms=now_ms, is_trial=is_trial
+        )
+        self.regions: RegionSet = RegionSet(
+            dag,
+            self.succession.placement(dag),
+            limits,
+            manifests=manifests,
+            overrides=overrides,
+            owns=owns,
+            first_epoch=first_epoch,
+        )
+        self._hold_epochs()
+        self.clock = ClockService(
+            dag,
+            dict.fromkeys(dag.tasks(), SessionId(0)),
+            stall_after_ms=limits.stall_after_ms,
+            now_ms=now_ms,
+            start_ms=self.regions.clock_ms,
+        )
+        self.reports: dict[TaskId, TaskClock] = {}
+        self.long_turns: dict[ExecutorId, tuple[LongTurn, ...]] = {}
+        self._is_active = False
+        self._has_run = has_run
+        self._is_master_away = False
+        self._ending: Ended | None = None
+        self._drain: Drain | None = None
+        self._has_gone_back = False
+        self.is_ended = False
+
+    # -- starts ----------------------------------------------------------------------------
+
+    def _stop_closed(self, now_ms: int) -> list[Command]:
+        commands: list[Command] = []
+        for region in self.regions:
+            if region.state == "deployed" and region.epochs.is_closed:
+                stopping = region.stop(completed=True, now_ms=now_ms)
+                commands += self._after(region, stopping, now_ms)
+        return commands
+
+    def _deploy_all(self, now_ms: int) -> list[Command]:
+        commands: list[Command] = []
+        running = self.executors.running
+        for region in self.regions:
+            if not region.is_due(running.keys(), now_ms):
+                continue
+            steps = region.deploy(
+                attempt=self.next_attempt,
+                first_session=self.next_session,
+                executors=running,
+                now_ms=now_ms,
+            )
+            self.next_attempt += 1
+            self.next_session += len(region.placement)
+            self.clock.on_restart(region.sessions, start_ms=region.history.clock_ms, now_ms=now_ms)
+            commands += self._after(region, steps, now_ms)
+        return commands
+
+    def _after(
+        self, region: Region, steps: Iterable[deployment.Command], now_ms: int
+    ) -> list[Command]:
+        """Carry out the steps of a deployment."""
+        commands: list[Command] = []
+        for step in steps:
+            match step:
+                case deployment.Send():
+                    commands.append(step)
+                case deployment.Ready():
+                    region.epochs.on_ready(now_ms)
+                case deployment.AttemptFailed():
+                    commands += self._on_start_failed(region, step, now_ms)
+                case deployment.AttemptStopped():
+                    commands += self._on_stopped(region, step, now_ms)
+        return commands
+
+    def _on_start_failed(
+        self, region: Region, failed: deployment.AttemptFailed, now_ms: int
+    ) -> list[Command]:
+        damaged = failed.damaged
+        if damaged is not None and region.epochs.is_damage(damaged):
+            return self._on_damaged(region, damaged, now_ms)
+        error = ErrorCard(cause=failed.cause)
+        commands = self._on_trouble([region], f"region {region.number}", error, now_ms)
+        if damaged is not None:  # It cannot read, though nothing is damaged.
+            commands += self._replace_if_stuck(damaged.executor_id, region, now_ms)
+        for executor_id in failed.silent:
+            commands += self._kill(executor_id, "it does not answer", now_ms)
+        return commands
+
+    def _on_damaged(self, region: Region, damaged: SnapshotsDamaged, now_ms: int) -> list[Command]:
+        """Go back further, which is no failure of a program; never to the beginning unasked."""
+        fell_back = region.epochs.fall_back(damaged)
+        if fell_back is None:
+            manifests = region.history.manifests
+            return self._fail(causes.nothing_left(region.number, damaged, manifests), now_ms)
+        return [fell_back, *self._begin_again(region, now_ms)]
+
+    def _begin_again(self, region: Region, now_ms: int) -> list[Command]:
+        """Let a region start again at once, at no cost to the budget."""
+        region.resume_at_ms = now_ms
+        return self._after(region, region.stop(completed=False, now_ms=now_ms), now_ms)
+
+    def _on_stopped(
+        self, region: Region, stopped: deployment.AttemptStopped, now_ms: int
+    ) -> list[Command]:
+        commands: list[Command] = []
+        was_completed, region.state = region.is_completed, "waiting"
+        if self._ending is not None or (was_completed and not stopped.errors):
+            region.state = "done"
+        elif was_completed:
+            commands += self._on_trouble([region], "the end", stopped.errors[0], now_ms)
+        for executor_id in stopped.silent:
+            commands += self._kill(executor_id, "it has not stopped its tasks", now_ms)
+        return commands
+
+    # -- failures --------------------------------------------------------------------------
+
+    def _lose(
+        self,
+        executor_id: ExecutorId,
+        launch: int,
+        cause: str,
+        now_ms: int,
+        *,
+        error: ErrorCard | None = None,
+        is_known: bool = False,
+    ) -> list[Command]:
+        """Go on without a process; stop the regions it hurts, to start them again.
+
+        ``error`` has more details than the cause; ``is_known``: the failure was counted already.
+        """
+        was_up = executor_id in self.executors.running
+        worker = self.executors.worker_of(executor_id)
+        self.long_turns.pop(executor_id, None)
+        if not self.executors.on_gone(executor_id, launch) or self.is_ended:
+            return []
+        if worker is not None:
+            self._failing_workers.add(worker)
+        needing = [region for region in self.regions if region.needs(executor_id)]
+        hurt = [region for region in needing if region.may_fail]
+        is_known |= any(region.was_hurt_with(executor_id, launch) for region in self.regions)
+        for region in hurt:
+            region.is_completed = False
+        commands: list[Command] = []
+        for region in self.regions:
+            steps = region.on_executor_lost(executor_id, now_ms)
+            told = [step for step in steps if not isinstance(step, deployment.AttemptFailed)]
+            commands += self._after(region, told, now_ms)
+        if self._ending is not None or not needing:
+            return commands + self._lose_next(executor_id, cause, now_ms)
+        if error is None:
+            error = ErrorCard(cause=f"executor {executor_id} lost: {cause or 'it was stopped'}")
+        commands += self._on_trouble(
+            hurt, f"executor {executor_id}", error, now_ms, is_known=is_known
+        )
+        if not was_up:  # Another one would hardly fare better at once.
+            self.executors.pause(executor_id, self._incidents.resume_at_ms)
+        return commands
+
+    def _kill(
+        self,
+        executor_id: ExecutorId,
+        cause: str,
+        now_ms: int,
+        *,
+        error: ErrorCard | None = None,
+        is_known: bool = False,
+    ) -> list[Command]:
+        """Have a process killed that does not do its work, and go on without it; see `_lose`."""
+        commands: list[Command] = []
+        for stop in self.executors.stop(executor_id, kill=True, reason=cause):
+            lost = self._lose(
+                executor_id, stop.launch, cause, now_ms, error=error, is_known=is_known
+            )
+            commands += [stop, *lost]
+        return commands
+
+    def _replace_if_stuck(
+        self, executor_id: ExecutorId, region: Region, now_ms: int
+    ) -> list[Command]:
+        """Have a process replaced in which a restart in place did not help."""
+        process, newest = self.executors.running.get(executor_id), region.history.newest
+        if process is None or self._ending is not None:
+            return []
+        if not self._incidents.is_in_process(
+            executor_id,
+            process.launch,
+            region=region.number,
+            epoch=newest.epoch if newest else 0,
+        ):
+            return []
+        return self._kill(executor_id, "a restart in place did not help", now_ms, is_known=True)
+
+    def _on_trouble(
+        self,
+        regions: Iterable[Region],
+        what: str,
+        error: ErrorCard,
+        now_ms: int,
+        *,
+        is_known: bool = False,
+    ) -> list[Command]:
+        """Spend one restart on all that a failure stops, or give up."""
+        hit = [f"region {region.number}" for region in regions]
+        if not hit and not is_known:
+            hit = [what]  # It failed on its own.
+        decision = self._incidents.on_failure(hit, now_ms, is_known=is_known)
+        if isinstance(decision, GiveUp):
+            return self._fail(error, now_ms)
+        commands: list[Command] = [Survived(what=what, error=error, delay_ms=decision.delay_ms)]
+        for region in regions:
+            steps = region.restart(now_ms + decision.delay_ms, now_ms)
+            commands += self._after(region, steps, now_ms)
+        return commands
+
+    # -- the end ---------------------------------------------------------------------------
+
+    def _fail(self, error: ErrorCard, now_ms: int) -> list[Command]:
+        """End everything with this cause; the first one stays."""
+        if self._ending is not None:
+            return []
+        if self.succession.trial is not None:
+            self._ending = Ended(status="failed", cause=error)
+            self.is_ended = self._has_gone_back = True
+            return self.succession.go_back(error)
+        self._ending = Ended(status="failed", cause=error)
+        commands: list[Command] = []
+        for region in self.regions:
+            if region.state == "waiting":
+                region.state = "done"
+            stopping = region.stop(completed=False, now_ms=now_ms)
+            commands += self._after(region, stopping, now_ms)
+        return commands
+
+    def _end_if_done(self) -> list[Command]:
+        if self.is_ended or not self.regions.are_done:
+            return []
+        is_drained = any(region.is_drained for region in self.regions)
+        change = self.succession.change
+        if change is not None and is_drained and self._ending is None:
+            is_new, change.is_told = not change.is_told, True
+            return [PutInPlace()] if is_new else []
+        self.is_ended = True
+        good_end: ApplicationStatus = "terminated" if is_drained else "succeeded"
+        ended = self._ending or Ended(status=good_end, cause=None)
+        self._ending = ended
+        given_up = self.succession.give_up("the application has ended")
+        return [*given_up, *self.executors.stop_all(ended.status), ended]
+
+    # -- changes ---------------------------------------------------------------------------
+
+    def _keep(self, reason: str, now_ms: int) -> list[Command]:
+        change = self.succession.change
+        if change is None or self._ending is not None:
+            return []
+        commands = self.succession.give_up(reason)
+        for region in self.regions if change.is_draining else ():
+            commands += self._after(region, region.go_on(now_ms), now_ms)
+        return commands
+
+    def _lose_next(self, executor_id: ExecutorId, cause: str, now_ms: int) -> list[Command]:
+        change = self.succession.change
+        if change is None or executor_id not in change.seats or change.is_draining:
+            return []
+        return self._keep(f"an executor of it has ended: {cause or 'it was stopped'}", now_ms)
+
+    def _hold_epochs(self) -> None:
+        for region in self.regions:
+            region.epochs.first_end_ms = self.succession.first_end_ms
