@@ -161,6 +161,8 @@ class FolderCheckpoints:
         self._folder.prune(parent_of(prefix))
 
     def _remove_leftovers(self) -> None:
+        if self._folder.promises.puts_whole:
+            return  # It has none, and may have a million files.
         latest_ms = time.time() * 1000 - _LEFTOVER_MS
         for name in self._folder.walk():
             facts = self._folder.look(name) if name.endswith(TEMPORARY) else None

@@ -11,7 +11,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -20,20 +20,16 @@ from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 import fsspec  # type: ignore[import-untyped]
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import (  # type: ignore[attr-defined] # as its manual has it
-    AdminClient,
-    NewPartitions,
-    NewTopic,
-)
+from confluent_kafka import KafkaError, KafkaException
 
-_ANSWER_S: Final = 10.0
-#: A record is stored by all brokers in sync within this, or it is an error.
-_STORED_S: Final = 20.0
+from gearpy.storage.folder.topics import TopicClient, TopicPlace, TopicRecord
+
 _PIECE_BYTES: Final = 900_000  # Of the megabyte that brokers take by default.
 _WHOLE: Final = b"\0"  # Begins a record that has the file in it.
 _PIECES: Final = b"\1"  # Begins one that lists the records that have it.
 _SMALL_BYTES: Final = 16_384  # Files up to this size are kept in memory.
+#: Files of its own that a process remembers before it reads again: it may never do so.
+_OWN_MAX: Final = 256
 #: Brokers forget after a day that a path was removed; whoever has not looked for long begins anew.
 _FORGET_S: Final = 12 * 3600
 _PARTITION: Final = re.compile(r"(?:^|/)partition-(\d+)(?:/|$)")
@@ -43,7 +39,7 @@ _FOLDERS: Final = 3  # Cluster, application, and what is stored of it.
 class _Kept(NamedTuple):
     """The newest record of a path."""
 
-    partition: int
+    place: TopicPlace
     offset: int
     size: int
     changed_ms: int
@@ -54,22 +50,67 @@ class _Kept(NamedTuple):
 
 @dataclass(slots=True)
 class _Topic:
-    """All that was read of a topic."""
+    """All that is known of a topic.
+
+    Attributes:
+        files: by path.
+        next: the offset up to which each partition is known.
+        readable: so many partitions readers know of.
+        writable: so many the producer knows of.
+        own: so many records of this process are in it that were not read.
+    """
 
     files: dict[str, _Kept] = field(default_factory=dict)
     next: dict[int, int] = field(default_factory=dict)
-    read_s: float = field(default_factory=time.monotonic)
+    readable: int = 0
+    writable: int = 0
+    own: int = 0
+    began_s: float = field(default_factory=time.monotonic)
+
+    def take(self, place: TopicPlace, record: TopicRecord) -> None:
+        """Note the record that follows all that is known of a partition."""
+        self.next[place.partition] = record.offset + 1
+        path, value = record.key, record.value
+        if "\0" in path:  # A piece, which the record of its file lists.
+            return
+        if value is None:
+            self.files.pop(path, None)
+        elif value[:1] == _PIECES:
+            head = json.loads(value[1:])
+            self.files[path] = _Kept(
+                place,
+                record.offset,
+                head["size"],
+                record.time_ms,
+                None,
+                tuple(head["offsets"]),
+                head["mark"],
+            )
+        else:
+            size = len(value) - 1
+            data = value[1:] if size <= _SMALL_BYTES else None
+            self.files[path] = _Kept(place, record.offset, size, record.time_ms, data)
+
+    def take_own(self, place: TopicPlace, record: TopicRecord) -> None:
+        """Note a record that was stored just now, if nothing unknown is before it."""
+        is_next = self.next.get(place.partition, 0) == record.offset
+        if is_next and self.own < _OWN_MAX:
+            self.own += 1
+            self.take(place, record)
 
 
 class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
     """File system of ``kafka://host:port/prefix`` for fsspec; files are small, and stored whole.
 
-    A file is there when brokers in sync have it; a listing reads each topic to its end first.
+    A file is there when brokers in sync have it, which is one question to them for a file of one
+    record. Before a file or a listing is told, the brokers are asked where its partitions end, and
+    what is behind the known part is read.
 
     Args:
         servers: ``host:port`` of some brokers.
         user: to log in by SASL PLAIN; None: no login.
         password: of the user.
+        client: asks the brokers; tests may count its steps.
 
     Runs on: any thread.
     """
@@ -77,7 +118,13 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
     protocol = "kafka"
 
     def __init__(
-        self, servers: str, user: str | None = None, password: str | None = None, **options: Any
+        self,
+        servers: str,
+        user: str | None = None,
+        password: str | None = None,
+        *,
+        client: TopicClient | None = None,
+        **options: Any,
     ) -> None:
         super().__init__(**options)
         login = {
@@ -87,16 +134,12 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
             "sasl.password": password,
         }
         self._servers = servers
-        self._settings: dict[str, Any] = {
-            "bootstrap.servers": servers,
-            "client.id": "gearpy",
-            "log_level": 0,
-            **({} if user is None else login),
-        }
+        self._client = client or TopicClient(
+            {"bootstrap.servers": servers, **({} if user is None else login)}
+        )
         self._lock = threading.RLock()
         self._topics: dict[str, _Topic] = {}
-        self._loaded: tuple[tuple[str, int, int] | None, bytes] = None, b""
-        self._clients: tuple[Producer, Consumer, AdminClient] | None = None
+        self._loaded: tuple[tuple[TopicPlace, int] | None, bytes] = None, b""
 
     @classmethod
     def _strip_protocol(cls, path: str) -> str:
@@ -119,8 +162,16 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         """Return the paths of all files below one, or itself."""
         path = self._strip_protocol(path)
         with self._asking():
-            found = [name for topic in self._below(path) for name in self._read(topic).files]
-        return sorted(name for name in found if name == path or name.startswith(f"{path}/"))
+            found = [
+                name
+                for topic in self._read_below(path)
+                for name in topic.files
+                if name.startswith(f"{path}/")
+            ]
+            # A path is a folder or a file: most are told by the topic of the folder.
+            if not found and self._kept(path) is not None:
+                found = [path]
+        return sorted(found)
 
     def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:  # noqa: FBT001, FBT002 - fsspec's
         """Return the files and folders in a folder."""
@@ -137,13 +188,13 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         """
         path = self._strip_protocol(path)
         with self._asking():
-            kept = self._read(self._topic_of(path), _partition_of(path)).files.get(path)
+            kept = self._kept(path)
         if kept is not None:
             changed = kept.changed_ms / 1000
             return {"name": path, "size": kept.size, "type": "file", "mtime": changed}
         if self.find(path):
             return {"name": path, "size": 0, "type": "directory"}
-        raise FileNotFoundError(f"{self.unstrip_protocol(path)} is not there")
+        raise self._absent(path)
 
     def cat_file(
         self, path: str, start: int | None = None, end: int | None = None, **_: Any
@@ -155,26 +206,26 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         """
         path = self._strip_protocol(path)
         with self._asking():
-            topic = self._topic_of(path)
-            if start is None:  # Whoever reads ranges has asked for the size before.
-                self._read(topic, _partition_of(path))
-            kept = self._topics.get(topic, _Topic()).files.get(path)
+            # Who reads ranges has asked for the size before.
+            kept = self._kept(path) if start is None else self._known(path)
             if kept is None:
-                raise FileNotFoundError(f"{self.unstrip_protocol(path)} is not there")
-            return self._data(topic, kept)[start:end]
+                raise self._absent(path)
+            return self._data(kept)[start:end]
 
     def pipe_file(self, path: str, value: bytes, **_: Any) -> None:
         """Store a file in place of the one that has the path."""
         path = self._strip_protocol(path)
         with self._asking():
-            topic, partition = self._topic_of(path), _partition_of(path)
-            self._make_topic(topic, partition)
-            before = self._read(topic, partition).files.get(path)
-            if len(value) <= _PIECE_BYTES:
-                self._send(topic, partition, {path: _WHOLE + value})
-            else:
-                self._send_pieces(topic, partition, path, value)
-            self._send(topic, partition, dict.fromkeys(_pieces_of(path, before)))
+            place = _place_of(path)
+            topic = self._topic(place.topic)
+            if topic.writable <= place.partition:
+                topic.writable = self._client.make(place)
+            before = topic.files.get(path)
+            head = _WHOLE + value
+            if len(value) > _PIECE_BYTES:
+                head = self._send_pieces(place, path, value)
+            self._send(place, {path: head})
+            self._send(place, dict.fromkeys(_pieces_of(path, before)))
 
     def put_file(self, lpath: str, rpath: str, **_: Any) -> None:
         """Store a file of this machine."""
@@ -188,12 +239,10 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         """
         path = self._strip_protocol(path)
         with self._asking():
-            topic = self._topic_of(path)
-            kept = self._read(topic, _partition_of(path)).files.get(path)
+            kept = self._known(path) or self._kept(path)
             if kept is None:
-                raise FileNotFoundError(f"{self.unstrip_protocol(path)} is not there")
-            gone = dict.fromkeys([path, *_pieces_of(path, kept)])
-            self._send(topic, kept.partition, gone)
+                raise self._absent(path)
+            self._send(kept.place, dict.fromkeys([path, *_pieces_of(path, kept)]))
 
     def rm(self, path: str, recursive: bool = False, **_: Any) -> None:  # noqa: FBT001, FBT002 - fsspec's
         """Remove a file, or all that is below a folder."""
@@ -203,174 +252,123 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
     def makedirs(self, path: str, exist_ok: bool = False) -> None:  # noqa: FBT001, FBT002 - fsspec's
         """Do nothing: a folder is there when a file is in it."""
 
-    # -- topics ------------------------------------------------------------------------------
+    def _absent(self, path: str) -> FileNotFoundError:
+        return FileNotFoundError(f"{self.unstrip_protocol(path)} is not there")
 
-    def _topic_of(self, path: str) -> str:
-        """Return the topic of a path: prefix, cluster, application, and what is stored of it."""
-        prefix, *parts = path.split("/")
-        return ".".join([prefix, *parts[: max(0, min(_FOLDERS, len(parts) - 1))]])
+    # -- writing -----------------------------------------------------------------------------
 
-    def _below(self, path: str) -> list[str]:
-        """Return the topics that may have files below a path, or the file itself."""
-        prefix, *parts = path.split("/")
-        begin = ".".join([prefix, *parts[:_FOLDERS]])
-        there = self._ready[2].list_topics(timeout=_ANSWER_S).topics
-        return [
-            name
-            for name in there
-            if name in {begin, self._topic_of(path)} or name.startswith(f"{begin}.")
-        ]
-
-    def _make_topic(self, name: str, partition: int) -> None:
-        """Make a topic, or more partitions, if they are not there.
-
-        Another process may have made them. The producer is asked itself: it refuses partitions
-        that it has not heard of.
-        """
-        producer, _, admin = self._ready
-        known = len(producer.list_topics(name, timeout=_ANSWER_S).topics[name].partitions)
-        if not known:
-            settings = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1"}
-            topic = NewTopic(name, partition + 1, -1, config=settings)
-            futures = admin.create_topics([topic])
-        elif partition >= known:
-            futures = admin.create_partitions([NewPartitions(name, partition + 1)])
-        else:
-            return
-        try:
-            futures[name].result(_ANSWER_S)
-        except KafkaException as error:
-            if error.args[0].code() not in _MADE_BY_ANOTHER:
-                raise
-        while known <= partition:
-            time.sleep(0.01)
-            known = len(producer.list_topics(name, timeout=_ANSWER_S).topics[name].partitions)
-
-    # -- records -----------------------------------------------------------------------------
-
-    def _send_pieces(self, topic: str, partition: int, path: str, value: bytes) -> None:
+    def _send_pieces(self, place: TopicPlace, path: str, value: bytes) -> bytes:
+        """Store the pieces of a file; return the record that lists them."""
         mark = uuid4().hex
         starts = range(0, len(value), _PIECE_BYTES)
         pieces: dict[str, bytes | None] = {
             f"{path}\0{mark}{at}": value[start : start + _PIECE_BYTES]
             for at, start in enumerate(starts)
         }
-        offsets = self._send(topic, partition, pieces)
-        head = json.dumps({"size": len(value), "offsets": offsets, "mark": mark}).encode()
-        self._send(topic, partition, {path: _PIECES + head})
+        offsets = self._send(place, pieces)
+        head = {"size": len(value), "offsets": offsets, "mark": mark}
+        return _PIECES + json.dumps(head).encode()
 
-    def _send(self, topic: str, partition: int, records: dict[str, bytes | None]) -> list[int]:
+    def _send(self, place: TopicPlace, records: dict[str, bytes | None]) -> list[int]:
         """Store records in order; return their offsets when all brokers in sync have them."""
         if not records:
             return []
-        errors: list[KafkaError] = []
-        offsets: list[int] = []
+        topic = self._topic(place.topic)
+        try:
+            stored = self._client.send(place, records)
+        except KafkaException:
+            topic.writable = 0
+            raise
+        for each in stored:
+            topic.take_own(place, each)
+        return [each.offset for each in stored]
 
-        def on_answer(error: KafkaError | None, record: Any) -> None:
-            if error is None:
-                offsets.append(record.offset())
-            else:
-                errors.append(error)
+    # -- reading -----------------------------------------------------------------------------
 
-        producer = self._ready[0]
-        for key, value in records.items():
-            producer.produce(topic, value, key, partition=partition, on_delivery=on_answer)
-            producer.poll(0)
-        left = producer.flush(2 * _STORED_S)
-        if errors or left:
-            raise KafkaException(errors[0] if errors else KafkaError(KafkaError._MSG_TIMED_OUT))  # noqa: SLF001 - its name
-        return offsets
-
-    def _read(self, name: str, only: int | None = None) -> _Topic:
-        """Read a topic to its end, or one partition of it."""
+    def _topic(self, name: str) -> _Topic:
+        """Return what is known of a topic."""
         topic = self._topics.get(name)
-        if topic is None or time.monotonic() - topic.read_s > _FORGET_S:
+        if topic is None or time.monotonic() - topic.began_s > _FORGET_S:
             topic = self._topics[name] = _Topic()
-        consumer = self._ready[1]  # It is asked itself: it knows no partition by what others know.
-        known = consumer.list_topics(name, timeout=_ANSWER_S).topics[name]
-        for partition in known.partitions:
-            if only not in (None, partition):
-                continue
-            at = TopicPartition(name, partition)
-            ends = consumer.get_watermark_offsets(at, timeout=_ANSWER_S)
-            if ends is None:
-                raise TimeoutError(f"kafka {self._servers}: topic {name} does not tell its end")
-            low, high = ends
-            begin = max(low, topic.next.get(partition, 0))
-            for record in self._records(name, partition, begin, high):
-                _take(topic.files, record)
-            topic.next[partition] = max(begin, high)
-        if only is None:
-            topic.read_s = time.monotonic()
         return topic
 
-    def _records(self, topic: str, partition: int, begin: int, end: int) -> Iterator[Any]:
-        """Yield the records of a partition; compaction may have taken some, also the last."""
-        if begin >= end:
-            return
-        consumer = self._ready[1]
-        consumer.assign([TopicPartition(topic, partition, begin)])
-        until_s = time.monotonic() + _ANSWER_S
-        while time.monotonic() < until_s:
-            record: Any = consumer.poll(0.2)
-            if record is None:
-                continue
-            until_s = time.monotonic() + _ANSWER_S
-            error = record.error()
-            if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 - its name
-                raise KafkaException(error)
-            if error is None and record.offset() < end:
-                yield record
-            if error is not None or record.offset() >= end - 1:
-                return
-        raise TimeoutError(f"kafka {self._servers}: topic {topic} gave nothing for {_ANSWER_S} s")
+    def _known(self, path: str) -> _Kept | None:
+        """Return a file as this process knows it."""
+        return self._topic(_place_of(path).topic).files.get(path)
 
-    def _data(self, topic: str, kept: _Kept) -> bytes:
+    def _kept(self, path: str) -> _Kept | None:
+        """Return a file as the brokers have it."""
+        place = _place_of(path)
+        topic = self._topic(place.topic)
+        if topic.readable <= place.partition:
+            topic.readable = self._client.partitions(place.topic)
+        if topic.readable <= place.partition:
+            return None
+        self._read([place])
+        return self._known(path)
+
+    def _read_below(self, path: str) -> list[_Topic]:
+        """Read the topics that may have files below a path, all partitions."""
+        prefix, *parts = path.split("/")
+        begin = ".".join([prefix, *parts[:_FOLDERS]])
+        if len(parts) >= _FOLDERS:
+            counts = {begin: self._client.partitions(begin)}
+        else:
+            there = self._client.all_partitions()
+            counts = {
+                name: count
+                for name, count in there.items()
+                if name == begin or name.startswith(f"{begin}.")
+            }
+        for name, count in counts.items():
+            self._topic(name).readable = count
+        self._read(
+            TopicPlace(name, each) for name, count in counts.items() for each in range(count)
+        )
+        return [self._topic(name) for name in counts]
+
+    def _read(self, places: Iterable[TopicPlace]) -> None:
+        """Read partitions to their ends."""
+        places = [*places]
+        try:
+            ends = self._client.ends(places)
+        except KafkaException:
+            for place in places:  # It may be gone, or have another leader: it is looked for again.
+                self._topic(place.topic).readable = 0
+            raise
+        for place, end in ends.items():
+            topic = self._topic(place.topic)
+            begin = topic.next.get(place.partition, 0)
+            if end < begin:  # It was removed, and made again.
+                topic = self._topics[place.topic] = _Topic(readable=topic.readable)
+                begin = 0
+            for record in self._client.records(place, begin, end):
+                topic.take(place, record)
+            topic.next[place.partition] = end
+            topic.own = 0
+
+    def _data(self, kept: _Kept) -> bytes:
         if kept.data is not None:
             return kept.data
-        newest = (topic, kept.partition, kept.offset)
+        newest = (kept.place, kept.offset)
         if self._loaded[0] != newest:  # A file is read range by range.
-            one = partial(self._one, topic, kept.partition)
+            one = partial(self._one, kept.place)
             data = b"".join(map(one, kept.pieces)) if kept.pieces else one(kept.offset)[1:]
             self._loaded = newest, data
         return self._loaded[1]
 
-    def _one(self, topic: str, partition: int, offset: int) -> bytes:
-        for record in self._records(topic, partition, offset, offset + 1):
-            data: bytes = record.value()
-            return data
-        raise FileNotFoundError(f"record {offset} of topic {topic} is gone: its file was replaced")
-
-    # -- clients -----------------------------------------------------------------------------
-
-    @property
-    def _ready(self) -> tuple[Producer, Consumer, AdminClient]:
-        if self._clients is None:
-            producer = {
-                "enable.idempotence": True,
-                "acks": "all",
-                "linger.ms": 0,
-                "delivery.timeout.ms": int(_STORED_S * 1000),
-            }
-            consumer = {
-                "group.id": f"gearpy-{uuid4().hex}",  # Never used: partitions are assigned.
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                "auto.offset.reset": "earliest",
-                "fetch.wait.max.ms": 5,  # The end is known: nobody waits for more behind it.
-            }
-            self._clients = (
-                Producer({**self._settings, **producer}),
-                Consumer({**self._settings, **consumer}),
-                AdminClient(self._settings),
-            )
-        return self._clients
+    def _one(self, place: TopicPlace, offset: int) -> bytes:
+        for record in self._client.records(place, offset, offset + 1):
+            if record.value is not None:
+                return record.value
+        raise FileNotFoundError(
+            f"record {offset} of topic {place.topic} is gone: its file was replaced"
+        )
 
     def _asking(self) -> "_Asking":
         return _Asking(self._lock, self._servers)
 
 
-_MADE_BY_ANOTHER: Final = (KafkaError.TOPIC_ALREADY_EXISTS, KafkaError.INVALID_PARTITIONS)
 #: Waiting mends these.
 _PASSING: Final = (
     *(KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT),  # noqa: SLF001
@@ -404,30 +402,13 @@ def register() -> None:
     fsspec.register_implementation("kafka", KafkaFiles, clobber=True)
 
 
-def _partition_of(path: str) -> int:
+def _place_of(path: str) -> TopicPlace:
+    """Return where a path is: the topic is of prefix, cluster, application and its folder."""
+    prefix, *parts = path.split("/")
+    topic = ".".join([prefix, *parts[: max(0, min(_FOLDERS, len(parts) - 1))]])
     found = _PARTITION.search(path)
-    return int(found[1]) if found else 0
+    return TopicPlace(topic, int(found[1]) if found else 0)
 
 
 def _pieces_of(path: str, kept: _Kept | None) -> list[str]:
     return [] if kept is None else [f"{path}\0{kept.mark}{at}" for at in range(len(kept.pieces))]
-
-
-def _take(files: dict[str, _Kept], record: Any) -> None:
-    """Note a record of a topic."""
-    path, value = record.key().decode(), record.value()
-    if "\0" in path:  # A piece, which the record of its file lists.
-        return
-    if value is None:
-        files.pop(path, None)
-        return
-    place = (record.partition(), record.offset())
-    _, changed_ms = record.timestamp()
-    if value[:1] == _PIECES:
-        head = json.loads(value[1:])
-        files[path] = _Kept(
-            *place, head["size"], changed_ms, None, tuple(head["offsets"]), head["mark"]
-        )
-        return
-    size = len(value) - 1
-    files[path] = _Kept(*place, size, changed_ms, value[1:] if size <= _SMALL_BYTES else None)

@@ -16,6 +16,7 @@ class StorePromises(NamedTuple):
         puts_new: whether of two who put a file of one name at once, one is told that it was late.
         lists_new: whether a listing has every file that was complete before it.
         puts_whole: whether a file that is being put is seen only when it is whole.
+        confirms: whether a file that was put without an error is there; else it is looked for.
     """
 
     moves: Moving
@@ -23,6 +24,7 @@ class StorePromises(NamedTuple):
     puts_new: bool
     lists_new: bool
     puts_whole: bool
+    confirms: bool = False
 
     @property
     def shows_once(self) -> bool:
@@ -43,7 +45,7 @@ _WEB_HDFS: Final = StorePromises("one step", True, True, True, False)
 _LIB_HDFS: Final = StorePromises("one step", False, False, True, False)
 _PROCESS_MEMORY: Final = StorePromises("whole copy", True, False, True, False)
 #: Files have no other names; for checkpoints and logs only.
-_TOPICS: Final = StorePromises("not known", False, False, True, True)
+_TOPICS: Final = StorePromises("not known", False, False, True, True, confirms=True)
 UNKNOWN: Final = StorePromises("not known", False, False, False, False)
 
 #: By the schemes of URLs, as fsspec knows them.

@@ -125,12 +125,14 @@ class UrlFolder:
         return FileFacts(int(info.get("size") or 0), _ms_of(changed))
 
     def write(self, name: str, chunks: Iterable[bytes]) -> None:
-        """See `Folder`; sees whether it is there, as some file systems fail in silence."""
+        """See `Folder`; looks whether it is there, as some file systems fail in silence."""
         path = self._at(name)
         if self.promises.puts_whole:
             size = self._put_gathered(path, chunks)
         else:
             size = self._put_and_moved(path, chunks)
+        if self.promises.confirms:
+            return
         found = self._tried(self._fresh.info, path)
         if found["type"] != "file" or found["size"] != size:
             raise OSError(f"{path} was stored with {size} bytes, found is {found}")
