@@ -93,6 +93,7 @@ from gearpy.dsl.streams.routes import Branches as Branches
 from gearpy.dsl.streams.stream import Stream as Stream
 from gearpy.dsl.streams.windowed import WindowedStream as WindowedStream
 from gearpy.errors import ApplicationFailed as ApplicationFailed
+from gearpy.errors import ChangeFailed as ChangeFailed
 from gearpy.errors import ConfigError as ConfigError
 from gearpy.errors import GearpyError as GearpyError
 from gearpy.errors import GraphError as GraphError

@@ -7,6 +7,7 @@
     │   └── CannotTravel            a value cannot be sent to another process, nor stored
     ├── SubmitRefused               the master said no, as the name is taken; nothing was started
     ├── ApplicationFailed           the application ended without success; carries its cause
+    ├── ChangeFailed                a new version was given up; the one before goes on
     ├── OperatorError               user code raised; names operator, line, record, event time
     ├── ProtocolError               a peer spoke nonsense: bad frame, wrong version, over a limit
     │   └── AuthenticationFailed    a peer could not prove that it knows the cluster secret
@@ -39,6 +40,7 @@ __all__ = [
     "AskTimeout",
     "AuthenticationFailed",
     "CannotTravel",
+    "ChangeFailed",
     "ConfigError",
     "ConnectionLost",
     "ContractBroken",
@@ -127,6 +129,19 @@ class ApplicationFailed(GearpyError):
     def __init__(self, name: str, cause: str) -> None:
         super().__init__(f"application {name!r} failed: {cause}")
         self.name = name
+        self.cause = cause
+
+
+class ChangeFailed(GearpyError):
+    """A new version was not put in place, or has failed in its trial; the one before goes on.
+
+    ``version`` is its number, ``cause`` the text to show.
+    """
+
+    def __init__(self, name: str, version: int, cause: str) -> None:
+        super().__init__(f"version {version} of {name!r} has failed: {cause}")
+        self.name = name
+        self.version = version
         self.cause = cause
 
 

@@ -19,6 +19,7 @@ from gearpy.services.routes import (
     session,
     states,
     submitting,
+    versions,
     views,
 )
 from gearpy.services.security.guard import API, Guard
@@ -31,6 +32,7 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     cluster.router,
     applications.router,
     inside.router,
+    versions.router,
     states.router,
     views.router,
     measurements.router,

@@ -10,6 +10,7 @@
 - `drawing`: the graph of an application, and charts, as SVG: reports and notebooks.
 - `notebook`: an application, a plan or records as HTML for a cell of a notebook.
 - `report`: one HTML file with all that is known of a run.
+- `changes`: changes of applications that run, in words.
 - `alerts`: rules about applications, and when they begin and cease to hold.
 - `text`: numbers, times and foreign text, as people read them.
 

@@ -26,6 +26,8 @@ from gearpy.messages.client import (
     RoleAddresses,
     SubmitApplication,
     Submitted,
+    UpdateApplication,
+    UpdatePlanned,
     WorkerAddress,
 )
 from gearpy.messages.metrics import (
@@ -176,7 +178,7 @@ def measured(name: str, message: GetProcessMetrics | GetHistory) -> object:
     return ProcessMetricsData(name=name, at_ms=1, process=ProcessSample(pid=1, started_ms=1))
 
 
-def app_master(message: Any) -> object:
+def app_master(message: Any) -> object:  # noqa: PLR0911 - an arm for each question
     match message:
         case DescribeApplication():
             return ApplicationDetail(app_id=APP, epoch=12)
@@ -190,6 +192,8 @@ def app_master(message: Any) -> object:
             return ReplayAccepted(app_id=APP, epoch=12)
         case ReplayQuarantined():
             return QuarantinedList(app_id=APP, records=message.records)
+        case UpdateApplication():
+            return UpdatePlanned(app_id=APP, version=1, moves=())
     raise AssertionError(message)
 
 

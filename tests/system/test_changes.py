@@ -109,7 +109,7 @@ class Scene:
 
         def is_taken() -> bool:
             try:
-                planned.append(self.client.update(message))
+                planned.append(self.client.change(message))
             except GearpyError:
                 return False
             return True

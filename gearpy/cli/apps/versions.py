@@ -11,25 +11,16 @@ import typer
 from gearpy.cli.terminal.connect import connected
 from gearpy.cli.terminal.exits import FAILED
 from gearpy.cli.terminal.options import AppArgs, AppRef, Given, Program, asking, takes
-from gearpy.cli.terminal.output import print_json, table
+from gearpy.cli.terminal.output import print_json, print_lines, table
 from gearpy.cluster.client.client import ClusterClient
-from gearpy.cluster.programs.artifacts import of_kind, stream_of
-from gearpy.cluster.programs.trial import loaded_here
-from gearpy.cluster.programs.upload import packed, send
+from gearpy.cluster.programs.artifacts import stream_of
 from gearpy.errors import ConfigError
 from gearpy.ids import AppId
-from gearpy.messages.client import UpdateApplication, UpdatePlanned, VersionSummary
+from gearpy.messages.client import UpdateApplication, VersionSummary
 from gearpy.views import text
+from gearpy.views.changes import STATES, plan_lines
 
 _SCALE: Final = re.compile(r"(.+)=([0-9]{1,6})")
-_STATES: Final = {
-    "preparing": "being prepared",
-    "trial": "on trial",
-    "running": "runs",
-    "replaced": "replaced",
-    "failed": "failed",
-}
-
 _Executors = Annotated[
     int,
     typer.Option(
@@ -67,20 +58,18 @@ def update(
     What steps keep is found by their ids, as with --from-checkpoint. The new program is on trial
     at first: if it fails, the old one takes its place again, and no record is lost or shown twice.
     """
-    config = given.config()
-    with packed(target, config, args=args or []) as program:
-        application = stream_of(loaded_here(program, target, config), "gear app update")
-        with connected(config) as client:
-            app_id = client.find(ref)
-            send(client.ask, program)
-            message = UpdateApplication(
-                app_id=app_id,
-                artifact=of_kind(program.artifact, application),
-                executors=executors,
-                allows_drop=allow_drop,
-                is_trial_run=dry_run,
-            )
-            _change(client, message, wait=wait, as_json=given.as_json)
+    with connected(given.config()) as client:
+        app_id = client.find(ref)
+        artifact, application = client.upload(target, args or [])
+        stream_of(application, "gear app update")
+        message = UpdateApplication(
+            app_id=app_id,
+            artifact=artifact,
+            executors=executors,
+            allows_drop=allow_drop,
+            is_trial_run=dry_run,
+        )
+        _change(client, message, wait=wait, as_json=given.as_json)
 
 
 @asking
@@ -154,7 +143,7 @@ def _row(version: VersionSummary) -> list[str]:
         version.by,
         " ".join((version.filename, *version.args)),
         str(version.epoch) if version.epoch else "",
-        _STATES[version.state],
+        STATES[version.state],
         version.reason.partition("\n")[0],
     ]
 
@@ -170,9 +159,9 @@ def _change(
     client: ClusterClient, message: UpdateApplication, *, wait: bool, as_json: bool
 ) -> None:
     """Ask for a change, print the plan, and wait for its outcome."""
-    planned = client.update(message)
+    planned = client.change(message)
     if not as_json:
-        _print_plan(planned)
+        print_lines(plan_lines(planned))
     if planned.refusal:
         raise ConfigError(planned.refusal)
     is_asked = not message.is_trial_run
@@ -188,15 +177,6 @@ def _change(
         _print_outcome(message.app_id, planned.version, outcome, versions)
     if outcome is not None and outcome.state == "failed":
         raise typer.Exit(FAILED)
-
-
-def _print_plan(planned: UpdatePlanned) -> None:
-    for move in planned.moves:
-        print(text.printable(move.text))
-    if planned.is_same:
-        print("graph and state are the same: only code and arguments differ")
-    lost = sum(each.is_lost for each in planned.moves)
-    print(f"the state of {text.plural(lost, 'step')} is dropped" if lost else "no state is dropped")
 
 
 def _print_outcome(

@@ -113,7 +113,7 @@ class LocalCluster:
         for number, launcher in enumerate(self._launchers):
             self._spawn_worker(number, slots or config.worker.slots, launcher, executors)
         here = self._checkpoints if executors == "thread" else None  # Processes have a folder.
-        self.client = ClusterClient(self.ask, checkpoints=here)
+        self.client = ClusterClient(self.ask, checkpoints=here, config=config)
         if self._endpoint is not None and listen:
             self._endpoint.transport.serve_control(self._desk.answer, self._desk.allows)
         self._alerting.start()

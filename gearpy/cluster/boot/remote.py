@@ -6,9 +6,6 @@ from typing import Self
 from gearpy.cluster.client.client import ClusterClient, RunningApplication
 from gearpy.cluster.net.limits import transport_limits
 from gearpy.cluster.net.masters import Masters, the_only
-from gearpy.cluster.programs.artifacts import of_kind
-from gearpy.cluster.programs.trial import loaded_here
-from gearpy.cluster.programs.upload import packed, send
 from gearpy.config.load import load
 from gearpy.config.schema import Config
 from gearpy.transport.security.credentials import Credentials
@@ -53,7 +50,6 @@ class RemoteCluster(ClusterClient):
 
     def __init__(self, address: str, config: Config) -> None:
         self.address = address
-        self._config = config
         self._masters = Masters(
             [address],
             Credentials.of_cluster(config),
@@ -61,7 +57,7 @@ class RemoteCluster(ClusterClient):
             timeout_s=config.masterclient.timeout_s,
             one_cluster=True,
         )
-        super().__init__(self._masters.ask)
+        super().__init__(self._masters.ask, config=config)
 
     def submit_program(
         self,
@@ -90,15 +86,8 @@ class RemoteCluster(ClusterClient):
             OperatorError: the program itself raised.
             SubmitRefused: the cluster does not take it, as when its name is taken.
         """
-        with packed(target, self._config, args=args) as program:
-            application = loaded_here(program, target, self._config)
-            send(self.ask, program)
-            return self.submit(
-                name or application.name,
-                of_kind(program.artifact, application),
-                executors=executors,
-                config=config,
-            )
+        artifact, application = self.upload(target, args)
+        return self.submit(name or application.name, artifact, executors=executors, config=config)
 
     def close(self) -> None:
         """End the connection; what runs goes on."""

@@ -5,85 +5,54 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from gearpy.cluster.checkpoints.reading import open_store
 from gearpy.cluster.checkpoints.remote import RemoteCheckpoints
-from gearpy.core.master.registry import TERMINAL
+from gearpy.cluster.client.changes import AskedChange
+from gearpy.cluster.client.questions import ClusterQuestions
+from gearpy.cluster.programs.artifacts import Program, of_kind, stream_of
+from gearpy.cluster.programs.trial import loaded_here
+from gearpy.cluster.programs.upload import packed, send
+from gearpy.config.schema import Config
 from gearpy.errors import (
     ApplicationFailed,
     AskTimeout,
-    ChangeForbidden,
+    ConfigError,
     GearpyError,
     OperatorError,
-    ProtocolError,
     SubmitRefused,
 )
-from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId, WorkerId
+from gearpy.ids import AppId
 from gearpy.messages.actor_app import AppMasterAnswer, AskAppMaster
 from gearpy.messages.client import (
-    AlertList,
-    ApplicationList,
     Artifact,
     Asker,
-    ClusterSummary,
-    DescribeApplication,
-    DescribeWorker,
     DrainAccepted,
     DrainApplication,
     EpochList,
-    FiringAlert,
-    GetAlerts,
-    GetApplication,
-    GetCluster,
     GetEpochs,
-    GetMaster,
-    GetPlan,
-    GetSubmission,
-    GetVersions,
-    ListApplications,
-    ListQuarantined,
-    ListWorkers,
-    LogText,
-    PlanText,
-    ProcessDetail,
     QuarantinedList,
     QuarantinedRecord,
-    ReadLog,
-    Refused,
     ReplayAccepted,
     ReplayNow,
     ReplayQuarantined,
     RestartApplication,
     ShutdownAccepted,
     ShutdownApplication,
-    StoredEpoch,
-    Submission,
     SubmitApplication,
     Submitted,
     UpdateApplication,
     UpdatePlanned,
-    VersionList,
     VersionSummary,
-    WorkerDetail,
-    WorkerList,
 )
 from gearpy.messages.metrics import (
-    GetHistory,
-    GetMetrics,
-    GetProcessMetrics,
-    GetSeries,
-    HistoryData,
     MetricsData,
-    ProcessMetricsData,
-    SeriesData,
 )
 from gearpy.messages.summaries import (
     ApplicationDetail,
     ApplicationSummary,
-    ClockHolderSummary,
     ErrorCard,
-    WorkerSummary,
 )
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.wire.values.payload import decode_value, encode_value
@@ -99,18 +68,16 @@ StateAt: TypeAlias = Literal["epoch", "now"]
 
 _EPOCH_S: Final = 20.0
 _POLL_S: Final = 0.05
-_LOG_LINES: Final = 100
-_NAMES_SHOWN_MAX: Final = 10
-T = TypeVar("T")
 
 
-class ClusterClient:
+class ClusterClient(ClusterQuestions):
     """Talks to a master. Gearpump: `ClientContext`.
 
     Args:
         ask: sends a message and returns the answer; raises `GearpyError` when there is none.
         by: in whose name it asks for changes; the user of this process if not given.
         checkpoints: the store of a cluster in this process; others are opened where they are.
+        config: has the limits of programs that are uploaded.
     """
 
     def __init__(
@@ -119,32 +86,31 @@ class ClusterClient:
         by: Asker | None = None,
         *,
         checkpoints: Checkpoints | None = None,
+        config: Config | None = None,
     ) -> None:
-        self._ask = ask
+        super().__init__(ask)
         self._by = by or Asker(user=user_at_hand())
         self._checkpoints = checkpoints
+        self._config = config or Config()
 
     def in_name_of(self, by: Asker) -> "ClusterClient":
         """Return a client of the same cluster that asks in the name of another user."""
-        return ClusterClient(self._ask, by, checkpoints=self._checkpoints)
-
-    def ask(self, message: object) -> Any:
-        """Send any message for clients and return its answer, a `Refused` too.
-
-        Raises:
-            GearpyError: there is no cluster, or no answer in time.
-        """
-        return self._ask(message)
-
-    def cluster(self) -> ClusterSummary:
-        """Return the summary of the cluster itself."""
-        return self._expect(ClusterSummary, GetCluster())
-
-    def master(self) -> ProcessDetail:
-        """Return the details of the master's process."""
-        return self._expect(ProcessDetail, GetMaster())
+        return ClusterClient(self._ask, by, checkpoints=self._checkpoints, config=self._config)
 
     # -- applications ----------------------------------------------------------------------
+
+    def upload(self, target: str, args: Sequence[str] = ()) -> tuple[Artifact, Program]:
+        """Upload a program; return it, and its application as it was loaded here first.
+
+        Raises:
+            ConfigError: there is no program, or it cannot run.
+            OperatorError: the program itself raised.
+            SubmitRefused: the master does not take it.
+        """
+        with packed(target, self._config, args=args) as program:
+            application = loaded_here(program, target, self._config)
+            send(self._ask, program)
+            return of_kind(program.artifact, application), application
 
     def submit(
         self,
@@ -188,35 +154,6 @@ class ClusterClient:
         submitted = self._expect(Submitted, message)
         return RunningApplication(self, submitted.app_id, name)
 
-    def applications(self) -> tuple[ApplicationSummary, ...]:
-        """Return all applications, oldest first."""
-        return self._expect(ApplicationList, ListApplications()).applications
-
-    def application(self, app_id: AppId) -> ApplicationSummary:
-        """Return one application.
-
-        Raises:
-            SubmitRefused: there is none with this id.
-        """
-        return self._expect(ApplicationSummary, GetApplication(app_id=app_id))
-
-    def find(self, text: str) -> AppId:
-        """Return the id that ``text`` is, or that of the application of this name.
-
-        Of several with that name, the one that lives, or else the newest.
-
-        Raises:
-            SubmitRefused: there is none.
-        """
-        if text.isascii() and text.isdigit():
-            return AppId(int(text))
-        known = self.applications()
-        named = [each for each in known if each.name == text]
-        living = [each for each in named if each.status not in TERMINAL]
-        if named:
-            return (living or named)[-1].app_id
-        raise SubmitRefused(_no_such_name(text, known))
-
     def running(self, ref: AppId | str) -> "RunningApplication":
         """Return an application that was submitted, maybe by another program.
 
@@ -228,30 +165,6 @@ class ClusterClient:
         """
         app_id = self.find(ref) if isinstance(ref, str) else ref
         return RunningApplication(self, app_id, self.application(app_id).name)
-
-    def describe(self, app_id: AppId) -> ApplicationDetail:
-        """Return the details that its app master knows: executors, processors, failures, waits.
-
-        Raises:
-            SubmitRefused: there is none with this id, or it has no app master at present.
-        """
-        return self._expect(ApplicationDetail, DescribeApplication(app_id=app_id))
-
-    def submission(self, app_id: AppId) -> Submission:
-        """Return the program of an application and its own settings, also after its end.
-
-        Raises:
-            SubmitRefused: there is none with this id.
-        """
-        return self._expect(Submission, GetSubmission(app_id=app_id))
-
-    def epochs(self, app_id: AppId) -> tuple[StoredEpoch, ...]:
-        """Return the epochs that an application could go back to, oldest first.
-
-        Raises:
-            SubmitRefused: see `describe`.
-        """
-        return self._expect(EpochList, GetEpochs(app_id=app_id)).epochs
 
     def state(
         self,
@@ -316,78 +229,7 @@ class ClusterClient:
                 return store
         return RemoteCheckpoints(self._expect, app_id, listed.place)
 
-    def plan(self, app_id: AppId) -> str:
-        """Return the plan of an application, as ``gear plan --format json`` prints it.
-
-        Raises:
-            SubmitRefused: see `describe`.
-        """
-        return self._expect(PlanText, GetPlan(app_id=app_id)).text
-
-    def why(self, app_id: AppId) -> tuple[ClockHolderSummary, ...]:
-        """Return the chain of tasks, from a source to the one that holds the clock back.
-
-        Raises:
-            SubmitRefused: see `describe`.
-        """
-        return self.describe(app_id).why
-
-    def alerts(self) -> tuple[FiringAlert, ...]:
-        """Return the alerts that fire, of all applications.
-
-        Raises:
-            SubmitRefused: this master does not follow them.
-        """
-        return self._expect(AlertList, GetAlerts()).alerts
-
     # -- measurements ----------------------------------------------------------------------
-
-    def metrics(self, app_id: AppId) -> MetricsData:
-        """Return the newest measurements of all tasks and executors, and the last events.
-
-        Raises:
-            SubmitRefused: see `describe`.
-        """
-        data = self._expect(MetricsData, GetMetrics(app_id=app_id))
-        tasks, more_from = [*data.tasks], data.more_from
-        while more_from:
-            page = self._expect(MetricsData, GetMetrics(app_id=app_id, first=more_from))
-            tasks += page.tasks
-            more_from = page.more_from
-        return replace(data, tasks=tuple(tasks), more_from=0)
-
-    def series(self, app_id: AppId, since_ms: int = 0) -> SeriesData:
-        """Return the last ten minutes of an application, or what came after a wall time.
-
-        Raises:
-            SubmitRefused: see `describe`.
-        """
-        data = self._expect(SeriesData, GetSeries(app_id=app_id, since_ms=since_ms))
-        processors, more_from = [*data.processors], data.more_from
-        while more_from:
-            question = GetSeries(app_id=app_id, since_ms=since_ms, first=more_from)
-            page = self._expect(SeriesData, question)
-            if page.at_ms != data.at_ms:  # A point has come meanwhile.
-                return self.series(app_id, since_ms)
-            processors += page.processors
-            more_from = page.more_from
-        return replace(data, processors=tuple(processors), more_from=0)
-
-    def history(self, question: GetHistory) -> HistoryData:
-        """Return measurements by Gearpump's names: newest, of five minutes, or of three days.
-
-        Raises:
-            SubmitRefused: there is no such application or worker, or it is not there at present.
-        """
-        return self._expect(HistoryData, question)
-
-    def process_metrics(self, worker_id: WorkerId | None = None) -> ProcessMetricsData:
-        """Return the newest measurements of a worker; of the master if none is named.
-
-        Raises:
-            SubmitRefused: there is no such worker, or it is not there at present.
-        """
-        return self._expect(ProcessMetricsData, GetProcessMetrics(worker_id=worker_id))
 
     # -- applications of actors ------------------------------------------------------------
 
@@ -465,7 +307,7 @@ class ClusterClient:
         )
         return self.running(submitted.app_id)
 
-    def update(self, message: UpdateApplication) -> UpdatePlanned:
+    def change(self, message: UpdateApplication) -> UpdatePlanned:
         """Put another version in place of one that runs; return the plan of that.
 
         It has begun then, unless the message asks only for the plan, or there is a ``refusal`` in
@@ -476,14 +318,6 @@ class ClusterClient:
                 cannot be loaded.
         """
         return self._expect(UpdatePlanned, replace(message, by=self._by))
-
-    def versions(self, app_id: AppId) -> tuple[VersionSummary, ...]:
-        """Return the versions of an application's program, the oldest first.
-
-        Raises:
-            SubmitRefused: there is none with this id, or it has no app master at present.
-        """
-        return self._expect(VersionList, GetVersions(app_id=app_id)).versions
 
     def wait_for_version(
         self, app_id: AppId, number: int, timeout_s: float | None = None
@@ -522,15 +356,6 @@ class ClusterClient:
 
     # -- records that were put aside -------------------------------------------------------
 
-    def quarantined(self, app_id: AppId, numbers: Sequence[int] = ()) -> QuarantinedList:
-        """Return the records in quarantine: those named whole, or all without their values.
-
-        Raises:
-            SubmitRefused: there is no such application, or no such record.
-        """
-        question = ListQuarantined(app_id=app_id, numbers=tuple(numbers))
-        return self._expect(QuarantinedList, question)
-
     def replay_quarantined(
         self, app_id: AppId, numbers: Sequence[int] = ()
     ) -> tuple[QuarantinedRecord, ...]:
@@ -543,44 +368,6 @@ class ClusterClient:
         return self._expect(QuarantinedList, message).records
 
     # -- workers and logs ------------------------------------------------------------------
-
-    def workers(self) -> tuple[WorkerSummary, ...]:
-        """Return all workers."""
-        return self._expect(WorkerList, ListWorkers()).workers
-
-    def worker(self, worker_id: WorkerId) -> WorkerDetail:
-        """Return the details of a worker, and the executors on it.
-
-        Raises:
-            SubmitRefused: there is none with this id, or it does not answer.
-        """
-        return self._expect(WorkerDetail, DescribeWorker(worker_id=worker_id))
-
-    def log(
-        self,
-        app_id: AppId,
-        executor_id: ExecutorId = MASTER_EXECUTOR,
-        *,
-        lines: int = _LOG_LINES,
-        launch: int = 0,
-        after: str = "",
-    ) -> LogText:
-        """Return the last lines of an executor's log, or of the app master's.
-
-        Args:
-            app_id: of the application; it may have ended.
-            executor_id: whose log; that of the app master if not given.
-            lines: how many.
-            launch: number of the start; 0 is the newest.
-            after: ``position`` of an earlier answer: return what was written since.
-
-        Raises:
-            SubmitRefused: there is no such log.
-        """
-        question = ReadLog(
-            app_id=app_id, executor_id=executor_id, lines=lines, launch=launch, after=after
-        )
-        return self._expect(LogText, question)
 
     def _end_epochs(self, app_id: AppId) -> None:
         """Wait until an epoch has begun, and is complete, in each region that runs.
@@ -602,15 +389,6 @@ class ClusterClient:
                     f"{app_id} tells what holds it; the newest stored epoch can be looked at"
                 )
             time.sleep(_POLL_S)
-
-    def _expect(self, kind: type[T], message: object) -> T:
-        reply = self._ask(message)
-        if isinstance(reply, Refused):
-            raise (ChangeForbidden if reply.is_forbidden else SubmitRefused)(reply.reason)
-        if not isinstance(reply, kind):
-            question, answer = type(message).__name__, type(reply).__name__
-            raise ProtocolError(f"{question} was answered with {answer}: is this a master?")
-        return reply
 
 
 class RunningApplication:
@@ -663,6 +441,114 @@ class RunningApplication:
         """Start the same once more, under a new id; see `ClusterClient.restart`."""
         return self.client.restart(self.app_id, from_beginning=from_beginning)
 
+    # -- changes while it runs -------------------------------------------------------------
+
+    def update(
+        self,
+        target: str,
+        args: Sequence[str] = (),
+        *,
+        executors: int = 0,
+        allow_drop: bool = False,
+        dry_run: bool = False,
+    ) -> AskedChange:
+        """Put another program in place of the one that runs, from where that one is.
+
+        It is loaded here first, so that mistakes show at once. It has begun when this returns;
+        `AskedChange.wait` tells whether it stays.
+
+        Args:
+            target: a ``.py`` file, a package folder, a ``.zip`` or a ``.whl``; ``:NAME`` behind it
+                says which application or function in it.
+            args: of the program.
+            executors: how many share its tasks; 0: none gets more tasks than one has now.
+            allow_drop: leave behind what the new version has no place for.
+            dry_run: only plan it: nothing is changed.
+
+        Raises:
+            ConfigError: there is no program, it cannot run, or what a step keeps has no place in
+                it.
+            OperatorError: the program itself raised.
+            SubmitRefused: the application cannot be changed now.
+        """
+        artifact, program = self.client.upload(target, args)
+        stream_of(program, "an update")
+        return self._changed(
+            UpdateApplication(
+                app_id=self.app_id,
+                artifact=artifact,
+                executors=executors,
+                allows_drop=allow_drop,
+                is_trial_run=dry_run,
+            )
+        )
+
+    def scale(
+        self,
+        steps: Mapping[str, int] | None = None,
+        /,
+        *,
+        executors: int = 0,
+        dry_run: bool = False,
+        **tasks: int,
+    ) -> AskedChange:
+        """Give steps another number of tasks: ``scale(count=8)``; keys move with their state.
+
+        Args:
+            steps: the tasks of steps, by id or name; those that are no Python names.
+            executors: how many share its tasks; 0: none gets more tasks than one has now.
+            dry_run: only plan it: nothing is changed.
+            tasks: the tasks of steps, by name.
+
+        Raises:
+            ConfigError: the state of a step cannot be shared so.
+            SubmitRefused: there is no such step, or the application cannot be changed now.
+        """
+        return self._changed(
+            UpdateApplication(
+                app_id=self.app_id,
+                scale=tuple({**(steps or {}), **tasks}.items()),
+                executors=executors,
+                is_trial_run=dry_run,
+            )
+        )
+
+    def rollback(
+        self, version: int, *, allow_drop: bool = False, dry_run: bool = False
+    ) -> AskedChange:
+        """Put an earlier program in place of the one that runs, with what is kept now.
+
+        Args:
+            version: a number of `history`.
+            allow_drop: leave behind what that version has no place for.
+            dry_run: only plan it: nothing is changed.
+
+        Raises:
+            ConfigError: what a step keeps has no place in it.
+            SubmitRefused: there is no such version, or the application cannot be changed now.
+        """
+        return self._changed(
+            UpdateApplication(
+                app_id=self.app_id, version=version, allows_drop=allow_drop, is_trial_run=dry_run
+            )
+        )
+
+    def history(self) -> tuple[VersionSummary, ...]:
+        """Return the versions of its program, the oldest first; see `ClusterClient.versions`."""
+        return self.client.versions(self.app_id)
+
+    def _changed(self, message: UpdateApplication) -> AskedChange:
+        planned = self.client.change(message)
+        if planned.refusal and not message.is_trial_run:
+            raise ConfigError(planned.refusal)
+        wait = None if message.is_trial_run else self._wait_for_version
+        return AskedChange(self.name, planned, wait)
+
+    def _wait_for_version(self, number: int, timeout_s: float | None) -> VersionSummary:
+        return self.client.wait_for_version(self.app_id, number, timeout_s)
+
+    # --------------------------------------------------------------------------------------
+
     def wait(
         self,
         timeout_s: float | None = None,
@@ -707,11 +593,6 @@ def error_of(summary: ApplicationSummary) -> GearpyError:
 def _newest(found: EpochList) -> dict[int, int]:
     """Return the newest epoch of each region."""
     return {each.region: each.epoch for each in found.epochs}
-
-
-def _no_such_name(name: str, known: Sequence[ApplicationSummary]) -> str:
-    there = [f"{each.name} ({each.app_id})" for each in known[-_NAMES_SHOWN_MAX:]]
-    return f"no application is called {name!r}; there are: {', '.join(there) or 'none'}"
 
 
 def user_at_hand() -> str:

@@ -109,7 +109,6 @@ _ACTIONS: Final[Mapping[type, str]] = {
     DrainApplication: "app drain",
     RestartApplication: "app restart",
     ReplayNow: "app replay",
-    UpdateApplication: "app update",
     ReplayQuarantined: "quarantine replay",
 }
 
@@ -201,7 +200,7 @@ class Desk:
             return Refused(reason=f"{principal} may not ask this {type(message).__name__}")
         if isinstance(message, ApplicationChange):
             answer = self._forbidden(message) or self._answer(message)
-            self._note(_ACTIONS[type(message)], f"app_id={message.app_id}", message.by, answer)
+            self._note(_action_of(message), f"app_id={message.app_id}", message.by, answer)
             return answer
         if isinstance(message, SubmitApplication):
             answer = self._answer(message)
@@ -220,7 +219,7 @@ class Desk:
         reason = why_not(change.by, known.user, self._admins)
         if not reason:
             return None
-        action = _ACTIONS[type(change)]
+        action = _action_of(change)
         return Refused(
             reason=f"{action} of application {change.app_id}: {reason}", is_forbidden=True
         )
@@ -432,6 +431,17 @@ class _Logs:
                 left -= isinstance(error, AskTimeout)
             if not left:
                 return
+
+
+def _action_of(change: ApplicationChange) -> str:
+    """Return the command of ``gear`` that asks for a change."""
+    if not isinstance(change, UpdateApplication):
+        return _ACTIONS[type(change)]
+    if change.scale:
+        action = "app scale"
+    else:
+        action = "app update" if change.version is None else "app rollback"
+    return f"{action} --dry-run" if change.is_trial_run else action
 
 
 def _part_of(message: object) -> str:

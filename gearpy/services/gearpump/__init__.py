@@ -2,5 +2,6 @@
 
 - `shapes`: the models of the answers; a name such as ``app_id`` is ``appId`` in JSON.
 - `answers`: makes them of what a cluster tells.
+- `replacing`: what can be had of a replaced processor.
 - `configuration`: a configuration as nested tables, without what must not be shown.
 """

@@ -14,6 +14,7 @@ from gearpy.config.load import load
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError
 from gearpy.ids import AppId
+from gearpy.messages.client import Artifact
 from gearpy.services.programs.graphs import SubmittedGraph, program_of
 from gearpy.services.programs.uploads import Uploads
 from gearpy.storage.archives import ArtifactLimits, unpack
@@ -63,6 +64,22 @@ class Submitting:
             ConfigError: it is no program.
             SubmitRefused: the name is taken or malformed.
         """
+        running = self._client.submit(
+            name or path.stem,
+            self.upload(path, target=target, args=args),
+            executors=executors,
+            config=settings,
+            user=user,
+        )
+        return running.app_id
+
+    def upload(self, path: Path, *, target: str = "", args: Sequence[str] = ()) -> Artifact:
+        """Upload a file to the master; return the program that it is. Nothing of it is run here.
+
+        Raises:
+            ConfigError: it is no program.
+            SubmitRefused: the master does not take it.
+        """
         if path.suffix == ".py":
             _check_syntax(path)
         place = f"{path}:{target}" if target else str(path)
@@ -71,14 +88,7 @@ class Submitting:
             packed(place, self._config, args=args) as program,
         ):
             send(self._client.ask, program)
-            running = self._client.submit(
-                name or path.stem,
-                program.artifact,
-                executors=executors,
-                config=settings,
-                user=user,
-            )
-        return running.app_id
+            return program.artifact
 
     def graph(self, graph: SubmittedGraph, *, user: str) -> AppId:
         """Submit a graph that was given as JSON; return the number of the application.

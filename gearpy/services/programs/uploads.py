@@ -105,3 +105,8 @@ class Uploads:
             shutil.rmtree(folder, ignore_errors=True)
             raise
         return path
+
+
+def name_of(filename: str | None) -> str:
+    """Return the name of an uploaded file, without the folders that a browser may send with it."""
+    return (filename or "").replace("\\", "/").rpartition("/")[2]

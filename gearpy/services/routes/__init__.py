@@ -3,6 +3,7 @@
 - `cluster`: the master, workers, partitioners, the supervisor that is not there.
 - `applications`: applications as Gearpump describes them; to kill, restart and drain them.
 - `inside`: what Gearpump does not tell: plan, why, checkpoints, quarantine, logs.
+- `versions`: versions of what runs: update, scale, roll back.
 - `states`: the state of steps, as at the end of an epoch.
 - `views`: the views that the page draws, and series of measurements.
 - `measurements`: measurements by Gearpump's names.

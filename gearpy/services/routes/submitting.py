@@ -9,6 +9,7 @@ from gearpy.services.gearpump.shapes import AppJar, FilePath, SubmitStatus, Subm
 from gearpy.services.problems import ProblemRaised
 from gearpy.services.programs.graphs import SubmittedGraph
 from gearpy.services.programs.submission import args_of
+from gearpy.services.programs.uploads import name_of
 from gearpy.services.security.access import Caller
 from gearpy.transport.security.tokens import TokenScope
 
@@ -40,7 +41,7 @@ def submit_app(
     if len(toml) > _SETTINGS_BYTES_MAX:
         raise ProblemRaised(413, f"a file of settings has at most {_SETTINGS_BYTES_MAX} bytes")
     settings = given.submitting.settings(_lines(configstring), toml)
-    with given.uploads.file(_filename(jar), jar.file) as path:
+    with given.uploads.file(name_of(jar.filename), jar.file) as path:
         app_id = given.submitting.program(
             path,
             user=caller.name,
@@ -69,7 +70,7 @@ def submit_program(
 ) -> SubmitStatus:
     """Submit a program; see `gear app submit`."""
     settings = given.submitting.settings(_lines(config))
-    with given.uploads.file(_filename(file), file.file) as path:
+    with given.uploads.file(name_of(file.filename), file.file) as path:
         app_id = given.submitting.program(
             path,
             user=caller.name,
@@ -85,8 +86,8 @@ def submit_program(
 @router.post("/uploadjar")
 def upload_jar(given: Given, _: _Submits, jar: _Program) -> AppJar:
     """Upload classes for a graph; the answer is the `jar` of its processors."""
-    handle = given.uploads.keep(_filename(jar), jar.file)
-    return AppJar(name=_filename(jar), file_path=FilePath(path=handle))
+    handle = given.uploads.keep(name_of(jar.filename), jar.file)
+    return AppJar(name=name_of(jar.filename), file_path=FilePath(path=handle))
 
 
 @router.post("/submitdag")
@@ -97,7 +98,3 @@ def submit_dag(given: Given, caller: _Submits, graph: SubmittedGraph) -> Submitt
 
 def _lines(text: str) -> list[str]:
     return [each for each in text.splitlines() if each.strip()]
-
-
-def _filename(file: UploadFile) -> str:
-    return (file.filename or "").replace("\\", "/").rpartition("/")[2]

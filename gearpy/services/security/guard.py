@@ -1,6 +1,7 @@
 """Checks each request before any route sees it, and adds headers to the answer."""
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
@@ -25,8 +26,9 @@ API: Final = "/api/v1.0"
 OPEN_PATHS: Final = frozenset({f"{API}/session", f"{API}/login", f"{API}/logout", "/version"})
 _GUARDED: Final = (API, "/metrics", "/openapi.json", "/supervisor-actor-path")
 _STREAM: Final = f"{API}/events"
-_UPLOADS: Final = frozenset(
-    f"{API}/master/{each}" for each in ("submitapp", "submitprogram", "uploadjar")
+_UPLOADS: Final = re.compile(
+    rf"{re.escape(API)}/(master/(submitapp|submitprogram|uploadjar)"
+    r"|appmaster/[0-9]+/(update|dynamicdag))"
 )
 
 _HEADERS: Final = {
@@ -240,7 +242,7 @@ class _Body:
     ) -> None:
         self._receive = receive
         self._limits = limits
-        is_upload = request.path in _UPLOADS
+        is_upload = _UPLOADS.fullmatch(request.path) is not None
         self._max = limits.upload_max_bytes if is_upload else limits.body_max_bytes
         self._now_s = now_s
         self._since_s = now_s()

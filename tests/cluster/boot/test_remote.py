@@ -71,6 +71,11 @@ def test_state_is_seen_where_its_store_is_not(cluster: RemoteCluster, tmp_path: 
 
     assert set(table["key"].to_pylist()) == {0, 1, 2}
     assert sum(table["value"].to_pylist()) > 0
+    path.write_text(_KEEPS.replace("n % 3", "n % 5"), encoding="utf-8")
+    change = running.update(str(path), dry_run=True)
+    assert change.plan.is_same
+    assert str(change).splitlines()[-1] == "no state is dropped"
+    assert [each.change for each in running.history()] == ["submitted"]
     running.shutdown()
 
 

@@ -1,11 +1,12 @@
 """What a program gets from a cluster, and which error when it gets nothing."""
 
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 
 from gearpy.cluster.client.client import ClusterClient
-from gearpy.errors import ProtocolError, SubmitRefused
+from gearpy.errors import ChangeFailed, ConfigError, ProtocolError, SubmitRefused
 from gearpy.ids import AppId, ExecutorId, SessionId, TaskId
 from gearpy.messages.client import (
     ApplicationList,
@@ -16,6 +17,7 @@ from gearpy.messages.client import (
     ListQuarantined,
     ListWorkers,
     LogText,
+    PlannedMove,
     QuarantinedList,
     ReadLog,
     Refused,
@@ -24,6 +26,10 @@ from gearpy.messages.client import (
     ReplayQuarantined,
     RestartApplication,
     Submitted,
+    UpdateApplication,
+    UpdatePlanned,
+    VersionList,
+    VersionSummary,
     WorkerList,
 )
 from gearpy.messages.metrics import (
@@ -235,3 +241,63 @@ def test_series_of_many_processors_come_in_several_answers() -> None:
         GetSeries(app_id=APP, since_ms=5),
         GetSeries(app_id=APP, since_ms=5, first=1),
     ]
+
+
+def planned(version: int = 1, *, refusal: str = "") -> UpdatePlanned:
+    move = PlannedMove(step="sum", name="sum", fate="kept", is_lost=False, text="kept sum [sum]")
+    return UpdatePlanned(app_id=APP, version=version, moves=(move,), refusal=refusal)
+
+
+def a_version(state: Literal["trial", "running", "failed"]) -> VersionList:
+    version = VersionSummary(
+        number=1,
+        filename="shop.py",
+        args=(),
+        scale=(),
+        change="scale sum=8",
+        by="ann",
+        at_ms=1,
+        state=state,
+        reason="KeyError: 'x'" if state == "failed" else "",
+        epoch=7,
+    )
+    return VersionList(app_id=APP, versions=(version,))
+
+
+def test_steps_are_scaled_by_their_names() -> None:
+    """Those that are no names of Python in a mapping; the change is waited for."""
+    client, asked = a_client(
+        an_application(), planned(), a_version("trial"), a_version("running"), a_version("running")
+    )
+    running = client.running(APP)
+
+    change = running.scale({"by day": 2}, sum=8)
+
+    assert str(change) == "kept sum [sum]\nno state is dropped"
+    assert change.wait(60).epoch == 7
+    assert running.history() == a_version("running").versions
+    assert asked[1] == UpdateApplication(app_id=APP, scale=(("by day", 2), ("sum", 8)), by=ANN)
+
+
+def test_a_version_that_fails_its_trial_is_an_error() -> None:
+    """With its cause."""
+    client, asked = a_client(an_application(), planned(), a_version("failed"))
+    change = client.running(APP).rollback(0, allow_drop=True)
+
+    with pytest.raises(ChangeFailed, match="version 1 of 'shop' has failed: KeyError: 'x'"):
+        change.wait()
+
+    assert asked[1] == UpdateApplication(app_id=APP, version=0, allows_drop=True, by=ANN)
+
+
+def test_a_change_that_is_refused_is_an_error_unless_it_is_only_planned() -> None:
+    client, _ = a_client(an_application(), planned(refusal="no"), planned(refusal="no"))
+    running = client.running(APP)
+
+    with pytest.raises(ConfigError, match="no"):
+        running.scale(sum=3)
+    change = running.scale(sum=3, dry_run=True)
+
+    assert change.plan.refusal == "no"
+    with pytest.raises(ConfigError, match="only planned"):
+        change.wait()

@@ -34,6 +34,7 @@ from gearpy.messages.client import (
     RestartApplication,
     ShutdownApplication,
     SubmitApplication,
+    UpdateApplication,
     UploadArtifact,
 )
 from gearpy.messages.cluster import (
@@ -87,7 +88,7 @@ def test_every_message_for_clients_is_tried_here() -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [ShutdownApplication, RestartApplication, ReplayNow, ReplayQuarantined],
+    [ShutdownApplication, RestartApplication, ReplayNow, ReplayQuarantined, UpdateApplication],
 )
 def test_the_application_of_another_is_not_changed(world: World, change: Any) -> None:
     """Its user and an admin may; all is noted."""
@@ -112,6 +113,18 @@ def test_the_application_of_another_is_not_changed(world: World, change: Any) ->
         answer = world.answer(change(app_id=APP, by=asker))
         assert not (isinstance(answer, Refused) and answer.is_forbidden)
     assert [each[0] for each in noted] == ["ben", "ann", "ops", "x"]
+
+
+def test_changes_are_noted_by_the_commands_that_ask_for_them(world: World) -> None:
+    noted: list[str] = []
+    world.desk = Desk(world.master.ask, world.post, note_action=lambda *said: noted.append(said[1]))
+    by = Asker(is_admin=True)
+
+    world.answer(UpdateApplication(app_id=APP, artifact=ARTIFACT, by=by))
+    world.answer(UpdateApplication(app_id=APP, scale=(("a", 2),), by=by))
+    world.answer(UpdateApplication(app_id=APP, version=0, is_trial_run=True, by=by))
+
+    assert noted == ["app update", "app scale", "app rollback --dry-run"]
 
 
 def test_alerts_are_those_that_the_master_follows(world: World) -> None:

@@ -1,8 +1,9 @@
 """Nobody does anything unsafe who must not: every unsafe route with everything that is wrong."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -18,6 +19,9 @@ from gearpy.transport.security.tokens import TokenFile, TokenScope
 from tests.eventually import eventually
 from tests.services.conftest import PLENTY, Served, a_config
 
+#: What every route takes that changes an application.
+_CHANGE = {"numbers": [], "steps": {"check": 2}, "version": 0}
+_REPLACED = '{"oldProcessorId": 0, "newProcessorDescription": {"parallelism": 3}}'
 _IDS = {"app_id": "1", "worker_id": "0", "count": "1", "executor_id": "0"}
 _PROGRAM = b"""
 import itertools
@@ -59,14 +63,19 @@ class Guarded:
     audit: Path
 
     def ask(
-        self, method: str, path: str, token: str = "", json: object = None, **headers: str
+        self,
+        method: str,
+        path: str,
+        token: str = "",
+        headers: Mapping[str, str] | None = None,
+        **sent: Any,
     ) -> httpx.Response:
         """Ask for something; underlines of headers are dashes."""
-        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        shown = {name.replace("_", "-"): value for name, value in (headers or {}).items()}
         if token:
-            sent["Authorization"] = f"Bearer {self.tokens.get(token, token)}"
+            shown["Authorization"] = f"Bearer {self.tokens.get(token, token)}"
         url = self.url + path.format_map(_IDS)
-        return httpx.request(method, url, headers=sent, json=json, timeout=20)
+        return httpx.request(method, url, headers=shown, timeout=20, **sent)
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +128,7 @@ def test_another_site_can_do_nothing(
     guarded: Guarded, method: str, path: str, route: APIRoute, headers: dict[str, str]
 ) -> None:
     """Even with the token of an admin."""
-    answer = guarded.ask(method, path, "root-of-all", **headers)
+    answer = guarded.ask(method, path, "root-of-all", headers)
 
     assert answer.status_code == 403, answer.text
     assert answer.json()["error"]
@@ -153,8 +162,13 @@ def test_a_scope_does_what_it_says(
     assert guarded.ask(method, path, "reader").status_code == 403
     is_of_others = "{app_id}" in path and action.name != "app ask"
     if action.scope > TokenScope.SUBMIT or is_of_others:
-        refused = guarded.ask(method, path, "ann", json={"numbers": []})
-        assert refused.status_code == 403
+        sent: dict[str, Any] = {"json": _CHANGE}
+        if path.endswith("/update"):
+            sent = {"files": {"file": ("own.py", _PROGRAM)}}
+        elif path.endswith("/dynamicdag"):
+            sent = {"params": {"args": _REPLACED}}
+        refused = guarded.ask(method, path, "ann", **sent)
+        assert refused.status_code == 403, refused.text
         assert refused.json()["error"]
 
 

@@ -1,0 +1,186 @@
+"""Routes of the versions of an application that runs: to update, scale and roll it back."""
+
+from dataclasses import dataclass
+from typing import Annotated, Final, TypeAlias
+
+from fastapi import APIRouter, Body, Depends, File, Form, Query, UploadFile
+
+from gearpy.cluster.client.client import ClusterClient
+from gearpy.messages.client import PlannedMove, UpdateApplication, VersionSummary
+from gearpy.services.deps import Action, AppIdInPath, Client, Given
+from gearpy.services.gearpump.replacing import DagOperationSuccess, replace_processor
+from gearpy.services.problems import ProblemRaised
+from gearpy.services.programs.submission import args_of
+from gearpy.services.programs.uploads import name_of
+from gearpy.transport.security.tokens import TokenScope
+
+router: Final = APIRouter(prefix="/appmaster/{app_id}", tags=["versions"])
+
+_TEXT_CHARS_MAX: Final = 10_000
+_NAME_CHARS_MAX: Final = 300
+_STEPS_MAX: Final = 1000
+_TASKS_MAX: Final = 999_999
+_EXECUTORS_MAX: Final = 10_000
+_VERSION_MAX: Final = 2**31 - 1
+
+_Updates: TypeAlias = Annotated[object, Depends(Action("app update", TokenScope.SUBMIT))]
+_Scales: TypeAlias = Annotated[object, Depends(Action("app scale", TokenScope.SUBMIT))]
+_RollsBack: TypeAlias = Annotated[object, Depends(Action("app rollback", TokenScope.SUBMIT))]
+_Program: TypeAlias = Annotated[UploadFile, File(description="A .py file, a .zip or a .whl.")]
+_Text: TypeAlias = Annotated[str, Form(max_length=_TEXT_CHARS_MAX)]
+_StepName: TypeAlias = Annotated[str, Body(min_length=1, max_length=_NAME_CHARS_MAX)]
+_Tasks: TypeAlias = Annotated[int, Body(ge=1, le=_TASKS_MAX)]
+
+_PLAN_ONLY: Final = "Answer with the plan, and change nothing."
+_ALLOW_DROP: Final = "Leave behind what the new version has no place for."
+_EXECUTORS: Final = "Share its tasks; 0: none gets more tasks than one has now."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionsKept:
+    """The versions of an application's program, the oldest first."""
+
+    app_id: int
+    versions: tuple[VersionSummary, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangePlan:
+    """What becomes of the state of each step, in another version.
+
+    Attributes:
+        version: the number of the new version.
+        has_begun: it is being put in place; `versions` tells whether it stays.
+        is_same: graph and state are as they are: only code and arguments differ.
+        refusal: why it would be refused; empty if it would not.
+        moves: the fate of each step that keeps something.
+    """
+
+    app_id: int
+    version: int
+    has_begun: bool
+    is_same: bool
+    refusal: str
+    moves: tuple[PlannedMove, ...]
+
+
+@router.get("/versions")
+def list_versions(client: Client, app_id: AppIdInPath) -> VersionsKept:
+    """Return the versions of an application's program, as ``gear app history`` does."""
+    return VersionsKept(app_id=app_id, versions=client.versions(app_id))
+
+
+@router.post("/update")
+def update_application(
+    given: Given,
+    client: Client,
+    app_id: AppIdInPath,
+    _: _Updates,
+    file: _Program,
+    *,
+    target: Annotated[
+        str,
+        Form(max_length=_NAME_CHARS_MAX, description="ATTR or MODULE:ATTR; else it is looked for."),
+    ] = "",
+    args: _Text = "",
+    executors: Annotated[int, Form(ge=0, le=_EXECUTORS_MAX, description=_EXECUTORS)] = 0,
+    allow_drop: Annotated[bool, Form(description=_ALLOW_DROP)] = False,
+    dry_run: Annotated[bool, Form(description=_PLAN_ONLY)] = False,
+) -> ChangePlan:
+    """Put another program in place of one that runs, from where that one is."""
+    with given.uploads.file(name_of(file.filename), file.file) as path:
+        artifact = given.submitting.upload(path, target=target, args=args_of(args))
+    message = UpdateApplication(
+        app_id=app_id,
+        artifact=artifact,
+        executors=executors,
+        allows_drop=allow_drop,
+        is_trial_run=dry_run,
+    )
+    return _changed(client, message)
+
+
+@router.post("/scale")
+def scale_application(
+    client: Client,
+    app_id: AppIdInPath,
+    _: _Scales,
+    steps: Annotated[
+        dict[_StepName, _Tasks],
+        Body(min_length=1, max_length=_STEPS_MAX, description="Tasks of steps, by id or name."),
+    ],
+    *,
+    executors: Annotated[int, Body(ge=0, le=_EXECUTORS_MAX, description=_EXECUTORS)] = 0,
+    dry_run: Annotated[bool, Body(description=_PLAN_ONLY)] = False,
+) -> ChangePlan:
+    """Give steps another number of tasks; keys move with their state."""
+    message = UpdateApplication(
+        app_id=app_id, scale=tuple(steps.items()), executors=executors, is_trial_run=dry_run
+    )
+    return _changed(client, message)
+
+
+@router.post("/rollback")
+def roll_back_application(
+    client: Client,
+    app_id: AppIdInPath,
+    _: _RollsBack,
+    version: Annotated[int, Body(ge=0, le=_VERSION_MAX, description="One of `versions`.")],
+    *,
+    allow_drop: Annotated[bool, Body(description=_ALLOW_DROP)] = False,
+    dry_run: Annotated[bool, Body(description=_PLAN_ONLY)] = False,
+) -> ChangePlan:
+    """Put an earlier program in place of the one that runs, with what is kept now."""
+    message = UpdateApplication(
+        app_id=app_id, version=version, allows_drop=allow_drop, is_trial_run=dry_run
+    )
+    return _changed(client, message)
+
+
+@router.post("/dynamicdag")
+def change_graph(
+    given: Given,
+    client: Client,
+    app_id: AppIdInPath,
+    _: _Updates,
+    args: Annotated[
+        str,
+        Query(max_length=_TEXT_CHARS_MAX, description="A ReplaceProcessor of Gearpump, as JSON."),
+    ],
+    *,
+    jar: Annotated[
+        UploadFile | None, File(description="The program that takes the place of all.")
+    ] = None,
+) -> DagOperationSuccess:
+    """Change the tasks of a processor, or the program, by Gearpump's names."""
+    asked = replace_processor(args)
+    has_program = jar is not None or bool(asked.handle)
+    wanted = asked.change_of(client.plan(app_id), has_program=has_program)
+    artifact = None
+    if jar is not None:
+        with given.uploads.file(name_of(jar.filename), jar.file) as path:
+            artifact = given.submitting.upload(path)
+    elif asked.handle:
+        artifact = given.submitting.upload(given.uploads.kept(asked.handle))
+    _changed(client, wanted.message(app_id, artifact))
+    return DagOperationSuccess()
+
+
+def _changed(client: ClusterClient, message: UpdateApplication) -> ChangePlan:
+    """Ask for a change; return its plan.
+
+    Raises:
+        ProblemRaised: it was to begin, and is refused.
+    """
+    planned = client.change(message)
+    refusal = planned.refusal.replace("--allow-drop", "allow_drop")
+    if refusal and not message.is_trial_run:
+        raise ProblemRaised(409, refusal, "look at the plan: dry_run")
+    return ChangePlan(
+        app_id=planned.app_id,
+        version=planned.version,
+        has_begun=not message.is_trial_run,
+        is_same=planned.is_same,
+        refusal=refusal,
+        moves=planned.moves,
+    )

@@ -1,0 +1,229 @@
+"""Programs that run are changed by REST: updated, scaled, rolled back, and by Gearpump's names."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import httpx
+import pytest
+
+from tests.eventually import eventually
+from tests.services.conftest import API, Served
+
+_LONG_S: Final = 120
+_PROGRAM: Final = """
+import itertools
+import gearpy as gp
+
+app = gp.StreamApp("changed")
+numbers = app.read(gp.generate(itertools.count, rate=100), name="numbers")
+by_rest = numbers.key_by(lambda n: n % STEP)
+by_rest.map_with_state(lambda total, n: (total + n, total), initial=0, name="NAME").write(
+    gp.to_list([]), name="show"
+)
+"""
+_TYPE: Final = "org.apache.gearpump.streaming.appmaster.DagManager."
+
+
+def program(*, step: int = 5, name: str = "total") -> bytes:
+    return _PROGRAM.replace("STEP", str(step)).replace("NAME", name).encode()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """An application that is changed, by its routes."""
+
+    http: httpx.Client
+    path: str
+
+    def post(self, route: str, **sent: Any) -> httpx.Response:
+        return self.http.post(f"{self.path}/{route}", **sent)
+
+    def dynamicdag(self, args: object, **sent: Any) -> httpx.Response:
+        text = args if isinstance(args, str) else json.dumps(args)
+        return self.post("dynamicdag", params={"args": text}, **sent)
+
+    def versions(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.http.get(f"{self.path}/versions").json()["versions"]
+        return found
+
+    def newest(self) -> dict[str, Any]:
+        """Return the newest version, when it is known whether it stays, and all its tasks run."""
+
+        def is_decided() -> bool:
+            return self.versions()[-1]["state"] in {"running", "failed"}
+
+        eventually(is_decided, within_s=_LONG_S)
+        return self.versions()[-1]
+
+    def steps(self) -> dict[int, int]:
+        """Return how many tasks each processor has."""
+        plan = self.http.get(f"{self.path}/plan").json()
+        return {each["number"]: each["parallelism"] for each in plan["processors"]}
+
+
+@pytest.fixture(scope="module")
+def changed(served: Served) -> Iterator[Changed]:
+    answer = served.http.post(
+        f"{API}/master/submitprogram",
+        files={"file": ("changed.py", program())},
+        data={"config": "application.trial-seconds = 1"},
+    )
+    app_id = answer.json()["appId"]
+    path = f"{API}/appmaster/{app_id}"
+    eventually(
+        lambda: served.cluster.client.application(app_id).progress.epoch > 1, within_s=_LONG_S
+    )
+    yield Changed(http=served.http, path=path)
+    served.http.delete(path)
+
+
+def test_a_plan_changes_nothing(changed: Changed) -> None:
+    """It has the fate of each step, and says what would be refused."""
+    answer = changed.post("scale", json={"steps": {"total": 3}, "dry_run": True})
+
+    plan = answer.json()
+    assert (answer.status_code, plan["has_begun"], plan["refusal"]) == (200, False, "")
+    fates = {each["name"]: each["fate"] for each in plan["moves"]}
+    assert fates["total"] == "kept"
+    assert any("x1 to x3" in each["text"] for each in plan["moves"])
+    other = {"files": {"file": ("changed.py", program(name="other"))}, "data": {"dry_run": "true"}}
+    refused = changed.post("update", **other).json()
+    assert "no place for what these steps keep" in refused["refusal"]
+    assert "--" not in refused["refusal"]
+    assert [each["is_lost"] for each in refused["moves"] if each["name"] == "total"] == [True]
+    assert len(changed.versions()) == 1
+
+
+def test_it_is_scaled_updated_and_rolled_back(changed: Changed) -> None:
+    """By gearpy's names and by Gearpump's; each is a version that stays."""
+    scaled = changed.post("scale", json={"steps": {"total": 3}}).json()
+    assert scaled["has_begun"]
+    assert changed.newest()["state"] == "running"
+    assert changed.steps()[1] == 3
+
+    new = {"taskClass": "", "parallelism": 2, "description": "", "executors": [0]}
+    immortal = {"birth": "0", "death": "9223372036854775807"}
+    args = {
+        "$type": f"{_TYPE}ReplaceProcessor",
+        "oldProcessorId": 1,
+        "newProcessorDescription": {**new, "taskConf": {"_config": {}}, "life": immortal},
+        "inheritConf": False,
+    }
+    assert changed.dynamicdag(args).json() == {"$type": f"{_TYPE}DAGOperationSuccess"}
+    assert (changed.newest()["state"], changed.newest()["change"]) == (
+        "running",
+        "scale total=2",
+    )
+    assert changed.steps()[1] == 2
+
+    files = {"jar": ("changed.py", program(step=7))}
+    one = {"oldProcessorId": 1, "newProcessorDescription": {"parallelism": 3}}
+    assert changed.dynamicdag(one, files=files).status_code == 200
+    assert changed.newest()["state"] == "running"
+    assert changed.steps()[1] == 3
+
+    updated = changed.post("update", files={"file": ("changed.py", program())}).json()
+    assert updated["has_begun"]
+    assert changed.newest()["change"] == "update changed.py"
+    back = changed.post("rollback", json={"version": 1}).json()
+    assert back["version"] == 5
+    last = changed.newest()
+    assert (last["change"], last["state"]) == ("back to version 1", "running")
+    assert last["epoch"] > 0
+    assert [each["number"] for each in changed.versions()] == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("route", "body", "status", "text"),
+    [
+        ("scale", {"steps": {"nobody": 3}}, 409, "no step is called 'nobody'"),
+        ("scale", {"steps": {}}, 422, "steps"),
+        ("scale", {"steps": {"total": 0}}, 422, "steps"),
+        ("rollback", {"version": 99}, 409, "there is no version 99; there are 0, 1"),
+        ("rollback", {"version": -1}, 422, "version"),
+    ],
+)
+def test_what_cannot_be_changed_is_told(
+    changed: Changed, route: str, body: object, status: int, text: str
+) -> None:
+    answer = changed.post(route, json=body)
+
+    assert answer.status_code == status, answer.text
+    assert text in answer.json()["error"]
+
+
+def test_a_program_without_a_place_for_what_is_kept_is_refused(changed: Changed) -> None:
+    """Unless that may be dropped; it says how."""
+    answer = changed.post("update", files={"file": ("changed.py", program(name="other"))})
+
+    assert answer.status_code == 409
+    assert "allow_drop" in answer.json()["error"]
+
+
+_ONE: Final = {"parallelism": 2}
+
+
+@pytest.mark.parametrize(
+    ("args", "status", "text", "fix"),
+    [
+        ("x", 400, "args is no ReplaceProcessor", "oldProcessorId"),
+        ({"oldProcessorId": 1}, 400, "newProcessorDescription: Field required", "such as"),
+        (
+            {"oldProcessorId": 77, "newProcessorDescription": _ONE},
+            404,
+            "there is no processor 77; there are: 0, 1",
+            None,
+        ),
+        (
+            {"oldProcessorId": 1, "newProcessorDescription": {**_ONE, "taskClass": "a.B"}},
+            400,
+            "a class is replaced with its program only",
+            "send its program as jar, or use gear app update",
+        ),
+        (
+            {"oldProcessorId": 1, "newProcessorDescription": {**_ONE, "taskConf": {"by": 0}}},
+            400,
+            "taskConf cannot be changed",
+            "send its program",
+        ),
+        (
+            {
+                "oldProcessorId": 1,
+                "newProcessorDescription": {
+                    **_ONE,
+                    "life": {"birth": "1450759382430", "death": "9223372036854775807"},
+                },
+            },
+            400,
+            "not replaced at an event time",
+            "leave life out",
+        ),
+        ({"oldProcessorId": 1, "newProcessorDescription": {}}, 400, "nothing is to change", ""),
+        (
+            {"$type": "x.AddProcessor", "oldProcessorId": 1, "newProcessorDescription": _ONE},
+            400,
+            "x.AddProcessor is not known",
+            "there is only ReplaceProcessor",
+        ),
+        (
+            {
+                "oldProcessorId": 1,
+                "newProcessorDescription": {"jar": {"name": "a.py", "filePath": {"path": "../a"}}},
+            },
+            400,
+            "upload it again",
+            None,
+        ),
+    ],
+)
+def test_what_cannot_be_had_of_gearpump_says_what_can(
+    changed: Changed, args: object, status: int, text: str, fix: str | None
+) -> None:
+    """Event times, classes and settings of a processor alone."""
+    answer = changed.dynamicdag(args)
+
+    assert answer.status_code == status, answer.text
+    assert text in answer.json()["error"]
+    assert (fix or "") in (answer.json()["fix"] or "")
