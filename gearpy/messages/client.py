@@ -2,7 +2,8 @@
 
 What the master does not know itself, the process that answers clients asks of the app master
 (`DescribeApplication`, `DrainApplication`, `GetEpochs`, `GetPlan`, `GetVersions`, `ReplayNow`,
-`ReplayQuarantined`, `UpdateApplication`) or of a worker (`DescribeWorker`, `ReadLog`).
+`ReplayQuarantined`, `UpdateApplication`) or of a worker (`DescribeWorker`, `DrainWorker`,
+`ReadLog`).
 """
 
 from dataclasses import dataclass, field
@@ -506,6 +507,40 @@ class WorkerDetail:
     slots: int
     executors: tuple[HostedExecutor, ...]
     process: ProcessDetail
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainWorker:
+    """Have a worker take no more launches, have all that runs stop, then end.
+
+    What it runs goes on elsewhere. Answer: `WorkerDrains`, or `Refused`; with ``if_idle`` also if
+    anything runs there. The process of a worker asks it itself, without an id.
+    """
+
+    worker_id: WorkerId | None = None
+    if_idle: bool = False
+    by: Asker = Asker()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerDrains:
+    """The worker has told its master that it leaves. ``executors`` are there that it waits for."""
+
+    executors: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetDemand:
+    """Answer: `SlotDemand`, with what a further worker of ``worker_slots`` slots would help."""
+
+    worker_slots: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotDemand:
+    """The slots that applications wait for, and would get if there were more workers."""
+
+    slots: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

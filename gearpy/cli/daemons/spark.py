@@ -56,6 +56,16 @@ def start(
         ),
     ] = None,
     workers: Annotated[int, typer.Option("--workers", min=1, metavar="N")] = 2,
+    max_workers: Annotated[
+        int | None,
+        typer.Option(
+            "--max-workers",
+            min=1,
+            metavar="N",
+            help="As many while applications wait for slots; default: as --workers.",
+            show_default=False,
+        ),
+    ] = None,
     cores: Annotated[
         int | None,
         typer.Option(
@@ -75,6 +85,7 @@ def start(
         cluster(
             session("gearpy", master=spark),
             workers=workers,
+            max_workers=max_workers,
             cores=cores,
             folder=folder,
             config=settings,

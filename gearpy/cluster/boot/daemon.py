@@ -20,11 +20,12 @@ from gearpy.cluster.host.logs import LogHandler, LogSettings, log_to
 from gearpy.cluster.master.actor import MasterActor, MasterMailbox
 from gearpy.cluster.net.endpoint import Endpoint
 from gearpy.cluster.net.masters import the_only
-from gearpy.cluster.worker.actor import DrainWorker, WorkerActor, WorkerSettings
+from gearpy.cluster.worker.actor import WorkerActor, WorkerSettings
 from gearpy.cluster.worker.processes import ProcessLauncher, ProcessSettings
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, GearpyError, NodeGivenUp
 from gearpy.ids import ActorPath
+from gearpy.messages.client import DrainWorker
 from gearpy.storage.artifacts import ArtifactDesk, ArtifactStore
 from gearpy.storage.log import FileLog
 from gearpy.transport.api import split_address

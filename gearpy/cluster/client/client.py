@@ -23,13 +23,14 @@ from gearpy.errors import (
     OperatorError,
     SubmitRefused,
 )
-from gearpy.ids import AppId
+from gearpy.ids import AppId, WorkerId
 from gearpy.messages.actor_app import AppMasterAnswer, AskAppMaster
 from gearpy.messages.client import (
     Artifact,
     Asker,
     DrainAccepted,
     DrainApplication,
+    DrainWorker,
     EpochList,
     GetEpochs,
     QuarantinedList,
@@ -45,6 +46,7 @@ from gearpy.messages.client import (
     UpdateApplication,
     UpdatePlanned,
     VersionSummary,
+    WorkerDrains,
 )
 from gearpy.messages.metrics import (
     MetricsData,
@@ -367,7 +369,23 @@ class ClusterClient(ClusterQuestions):
         message = ReplayQuarantined(app_id=app_id, numbers=tuple(numbers), by=self._by)
         return self._expect(QuarantinedList, message).records
 
-    # -- workers and logs ------------------------------------------------------------------
+    # -- workers ---------------------------------------------------------------------------
+
+    def drain_worker(self, worker_id: WorkerId, *, if_idle: bool = False) -> int:
+        """Have a worker end after all that it runs was stopped, which goes on elsewhere.
+
+        Args:
+            worker_id: which.
+            if_idle: only if nothing runs there.
+
+        Returns:
+            How many executors and app masters it still waits for.
+
+        Raises:
+            SubmitRefused: there is none with this id, it does not answer, or it is not idle.
+        """
+        message = DrainWorker(worker_id=worker_id, if_idle=if_idle, by=self._by)
+        return self._expect(WorkerDrains, message).executors
 
     def _end_epochs(self, app_id: AppId) -> None:
         """Wait until an epoch has begun, and is complete, in each region that runs.

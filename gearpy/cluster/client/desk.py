@@ -20,12 +20,14 @@ from gearpy.messages.client import (
     DescribeApplication,
     DescribeWorker,
     DrainApplication,
+    DrainWorker,
     EpochList,
     FiringAlert,
     GetAddresses,
     GetAlerts,
     GetApplication,
     GetArtifactPart,
+    GetDemand,
     GetEpochs,
     GetMaster,
     GetPlan,
@@ -71,7 +73,7 @@ from gearpy.wire.codec import decode_control, encode_control
 from gearpy.wire.connection.keys import CLUSTER, Principal
 
 #: What the master actor answers itself.
-_OF_MASTER: Final = (*CLIENT_MESSAGES, GetSubmission, RestartApplication)
+_OF_MASTER: Final = (*CLIENT_MESSAGES, GetDemand, GetSubmission, RestartApplication)
 #: What an application may ask about itself.
 _OF_APPLICATIONS: Final = (
     GetApplication,
@@ -247,6 +249,8 @@ class Desk:
                 return self._list_quarantined(message)
             case ReplayQuarantined():
                 return self._replay_quarantined(message)
+            case DrainWorker():
+                return self._drain_worker(message)
             case ReadLog():
                 return self._read_log(message)
             case GetStoredNames() | GetStoredPart():
@@ -306,6 +310,13 @@ class Desk:
             return self._post.ask(found.worker, message, self._timeout_s)
         except (ActorStopped, ConnectionLost) as error:
             return Refused(reason=f"worker {worker_id} cannot be reached: {error}")
+
+    def _drain_worker(self, message: DrainWorker) -> object:
+        if message.worker_id is None:
+            return Refused(reason="which worker is to end: worker_id is missing")
+        answer = self._ask_worker(message.worker_id, message)
+        self._note("worker drain", f"worker_id={message.worker_id}", message.by, answer)
+        return answer
 
     def _no_app_master(self, app_id: AppId, message: object) -> object:
         known = self._ask_master(GetApplication(app_id=app_id))

@@ -22,6 +22,7 @@ from gearpy.messages.client import (
     GetAlerts,
     GetApplication,
     GetCluster,
+    GetDemand,
     GetEpochs,
     GetMaster,
     GetPlan,
@@ -36,6 +37,7 @@ from gearpy.messages.client import (
     QuarantinedList,
     ReadLog,
     Refused,
+    SlotDemand,
     StoredEpoch,
     Submission,
     VersionList,
@@ -249,6 +251,14 @@ class ClusterQuestions:
             SubmitRefused: there is none with this id, or it does not answer.
         """
         return self._expect(WorkerDetail, DescribeWorker(worker_id=worker_id))
+
+    def demand(self, worker_slots: int) -> int:
+        """Return the slots that applications wait for, and would get of more workers.
+
+        Args:
+            worker_slots: that each of those would have.
+        """
+        return self._expect(SlotDemand, GetDemand(worker_slots=worker_slots)).slots
 
     def log(
         self,

@@ -599,7 +599,8 @@ class MasterActor(Actor[MasterMailbox]):
 
     def _record_loss(self, action: RecordLoss) -> None:
         app_id, launch = action.app_id, action.launch
-        _log.warning("app master of application %s is lost: %s", app_id, action.cause)
+        level = logging.INFO if action.is_planned else logging.WARNING
+        _log.log(level, "app master of application %s is lost: %s", app_id, action.cause)
         self._scheduler.cancel(app_id)  # The next one asks anew.
         self._workers.reserve(self._slots.on_app_master_over(app_id), self._now())
         known = self._state.get(app_id)
@@ -609,6 +610,7 @@ class MasterActor(Actor[MasterMailbox]):
                 launch=launch,
                 at_ms=self.context.wall_ms(),
                 restarts=known.progress.restarts if known else 0,
+                is_planned=action.is_planned,
             )
         )
 

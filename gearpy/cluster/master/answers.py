@@ -18,6 +18,7 @@ from gearpy.messages.client import (
     GetAddresses,
     GetApplication,
     GetCluster,
+    GetDemand,
     GetSubmission,
     ListApplications,
     ListQuarantined,
@@ -25,6 +26,7 @@ from gearpy.messages.client import (
     QuarantinedList,
     Refused,
     RoleAddresses,
+    SlotDemand,
     Submission,
     WorkerAddress,
     WorkerList,
@@ -44,6 +46,7 @@ MasterLookup: TypeAlias = (
     | ListApplications
     | GetApplication
     | ListWorkers
+    | GetDemand
     | ListQuarantined
     | GetAddresses
     | GetWorkerAddress
@@ -87,6 +90,8 @@ class MasterAnswers:
                 return self._told(known) if known else self.unknown(message.app_id)
             case ListWorkers():
                 return self._worker_list()
+            case GetDemand():
+                return SlotDemand(slots=self._scheduler.missing(message.worker_slots))
             case ListQuarantined():
                 return self._quarantined(message.app_id)
             case GetAddresses() | GetWorkerAddress():

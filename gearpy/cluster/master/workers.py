@@ -86,6 +86,7 @@ class MasterWorkers:
         """Note the changes on a worker; end executors that begin too late."""
         if message.is_leaving:
             self._slots.on_leaving(message.worker_id)
+            self._app_masters.on_worker_leaving(message.worker_id)
         for each in message.refused:
             self.reserve(self._slots.on_refused(message.worker_id, each), now)
         change = self._slots.on_running(message.worker_id, message.running)

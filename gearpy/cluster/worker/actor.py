@@ -12,12 +12,14 @@ from gearpy.errors import ConnectionLost, GearpyError
 from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, ExecutorId, WorkerId, address_of
 from gearpy.messages.client import (
     DescribeWorker,
+    DrainWorker,
     HostedExecutor,
     LogText,
     ProcessDetail,
     ReadLog,
     Refused,
     WorkerDetail,
+    WorkerDrains,
 )
 from gearpy.messages.cluster import (
     ExecutorExited,
@@ -93,11 +95,6 @@ class WorkerSettings:
     about: ProcessDetail | None = None
     hosts: tuple[str, ...] = ()
     rack: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class DrainWorker:
-    """Take no more launches, have everything stop well, then end. For the process at hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +220,7 @@ class WorkerActor(Actor[_Message]):
             case DescribeWorker():
                 return self._described()
             case DrainWorker():
-                self._drain()
+                return self._on_drain(message)
             case _Ended():
                 self._on_ended(message)
             case _LookForMaster():
@@ -507,6 +504,12 @@ class WorkerActor(Actor[_Message]):
                     yield running
 
     # -- the end ---------------------------------------------------------------------------
+
+    def _on_drain(self, message: DrainWorker) -> WorkerDrains | Refused:
+        if message.if_idle and self._running:
+            return Refused(reason=f"worker {self._worker_id} is not idle")
+        self._drain()
+        return WorkerDrains(executors=len(self._running))
 
     def _drain(self) -> None:
         self._is_draining = True

@@ -5,9 +5,16 @@ Gearpump: `AppManager`'s recovery, which has no pause, and no word with those th
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
-from gearpy.core.base.restart import GiveUp, RestartBudget, RestartPolicy
+from gearpy.core.base.restart import (
+    GiveUp,
+    RestartAfter,
+    RestartBudget,
+    RestartDecision,
+    RestartPolicy,
+)
 from gearpy.core.master.registry import TERMINAL
 from gearpy.core.master.state import MasterState
 from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, WorkerId
@@ -64,11 +71,12 @@ class Kill:
 
 @dataclass(frozen=True, slots=True)
 class RecordLoss:
-    """An app master is given up, and launched again after a pause."""
+    """An app master is given up, and launched again: after a pause, unless it was planned."""
 
     app_id: AppId
     launch: int
     cause: str
+    is_planned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +124,7 @@ class AppMasters:
         self._times = times
         self._rng = rng
         self._kept: dict[AppId, _Kept] = {}
+        self._leaving: set[WorkerId] = set()
         self.stale = 0  # Messages of app masters that were given up.
 
     # -- questions -------------------------------------------------------------------------
@@ -216,6 +225,10 @@ class AppMasters:
         self._kept[app_id] = _Kept("leaving", due_ms, cause=cause)
         return [Kill(app_id, newest.worker_id, newest.number, cause)]
 
+    def on_worker_leaving(self, worker_id: WorkerId) -> None:
+        """Note that a worker was told to end: what is lost with it is no failure."""
+        self._leaving.add(worker_id)
+
     def on_worker_lost(self, worker_id: WorkerId, now: LaunchTimes) -> list[KeeperAction]:
         """A worker is gone, with all that it has started.
 
@@ -283,15 +296,19 @@ class AppMasters:
         launches = self._state.launches(app_id)
         newest, policy = launches[-1], self._policy_of(app_id)
         budget, time_ms = RestartBudget(policy), launches[0].at_ms
-        for launch in launches[1:]:  # The first is no restart.
+        for before, launch in pairwise(launches):  # The first is no restart.
             time_ms = max(time_ms, launch.at_ms)  # Wall time may have been set back.
-            budget.on_failure(time_ms, self._rng)
-        decision = budget.on_failure(max(time_ms, now.wall_ms), self._rng)
+            if not before.is_planned:
+                budget.on_failure(time_ms, self._rng)
+        is_planned = newest.worker_id in self._leaving
+        decision: RestartDecision = RestartAfter(0)
+        if not is_planned:
+            decision = budget.on_failure(max(time_ms, now.wall_ms), self._rng)
         if isinstance(decision, GiveUp):
             return [EndApplication(app_id, _spent(cause, policy))]
         due_ms = now.now_ms + decision.delay_ms
         self._kept[app_id] = _Kept("pausing", due_ms, avoid=newest.worker_id)
-        return [RecordLoss(app_id, newest.number, cause)]
+        return [RecordLoss(app_id, newest.number, cause, is_planned)]
 
     def _request(self, app_id: AppId, avoid: WorkerId | None) -> list[KeeperAction]:
         self._kept[app_id] = _Kept("waiting-for-slot")

@@ -54,13 +54,14 @@ class LoseAppMaster:
     """The app master of this launch is given up, whether it lives or not.
 
     ``restarts`` is how many of the application's regions had been restarted by then, as far as the
-    master had heard.
+    master had heard. If it ``is_planned``, its worker was told to end: that spends no restart.
     """
 
     app_id: AppId
     launch: int
     at_ms: int
     restarts: int = 0
+    is_planned: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

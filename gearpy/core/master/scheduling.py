@@ -76,6 +76,25 @@ class SlotScheduler:
         """Return the number of slots that an application still waits for."""
         return sum(sum(each.parts) for each in self._queue if each.request.app_id == app_id)
 
+    def missing(self, worker_slots: int) -> int:
+        """Return the slots that are waited for, and that further workers of this size would have.
+
+        They cannot help a request for certain workers, one that waits for a quota, or an executor
+        that is bigger than they are.
+        """
+        return sum(self._brought(each, worker_slots) for each in self._queue)
+
+    def _brought(self, waiting: _Waiting, worker_slots: int) -> int:
+        request, wanted = waiting.request, sum(waiting.parts)
+        if request.worker_id is not None or request.hosts or self._lacks_quota(waiting):
+            return 0
+        if request.is_divisible:
+            return wanted
+        if _is_whole(request):
+            is_elsewhere = bool(self._ledger.workers_of(request.app_id))
+            return 0 if is_elsewhere or wanted > worker_slots else wanted
+        return sum(part for part in waiting.parts if part <= worker_slots)
+
     def why_waiting(self, app_id: AppId) -> str | None:
         """Return the reason why an application's oldest request waits; None if it has all."""
         mine = (each for each in self._queue if each.request.app_id == app_id)

@@ -36,12 +36,16 @@ _VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppMasterLaunch:
-    """One launch of an app master. ``number`` counts those of an application, from 1."""
+    """One launch of an app master. ``number`` counts those of an application, from 1.
+
+    If its end was planned, the next launch is no restart.
+    """
 
     number: int
     worker_id: WorkerId
     at_ms: int
     is_lost: bool = False
+    is_planned: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -157,7 +161,7 @@ class MasterState:
         if newest is None or newest.number != command.launch or newest.is_lost:
             return False
         application = self._applications[command.app_id]
-        application.launches[-1] = replace(newest, is_lost=True)
+        application.launches[-1] = replace(newest, is_lost=True, is_planned=command.is_planned)
         application.restarts = max(application.restarts, command.restarts)
         self._registry.on_status(command.app_id, "pending", now_ms=command.at_ms)
         return True

@@ -2,6 +2,9 @@
 
 - `cluster`: SparkCluster: starts such a cluster in a session, submits applications, ends it.
 - `jobs`: WorkerJobs: one job of Spark for each worker, started again when Spark has given it up.
+- `departures`: Departures: which workers are on executors that Spark is about to take away.
+- `sizing`: WorkerCount: how many workers there shall be, by what applications need. Pure.
+- `tending`: WorkerTending: starts and drains workers while a cluster lives.
 - `order`: WorkerOrder: what a task of Spark is told, and the configuration that follows. Pure.
 - `task`: what a task of Spark does to be a worker.
 - `tie`: ends the process of a worker when its task of Spark is over.

@@ -22,13 +22,16 @@ from gearpy.config.load import as_overrides, from_overrides, load
 from gearpy.config.schema import DEFAULTS, ROOT, Config
 from gearpy.connectors.window_log.sink import WindowLogSink
 from gearpy.core.master.registry import TERMINAL
-from gearpy.errors import AskTimeout, ConfigError, ConnectionLost, GearpyError
+from gearpy.errors import AskTimeout, ConfigError, ConnectionLost, GearpyError, SubmitRefused
 from gearpy.ids import AppId
 from gearpy.messages.summaries import WorkerSummary
 from gearpy.spark.guest.certificates import make_authority
+from gearpy.spark.guest.departures import Departures
 from gearpy.spark.guest.jobs import WorkerJobs
 from gearpy.spark.guest.order import Authority, order_of
 from gearpy.spark.guest.room import cores_in, refusal, too_few
+from gearpy.spark.guest.sizing import WorkerCount
+from gearpy.spark.guest.tending import WorkerTending
 from gearpy.spark.sessions.sessions import is_alive, is_connect, session
 from gearpy.spark.sessions.settings import LOOPBACK, cores_of, is_here
 from gearpy.task.api.application import Buildable, StreamApplication
@@ -55,6 +58,8 @@ def cluster(
     spark: SparkSession | None = None,
     *,
     workers: int = 2,
+    max_workers: int | None = None,
+    idle_s: float = 60.0,
     cores: int | None = None,
     slots: int | None = None,
     folder: str | Path | None = None,
@@ -71,7 +76,9 @@ def cluster(
 
     Args:
         spark: a session; that of `session` if not given. Not one of Spark Connect.
-        workers: how many.
+        workers: how many; with ``max_workers`` as few as these while no more are needed.
+        max_workers: up to so many while applications wait for slots; ``workers`` if not given.
+        idle_s: a worker beyond ``workers`` on which nothing runs for so long ends.
         cores: of Spark that each worker takes while it lives; ``spark.task.cpus`` if not given.
             All those of a Spark executor put one worker on each.
         slots: of each worker; ``worker.slots`` of the configuration if not given.
@@ -100,7 +107,8 @@ def cluster(
             'application imports it: put what it runs below `if __name__ == "__main__":`'
         )
     spark = session() if spark is None else spark
-    _check(spark, workers=workers, cores=cores)
+    at_most = workers if max_workers is None else max_workers
+    _check(spark, workers=workers, max_workers=at_most, cores=cores)
     chosen = dict(config or {})
     if slots is not None:
         chosen["worker.slots"] = str(slots)
@@ -108,7 +116,13 @@ def cluster(
         place = _folder(folder, opened)
         settings = _settings(spark, place, chosen, is_kept=folder is not None)
         found = SparkCluster(spark, settings, place, port=port, opened=opened)
-        found.start(workers, cores, timeout_s)
+        count = WorkerCount(
+            workers,
+            at_most,
+            slots=settings.worker.slots,
+            idle_ms=int(idle_s * 1000),
+        )
+        found.start(count, cores, timeout_s)
     return found
 
 
@@ -142,7 +156,7 @@ class SparkCluster:
         _write_conf(folder / CONF_FILE, self._config)
         opened.callback((folder / CONF_FILE).unlink, missing_ok=True)
 
-    def start(self, workers: int, cores: int | None, timeout_s: float) -> None:
+    def start(self, count: WorkerCount, cores: int | None, timeout_s: float) -> None:
         """Start the workers, and wait until they are there; once, by `cluster`."""
         order = order_of(
             self._config,
@@ -150,10 +164,11 @@ class SparkCluster:
             secret=load_or_create_secret(self._config.transport.secret_file),
             authority=self._authority,
         )
-        jobs = WorkerJobs(self._spark, order, workers=workers, cores=cores)
+        jobs, workers = WorkerJobs(self._spark, order, cores=cores), count.wanted
         self._opened.callback(self._wait_for_the_end)
         self._opened.callback(jobs.close)
-        jobs.start()
+        self._opened.callback(self._announce_the_end, jobs)
+        jobs.resize(workers)
         until_s = time.monotonic() + timeout_s
         while (came := len(self.workers())) < workers:
             if not is_alive(self._spark):
@@ -166,6 +181,8 @@ class SparkCluster:
                     too_few(workers=workers, cores=each, came=came, within_s=timeout_s)
                 )
             time.sleep(_POLL_S)
+        departures = Departures(self._spark, self.client)
+        self._opened.enter_context(WorkerTending(self.client, jobs, count, departures))
         self._started = self._opened.pop_all()
 
     def submit(
@@ -226,6 +243,14 @@ class SparkCluster:
         Applications that run go on when a cluster is started over the same folder.
         """
         self._started.close()
+
+    def _announce_the_end(self, jobs: WorkerJobs) -> None:
+        """Have workers say that they leave, so that no restart is spent on what ends with them."""
+        jobs.resize(0)
+        with suppress(GearpyError):
+            for each in self.workers():
+                with suppress(SubmitRefused):
+                    self.client.drain_worker(each.worker_id)
 
     def _wait_for_the_end(self) -> None:
         """Wait until the last worker is gone, while the master can see that."""
@@ -303,7 +328,7 @@ def _window_logs(built: StreamApplication) -> Iterator[tuple[str, WindowLogSink]
 # -- what is needed for it ---------------------------------------------------------------------
 
 
-def _check(spark: SparkSession, *, workers: int, cores: int | None) -> None:
+def _check(spark: SparkSession, *, workers: int, max_workers: int, cores: int | None) -> None:
     """Refuse what can be known not to work before anything is started."""
     if is_connect(spark):
         raise ConfigError(
@@ -318,12 +343,14 @@ def _check(spark: SparkSession, *, workers: int, cores: int | None) -> None:
         for name, number in (("workers", workers), ("cores", cores))
         if number is not None and number < 1
     ]
+    if max_workers < workers:
+        mistakes.append(f"max_workers is {max_workers}, must be as many as workers or more")
     if mistakes:
         raise ConfigError(*mistakes)
     master = _master(spark)
     has = cores_in(master, cores_of(master, os.cpu_count() or 1))
     each = cores or _task_cores(spark)
-    if has is not None and (why := refusal(workers=workers, cores=each, has=has)):
+    if has is not None and (why := refusal(workers=max_workers, cores=each, has=has)):
         raise ConfigError(why)
 
 

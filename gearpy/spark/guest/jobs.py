@@ -5,10 +5,12 @@ lets it, and a barrier stage starts all of its tasks again when one is lost. So 
 job of its own: what it loses is its own, and Spark itself moves it to another executor.
 """
 
+import itertools
 import logging
 import random
 import threading
 import uuid
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -32,79 +34,120 @@ _END_S: Final = 30.0
 
 
 class WorkerJobs:
-    """Keeps so many workers running inside Spark, from `start` to `close`.
+    """Keeps so many workers running inside Spark as `resize` says, until `close`.
 
     Runs on: a thread for each worker, which waits for its job.
 
     Args:
         spark: the session.
         order: what each of them is told.
-        workers: how many.
         cores: of Spark that each takes; None for ``spark.task.cpus``.
     """
 
-    def __init__(
-        self, spark: SparkSession, order: WorkerOrder, *, workers: int, cores: int | None
-    ) -> None:
+    def __init__(self, spark: SparkSession, order: WorkerOrder, *, cores: int | None) -> None:
         self._spark, self._order, self._cores = spark, order, cores
         self._context = spark.sparkContext
         self._group = f"gearpy-{uuid.uuid4().hex[:12]}"
         self._closing = threading.Event()
+        self._lock = threading.Lock()
+        self._wanted, self._numbers = 0, itertools.count(1)
+        self._threads: dict[int, threading.Thread] = {}
         self._causes: dict[int, str] = {}  # Of the last failure of each worker.
-        self._threads = [
-            threading.Thread(target=self._keep, args=(number,), name=f"gearpy-worker-job-{number}")
-            for number in range(1, workers + 1)
-        ]
-        for thread in self._threads:
-            thread.daemon = True  # A program that ends with an error is not held up.
 
     @property
     def failure(self) -> str:
         """Why a worker has failed last; empty if none has."""
         return next(iter(self._causes.copy().values()), "")
 
-    def start(self) -> None:
-        """Start the jobs; returns at once."""
-        for thread in self._threads:
-            thread.start()
+    def resize(self, workers: int) -> None:
+        """Have so many workers: start those that are missing; returns at once.
+
+        Of those that are too many, the ones that have ended are not started again, and those that
+        wait for cores are not waited for.
+        """
+        with self._lock:
+            self._wanted = workers
+            for _ in range(workers - len(self._threads)):
+                self._begin(next(self._numbers))
+            newest_first, too_many = [*reversed(self._threads)], len(self._threads) - workers
+        if too_many > 0:
+            with suppress(Py4JError, OSError):  # Spark may have ended.
+                waiting = [each for each in newest_first if not self._is_running(each)]
+                for number in waiting[:too_many]:
+                    self._context.cancelJobGroup(self._group_of(number))
 
     def close(self) -> None:
         """Have Spark end all workers with all that they run; that takes another moment."""
-        self._closing.set()
+        with self._lock:
+            self._closing.set()
+            threads = dict(self._threads)
         if not is_alive(self._spark):
             return
-        self._context.cancelJobGroup(self._group)
-        for thread in self._threads:
-            if thread.ident is not None:
-                thread.join(_END_S)
+        for number in threads:
+            self._context.cancelJobGroup(self._group_of(number))
+        for thread in threads.values():
+            thread.join(_END_S)
+
+    def _begin(self, number: int) -> None:
+        thread = threading.Thread(
+            target=self._keep, args=(number,), name=f"gearpy-worker-job-{number}"
+        )
+        thread.daemon = True  # A program that ends with an error is not held up.
+        self._threads[number] = thread
+        thread.start()
 
     def _keep(self, number: int) -> None:
         budget, rng = RestartBudget(_AGAIN), random.Random()
-        while not self._closing.is_set():
+        while True:
             cause = self._run(number)
-            if self._closing.is_set():
+            if self._is_over(number):
                 return
             if not is_alive(self._spark):
                 self._causes[number] = "Spark was stopped"
                 return
+            if not cause:  # It was drained, since its executor of Spark will be taken away.
+                continue
             self._causes[number] = cause
             again = budget.on_failure(monotonic_ms(), rng)
             assert isinstance(again, RestartAfter), "there is no limit"
             _log.warning(
                 "worker %d in Spark has ended, again in %d ms: %s", number, again.delay_ms, cause
             )
-            self._closing.wait(again.delay_ms / 1000)
+            if self._closing.wait(again.delay_ms / 1000):
+                return
+
+    def _is_over(self, number: int) -> bool:
+        """Whether a worker that has ended is not to be started again."""
+        with self._lock:
+            is_over = self._closing.is_set() or len(self._threads) > self._wanted
+            if is_over:
+                del self._threads[number]
+                self._causes.pop(number, None)
+        return is_over
 
     def _run(self, number: int) -> str:
-        """Have Spark run a worker; return why it has ended."""
-        about = f"gearpy worker {number} of {len(self._threads)}"
+        """Have Spark run a worker; return why it has failed, empty if it has ended by itself."""
+        about = f"gearpy worker {number}"
         try:
             # Of this thread only. What Spark interrupts frees its core at once.
-            self._context.setJobGroup(self._group, about, interruptOnCancel=True)
+            self._context.setJobGroup(self._group_of(number), about, interruptOnCancel=True)
             self._task(number).collect()
         except (PySparkException, Py4JError, OSError) as error:
             return cause_of(str(error))
-        return "it has ended by itself"
+        return ""
+
+    def _group_of(self, number: int) -> str:
+        return f"{self._group}-{number}"
+
+    def _is_running(self, number: int) -> bool:
+        """Whether Spark has an executor for a worker."""
+        tracker = self._context.statusTracker()
+        jobs = map(tracker.getJobInfo, tracker.getJobIdsForGroup(self._group_of(number)))
+        stages = (stage for job in jobs if job is not None for stage in job.stageIds)
+        return any(
+            info is not None and info.numActiveTasks > 0
+            for info in map(tracker.getStageInfo, stages)
+        )
 
     def _task(self, number: int) -> Any:
         rows = self._context.parallelize([number], 1)

@@ -1,5 +1,6 @@
 """WorkerOrder: what a task of Spark is told, and the configuration that follows."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ _OF_THE_DRIVER: Final = (
     *("transport.secret-file", "transport.tls-folder"),
 )
 _MIB: Final = 1024 * 1024
+_TASK: Final = re.compile(r"spark-task-(\d+)")
 _MEMORY: Final = "executor.memory-max-bytes"
 
 
@@ -56,7 +58,7 @@ def order_of(
 
 
 def worker_config(
-    order: WorkerOrder, *, folder: Path, host: str, memory_mib: int | None = None
+    order: WorkerOrder, *, folder: Path, host: str, task: int = 0, memory_mib: int | None = None
 ) -> Config:
     """Return the configuration of a worker.
 
@@ -64,17 +66,24 @@ def worker_config(
         order: what the task was told.
         folder: where it may write; all of it goes with the task.
         host: how others reach it.
+        task: its number in Spark, see `task_of`.
         memory_mib: what Spark lets a process of this task have; None for no limit.
     """
     own = {
         "hostname": host,
-        "worker.folder": str(folder / "worker"),
+        "worker.folder": str(folder / f"spark-task-{task}"),
         "state.folder": str(folder / "state"),
         "log.folder": str(folder / "logs"),
         "transport.tls-folder": str(folder / "certs"),
     }
     limit = {} if memory_mib is None else {_MEMORY: str(memory_mib * _MIB)}
     return from_overrides({**limit, **order.config, **own})
+
+
+def task_of(folder: str) -> int | None:
+    """Return the number of the task of Spark that is a worker, by the worker's folder."""
+    found = _TASK.fullmatch(Path(folder).name)
+    return int(found[1]) if found else None
 
 
 def check_version(order: WorkerOrder, *, here: str, place: str) -> None:

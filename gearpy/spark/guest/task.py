@@ -13,6 +13,8 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Final
 
+from pyspark import TaskContext
+
 from gearpy import __version__
 from gearpy.cluster.boot.daemon import WorkerDaemon
 from gearpy.cluster.host.folders import TemporaryFolder
@@ -84,7 +86,11 @@ def config_here(order: WorkerOrder, folder: Path) -> Config:
         make_certificate(folder / "certs", order.authority, host)
     memory = os.environ.get(_MEMORY_MIB)
     config = worker_config(
-        order, folder=folder, host=host, memory_mib=None if memory is None else int(memory)
+        order,
+        folder=folder,
+        host=host,
+        task=_task_number(),
+        memory_mib=None if memory is None else int(memory),
     )
     stored = config.checkpoint.folder
     if "://" not in stored and not Path(stored).expanduser().is_dir():
@@ -93,6 +99,11 @@ def config_here(order: WorkerOrder, folder: Path) -> Config:
             "one that all machines see, such as a mounted folder, hdfs:// or s3://"
         )
     return config
+
+
+def _task_number() -> int:
+    context = TaskContext.get()
+    return 0 if context is None else context.taskAttemptId()
 
 
 def address_towards(host: str, port: int) -> str:

@@ -16,6 +16,7 @@ from gearpy.messages.client import (
     ArtifactMissing,
     Asker,
     DescribeApplication,
+    DrainWorker,
     FiringAlert,
     GetAddresses,
     GetAlerts,
@@ -308,6 +309,8 @@ def test_a_worker_that_is_not_there_is_named(world: World) -> None:
     world.add_worker(2, None)
 
     assert world.refusal(GetProcessMetrics(worker_id=WorkerId(9))) == "no worker has this id"
+    assert world.refusal(DrainWorker(worker_id=WorkerId(9))) == "no worker has this id"
+    assert "worker_id is missing" in world.refusal(DrainWorker())
     assert "worker 2 cannot be reached" in world.refusal(GetHistory(worker_id=WorkerId(2)))
 
 

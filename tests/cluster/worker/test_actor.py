@@ -7,10 +7,17 @@ import pytest
 
 from gearpy.actor.api import Actor, Exited, Failed, Ref
 from gearpy.cluster.net.post import Post
-from gearpy.cluster.worker.actor import DrainWorker, WorkerActor, WorkerSettings
+from gearpy.cluster.worker.actor import WorkerActor, WorkerSettings
 from gearpy.errors import ConfigError, ConnectionLost
 from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, ExecutorId, WorkerId
-from gearpy.messages.client import Artifact, LogText, ReadLog, Refused
+from gearpy.messages.client import (
+    Artifact,
+    DrainWorker,
+    LogText,
+    ReadLog,
+    Refused,
+    WorkerDrains,
+)
 from gearpy.messages.cluster import (
     ExecutorExited,
     ExecutorLaunchRejected,
@@ -466,7 +473,17 @@ def test_a_worker_that_drains_ends_with_what_it_runs(scene: Scene) -> None:
 
 
 def test_a_worker_without_executors_drains_at_once(scene: Scene) -> None:
-    scene.tell(DrainWorker())
+    """Asked to do so only if it is idle, it says what it waits for otherwise."""
+    scene.tell(a_launch())
+    assert "is not idle" in scene.post.ask(scene.worker.path, DrainWorker(if_idle=True), 5).reason
+    assert scene.post.ask(scene.worker.path, DrainWorker(), 5) == WorkerDrains(executors=1)
+    assert scene.exits == []
+    scene.end(0)
+    assert len(scene.exits) == 1
+
+
+def test_an_idle_worker_drains_at_once(scene: Scene) -> None:
+    scene.tell(DrainWorker(if_idle=True))
 
     assert len(scene.exits) == 1
 

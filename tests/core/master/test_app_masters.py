@@ -2,6 +2,7 @@
 
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -77,7 +78,10 @@ class Cluster:
                     self.killed.append(action)
                 case RecordLoss():
                     lost = LoseAppMaster(
-                        app_id=action.app_id, launch=action.launch, at_ms=self.now.wall_ms
+                        app_id=action.app_id,
+                        launch=action.launch,
+                        at_ms=self.now.wall_ms,
+                        is_planned=action.is_planned,
                     )
                     assert self.state.apply(lost)
                 case EndApplication():
@@ -234,6 +238,31 @@ def test_the_budget_counts_over_a_restart_of_the_master() -> None:
         cluster.restart()
 
     assert isinstance(cluster.again(W0)[0], EndApplication)
+
+
+@pytest.mark.parametrize("how", ["stopped", "cut off", "worker gone"])
+def test_a_worker_that_is_told_to_end_spends_no_restart(how: str) -> None:
+    """Not even where there is none to spend, and with no pause; a failure after it counts."""
+    cluster = a_cluster(max_restarts=1)
+
+    for launch in (1, 2, 3):
+        worker = WorkerId(launch - 1)
+        cluster.keeper.on_worker_leaving(worker)
+        if how != "worker gone":
+            cluster.do(cluster.keeper.on_unreachable(APP, "it is gone", cluster.now))
+        if how != "cut off":
+            cluster.do(cluster.keeper.on_worker_lost(worker, cluster.now))
+            cluster.do(cluster.keeper.on_unreachable(APP, "it is gone", cluster.now))
+        else:
+            cluster.gone(launch, "")
+        assert cluster.keeper.phase(APP) == "pausing"
+        cluster.tick(0)
+        assert cluster.run(WorkerId(launch % 3)) == launch + 1
+    cluster.restart()
+    assert isinstance(cluster.again(W0)[0], RecordLoss)
+    cluster.tick(1000)
+    assert cluster.run(W1) == 5
+    assert isinstance(cluster.gone(5)[0], EndApplication)
 
 
 def test_losing_a_worker_loses_its_app_masters() -> None:

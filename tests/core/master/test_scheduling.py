@@ -110,6 +110,22 @@ def test_exact_fit_is_a_fit(kind: str) -> None:
     assert granted(scheduler.now()) == [(0, 3)]
 
 
+def test_what_more_workers_would_bring() -> None:
+    """They help nobody who waits for one that is there, or for a bigger one."""
+    scheduler = a_scheduler(2)
+    assert scheduler.missing(4) == 0
+
+    scheduler.request(a_request(7, executors=2))
+    scheduler.request(a_request(5, app_id=OTHER, executors=0))
+    scheduler.request(a_request(3, app_id=AppId(3), one_worker=True))
+    scheduler.request(a_request(3, app_id=AppId(4), worker=0))
+    scheduler.now()
+
+    assert scheduler.missing(4) == 4 + 3 + 5 + 3
+    assert scheduler.missing(3) == 3 + 5 + 3
+    assert scheduler.missing(2) == 5
+
+
 def test_granted_slots_are_taken_at_once() -> None:
     """Gearpump hands them out twice until the worker reports."""
     scheduler = a_scheduler(3)

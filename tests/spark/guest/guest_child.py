@@ -21,13 +21,12 @@ from gearpy.errors import GearpyError
 from gearpy.spark.guest.cluster import SparkCluster
 from tests.eventually import eventually
 from tests.spark.guest.guest_build import counted, guests, jvm_of, spark_conf, verdict
-from tests.system.cluster_build import descendants
+from tests.system.cluster_build import descendants, is_gone
 
 _WAIT_S: Final = 300
 _OFTEN: Final = {
     "checkpoint.interval-ms": "200",
     "checkpoint.pace": "fixed",
-    "application.total-retries": "100000",
     "application.backoff-base-ms": "10",
 }
 
@@ -35,6 +34,11 @@ _OFTEN: Final = {
 def tell(**said: Any) -> None:
     sys.stdout.write(f"{json.dumps(said)}\n")
     sys.stdout.flush()
+
+
+def _config(plan: Mapping[str, Any]) -> dict[str, str]:
+    retries = str(plan.get("retries", 100_000))
+    return {**_OFTEN, "application.total-retries": retries, **plan.get("config", {})}
 
 
 def newest_epoch(cluster: SparkCluster) -> int:
@@ -62,18 +66,27 @@ _VICTIMS: Final[Mapping[str, Callable[[int], int]]] = {
     "spark executor": jvm_of,
     "worker": lambda pid: pid,
     "executor": _executor,
+    "decommission": jvm_of,
 }
+#: As Spark's own scripts ask an executor to leave.
+_SIGNALS: Final = {"decommission": signal.SIGPWR}
 
 
 def strike(cluster: SparkCluster, kind: str, newest: int) -> int:
     """Kill a process of a kind; return the newest epoch after the application has recovered."""
     pids = eventually(lambda: _guests(cluster), "a worker is there", within_s=_WAIT_S)
-    victim = _VICTIMS[kind](random.choice(pids))
-    os.kill(victim, signal.SIGKILL)
+    pid = random.choice(pids)
+    os.kill(_VICTIMS[kind](pid), _SIGNALS.get(kind, signal.SIGKILL))
+    if kind == "decommission":
+        eventually(lambda: not _lives(pid), "the worker has left", within_s=_WAIT_S)
     since_s = time.monotonic()
     newest = await_epochs(cluster, newest + 2)  # One may have been under way.
     tell(killed=kind, recovered_s=round(time.monotonic() - since_s, 2))
     return newest
+
+
+def _lives(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").exists() and not is_gone(pid)
 
 
 def _guests(cluster: SparkCluster) -> list[int]:
@@ -97,6 +110,10 @@ def main(plan: Mapping[str, Any]) -> None:
     conf = {**spark_conf(), **plan.get("conf", {})}
     spark = gearpy.spark.session("guest", master=plan["master"], conf=conf)
     tell(session_s=round(time.monotonic() - since_s, 2))
+    if plan.get("scene") == "sizes":
+        show_sizes(spark, plan)
+        gearpy.spark.stop()
+        return
     app = counted(folder, rate=plan.get("rate", 1000))
     for turn in range(plan.get("starts", 1)):
         since_s = time.monotonic()
@@ -105,7 +122,7 @@ def main(plan: Mapping[str, Any]) -> None:
             workers=2,
             cores=plan.get("cores"),
             folder=folder / "cluster",
-            config={**_OFTEN, **plan.get("config", {})},
+            config=_config(plan),
             timeout_s=_WAIT_S,
         ) as cluster:
             tell(cluster_s=round(time.monotonic() - since_s, 2))
@@ -114,15 +131,51 @@ def main(plan: Mapping[str, Any]) -> None:
     gearpy.spark.stop()
 
 
+def _app_in(folder: Path, **more: Any) -> Any:
+    folder.mkdir()
+    return counted(folder, rate=20_000, **more)
+
+
+def show_sizes(spark: SparkSession, plan: Mapping[str, Any]) -> None:
+    """Have two applications want more slots than the first worker has, and then end."""
+    folder = Path(plan["folder"])
+    apps = [_app_in(folder / name, limit=400_000) for name in ("one", "two", "three")]
+    with gearpy.spark.cluster(
+        spark,
+        workers=1,
+        max_workers=3,
+        idle_s=5,
+        slots=4,
+        folder=folder / "cluster",
+        config=_config(plan),
+        timeout_s=_WAIT_S,
+    ) as cluster:
+        tell(workers=len(cluster.workers()))
+        runs = [
+            cluster.submit(app, name=f"counted{number}", executors=2)
+            for number, app in enumerate(apps[:2])
+        ]
+        eventually(lambda: len(cluster.workers()) == 3, "three workers", within_s=_WAIT_S)
+        tell(workers=len(cluster.workers()))
+        statuses = {run.wait(_WAIT_S).status for run in runs}
+        eventually(lambda: len(cluster.workers()) == 1, "one worker", within_s=_WAIT_S)
+        tell(workers=len(cluster.workers()))
+        again = cluster.submit(apps[-1], executors=2)
+        statuses.add(again.wait(_WAIT_S).status)
+        tell(status="+".join(statuses))
+
+
 def _run(cluster: SparkCluster, spark: SparkSession, app: Any, plan: Mapping[str, Any]) -> None:
     names = [each.name for each in cluster.client.applications()]
     if "counted" not in names:
         cluster.submit(app, executors=2)
+    since_s = time.monotonic()
     newest = await_epochs(cluster, newest_epoch(cluster) + 1)
-    tell(epoch=newest)
+    tell(epoch=newest, epoch_s=round(time.monotonic() - since_s, 2))
     for kind in plan["kills"]:
         newest = strike(cluster, kind, newest)
     if plan.get("endless"):
+        tell(survived=len(plan["kills"]))
         eventually(lambda: False, "killed from outside", within_s=_WAIT_S)
     run = cluster.client.running("counted")
     run.drain()

@@ -27,7 +27,7 @@ from tests.spark.guest.guest_build import (
     verdict,
     with_children,
 )
-from tests.system.cluster_build import is_gone
+from tests.system.cluster_build import descendants, is_gone
 
 _WAIT_S: Final = 200
 _OFTEN: Final = {"checkpoint.interval-ms": "100", "checkpoint.pace": "fixed"}
@@ -45,14 +45,20 @@ def test_more_workers_than_cores_are_refused_at_once(spark: SparkSession) -> Non
         _cluster(spark, workers=3)
     with pytest.raises(ConfigError, match="workers is 0, must be 1 or more"):
         _cluster(spark, workers=0)
+    with pytest.raises(ConfigError, match="max_workers is 1, must be as many as workers or more"):
+        _cluster(spark, workers=2, max_workers=1)
 
 
 def test_a_program_runs_and_nothing_is_left(spark: SparkSession, tmp_path: Path) -> None:
-    """Its window log is known by the name of its step; processes and folder end with the block."""
+    """Its window log is known by the name of its step; processes and folders end with the block.
+
+    Spark keeps the process of Python for a minute, for other tasks.
+    """
     app = counted(tmp_path, rate=20_000, limit=5000)
     with _cluster(spark) as cluster:
         run = cluster.submit(app)
-        left, folder = with_children(guests(cluster)), cluster.folder
+        (worker,) = (cluster.client.worker(each.worker_id) for each in cluster.workers())
+        pid, folders = worker.process.pid, [cluster.folder, Path(worker.process.folder)]
         assert run.wait(_WAIT_S).status == "succeeded"
 
     found = verdict(_shown(WindowLog(run.window_log("counts"))))
@@ -60,8 +66,9 @@ def test_a_program_runs_and_nothing_is_left(spark: SparkSession, tmp_path: Path)
     assert run.window_log() == str(tmp_path / "counts")
     with pytest.raises(ConfigError, match=r"has not one window log 'sums'; it has counts \(.*\)"):
         run.window_log("sums")
-    eventually(lambda: all(map(is_gone, left)), "workers are gone", within_s=_WAIT_S)
-    assert not folder.exists()
+    assert not folders[0].exists()
+    eventually(lambda: not folders[1].exists(), "the worker is gone", within_s=_WAIT_S)
+    assert all(map(is_gone, descendants(pid)))
 
 
 def test_a_worker_that_is_killed_comes_back(spark: SparkSession, tmp_path: Path) -> None:
@@ -81,12 +88,13 @@ def test_a_worker_that_is_killed_comes_back(spark: SparkSession, tmp_path: Path)
 
 
 def test_applications_go_on_over_the_same_folder(spark: SparkSession, tmp_path: Path) -> None:
-    """As when a driver was lost."""
+    """As when a driver was lost; but the end of a cluster is no failure that spends a restart."""
     app, folder = counted(tmp_path, rate=2000), tmp_path / "cluster"
-    with _cluster(spark, folder=folder, config=_OFTEN) as cluster:
+    once = {**_OFTEN, "application.total-retries": "0"}
+    with _cluster(spark, folder=folder, config=once) as cluster:
         log = WindowLog(cluster.submit(app).window_log())
         before = _more_than(0, log)
-    with _cluster(spark, folder=folder, config=_OFTEN) as cluster:
+    with _cluster(spark, folder=folder, config=once) as cluster:
         again = cluster.client.running("counted")
         _more_than(before, log)
         _drain(again)

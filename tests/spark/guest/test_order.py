@@ -6,7 +6,14 @@ import pytest
 
 from gearpy.config.load import load
 from gearpy.errors import ConfigError
-from gearpy.spark.guest.order import Authority, WorkerOrder, check_version, order_of, worker_config
+from gearpy.spark.guest.order import (
+    Authority,
+    WorkerOrder,
+    check_version,
+    order_of,
+    task_of,
+    worker_config,
+)
 
 _CONFIG = {
     "cluster.masters": "10.0.0.1:4711",
@@ -27,10 +34,11 @@ def _order(**more: str) -> WorkerOrder:
 
 def test_a_worker_has_folders_and_a_name_of_its_own() -> None:
     """What the driver has on its machine is of no use elsewhere."""
-    config = worker_config(_order(), folder=Path("/task"), host="10.0.0.2")
+    config = worker_config(_order(), folder=Path("/task"), host="10.0.0.2", task=17)
 
     assert (config.hostname, config.log.folder) == ("10.0.0.2", "/task/logs")
-    assert (config.worker.folder, config.state.folder) == ("/task/worker", "/task/state")
+    assert (config.worker.folder, config.state.folder) == ("/task/spark-task-17", "/task/state")
+    assert (task_of(config.worker.folder), task_of("/elsewhere")) == (17, None)
     assert config.transport.tls_folder == "/task/certs"
     assert config.cluster.masters == ("10.0.0.1:4711",)
     assert (config.checkpoint.folder, config.worker.slots) == ("hdfs://names/shop", 7)

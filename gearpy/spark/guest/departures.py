@@ -1,0 +1,65 @@
+"""Departures: which workers are on executors that Spark is about to take away."""
+
+import logging
+from collections.abc import Iterable
+from typing import Any, Final
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.sql import SparkSession
+
+from gearpy.cluster.client.client import ClusterClient
+from gearpy.errors import GearpyError
+from gearpy.ids import WorkerId
+from gearpy.spark.guest.order import task_of
+
+_log = logging.getLogger(__name__)
+
+_ENABLED: Final = "spark.decommission.enabled"
+
+
+class Departures:
+    """Asks the driver of Spark for executors that it decommissions.
+
+    Spark tells nobody outside its scheduler, and waits for the tasks there to end by themselves.
+
+    Runs on: the thread of `WorkerTending`.
+
+    Args:
+        spark: the session.
+        client: of the cluster.
+    """
+
+    def __init__(self, spark: SparkSession, client: ClusterClient) -> None:
+        self._context, self._client = spark.sparkContext, client
+        self._is_on = self._context.getConf().get(_ENABLED) == "true"
+        self._tasks: dict[WorkerId, int | None] = {}
+
+    def among(self, workers: Iterable[WorkerId]) -> list[WorkerId]:
+        """Return the workers, of these, that have to leave."""
+        if not self._is_on:
+            return []
+        found = list(workers)
+        self._tasks = {each: self._task(each) for each in found}
+        try:
+            return [each for each in found if self._is_leaving(self._tasks[each])]
+        except Py4JError as error:  # It is nothing that Spark promises.
+            self._is_on = False
+            _log.warning("executors that are decommissioned cannot be seen: %s", error)
+            return []
+
+    def _task(self, worker_id: WorkerId) -> int | None:
+        if worker_id in self._tasks:
+            return self._tasks[worker_id]
+        try:
+            return task_of(self._client.worker(worker_id).process.folder)
+        except GearpyError:  # It has just gone.
+            return None
+
+    def _is_leaving(self, task: int | None) -> bool:
+        if task is None:
+            return False
+        scheduler: Any = self._context._jsc.sc().taskScheduler()  # noqa: SLF001
+        executor = scheduler.taskIdToExecutorId().get(task)
+        if not executor.isDefined():
+            return False
+        return bool(scheduler.getExecutorDecommissionState(executor.get()).isDefined())
