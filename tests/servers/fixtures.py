@@ -21,6 +21,7 @@ from tests.servers.recipes import Unavailable
 from tests.servers.registry import Registry
 from tests.servers.s3 import S3, S3Address
 from tests.servers.shared import shared
+from tests.servers.yarn import Yarn
 
 
 @pytest.fixture(scope="session")
@@ -50,6 +51,15 @@ def own_kafka(tmp_path: Path) -> Iterator[Kafka]:
     """Start one broker for one test, which may kill it."""
     with _skipped_if_unavailable():
         cluster = Kafka(tmp_path / "kafka")
+    with cluster:
+        yield cluster
+
+
+@pytest.fixture
+def own_yarn(tmp_path: Path) -> Iterator[Yarn]:
+    """Start a resource manager and a node manager for one test."""
+    with _skipped_if_unavailable():
+        cluster = Yarn(tmp_path / "yarn")
     with cluster:
         yield cluster
 

@@ -2,6 +2,7 @@
 
 import json
 import urllib.request
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
@@ -126,6 +127,11 @@ def _site(address: HdfsAddress, folder: Path) -> str:
         # Else each small file waits for 400 ms until its block is reported.
         "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "20",
     }
+    return site(settings)
+
+
+def site(settings: Mapping[str, str]) -> str:
+    """Return a file of settings of Hadoop."""
     properties = "".join(
         f"<property><name>{name}</name><value>{value}</value></property>"
         for name, value in settings.items()

@@ -145,7 +145,7 @@ def show_sizes(spark: SparkSession, plan: Mapping[str, Any]) -> None:
         workers=1,
         max_workers=3,
         idle_s=5,
-        slots=4,
+        slots=2,
         folder=folder / "cluster",
         config=_config(plan),
         timeout_s=_WAIT_S,

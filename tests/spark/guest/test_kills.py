@@ -8,19 +8,28 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from tests.servers.yarn import Yarn
 from tests.spark.standalone import standalone_cluster
 
 _ROOT: Final = Path(__file__).parents[3]
 _TWO_EXECUTORS: Final = "local-cluster[2,2,1024]"
 _KINDS: Final = ("spark executor", "worker", "executor", "spark executor", "executor")
 _SEED: Final = 30
+_ON_YARN: Final = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.executor.instances": "2",
+    "spark.executor.cores": "2",
+    "spark.executor.memoryOverhead": "384m",
+    "spark.yarn.am.memory": "384m",
+}
 _DYNAMIC: Final = {
     "spark.dynamicAllocation.enabled": "true",
     "spark.dynamicAllocation.minExecutors": "1",
@@ -32,11 +41,16 @@ pytestmark = pytest.mark.long
 
 
 @contextmanager
-def _driver(folder: Path, **plan: Any) -> Iterator["subprocess.Popen[str]"]:
+def _driver(
+    folder: Path, env: Mapping[str, str] | None = None, **plan: Any
+) -> Iterator["subprocess.Popen[str]"]:
     """Run a driver while the block runs; it tells what happened line by line."""
     given = json.dumps({"master": _TWO_EXECUTORS, "folder": str(folder), "kills": (), **plan})
     command = [sys.executable, "-m", "tests.spark.guest.guest_child", given]
-    with subprocess.Popen(command, cwd=_ROOT, stdout=subprocess.PIPE, text=True) as process:
+    env = {**os.environ, **(env or {})}
+    with subprocess.Popen(
+        command, cwd=_ROOT, env=env, stdout=subprocess.PIPE, text=True
+    ) as process:
         try:
             yield process
         finally:
@@ -106,6 +120,20 @@ def test_thirty_kills_on_a_standalone_cluster(tmp_path: Path) -> None:
     others = [each for kind, times in took.items() if kind != "driver" for each in times]
     assert (len(others), len(took["driver"])) == (30, 6)
     print(f"all but drivers: median {statistics.median(others):.1f} s")  # noqa: T201
+
+
+def test_yarn(own_yarn: Yarn, tmp_path: Path) -> None:
+    """A driver on this machine, executors in containers, connections that are encrypted."""
+    told = _run(
+        tmp_path,
+        _KINDS,
+        master="yarn",
+        conf={**_ON_YARN, "spark.yarn.stagingDir": (tmp_path / "staging").as_uri()},
+        env={"HADOOP_CONF_DIR": str(own_yarn.conf), "PYSPARK_PYTHON": sys.executable},
+    )
+
+    assert told["status"] == "terminated"
+    assert _is_exact(told)
 
 
 def test_an_executor_that_spark_takes_away_is_left_before(tmp_path: Path) -> None:
