@@ -100,7 +100,7 @@ def test_thirty_kills_on_a_standalone_cluster(tmp_path: Path) -> None:
     with standalone_cluster(spark, cores=2) as url:
         struck_s = None
         for number, kills in enumerate(drives):
-            plan = {"master": url, "kills": kills, "seed": number, "endless": True}
+            plan: dict[str, Any] = {"master": url, "kills": kills, "seed": number, "endless": True}
             with _driver(tmp_path, **plan) as process:
                 for told in _lines(process):
                     if "epoch" in told and struck_s is not None:
