@@ -10,6 +10,7 @@ transports are thin shells around them. Any layer above may import this.
 - `dag`: the graph of an application, and all that is derived from it.
 - `epoch`: epochs of one attempt: where they end, when they are complete, which are kept.
 - `app`: the decisions of an app master: start, restart, epochs, clock, end.
+- `scaling`: how many tasks each step should have, by how busy they are.
 - `coordinator`: the coordinator log of an application: the memory that its app masters share.
 - `master`: the decisions of a master: applications, slots, and the state that its log keeps.
 - `consensus`: several masters that agree on one log, so that what one has promised all will have.

@@ -170,6 +170,7 @@ class StreamApp:
             parallelism=self.parallelism,
             mistakes=self._program.mistakes,
             scale=scale,
+            bounds=self._program.bounds,
         )
         application.dag = with_hosts(application.dag, self.localities)
         application.of_no_use = self._of_no_use()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
 from gearpy.ids import ActorPath, AppId, ExecutorId, WorkerId
-from gearpy.messages.summaries import ApplicationSummary, ErrorCard, WorkerSummary
+from gearpy.messages.summaries import ApplicationSummary, ErrorCard, ScaleBounds, WorkerSummary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,8 @@ class Artifact:
     ``attr`` names an application or a factory in it; empty means: find the only one.
     ``check_requirements``: what a stored program says it needs must be installed where it runs.
     ``runs``: a graph of tasks, or an app master and executors of its own.
-    ``scale``: the tasks of steps, by id, that have others than the program says.
+    ``scale``: the tasks of steps, by id, that have others than the program says. ``bounds``: the
+    same for what autoscale may choose.
     """
 
     kind: Literal["file", "memory", "stored"]
@@ -37,6 +38,7 @@ class Artifact:
     check_requirements: bool = True
     runs: Literal["streams", "actors"] = "streams"
     scale: tuple[tuple[str, int], ...] = ()
+    bounds: tuple[tuple[str, ScaleBounds], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,6 +263,7 @@ class UpdateApplication:
 
     Exactly one of these says which: ``artifact``, a program; ``scale``, the tasks of steps of the
     program that runs, by id or name; ``version``, one of before. ``change`` names it for people.
+    ``bounds`` are what autoscale may choose for steps from now on; alone, they make no version.
     What the new version has no place for is refused, unless it ``allows_drop``. With ``executors``
     so many share its tasks. With ``is_trial_run`` nothing is changed. What became of it is in
     `VersionList`.
@@ -269,6 +272,7 @@ class UpdateApplication:
     app_id: AppId
     artifact: Artifact | None = None
     scale: tuple[tuple[str, int], ...] = ()
+    bounds: tuple[tuple[str, ScaleBounds], ...] = ()
     version: int | None = None
     change: str = ""
     executors: int = 0

@@ -236,6 +236,40 @@ class ConsumerSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleBounds:
+    """The bounds within which autoscale chooses how many tasks a step has.
+
+    Attributes:
+        least: the fewest tasks.
+        most: the most tasks.
+        busy: the share of its time that a task should work, from 0.1 to 0.9.
+    """
+
+    least: int
+    most: int
+    busy: float = 0.7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaledStep:
+    """A step whose tasks autoscale chooses, or the executors, which have an empty id.
+
+    Attributes:
+        tasks: how many there are.
+        work: how many tasks would be busy all the time with what there is to do; None: not known.
+        text: the last decision about it, or the reason why there is none, for people.
+        at_ms: when that was decided, as wall time; 0 if there was no decision.
+    """
+
+    step: str
+    tasks: int
+    bounds: ScaleBounds
+    work: float | None = None
+    text: str = ""
+    at_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationDetail:
     """The details of an application, beside its summary, as its app master knows them.
 
@@ -258,4 +292,5 @@ class ApplicationDetail:
     consumers: tuple[ConsumerSummary, ...] = ()
     edges: tuple[EdgeSummary, ...] = ()
     regions: tuple[RegionSummary, ...] = ()
+    scaled: tuple[ScaledStep, ...] = ()
     of_actors: bool = False

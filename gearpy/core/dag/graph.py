@@ -15,6 +15,7 @@ from types import MappingProxyType
 from gearpy.core.base import graph
 from gearpy.errors import ConfigError, GraphError
 from gearpy.ids import MAX_MS, MIN_MS, ExecutorId, ProcessorId, TaskId
+from gearpy.messages.summaries import ScaleBounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +51,7 @@ class StepSpec:
         takes, gives: "rows" or "columns".
         is_whole: it is the user's own task, and all that the task keeps is its.
         order: the order of records that it depends on, for people; empty if it does not.
+        bounds: the tasks that autoscale may give it; None: as many as it has.
     """
 
     id: str
@@ -61,6 +63,7 @@ class StepSpec:
     gives: str = "rows"
     is_whole: bool = False
     order: str = ""
+    bounds: ScaleBounds | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,15 +1,16 @@
 """From the plan to the graph that runs: chains of steps become one processor each.
 
 A step joins the chain of its input unless its records must be redistributed first (by key, or
-because its parallelism differs), or several steps read that input, or it reads a side output, or
-either is a user's own task, or it asks for a thread of its own. Gearpump: `Planner`, whose
-chaining rules refuse some orders; here any order chains.
+because its parallelism differs), or it is scaled, or several steps read that input, or it reads a
+side output, or either is a user's own task, or it asks for a thread of its own. Gearpump:
+`Planner`, whose chaining rules refuse some orders; here any order chains.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from types import MappingProxyType
 from typing import Final
 
 from gearpy.core.dag.graph import StepSpec
@@ -33,6 +34,7 @@ from gearpy.dsl.operators.routes import ProcessOperator, SideOperator, WriteOper
 from gearpy.dsl.plan.operator_ids import operator_ids, step_ids
 from gearpy.dsl.plan.physical import physical
 from gearpy.errors import ConfigError, GraphError
+from gearpy.messages.summaries import ScaleBounds
 from gearpy.task.api.application import (
     Graph,
     Processor,
@@ -47,6 +49,7 @@ from gearpy.task.chain.fused import fused_stages
 from gearpy.task.sources.task import SourceTask
 from gearpy.task.time.late import LATE
 
+_NO_BOUNDS: Final[Mapping[Operator, ScaleBounds]] = MappingProxyType({})
 _WORDS: Final[Mapping[Kind, str]] = {"rows": "rows", "table": "columns"}
 
 
@@ -99,6 +102,7 @@ def lower(
     parallelism: int,
     mistakes: Sequence[str] = (),
     scale: Mapping[str, int] | None = None,
+    bounds: Mapping[Operator, ScaleBounds] = _NO_BOUNDS,
 ) -> StreamApplication:
     """Return the application that runs the plan.
 
@@ -108,6 +112,7 @@ def lower(
         parallelism: of steps that do not say otherwise.
         mistakes: the mistakes known already.
         scale: the tasks of steps, by id or name, that have others than they say.
+        bounds: what autoscale may choose for steps as they were written.
 
     Raises:
         ConfigError: it cannot run; all mistakes at once.
@@ -120,7 +125,7 @@ def lower(
         *(mistake for step in steps for mistake in step.mistakes()),
     ]
     try:
-        application = StreamApplication(name, _graph(steps, parallelism, scale or {}))
+        application = StreamApplication(name, _graph(steps, parallelism, scale or {}, bounds))
     except ConfigError as error:
         raise type(error)(*mistakes, *error.mistakes) from None
     if mistakes:
@@ -128,12 +133,19 @@ def lower(
     return application
 
 
-def _graph(steps: Sequence[Operator], parallelism: int, scale: Mapping[str, int]) -> Graph:
+def _graph(
+    steps: Sequence[Operator],
+    parallelism: int,
+    scale: Mapping[str, int],
+    bounds: Mapping[Operator, ScaleBounds],
+) -> Graph:
     placed = physical(steps, parallelism)
     ids = step_ids(placed, operator_ids(steps))
-    specs = _step_specs(placed, ids)
+    specs = _step_specs(placed, ids, bounds)
     scaled = steps_scaled(scale, [specs[step] for step in placed])
-    chain_of = _chains(placed, parallelism, {step: scaled.get(ids[step]) for step in placed})
+    own = {step for step in placed if ids[step] in scaled or specs[step].bounds is not None}
+    wanted = {step: scaled.get(ids[step]) for step in placed}
+    chain_of = _chains(placed, parallelism, wanted, own)
     chains = list(dict.fromkeys(chain_of.values()))
     edges = [edge for chain in chains for edge in _edges(chain, chain_of)]
     graph = Graph()
@@ -149,14 +161,25 @@ def _graph(steps: Sequence[Operator], parallelism: int, scale: Mapping[str, int]
 
 
 def _chains(
-    steps: Sequence[Operator], default_parallelism: int, scaled: Mapping[Operator, int | None]
+    steps: Sequence[Operator],
+    default_parallelism: int,
+    scaled: Mapping[Operator, int | None],
+    own: Collection[Operator],
 ) -> dict[Operator, _Chain]:
+    """Return the chain of each step; those that have tasks of their ``own`` begin one.
+
+    Else a step that is scaled would come and go in the chain before it, with other tasks each time.
+    """
     readers = Counter(source for step in steps for source in step.inputs)
     chains: dict[Operator, _Chain] = {}
     for step in steps:
         source = chains[maker_of(step.inputs[0])] if step.inputs else None
         wanted = scaled[step] or _parallelism(step, source, default_parallelism)
-        if source is not None and _joins(step, wanted, source, readers[step.inputs[0]]):
+        if (
+            source is not None
+            and step not in own
+            and _joins(step, wanted, source, readers[step.inputs[0]])
+        ):
             source.steps.append(step)
             chains[step] = source
         else:
@@ -315,7 +338,7 @@ def _stage_maker(
 
 
 def _step_specs(
-    placed: Sequence[Operator], ids: Mapping[Operator, str]
+    placed: Sequence[Operator], ids: Mapping[Operator, str], bounds: Mapping[Operator, ScaleBounds]
 ) -> dict[Operator, StepSpec]:
     """Return the description of each step of the plan that runs."""
     gives: dict[Operator, Kind] = {}
@@ -336,5 +359,6 @@ def _step_specs(
             gives=_WORDS[gives[step]],
             is_whole=isinstance(step, ProcessOperator),
             order=step.order,
+            bounds=None if step.part else bounds.get(step.origin or step),
         )
     return specs

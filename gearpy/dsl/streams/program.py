@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic
 from gearpy.dsl.operators.names import check_parallelism
 from gearpy.dsl.operators.operator import Operator, stream_text
 from gearpy.errors import ConfigError
+from gearpy.messages.summaries import ScaleBounds
 from gearpy.messages.type_variables import T
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Program:
         self.name = name
         self.parallelism = parallelism
         self.steps: list[Operator] = []
+        self.bounds: dict[Operator, ScaleBounds] = {}  #: What autoscale may choose for steps.
         self._make_stream = make_stream
         self._begun: dict[int, str] = {}
 

@@ -7,11 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, overload
 
 from gearpy.core.base.times import Duration
+from gearpy.core.scaling.bounds import checked_bounds
 from gearpy.core.window.windows import Windows
 from gearpy.dsl.operators.keyed import PlaceOperator
 from gearpy.dsl.operators.keys import EVERYTHING, ITSELF, Key, KeyLike, key_of
 from gearpy.dsl.operators.names import check_count, no_such_step
 from gearpy.dsl.operators.operator import Operator
+from gearpy.dsl.operators.routes import SideOperator
 from gearpy.dsl.streams.asynchronous import Asynchronous
 from gearpy.dsl.streams.keyed import KeyedStream, keyed
 from gearpy.dsl.streams.previews import Previews
@@ -19,7 +21,8 @@ from gearpy.dsl.streams.records import RecordSteps
 from gearpy.dsl.streams.routes import RouteSteps
 from gearpy.dsl.streams.table_join import TableJoins
 from gearpy.dsl.streams.windowed import WindowedStream, windowed
-from gearpy.errors import NoSuchStep
+from gearpy.errors import ConfigError, NoSuchStep
+from gearpy.messages.summaries import ScaleBounds
 from gearpy.messages.type_variables import K, T
 from gearpy.task.time.late import WindowLate
 
@@ -92,6 +95,37 @@ class Stream(RecordSteps[T], RouteSteps[T], Asynchronous[T], TableJoins[Any, T],
         return keyed(self._program, self._step, by, parallelism)
 
     group_by = key_by
+
+    def scale(self, least: int, most: int, *, busy: float = 0.7) -> Stream[T]:
+        """Let a cluster choose how many tasks the step before has, by how busy they are.
+
+        The step begins with the tasks that it says, and the steps in its chain have as many. Each
+        change is an update of the running application; see ``gear app history``. A run in this
+        process changes nothing.
+
+        Args:
+            least: the fewest tasks.
+            most: the most tasks; of a source, no more than it has partitions.
+            busy: the share of its time that each task should work, from 0.1 to 0.9.
+
+        Raises:
+            ConfigError: these are no bounds, or there is no step before that could be scaled.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, results = gp.StreamApp("visits"), []
+            >>> pages = app.read(gp.collection(["a", "b", "a"])).key_by(str)
+            >>> pages.count(name="visits").scale(1, 8).write(gp.to_list(results))
+            >>> _ = gp.run(app)
+            >>> sorted(results)
+            [('a', 1), ('a', 2), ('b', 1)]
+        """
+        step = self._step
+        if isinstance(step, SideOperator):
+            raise ConfigError("scale: a side output has no tasks: scale the step that makes it")
+        bounds = ScaleBounds(least=least, most=most, busy=busy)
+        self._program.bounds[step] = checked_bounds(step.name, bounds)
+        return self
 
     def window(self, windows: Windows, *, late: WindowLate = "drop") -> WindowedStream[None, T]:
         """Cut the whole stream into windows; the next step runs in one task.

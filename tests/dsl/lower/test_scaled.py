@@ -4,6 +4,7 @@ import pytest
 
 import gearpy as gp
 from gearpy.errors import ConfigError
+from gearpy.messages.summaries import ScaleBounds
 
 
 def test_a_step_is_scaled_by_id_or_name() -> None:
@@ -32,3 +33,31 @@ def test_all_mistakes_of_a_scale_are_told() -> None:
         "no step is called 'nobody': take one of numbers, show",
         "step 'show' cannot have 0 tasks: give it 1 or more",
     ]
+
+
+def test_a_step_that_autoscale_may_scale_has_tasks_of_its_own() -> None:
+    """So it is measured alone, and with each number of tasks the graph looks the same."""
+    app = gp.StreamApp("scaled")
+    read = app.read(gp.collection([1, 2, 3]), name="numbers")
+    read.map(abs, name="abs").scale(1, 8, busy=0.5).map(str, name="text").write(gp.to_list([]))
+
+    once, twice = app.build().dag, app.scaled({"abs": 2}).dag
+
+    chains = [[step.name for step in once.processors[pid].steps] for pid in once.order]
+    assert [each[:2] for each in chains] == [["numbers"], ["abs", "text"]]
+    assert [twice.processors[pid].parallelism for pid in twice.order] == [1, 2]
+    assert [step.bounds for step in once.processors[once.order[1]].steps] == [
+        ScaleBounds(least=1, most=8, busy=0.5),
+        None,
+        None,
+    ]
+
+
+def test_mistakes_of_bounds_are_told() -> None:
+    app = gp.StreamApp("scaled")
+    stream = app.read(gp.collection([1]), name="numbers", late="side")
+
+    with pytest.raises(ConfigError, match="at most 1 tasks are fewer than at least 2"):
+        stream.scale(2, 1)
+    with pytest.raises(ConfigError, match="a side output has no tasks"):
+        stream.late.scale(1, 2)

@@ -1,0 +1,282 @@
+"""Autoscale: decides how many tasks the steps of an application should have, and says why.
+
+After DS2 ("Three steps is all you need", OSDI 2018): the tasks of a step can do its present rate
+over the share of time that this takes them. All steps would get as much more as the sources would
+give if nothing held them back. So one decision is enough for most loads.
+"""
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from gearpy.core.dag.graph import Dag, ProcessorSpec
+from gearpy.core.scaling.demand import SLICES, Demand
+from gearpy.ids import ProcessorId
+from gearpy.messages.summaries import ScaleBounds, ScaledStep
+
+#: The user in whose name it changes an application.
+AUTOSCALE: Final = "autoscale"
+#: A source that is held back has so many times as much to read, at most.
+_GROWTH_MAX: Final = 4.0
+#: While it catches up it has less to do than it does; so much counts at least, and tasks stay.
+_CATCHING_UP: Final = 0.8
+#: Unless that would take so many cool-downs.
+_COOLDOWNS_TO_CATCH_UP: Final = 10
+#: After a change that was refused, or has failed, it waits for so many cool-downs.
+_COOLDOWNS_AFTER_TROUBLE: Final = 10
+#: The place of the executors among the steps.
+_EXECUTORS: Final = ProcessorId(-1)
+
+
+class StepLoad(NamedTuple):
+    """The flow through a processor lately: records per second, and shares of its tasks' time."""
+
+    rate: float | None
+    out_rate: float | None
+    busy: float | None
+    backpressured: float | None
+
+
+class AppLoad(NamedTuple):
+    """The load of an application lately.
+
+    ``executors`` is how many there are, ``lag_ms`` how far the oldest watermark is behind the wall
+    clock; None if nobody knows.
+    """
+
+    steps: Mapping[ProcessorId, StepLoad]
+    executors: int
+    lag_ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScaleDecision:
+    """Give steps, by id, so many tasks, which so many executors share; ``reason`` says why.
+
+    With 0 executors there are as many as it takes with none growing.
+    """
+
+    tasks: Mapping[str, int]
+    executors: int
+    reason: str
+
+
+class _Scaled(NamedTuple):
+    """A processor whose tasks are chosen here, and its steps that say so."""
+
+    steps: tuple[str, ...]
+    tasks: int
+    bounds: ScaleBounds
+
+
+class Autoscale:
+    """Decides how many tasks steps should have, one change in a cool-down at most.
+
+    Tasks of an executor share one thread, as Python does. So there must also be enough executors
+    for the work of all tasks; there are never fewer than the application was started with.
+
+    Args:
+        dag: the graph that runs; its steps have the bounds.
+        executors: there are never fewer.
+        cooldown_ms: from one change to the next one, at least.
+        now_ms: the time.
+    """
+
+    def __init__(self, dag: Dag, *, executors: int, cooldown_ms: int, now_ms: int) -> None:
+        self._executors_min = max(1, executors)
+        self._executors = self._executors_min
+        self._cooldown_ms = cooldown_ms
+        self._lags: deque[tuple[int, float]] = deque()  # Of one slice, and when they were so.
+        self._texts: dict[str, tuple[str, int]] = {}  # By step: the last decision, and when.
+        self._trouble = ""
+        self._quiet_until_ms = now_ms
+        self.on_version(dag, now_ms)
+
+    def on_version(self, dag: Dag, now_ms: int) -> None:
+        """Measure anew: another version runs, or its bounds are others."""
+        self._dag = dag
+        self._scaled = {
+            pid: found for pid in dag.order if (found := _scaled(dag.processors[pid])) is not None
+        }
+        self._shares_executors = not any(each.hosts for each in dag.processors.values())
+        slice_ms = max(1, self._cooldown_ms // SLICES)
+        self._demands = {pid: Demand(slice_ms) for pid in (*self._scaled, _EXECUTORS)}
+        self._wait(now_ms, cooldowns=1)
+
+    def on_trouble(self, reason: str, now_ms: int) -> None:
+        """Learn that a change was refused, or has failed; it is not tried again for a while."""
+        self._trouble = reason.partition("\n")[0]
+        self._wait(now_ms, cooldowns=_COOLDOWNS_AFTER_TROUBLE)
+
+    def on_pause(self) -> None:
+        """Learn that not all tasks run: what was measured does not count."""
+        self._lags.clear()
+        for demand in self._demands.values():
+            demand.clear()
+
+    def _wait(self, now_ms: int, *, cooldowns: int) -> None:
+        self.on_pause()
+        until_ms = now_ms + cooldowns * self._cooldown_ms
+        self._quiet_until_ms = max(self._quiet_until_ms, until_ms)
+
+    @property
+    def is_on(self) -> bool:
+        """Whether there is any step whose tasks it may choose."""
+        return bool(self._scaled)
+
+    def on_load(self, load: AppLoad, now_ms: int, *, wall_ms: int) -> ScaleDecision | None:
+        """Take what was measured since the last call; return the change to make now, if any.
+
+        ``wall_ms`` is wall time, for people.
+        """
+        self._executors = load.executors
+        works = self._works(load.steps, self._falling_behind(load.lag_ms, now_ms))
+        for pid in self._scaled:
+            if (work := works.get(pid)) is not None:
+                self._demands[pid].add(work, now_ms)
+        if works and self._shares_executors:
+            self._demands[_EXECUTORS].add(sum(works.values()), now_ms)
+        if now_ms < self._quiet_until_ms:
+            return None
+        decision = self._decision(wall_ms)
+        if decision is not None:
+            self._trouble = ""
+            self._wait(now_ms, cooldowns=1)
+        return decision
+
+    def shown(self) -> tuple[ScaledStep, ...]:
+        """Return the steps that are scaled and the last decision about each, for people."""
+        if not self._scaled:
+            return ()
+        rows = [
+            self._row(pid, each.steps[0], each.tasks, each.bounds)
+            for pid, each in self._scaled.items()
+        ]
+        if not self._shares_executors:
+            return tuple(rows)
+        bounds = self._executor_bounds(self._dag.task_count)
+        return (*rows, self._row(_EXECUTORS, "", self._executors, bounds))
+
+    def _row(self, pid: ProcessorId, step: str, tasks: int, bounds: ScaleBounds) -> ScaledStep:
+        text, at_ms = self._texts.get(step, ("", 0))
+        return ScaledStep(
+            step=step,
+            tasks=tasks,
+            bounds=bounds,
+            work=self._demands[pid].newest,
+            text=self._trouble or text,
+            at_ms=at_ms,
+        )
+
+    # --------------------------------------------------------------------------------------
+
+    def _falling_behind(self, lag_ms: float | None, now_ms: int) -> float:
+        """Return how many times more comes in than is done, by how event time falls behind.
+
+        Below 1 while it catches up.
+        """
+        if lag_ms is None:
+            return _GROWTH_MAX
+        self._lags.append((now_ms, lag_ms))
+        slice_ms = self._cooldown_ms // SLICES
+        while len(self._lags) > 1 and now_ms - self._lags[1][0] >= slice_ms:
+            self._lags.popleft()
+        since_ms, before_ms = self._lags[0]
+        if since_ms == now_ms:
+            return 1.0
+        speed = 1 - (lag_ms - before_ms) / (now_ms - since_ms)
+        if lag_ms > (speed - 1) * _COOLDOWNS_TO_CATCH_UP * self._cooldown_ms:
+            return 1 / min(max(speed, 1 / _GROWTH_MAX), 1.0)
+        return max(1 / speed, _CATCHING_UP)
+
+    def _works(
+        self, loads: Mapping[ProcessorId, StepLoad], behind: float
+    ) -> dict[ProcessorId, float]:
+        """Return the work of each processor if nothing held the sources back.
+
+        It is in tasks that would be busy all the time; processors without a measurement are left
+        out.
+        """
+        growth: dict[ProcessorId, float] = {}
+        works: dict[ProcessorId, float] = {}
+        for pid in self._dag.order:
+            load = loads.get(pid)
+            growth[pid] = self._growth(pid, loads, growth, behind)
+            if load is not None and load.busy is not None:
+                works[pid] = load.busy * self._dag.processors[pid].parallelism * growth[pid]
+        return works
+
+    def _growth(
+        self,
+        pid: ProcessorId,
+        loads: Mapping[ProcessorId, StepLoad],
+        growth: Mapping[ProcessorId, float],
+        behind: float,
+    ) -> float:
+        """Return how many times the present records a processor would get."""
+        before = self._dag.upstream(pid)
+        load = loads.get(pid)
+        if not before:
+            held_back = (load.backpressured if load else None) or 0.0
+            return min(1 / max(1 - held_back, 1 / _GROWTH_MAX), behind) if held_back else 1.0
+        rates = [(loads[each].out_rate if each in loads else None) or 0.0 for each in before]
+        if total := sum(rates):
+            shares = zip(before, rates, strict=True)
+            return sum(growth[each] * rate for each, rate in shares) / total
+        return max(growth[each] for each in before)
+
+    def _decision(self, wall_ms: int) -> ScaleDecision | None:
+        tasks: dict[str, int] = {}
+        reasons: list[str] = []
+        count = self._dag.task_count
+        for pid, each in self._scaled.items():
+            wanted = self._demands[pid].wanted(each.tasks, each.bounds)
+            if wanted != each.tasks:
+                tasks |= dict.fromkeys(each.steps, wanted)
+                count += wanted - each.tasks
+                reasons.append(self._reason(pid, each.steps[0], each.tasks, wanted, each.bounds))
+                self._texts[each.steps[0]] = reasons[-1], wall_ms
+        executors = 0
+        if self._shares_executors:
+            bounds = self._executor_bounds(count)
+            executors = self._demands[_EXECUTORS].wanted(self._executors, bounds)
+            if executors > self._executors:  # Fewer alone would free no slots.
+                reasons.append(self._reason(_EXECUTORS, "", self._executors, executors, bounds))
+                self._texts[""] = reasons[-1], wall_ms
+        if not reasons:
+            return None
+        return ScaleDecision(tasks=tasks, executors=executors, reason="; ".join(reasons))
+
+    def _reason(
+        self, pid: ProcessorId, step: str, tasks: int, wanted: int, bounds: ScaleBounds
+    ) -> str:
+        work, change = self._demands[pid].newest, f"{step or 'executors'} x{tasks} to x{wanted}"
+        if work is None or not bounds.least <= tasks <= bounds.most:
+            return f"{change}: it is to be from x{bounds.least} to x{bounds.most}"
+        return f"{change}: work for {work:.1f}, each is to be busy for {bounds.busy:.0%}"
+
+    def _executor_bounds(self, tasks: int) -> ScaleBounds:
+        """Return the bounds of the executors, where so many tasks share them."""
+        busy = max((each.bounds.busy for each in self._scaled.values()), default=0.7)
+        return ScaleBounds(least=min(self._executors_min, tasks), most=tasks, busy=busy)
+
+
+def _scaled(spec: ProcessorSpec) -> _Scaled | None:
+    """Return what may be chosen for a processor; of several steps of one, what suits all.
+
+    None if there is nothing to choose.
+    """
+    found = [(step.id, step.bounds) for step in spec.steps if step.bounds is not None]
+    if not found:
+        return None
+    bounds: Sequence[ScaleBounds] = [each for _, each in found]
+    most = min(each.most for each in bounds)
+    least = min(max(each.least for each in bounds), most)
+    if least == most == spec.parallelism:
+        return None
+    return _Scaled(
+        steps=tuple(step for step, _ in found),
+        tasks=spec.parallelism,
+        bounds=ScaleBounds(least=least, most=most, busy=min(each.busy for each in bounds)),
+    )

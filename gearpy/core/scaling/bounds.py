@@ -1,0 +1,89 @@
+"""What autoscale may choose for a step: from a text, and in a graph."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from gearpy.core.dag.graph import Dag, ProcessorSpec
+from gearpy.errors import ConfigError
+from gearpy.messages.summaries import ScaleBounds
+
+BUSY_MIN: Final = 0.1
+BUSY_MAX: Final = 0.9
+_TEXT: Final = re.compile(r"([0-9]{1,6})\.\.([0-9]{1,6})(?:@([0-9]{1,2})%?)?")
+
+
+def checked_bounds(step: str, bounds: ScaleBounds) -> ScaleBounds:
+    """Return bounds that make sense.
+
+    Raises:
+        ConfigError: they do not; all mistakes at once.
+    """
+    mistakes = []
+    if bounds.least < 1:
+        mistakes.append(f"step {step!r} cannot have {bounds.least} tasks: give it 1 or more")
+    if bounds.most < bounds.least:
+        mistakes.append(
+            f"step {step!r}: at most {bounds.most} tasks are fewer than at least {bounds.least}"
+        )
+    if not BUSY_MIN <= bounds.busy <= BUSY_MAX:
+        mistakes.append(
+            f"step {step!r}: tasks cannot be aimed to be busy for {bounds.busy} of their time: "
+            f"give from {BUSY_MIN} to {BUSY_MAX}"
+        )
+    if mistakes:
+        raise ConfigError(*mistakes)
+    return bounds
+
+
+def bounds_in(text: str) -> tuple[str, ScaleBounds]:
+    """Return a step and its bounds, from a text such as ``count=1..8`` or ``count=1..8@60%``.
+
+    Raises:
+        ConfigError: the text is not of this form, or the bounds make no sense.
+    """
+    step, _, rest = text.rpartition("=")
+    found = _TEXT.fullmatch(rest.strip())
+    if not step or found is None:
+        raise ConfigError(f"{text}: write a step and its tasks, as in count=1..8 or count=1..8@60%")
+    bounds = ScaleBounds(least=int(found[1]), most=int(found[2]))
+    if found[3]:
+        bounds = replace(bounds, busy=int(found[3]) / 100)
+    return step.strip(), checked_bounds(step.strip(), bounds)
+
+
+def bounds_text(bounds: ScaleBounds) -> str:
+    """Return bounds as `bounds_in` takes them."""
+    return f"{bounds.least}..{bounds.most}@{bounds.busy:.0%}"
+
+
+def with_bounds(dag: Dag, given: Iterable[tuple[str, ScaleBounds]]) -> Dag:
+    """Return a dag in which steps, by id or name, have other bounds; a later one counts more.
+
+    Raises:
+        ConfigError: there is no such step; names all that are missing.
+    """
+    wanted = dict(given)
+    if not wanted:
+        return dag
+    known = {name for spec in dag.processors.values() for name in _names(spec)}
+    if missing := [name for name in wanted if name not in known]:
+        ids = ", ".join(step.id for spec in dag.processors.values() for step in spec.steps)
+        raise ConfigError(
+            *(f"autoscale: no step is called {each!r}: take one of {ids}" for each in missing)
+        )
+    processors = {pid: _bound(spec, wanted) for pid, spec in dag.processors.items()}
+    return Dag(dag.version, processors, dag.edges)
+
+
+def _names(spec: ProcessorSpec) -> set[str]:
+    return {name for step in spec.steps for name in (step.id, step.name)}
+
+
+def _bound(spec: ProcessorSpec, wanted: Mapping[str, ScaleBounds]) -> ProcessorSpec:
+    steps = tuple(
+        replace(step, bounds=wanted.get(step.id, wanted.get(step.name, step.bounds)))
+        for step in spec.steps
+    )
+    return replace(spec, steps=steps)
