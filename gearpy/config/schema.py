@@ -354,6 +354,18 @@ class ApplicationConfig:
         "A new version of a running application is on trial for so long: until then sinks show "
         "nothing of it, and the version before takes its place again if it fails.",
     ] = 5
+    autoscale: Annotated[
+        tuple[str, ...],
+        "Steps whose tasks a cluster chooses by how busy they are, with the fewest and the most: "
+        "count=1..8, or count=1..8@60% for tasks that are to be busy for 60% of their time (70).",
+        Setting(form="step=least..most", unit="steps"),
+    ] = ()
+    autoscale_cooldown_s: Annotated[
+        _Seconds,
+        "From one change that autoscale makes to the next one, at least. It grows after a third of "
+        "it with too much to do, and shrinks after all of it with too little. 0: never.",
+        Setting(low=0),
+    ] = 60
     on_error: Annotated[
         Literal["fail", "skip", "quarantine"],
         "What follows when an operator raises on a record: fail restarts the tasks and, when that "

@@ -263,7 +263,8 @@ class UpdateApplication:
 
     Exactly one of these says which: ``artifact``, a program; ``scale``, the tasks of steps of the
     program that runs, by id or name; ``version``, one of before. ``change`` names it for people.
-    ``bounds`` are what autoscale may choose for steps from now on; alone, they make no version.
+    ``bounds`` are what autoscale may choose for steps from now on; alone, they make no version, and
+    ``executors`` alone make one with the same graph. ``reason`` says why it is asked for.
     What the new version has no place for is refused, unless it ``allows_drop``. With ``executors``
     so many share its tasks. With ``is_trial_run`` nothing is changed. What became of it is in
     `VersionList`.
@@ -275,6 +276,7 @@ class UpdateApplication:
     bounds: tuple[tuple[str, ScaleBounds], ...] = ()
     version: int | None = None
     change: str = ""
+    reason: str = ""
     executors: int = 0
     allows_drop: bool = False
     is_trial_run: bool = False

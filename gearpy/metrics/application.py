@@ -68,7 +68,7 @@ class _Marks(NamedTuple):
     backpressured_ms: int
 
 
-class _Flow(NamedTuple):
+class Flow(NamedTuple):
     """The flow through a processor since the point before; None is not known."""
 
     rate: float | None
@@ -77,14 +77,14 @@ class _Flow(NamedTuple):
     backpressured: float | None
 
 
-_UNKNOWN: Final = _Flow(None, None, None, None)
+_UNKNOWN: Final = Flow(None, None, None, None)
 
 
 @dataclass(slots=True)
-class _Point:
-    """One point of the fine ring."""
+class FinePoint:
+    """The measurements at one point of the last minutes; flows by processor."""
 
-    flows: dict[int, _Flow]
+    flows: dict[int, Flow]
     records_in_rate: float | None
     records_out_rate: float | None
     latency: HistogramSample
@@ -116,7 +116,8 @@ class ApplicationMetrics:
         self._loads: dict[TaskId, _Load] = {}
         self._executors: dict[ExecutorId, ExecutorSample] = {}
         self._events: deque[ApplicationEvent] = deque(maxlen=_EVENTS_MAX)
-        self._fine: Ring[_Point] = Ring(interval_ms=_FINE_MS, points=_FINE_POINTS)
+        self._fine: Ring[FinePoint] = Ring(interval_ms=_FINE_MS, points=_FINE_POINTS)
+        self._newest: FinePoint | None = None
         self._before = _Before()
         self._meters = TaskMeters()
         self._history: History[Past] = History(partial(past_items, app_id))
@@ -150,9 +151,15 @@ class ApplicationMetrics:
         self, at_ms: int, clocks: Mapping[TaskId, TaskClock], application: ApplicationSample
     ) -> None:
         """Keep a point of the last minutes; only when it `is_due`."""
-        self._fine.add(at_ms, self._point(at_ms, clocks, application))
+        self._newest = self._point(at_ms, clocks, application)
+        self._fine.add(at_ms, self._newest)
         self._meters.on_tick(at_ms, clocks)
         self._history.on_tick(at_ms, self._past)
+
+    def take_newest(self) -> FinePoint | None:
+        """Return the newest point of the last minutes; each once, then None."""
+        newest, self._newest = self._newest, None
+        return newest
 
     def load_of(self, task: TaskId) -> TaskLoad | None:
         """Return the newest load of a task."""
@@ -236,7 +243,7 @@ class ApplicationMetrics:
 
     def _point(
         self, at_ms: int, clocks: Mapping[TaskId, TaskClock], application: ApplicationSample
-    ) -> _Point:
+    ) -> FinePoint:
         before, outline = self._before, self._outline
         marks = {task: self._marks(clock) for task, clock in clocks.items()}
         flows = _flows(outline.names, marks, before.marks, at_ms - before.at_ms)
@@ -250,7 +257,7 @@ class ApplicationMetrics:
             for task, sample in latencies.items()
         )
         self._before = _Before(at_ms, marks, latencies)
-        return _Point(
+        return FinePoint(
             flows=flows,
             records_in_rate=_total(flows[pid].rate for pid in outline.sources),
             records_out_rate=_total(flows[pid].out_rate for pid in outline.sinks),
@@ -274,7 +281,7 @@ def _flows(
     marks: Mapping[TaskId, _Marks],
     before: Mapping[TaskId, _Marks],
     lasting_ms: int,
-) -> dict[int, _Flow]:
+) -> dict[int, Flow]:
     pairs: dict[int, list[tuple[_Marks, _Marks]]] = {pid: [] for pid in processors}
     for task, mark in marks.items():
         earlier = before.get(task)
@@ -283,7 +290,7 @@ def _flows(
     return {pid: _flow(known, lasting_ms) for pid, known in pairs.items()}
 
 
-def _flow(pairs: list[tuple[_Marks, _Marks]], lasting_ms: int) -> _Flow:
+def _flow(pairs: list[tuple[_Marks, _Marks]], lasting_ms: int) -> Flow:
     if not pairs or lasting_ms <= 0:
         return _UNKNOWN
     taken = sum(later.taken - earlier.taken for earlier, later in pairs)
@@ -292,13 +299,13 @@ def _flow(pairs: list[tuple[_Marks, _Marks]], lasting_ms: int) -> _Flow:
     measured = [(one, two) for one, two in pairs if 0 < one.at_ms < two.at_ms]
     time_ms = sum(later.at_ms - earlier.at_ms for earlier, later in measured)
     if not time_ms:
-        return _Flow(*rates, None, None)
+        return Flow(*rates, None, None)
     busy_ms = sum(later.busy_ms - earlier.busy_ms for earlier, later in measured)
     blocked_ms = sum(two.backpressured_ms - one.backpressured_ms for one, two in measured)
-    return _Flow(*rates, min(1.0, busy_ms / time_ms), min(1.0, blocked_ms / time_ms))
+    return Flow(*rates, min(1.0, busy_ms / time_ms), min(1.0, blocked_ms / time_ms))
 
 
-def _series_of(pid: int, points: list[_Point]) -> ProcessorSeries:
+def _series_of(pid: int, points: list[FinePoint]) -> ProcessorSeries:
     flows = [point.flows.get(pid, _UNKNOWN) for point in points]
     return ProcessorSeries(
         processor_id=pid,

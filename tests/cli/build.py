@@ -61,6 +61,8 @@ from gearpy.messages.summaries import (
     Failure,
     ProcessorSummary,
     RegionSummary,
+    ScaleBounds,
+    ScaledStep,
     WorkerSummary,
 )
 from gearpy.wire.values.payload import encode_value
@@ -197,6 +199,16 @@ _DETAIL: Final = ApplicationDetail(
     ),
     edges=(EdgeSummary(source=0, target=1, partitioner="hash"),),
     regions=(RegionSummary(region=0, state="running", from_epoch=11, tasks=3),),
+    scaled=(
+        ScaledStep(
+            step="prices",
+            tasks=2,
+            bounds=ScaleBounds(least=1, most=8),
+            work=1.3,
+            text="prices x1 to x2: work for 1.0, each is to be busy for 70%",
+            at_ms=NOON_MS,
+        ),
+    ),
     failures=(
         Failure(
             at_ms=NOON_MS,

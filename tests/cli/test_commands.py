@@ -164,6 +164,16 @@ DETAIL: Final = {
             "pause_ms": int,
         }
     ],
+    "scaled": [
+        {
+            "step": str,
+            "tasks": int,
+            "bounds": {"least": int, "most": int, "busy": float},
+            "work": float,
+            "text": str,
+            "at_ms": int,
+        }
+    ],
     "of_actors": bool,
 }
 RECORD: Final = {

@@ -1,7 +1,7 @@
 """Shows all there is to know of one application."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Final
 
@@ -9,6 +9,7 @@ from gearpy.cli.terminal.output import card_lines, error_lines, print_json, prin
 from gearpy.cluster.client.client import ClusterClient, error_of
 from gearpy.cluster.client.looking import detail_of
 from gearpy.core.master.registry import TERMINAL
+from gearpy.core.scaling.bounds import bounds_text
 from gearpy.errors import ApplicationFailed
 from gearpy.messages.summaries import (
     ApplicationDetail,
@@ -19,6 +20,7 @@ from gearpy.messages.summaries import (
     ExecutorSummary,
     Failure,
     ProcessorSummary,
+    ScaledStep,
 )
 from gearpy.views import text
 
@@ -35,6 +37,7 @@ _PROCESSOR: Final = (
     "name",
 )
 _CONSUMER: Final = ("sink", "consumer", "#batch", "#rows", "#rows/s", "#waiting", "since")
+_SCALED: Final = ("step", "#tasks", "bounds", "#work", "decided", "why")
 _EPOCHS: Final = ("#region", "#epoch", "stored", "#bytes", "#kept", "#given up", "#fell back")
 
 
@@ -105,21 +108,14 @@ def _facts(progress: ApplicationProgress, *, has_ended: bool) -> dict[str, str]:
 
 
 def _print_detail(detail: ApplicationDetail, *, verbose: bool) -> None:
-    if detail.executors:
-        print()
-        table("executors", _EXECUTOR, [_executor_row(each) for each in detail.executors])
-    if detail.processors:
-        print()
-        table("processors", _PROCESSOR, [_processor_row(each) for each in detail.processors])
-    if detail.epochs:
-        print()
-        table("epochs", _EPOCHS, [_epochs_row(each) for each in detail.epochs])
-        print_lines(f"  given up: {each.last_abort}" for each in detail.epochs if each.last_abort)
-    if detail.consumers:
-        print()
-        table("consumers", _CONSUMER, [_consumer_row(each) for each in detail.consumers])
-        troubles = [each.report for each in detail.consumers if each.report.trouble]
-        print_lines(f"  {each.name}: {text.printable(each.trouble)}" for each in troubles)
+    _section("executors", _EXECUTOR, map(_executor_row, detail.executors))
+    _section("processors", _PROCESSOR, map(_processor_row, detail.processors))
+    _section("epochs", _EPOCHS, map(_epochs_row, detail.epochs))
+    print_lines(f"  given up: {each.last_abort}" for each in detail.epochs if each.last_abort)
+    _section("autoscale", _SCALED, map(_scaled_row, detail.scaled))
+    _section("consumers", _CONSUMER, map(_consumer_row, detail.consumers))
+    troubles = [each.report for each in detail.consumers if each.report.trouble]
+    print_lines(f"  {each.name}: {text.printable(each.trouble)}" for each in troubles)
     if detail.guarantees:
         print()
         print("guarantees")
@@ -129,6 +125,13 @@ def _print_detail(detail: ApplicationDetail, *, verbose: bool) -> None:
         print("failures, the latest last")
         for failure in detail.failures:
             print_lines(_failure_lines(failure, verbose=verbose))
+
+
+def _section(name: str, columns: Sequence[str], rows: Iterable[list[str]]) -> None:
+    """Print a table behind an empty line, if there is something in it."""
+    if listed := [*rows]:
+        print()
+        table(name, columns, listed)
 
 
 def _executor_row(executor: ExecutorSummary) -> list[str]:
@@ -168,6 +171,17 @@ def _consumer_row(consumer: ConsumerSummary) -> list[str]:
         text.count(round(report.rows_per_s)),
         text.count(report.waiting_rows),
         text.moment(report.waiting_since_ms),
+    ]
+
+
+def _scaled_row(scaled: ScaledStep) -> list[str]:
+    return [
+        text.printable(scaled.step) or "(executors)",
+        str(scaled.tasks),
+        bounds_text(scaled.bounds),
+        "" if scaled.work is None else f"{scaled.work:.1f}",
+        text.moment(scaled.at_ms) if scaled.at_ms else "",
+        text.printable(scaled.text),
     ]
 
 

@@ -14,6 +14,7 @@ from gearpy.cli.terminal.options import AppArgs, AppRef, Given, Program, asking,
 from gearpy.cli.terminal.output import print_json, print_lines, table
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.programs.artifacts import stream_of
+from gearpy.core.scaling.bounds import bounds_in, bounds_text
 from gearpy.errors import ConfigError
 from gearpy.ids import AppId
 from gearpy.messages.client import UpdateApplication, VersionSummary
@@ -79,7 +80,9 @@ def scale(
     steps: Annotated[
         list[str],
         typer.Argument(
-            metavar="STEP=N...", help="Steps, by id or name, and their tasks.", show_default=False
+            metavar="STEP=N...",
+            help="Steps, by id or name, and their tasks; with 1..8 autoscale chooses.",
+            show_default=False,
         ),
     ],
     *,
@@ -87,11 +90,19 @@ def scale(
     dry_run: _DryRun = False,
     wait: _Wait = True,
 ) -> None:
-    """Give steps of a running application another number of tasks; keys move with their state."""
-    wanted = tuple(map(_step_and_tasks, steps))
+    """Give steps of a running application another number of tasks; keys move with their state.
+
+    With bounds in place of a number, the cluster chooses it from now on, by how busy tasks are.
+    """
+    wanted = dict(found for each in steps if (found := _step_and_tasks(each)) is not None)
+    bounds = tuple(bounds_in(each) for each in steps if ".." in each)
     with given.client() as client:
         message = UpdateApplication(
-            app_id=client.find(ref), scale=wanted, executors=executors, is_trial_run=dry_run
+            app_id=client.find(ref),
+            scale=tuple(wanted.items()),
+            bounds=bounds,
+            executors=executors,
+            is_trial_run=dry_run,
         )
         _change(client, message, wait=wait, as_json=given.as_json)
 
@@ -148,7 +159,9 @@ def _row(version: VersionSummary) -> list[str]:
     ]
 
 
-def _step_and_tasks(given: str) -> tuple[str, int]:
+def _step_and_tasks(given: str) -> tuple[str, int] | None:
+    if ".." in given:
+        return None  # Autoscale chooses.
     found = _SCALE.fullmatch(given)
     if found is None:
         raise ConfigError(f"{given}: write a step and its tasks, as in count=8")
@@ -160,7 +173,7 @@ def _change(
 ) -> None:
     """Ask for a change, print the plan, and wait for its outcome."""
     planned = client.change(message)
-    if not as_json:
+    if not as_json and planned.moves:
         print_lines(plan_lines(planned))
     if planned.refusal:
         raise ConfigError(planned.refusal)
@@ -173,6 +186,9 @@ def _change(
         print_json({**asdict(planned), "outcome": asdict(outcome) if outcome else None})
     elif not is_asked:
         print("nothing is changed")
+    elif not planned.moves:
+        chosen = " ".join(f"{step}={bounds_text(each)}" for step, each in message.bounds)
+        print(f"application {message.app_id}: autoscale chooses {text.printable(chosen)}")
     else:
         _print_outcome(message.app_id, planned.version, outcome, versions)
     if outcome is not None and outcome.state == "failed":

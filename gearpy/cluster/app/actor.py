@@ -10,6 +10,7 @@ import msgspec
 
 from gearpy.actor.api import Actor, Exited, Failed
 from gearpy.cluster.app.answers import AppAnswers, Shown
+from gearpy.cluster.app.autoscaling import AppAutoscale
 from gearpy.cluster.app.checkpoints import AppCheckpoints, FoundEpochs
 from gearpy.cluster.app.contacts import AppExecutors, MasterLink
 from gearpy.cluster.app.events import CoreEvent, decide
@@ -101,6 +102,7 @@ class AppMasterSettings:
     has_changelog: bool
     drain_timeout_ms: int
     keep_succeeded_ms: int
+    autoscale_cooldown_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +177,7 @@ class AppMasterActor(Actor[_Message]):
             versions=self._versions,
             checkpoints=self._checkpoints,
         )
+        self._autoscale = AppAutoscale(launch.app_id, wall_ms=self._wall_ms)
         self._rng = rng
         self._release = release
         self._app_id = launch.app_id
@@ -302,6 +305,7 @@ class AppMasterActor(Actor[_Message]):
             after=after,
             is_trial=is_trial,
         )
+        self._begin_autoscale(self._dag)
         self._do(self._core.on_start(now_ms))
         if self._checkpoints.drain.is_asked:
             self._begin_drain(self._core)
@@ -439,6 +443,7 @@ class AppMasterActor(Actor[_Message]):
         if self._core is not None:
             self._do(self._core.on_tick(now_ms))
             self._metrics_of(self._core).on_tick(self._core)
+            self._rescale(self._core)
         self._standing.tell(self._core)
 
     # -- what was decided ------------------------------------------------------------------
@@ -581,6 +586,9 @@ class AppMasterActor(Actor[_Message]):
     # -- versions --------------------------------------------------------------------------
 
     def _update(self, core: ApplicationCore, message: UpdateApplication) -> UpdatePlanned | Refused:
+        is_change = message.artifact or message.scale or message.version is not None
+        if message.bounds and not is_change:
+            return self._bind(core, message)
         try:
             planned = self._versions.begin(
                 core, message, has_changelog=self._settings.has_changelog
@@ -594,6 +602,41 @@ class AppMasterActor(Actor[_Message]):
             now_ms = self.context.now_ms()
             self._do(core.change(planned.loaded.dag, now_ms, executors=planned.executors))
         return planned.answer
+
+    def _bind(self, core: ApplicationCore, message: UpdateApplication) -> UpdatePlanned | Refused:
+        """Give autoscale other bounds; the version stays."""
+        if refusal := core.why_unchangeable():
+            return Refused(reason=f"application {self._app_id} cannot be changed now: {refusal}")
+        try:
+            bound = self._versions.bind(message, core.dag)
+        except GearpyError as error:
+            if isinstance(error, LogSuperseded):
+                self._on_superseded(error)
+            return Refused(reason=str(error))
+        if not message.is_trial_run:
+            self._launch = replace(self._launch, artifact=bound.artifact)
+            self._master.put(PROGRAM_KEY, msgspec.json.encode(bound.artifact))
+            self._begin_autoscale(bound.dag)
+        return UpdatePlanned(app_id=self._app_id, version=core.dag.version, moves=(), is_same=True)
+
+    def _begin_autoscale(self, dag: Dag) -> None:
+        self._autoscale.begin(
+            dag,
+            executors=self._launch.executors,
+            cooldown_ms=self._settings.autoscale_cooldown_ms,
+            now_ms=self.context.now_ms(),
+        )
+
+    def _rescale(self, core: ApplicationCore) -> None:
+        now_ms = self.context.now_ms()
+        message = self._autoscale.on_tick(core, self._metrics_of(core), now_ms)
+        if message is not None:
+            _log.info("application %s: autoscale: %s", self._app_id, message.reason)
+            answer = self._update(core, message)
+            refusal = answer.reason if isinstance(answer, Refused) else answer.refusal
+            if refusal:
+                self._autoscale.on_trouble(refusal, now_ms)
+        self._standing.scaled = self._autoscale.shown()
 
     def _switch(self, core: ApplicationCore, message: _Switch) -> None:
         try:
@@ -610,7 +653,9 @@ class AppMasterActor(Actor[_Message]):
                 self._end("failed", card_of(error))
         else:
             if isinstance(message.decided, GoBack):
-                self._standing.note(f"version {core.dag.version}", message.decided.cause)
+                cause = message.decided.cause
+                self._standing.note(f"version {core.dag.version}", cause)
+                self._autoscale.on_trouble(cause.cause, self.context.now_ms())
             if followed is not None:
                 self._follow(core, *followed)
 
@@ -625,8 +670,10 @@ class AppMasterActor(Actor[_Message]):
             if isinstance(command, ChangeGivenUp):
                 _log.warning("application %s is not changed: %s", self._app_id, command.reason)
                 self._event("version", f"the change was given up: {command.reason}")
+                self._autoscale.on_trouble(command.reason, self.context.now_ms())
                 self._versions.give_up(command.reason)
             else:
+                self._autoscale.on_stays()
                 self._versions.passed()
         except LogBroken as error:  # The next append brings it along.
             _log.warning("application %s: %s", self._app_id, error)

@@ -21,6 +21,7 @@ from gearpy.messages.summaries import (
     LongTurnSummary,
     ProcessorSummary,
     RegionSummary,
+    ScaledStep,
 )
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.stages.guarantees import guarantees_of
@@ -54,6 +55,7 @@ def detail_of(
     now_ms: int,
     guarantees: tuple[str, ...],
     fallbacks: Mapping[int, int],
+    scaled: tuple[ScaledStep, ...],
     stored_ms: Callable[[int, int], int],
 ) -> ApplicationDetail:
     """Describe an application; while it begins, with the facts that are known already.
@@ -61,6 +63,7 @@ def detail_of(
     Args:
         core: knows how it is; None while it begins.
         fallbacks: how often each region has gone back behind its newest epoch.
+        scaled: the steps that autoscale may scale.
         stored_ms: returns when an epoch of a region was stored.
     """
     if core is None:
@@ -83,6 +86,7 @@ def detail_of(
             for each in core.dag.edges
         ),
         regions=tuple(_region(core, each, now_ms) for each in core.regions),
+        scaled=scaled,
     )
 
 

@@ -20,7 +20,7 @@ from gearpy.messages.metrics import (
     ReportMetrics,
     SeriesData,
 )
-from gearpy.metrics.application import ApplicationMetrics, Outline
+from gearpy.metrics.application import ApplicationMetrics, FinePoint, Outline
 from gearpy.metrics.histogram import Histogram
 from gearpy.metrics.process import process_meter
 from gearpy.metrics.samples import known_ms
@@ -64,6 +64,10 @@ class AppMetrics:
         at_ms = self._wall_ms()
         if self._kept.is_due(at_ms):
             self._kept.on_tick(at_ms, core.reports, self._sample(core))
+
+    def take_point(self) -> FinePoint | None:
+        """Return the newest point of the last minutes; each once, then None."""
+        return self._kept.take_newest()
 
     def answer(
         self, core: ApplicationCore, question: GetMetrics | GetSeries | GetHistory

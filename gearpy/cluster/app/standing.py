@@ -16,6 +16,7 @@ from gearpy.messages.summaries import (
     ApplicationStatus,
     ErrorCard,
     Failure,
+    ScaledStep,
 )
 from gearpy.task.api.application import StreamApplication
 
@@ -55,6 +56,7 @@ class AppStanding:
         self.status: ApplicationStatus = "pending"
         self.cause: ErrorCard | None = None
         self.savepoint = ""  #: The name that its last epoch has got.
+        self.scaled: tuple[ScaledStep, ...] = ()  #: The steps that autoscale may scale.
         self.fallbacks = Counter[int]()  #: By region: it went back behind its newest epoch.
 
     def on_program(self, application: StreamApplication) -> None:
@@ -76,6 +78,7 @@ class AppStanding:
             now_ms=self._now_ms(),
             guarantees=self._guarantees,
             fallbacks=self.fallbacks,
+            scaled=self.scaled,
             stored_ms=self._stored_ms,
         )
 

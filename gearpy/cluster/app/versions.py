@@ -1,7 +1,7 @@
 """The versions of an application's program: planned, put in place, tried, gone back to."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -13,6 +13,8 @@ from gearpy.core.coordinator.versions import ProgramVersion
 from gearpy.core.dag.graph import Dag
 from gearpy.core.dag.state_moves import layout_of, state_moves
 from gearpy.core.epoch.epochs import Manifest
+from gearpy.core.scaling.autoscale import AUTOSCALE
+from gearpy.core.scaling.bounds import bounds_by_id
 from gearpy.errors import ConfigError
 from gearpy.ids import ExecutorId
 from gearpy.messages.app import SnapshotFile
@@ -24,7 +26,8 @@ from gearpy.messages.client import (
     VersionSummary,
 )
 from gearpy.messages.cluster import LaunchExecutor
-from gearpy.task.api.application import StreamApplication
+from gearpy.messages.summaries import ScaleBounds
+from gearpy.task.api.application import StreamApplication, steps_scaled
 
 _log = logging.getLogger(__name__)
 
@@ -133,13 +136,14 @@ class AppVersions:
         Raises:
             GearpyError: there is none such, or the program cannot be loaded.
         """
-        artifact, change = self._wanted(message)
+        artifact, change = self._wanted(message, dag)
         version = ProgramVersion(
             number=self.all[-1].number + 1,
             artifact=artifact,
             change=change,
             by=message.by.user,
             at_ms=self._wall_ms(),
+            reason=message.reason,
             base_of=self.current.number,
         )
         loaded = self._loaded(version)
@@ -186,6 +190,20 @@ class AppVersions:
             self._checkpoints.note_versions([*first, planned.version])
             self.planned = planned
         return planned
+
+    def bind(self, message: UpdateApplication, dag: Dag) -> LoadedVersion:
+        """Let the version that runs have other bounds for autoscale; nothing else changes.
+
+        Raises:
+            LogSuperseded: a later launch has opened the log.
+            LogBroken: it may be there.
+            ConfigError: there is no such step.
+        """
+        current = self.current
+        artifact = _bounded(current.artifact, bounds_by_id(dag, message.bounds))
+        if not message.is_trial_run:
+            self._checkpoints.note_versions([replace(current, artifact=artifact)])
+        return self._loaded(replace(current, artifact=artifact))
 
     def follow(
         self, core: ApplicationCore, decided: PutInPlace | GoBack
@@ -284,7 +302,7 @@ class AppVersions:
 
     # --------------------------------------------------------------------------------------
 
-    def _wanted(self, message: UpdateApplication) -> tuple[Artifact, str]:
+    def _wanted(self, message: UpdateApplication, dag: Dag) -> tuple[Artifact, str]:
         current = self.current.artifact
         if message.artifact is not None:
             return message.artifact, message.change or f"update {message.artifact.filename}"
@@ -295,11 +313,23 @@ class AppVersions:
                 raise ConfigError(f"there is no version {message.version}; there are {known}")
             wanted = next(each for each in self.all if each.number == message.version)
             return wanted.artifact, f"back to version {wanted.number}"
-        if not message.scale:
+        if not message.scale and not message.executors:
             raise ConfigError("nothing was said that is to change")
-        scale = tuple(sorted((dict(current.scale) | dict(message.scale)).items()))
-        told = " ".join(f"{name}={tasks}" for name, tasks in message.scale)
-        return replace(current, scale=scale), f"scale {told}"
+        steps = [step for spec in dag.processors.values() for step in spec.steps]
+        tasks = steps_scaled(dict(message.scale), steps)
+        scale = tuple(sorted((dict(current.scale) | tasks).items()))
+        bounds = bounds_by_id(dag, message.bounds)
+        if message.by.user != AUTOSCALE:  # What a user says stays.
+            chosen = {step.id for step in steps if step.bounds is not None} | {
+                *dict(current.bounds)
+            }
+            fixed = (each for each in tasks.items() if each[0] in chosen)
+            bounds = (*((step, ScaleBounds(least=n, most=n)) for step, n in fixed), *bounds)
+        told = [f"{name}={number}" for name, number in message.scale]
+        if not told:
+            told = [f"executors={message.executors}"]
+        scaled = replace(current, scale=scale)
+        return _bounded(scaled, bounds), f"scale {' '.join(told)}"
 
     def _first(self, artifact: Artifact) -> ProgramVersion:
         return ProgramVersion(number=0, artifact=artifact, change=_SUBMITTED, state="running")
@@ -319,6 +349,12 @@ def _refusal(old: Dag, new: Dag, *, allows_drop: bool) -> str:
     except ConfigError as error:
         return str(error).replace("--drop-state", "--allow-drop")
     return ""
+
+
+def _bounded(artifact: Artifact, bounds: Iterable[tuple[str, ScaleBounds]]) -> Artifact:
+    """Return a program with other bounds of steps, by id; those of other steps stay."""
+    merged = dict(artifact.bounds) | dict(bounds)
+    return replace(artifact, bounds=tuple((step, merged[step]) for step in sorted(merged)))
 
 
 def _files_of(manifests: Sequence[Manifest]) -> list[SnapshotFile]:

@@ -20,7 +20,11 @@ from gearpy.task.stages.guarantees import cannot_be_resumed
 
 #: What counts where nobody has set anything else. With the user at hand, the first failure of a
 #: program is one to be mended, and not one to be tried again.
-EMBEDDED: Final[Mapping[str, str]] = {"application.total-retries": "0"}
+#: Autoscale has no cluster to go to.
+EMBEDDED: Final[Mapping[str, str]] = {
+    "application.total-retries": "0",
+    "application.autoscale-cooldown-seconds": "0",
+}
 _STOPPING: Final = (
     "stopping: nothing more is read, what was read is being shown; once more: at once"
 )

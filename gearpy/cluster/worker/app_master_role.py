@@ -12,6 +12,7 @@ from gearpy.cluster.programs.artifacts import with_serializers
 from gearpy.config.schema import Config
 from gearpy.core.app.decisions import RecoveryLimits
 from gearpy.core.app.hosts import localities_in, with_hosts
+from gearpy.core.scaling.bounds import bounds_in, with_bounds
 from gearpy.messages.client import Artifact
 from gearpy.messages.cluster import LaunchExecutor
 from gearpy.storage.checkpoints import Checkpoints
@@ -55,13 +56,18 @@ def app_master_settings(config: Config) -> AppMasterSettings:
         log_segments_max=SEGMENTS_MAX,
         has_changelog=config.checkpoint.changelog == "on",
         drain_timeout_ms=config.application.drain_timeout_s * 1000,
+        autoscale_cooldown_ms=config.application.autoscale_cooldown_s * 1000,
         keep_succeeded_ms=config.checkpoint.keep_succeeded * _HOUR_MS,
     )
 
 
-def _prepared(application: StreamApplication, config: Config) -> StreamApplication:
-    """Give an application its serializers, and its processors the machines that they may be on."""
-    application.dag = with_hosts(application.dag, localities_in(config.application.localities))
+def _prepared(
+    application: StreamApplication, artifact: Artifact, config: Config
+) -> StreamApplication:
+    """Give an application its serializers, and its processors their machines and bounds."""
+    asked = config.application
+    dag = with_hosts(application.dag, localities_in(asked.localities))
+    application.dag = with_bounds(dag, [*map(bounds_in, asked.autoscale), *artifact.bounds])
     return with_serializers(application, config)
 
 
@@ -84,7 +90,9 @@ def app_master(
     return AppMasterActor(
         launch,
         lambda asked: app_master_settings(application_config(own, asked)),
-        load=lambda artifact: _prepared(load(artifact), application_config(own, launch.config)),
+        load=lambda artifact: _prepared(
+            load(artifact), artifact, application_config(own, launch.config)
+        ),
         post=post,
         checkpoints=checkpoints,
         rng=random.Random(),

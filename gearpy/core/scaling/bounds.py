@@ -58,6 +58,32 @@ def bounds_text(bounds: ScaleBounds) -> str:
     return f"{bounds.least}..{bounds.most}@{bounds.busy:.0%}"
 
 
+def bounds_by_id(
+    dag: Dag, given: Iterable[tuple[str, ScaleBounds]]
+) -> tuple[tuple[str, ScaleBounds], ...]:
+    """Return bounds of steps by their ids, so that a later one of a step takes its place.
+
+    Raises:
+        ConfigError: there is no such step; names all that are missing.
+    """
+    bound = with_bounds(without_bounds(dag), given)
+    return tuple(
+        (step.id, step.bounds)
+        for spec in bound.processors.values()
+        for step in spec.steps
+        if step.bounds is not None
+    )
+
+
+def without_bounds(dag: Dag) -> Dag:
+    """Return a dag without any bounds."""
+    processors = {
+        pid: replace(spec, steps=tuple(replace(each, bounds=None) for each in spec.steps))
+        for pid, spec in dag.processors.items()
+    }
+    return Dag(dag.version, processors, dag.edges)
+
+
 def with_bounds(dag: Dag, given: Iterable[tuple[str, ScaleBounds]]) -> Dag:
     """Return a dag in which steps, by id or name, have other bounds; a later one counts more.
 

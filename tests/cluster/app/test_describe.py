@@ -33,6 +33,7 @@ def test_an_application_that_begins_has_guarantees_and_failures_only() -> None:
         now_ms=0,
         guarantees=("a -> b",),
         fallbacks={},
+        scaled=(),
         stored_ms=lambda *_: 0,
     )
 
