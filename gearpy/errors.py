@@ -15,6 +15,7 @@
     │   └── NodeGivenUp             this process was frozen or cut off, and others count it as lost
     ├── MessageLost                 counts or sequence numbers of a link do not match
     ├── LogBroken                   a log could not be written; the last records may be in it
+    │   └── LeadershipLost          another master may lead now; what was asked may have been done
     ├── LogAbsent                   a coordinator log is gone, as if its folder were not mounted
     ├── LogDamaged                  a log was changed by something else; names the place
     ├── LogSuperseded               a later launch has opened the coordinator log; we may not append
@@ -46,6 +47,7 @@ __all__ = [
     "ContractBroken",
     "GearpyError",
     "GraphError",
+    "LeadershipLost",
     "LogAbsent",
     "LogBroken",
     "LogDamaged",
@@ -210,6 +212,10 @@ class MessageLost(GearpyError):
 
 class LogBroken(GearpyError):
     """A log could not be written. Its last records may or may not be there."""
+
+
+class LeadershipLost(LogBroken):
+    """This master does not lead any more. What it was asked last may or may not have been done."""
 
 
 class LogAbsent(GearpyError):

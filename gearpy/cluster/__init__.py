@@ -5,6 +5,7 @@
   it.
 - `client`: clients of a cluster, and the desk that answers them.
 - `master`: the master: applications, workers, slots, and the log that makes them durable.
+- `quorum`: several masters with one log: who leads, and what the others answer.
 - `worker`: the worker: slots, and the processes or threads that it starts in them.
 - `app`: the app master: one application from its slots to its end.
 - `executor`: the executor: tasks of one application, their transport, their epochs.

@@ -36,7 +36,8 @@ class ClusterConfig:
 
     masters: Annotated[
         tuple[str, ...],
-        "Control listener of the master. Several are refused: they do not share what they know.",
+        "Control listener of each master: one, or an odd number of masters that have one log "
+        "together. The same everywhere.",
         Setting(form="host:port", unit="addresses"),
     ] = ("127.0.0.1:3000",)
     reconnect_timeout_s: Annotated[

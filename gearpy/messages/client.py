@@ -49,6 +49,7 @@ class SubmitApplication:
     With ``resume_from`` it begins with a checkpoint of another one: text of a `ResumePoint`. With
     ``checkpoints`` it is a run that goes on: what it has stored is below that name, and its app
     master was launched ``launches`` times. Whoever opens its log next ends the right of them all.
+    Sent again with the same ``key``, which is not empty, it starts nothing more.
     """
 
     name: str
@@ -59,6 +60,7 @@ class SubmitApplication:
     resume_from: str = ""
     checkpoints: str = ""
     launches: int = 0
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +79,13 @@ class Refused:
 
     reason: str
     is_forbidden: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotLeader:
+    """This master does not lead, and answers nothing; ``leader`` does, if that is known."""
+
+    leader: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

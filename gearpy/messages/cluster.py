@@ -56,6 +56,7 @@ class WorkerRegistered:
     worker_id: WorkerId
     master: ActorPath
     cluster_id: str = ""
+    term: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +103,7 @@ class LaunchExecutor:
     cluster_id: str = ""  # Of the master that has launched the app master.
     checkpoints: str = ""  # Below which name of the checkpoint store everything of it is.
     resume_from: str = ""  # At its very first start: another such name, then "@" and an epoch.
+    term: int = 0  # Of the master, for executor -1.
 
     @property
     def store_prefix(self) -> str:
@@ -133,6 +135,7 @@ class ShutdownExecutor:
     launch: int
     reason: str
     kill: bool = False
+    term: int = 0  # Of a master; an app master has none.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,13 +171,15 @@ class RegisterAppMaster:
 class AppMasterRegistered:
     """The master knows the app master. ``values`` is all that was stored for the application.
 
-    ``has_run``: it was active before.
+    ``has_run``: it was active before. ``master`` is the one that answers.
     """
 
     app_id: AppId
     launch: int
     has_run: bool = False
     values: dict[str, bytes] = field(default_factory=dict)
+    master: ActorPath | None = None
+    term: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,6 +273,7 @@ class ResourceAllocated:
 
     app_id: AppId
     allocations: tuple[Allocation, ...]
+    term: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,6 +328,21 @@ class GetLastAnswer:
     part: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaPart:
+    """A part of what one master tells another about their log.
+
+    ``member`` is the address of the sender among the masters, ``disk`` names its folder. Parts of
+    one message come one after the other.
+    """
+
+    member: str
+    disk: str
+    part: bytes
+    is_first: bool
+    is_last: bool
+
+
 MasterMessage: TypeAlias = (
     SubmitApplication
     | GetCluster
@@ -342,5 +363,9 @@ MasterMessage: TypeAlias = (
     | Quarantine
     | LastAnswer
     | GetLastAnswer
+)
+#: What a master demands of workers and app masters; ``term`` says since when it leads.
+MasterOrder: TypeAlias = (
+    WorkerRegistered | LaunchExecutor | ShutdownExecutor | AppMasterRegistered | ResourceAllocated
 )
 WorkerMessage: TypeAlias = WorkerRegistered | OtherCluster | LaunchExecutor | ShutdownExecutor

@@ -102,6 +102,16 @@ class ArtifactStore:
         except FileNotFoundError:
             raise _unknown(sha256) from None
 
+    def path(self, sha256: str) -> Path:
+        """Return the file of an artifact that is stored.
+
+        Raises:
+            ConfigError: it is not.
+        """
+        if not self.has(sha256):
+            raise _unknown(sha256)
+        return self._path(sha256)
+
     def received(self, sha256: str) -> int:
         """Return how much of an upload under way has arrived."""
         with self._lock:

@@ -14,9 +14,11 @@ from typing import Any, Final, Literal, Self
 
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.net.limits import transport_limits
+from gearpy.cluster.net.masters import Masters
 from gearpy.config.load import from_overrides
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId
+from gearpy.messages.client import ClusterSummary, GetCluster
 from gearpy.messages.summaries import ApplicationDetail
 from gearpy.transport.letters.client import ControlClient
 from gearpy.transport.security.secret import load_or_create_secret
@@ -91,10 +93,11 @@ class Daemon:
 
 
 class ProcessCluster:
-    """One master and some workers; everything they write is below ``folder``.
+    """Some masters and workers; everything they write is below ``folder``.
 
     Args:
         folder: an empty folder.
+        masters: how many; the only one, or the first, is ``master``.
         workers: how many.
         slots: of each worker.
         settings: keys of the configuration, for daemons and applications alike.
@@ -105,13 +108,15 @@ class ProcessCluster:
         self,
         folder: Path,
         *,
+        masters: int = 1,
         workers: int = 3,
         slots: int = 16,
         settings: Mapping[str, str] | None = None,
         master_options: Sequence[str] = (),
     ) -> None:
         self.folder = folder
-        self.address = f"127.0.0.1:{free_port()}"
+        self.addresses = [f"127.0.0.1:{free_port()}" for _ in range(masters)]
+        self.address = ",".join(self.addresses)
         self.settings = {
             "cluster.masters": self.address,
             "transport.secret-file": str(folder / "secret"),
@@ -122,24 +127,29 @@ class ProcessCluster:
             **(settings or {}),
         }
         self.config = from_overrides(self.settings)
-        host, _, port = self.address.partition(":")
         env = {key: value for key, value in os.environ.items() if not key.startswith("GEARPY_")}
         options = [part for pair in self.settings.items() for part in ("--set", "=".join(pair))]
-        self.master = Daemon(
-            ["master", "--host", host, "--port", port, *options, *master_options],
-            env,
-            folder / "master.out",
-        )
+        self.masters = []
+        for number, address in enumerate(self.addresses):
+            host, _, port = address.partition(":")
+            name = f"master{number or ''}"
+            own = ["--host", host, "--port", port, "--folder", str(folder / name)]
+            args = ["master", *own, *options, *master_options]
+            self.masters.append(Daemon(args, env, folder / f"{name}.out"))
+        self.master = self.masters[0]
         self.workers = [
             Daemon(["worker", "--slots", str(slots), *options], env, folder / f"worker{n}.out")
             for n in range(workers)
         ]
         self._control: ControlClient | None = None
+        self._asking: Masters | None = None
 
     def start(self) -> None:
         """Start everything and wait until it is ready."""
-        self.master.start()
-        self.master.wait_ready()
+        for master in self.masters:
+            master.start()
+        for master in self.masters:
+            master.wait_ready()
         for worker in self.workers:
             worker.start()
         for worker in self.workers:
@@ -147,14 +157,15 @@ class ProcessCluster:
 
     def stop(self) -> None:
         """End everything, workers first."""
-        for daemon in [*self.workers, self.master]:
+        for daemon in [*self.workers, *self.masters]:
             daemon.signal(signal.SIGCONT)
             daemon.signal(signal.SIGTERM)
-        for daemon in [*self.workers, self.master]:
+        for daemon in [*self.workers, *self.masters]:
             if daemon.process is not None:
                 daemon.stop()
-        if self._control is not None:
-            self._control.close()
+        for asking in (self._control, self._asking):
+            if asking is not None:
+                asking.close()
 
     def __enter__(self) -> Self:
         self.start()
@@ -166,11 +177,27 @@ class ProcessCluster:
     @property
     def client(self) -> ClusterClient:
         """Return a client; every question may raise while the master is away."""
+        secret = load_or_create_secret(self.config.transport.secret_file)
+        limits = transport_limits(self.config)
+        if len(self.masters) > 1:
+            self._asking = self._asking or Masters(
+                self.addresses, secret, limits, timeout_s=30.0, one_cluster=True
+            )
+            return ClusterClient(self._asking.ask)
         if self._control is None:
-            secret = load_or_create_secret(self.config.transport.secret_file)
-            self._control = ControlClient(self.address, secret, transport_limits(self.config))
+            self._control = ControlClient(self.address, secret, limits)
         control = self._control
         return ClusterClient(lambda message: control.ask(message, 5.0))
+
+    def leader(self) -> Daemon | None:
+        """Return the master that leads, by its own word; None if none answers so."""
+        secret = load_or_create_secret(self.config.transport.secret_file)
+        for address, daemon in zip(self.addresses, self.masters, strict=True):
+            client = ControlClient(address, secret, transport_limits(self.config))
+            with client, suppress(GearpyError):
+                if isinstance(client.ask(GetCluster(), 2.0), ClusterSummary):
+                    return daemon
+        return None
 
     def detail(self, app_id: AppId) -> ApplicationDetail | None:
         """Return what the app master says; None while it, or the master, is away."""

@@ -270,17 +270,6 @@ def test_a_master_that_is_not_listed_is_refused() -> None:
     )
 
 
-@pytest.mark.parametrize("daemon", ["master", "worker"])
-def test_several_masters_are_refused(daemon: str) -> None:
-    """They would be two clusters, and a worker that changes between them has none."""
-    flag = "--masters" if daemon == "master" else "--master"
-    more = ("--port", "1") if daemon == "master" else ()
-
-    text = error_of(daemon, flag, "127.0.0.1:1,127.0.0.1:2", *more)
-
-    assert "cluster.masters is 127.0.0.1:1, 127.0.0.1:2: name one master" in text
-
-
 # -- which address -------------------------------------------------------------------------------
 
 

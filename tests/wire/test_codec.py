@@ -106,7 +106,7 @@ def test_a_message_in_any_other_form_is_refused_by_class_and_field(data: bytes, 
 def test_an_unknown_field_of_a_nested_value_is_found() -> None:
     """Strictness does not end at the first level."""
     artifact = {"kind": "file", "location": "", "attr": "", "args": [], "sudo": True}
-    texts = {"name": "", "user": "", "resume_from": "", "checkpoints": ""}
+    texts = {"name": "", "user": "", "resume_from": "", "checkpoints": "", "key": ""}
     fields = {**texts, "artifact": artifact, "executors": 1, "launches": 0, "config": {}}
 
     with pytest.raises(ProtocolError, match=r"unknown field 'sudo' - at `\$\.artifact`"):

@@ -23,7 +23,7 @@ from gearpy.cluster.host.metrics_page import metrics_page
 from gearpy.cluster.net.limits import wall_ms
 from gearpy.cluster.net.masters import the_only
 from gearpy.config.schema import Config
-from gearpy.errors import ConfigError, NodeGivenUp
+from gearpy.errors import ConfigError, LeadershipLost, NodeGivenUp
 from gearpy.messages.metrics import ProcessMetricsData
 from gearpy.metrics.process import process_meter
 from gearpy.metrics.samples import ClusterSample
@@ -157,16 +157,26 @@ def master(
     config = given.config(*_assignments(flags), master=masters)
     log_to_console(config, verbose=given.verbose)
     host, port = address_to_listen(config, host=host, port=port)
-    with (
-        suppress(KeyboardInterrupt),
-        MasterDaemon(config, host=host, port=port) as daemon,
-        _metrics_at(metrics, lambda: cluster_sample(daemon.client)) as url,
-    ):
-        if given.as_json:
-            print_json({"address": daemon.address})
-        else:
-            print(f"master ready at {daemon.address}{_told(url)}", flush=True)
-        daemon.wait()
+    is_told = False
+    with suppress(KeyboardInterrupt):
+        while True:
+            with (
+                suppress(LeadershipLost),  # Begin anew: as another node, which does not lead.
+                MasterDaemon(config, host=host, port=port) as daemon,
+                _metrics_at(metrics, lambda: cluster_sample(daemon.client)) as url,
+            ):
+                if not is_told:
+                    _tell_ready(given, daemon.address, url)
+                    is_told = True
+                daemon.wait()
+                return
+
+
+def _tell_ready(given: Given, address: str, url: str) -> None:
+    if given.as_json:
+        print_json({"address": address})
+    else:
+        print(f"master ready at {address}{_told(url)}", flush=True)
 
 
 @workers.callback(invoke_without_command=True, epilog=HELP)

@@ -5,9 +5,5 @@ from gearpy.config.schema import Config
 
 
 def connected(config: Config) -> RemoteCluster:
-    """Return a client of the master, and of no other cluster that takes its place.
-
-    Raises:
-        ConfigError: several masters are named.
-    """
+    """Return a client of the masters, and of no other cluster that takes their place."""
     return connect(config=config)

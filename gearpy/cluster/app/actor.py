@@ -103,6 +103,7 @@ class AppMasterSettings:
     drain_timeout_ms: int
     keep_succeeded_ms: int
     autoscale_cooldown_ms: int
+    masters: tuple[str, ...] = ()  # If there are several.
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +152,7 @@ class AppMasterActor(Actor[_Message]):
         self._launch = launch
         self._settings_of = settings_of
         self._settings = settings = settings_of(launch.config)
-        self._master = MasterLink(post, launch, lambda: self.context)
+        self._master = MasterLink(post, launch, lambda: self.context, settings.masters)
         self._executors = AppExecutors(post, launch, lambda: self.context)
         self._checkpoints = AppCheckpoints(
             checkpoints,
@@ -206,7 +207,7 @@ class AppMasterActor(Actor[_Message]):
     def _on_registered(self, message: AppMasterRegistered) -> None:
         if message.launch != self._launch.launch:
             return
-        self._master.on_registered()
+        self._master.on_registered(message.master)
         if self._core is None and self._standing.status == "pending":
             self._begin(message)
         elif self._core is not None:
@@ -326,16 +327,12 @@ class AppMasterActor(Actor[_Message]):
         if self._unopened is not None and now_ms >= self._open_again_ms:
             self._begin(self._unopened)
 
-    def _on_master_lost(self) -> None:
-        _log.warning("application %s: the master is away", self._app_id)
-        self._master.on_lost()
-        if self._core is not None:
-            self._core.on_master(is_there=False, now_ms=self.context.now_ms())
-
     # -- messages --------------------------------------------------------------------------
 
-    def receive(self, message: _Message) -> object:
+    def receive(self, message: _Message) -> object:  # noqa: C901 - an arm for each kind
         """Feed one message to the core and carry out its commands, or answer a question."""
+        if not self._master.admits(message):
+            return None
         if isinstance(message, AppMasterRegistered):
             self._on_registered(message)
         elif isinstance(message, _Tick):
@@ -409,7 +406,9 @@ class AppMasterActor(Actor[_Message]):
         """Hear that the master, a worker or an executor is gone."""
         path, core = exited.ref.path, self._core
         if path == self._master.path:
-            self._on_master_lost()
+            self._master.on_lost()
+            if core is not None:
+                core.on_master(is_there=False, now_ms=self.context.now_ms())
         elif core is None:
             return
         elif (found := self._executors.take(path)) is None:

@@ -74,6 +74,7 @@ class ActorAppSettings:
     restarts: RestartPolicy
     start_timeout_ms: int
     reconnect_timeout_ms: int
+    masters: tuple[str, ...] = ()  # If there are several.
 
 
 _Event: TypeAlias = (
@@ -121,7 +122,7 @@ class ActorAppMaster(Actor[_Message]):
         self._settings = settings
         self._load = load
         self._release = release
-        self._master = MasterLink(post, launch, lambda: self.context)
+        self._master = MasterLink(post, launch, lambda: self.context, settings.masters)
         self._executors = AppExecutors(post, launch, lambda: self.context)
         self._crew = Crew(
             restarts=settings.restarts,
@@ -145,8 +146,10 @@ class ActorAppMaster(Actor[_Message]):
         self._master.register(self._status)
         self.context.schedule(_TICK_MS, _Tick())
 
-    def receive(self, message: _Message) -> object:
+    def receive(self, message: _Message) -> object:  # noqa: C901 - an arm for each kind
         """Answer a client, or take news of the master, a worker or an executor."""
+        if not self._master.admits(message):
+            return None
         match message:
             case AppMasterRegistered():
                 self._on_registered(message)
@@ -171,7 +174,6 @@ class ActorAppMaster(Actor[_Message]):
         """Hear that the master, a worker or an executor is gone."""
         path = exited.ref.path
         if path == self._master.path:
-            _log.warning("application %s: the master is away", self._launch.app_id)
             self._master.on_lost()
         elif (found := self._executors.take(path)) is None:
             self._lost_worker(path)
@@ -195,7 +197,7 @@ class ActorAppMaster(Actor[_Message]):
     def _on_registered(self, message: AppMasterRegistered) -> None:
         if message.launch != self._launch.launch:
             return
-        self._master.on_registered()
+        self._master.on_registered(message.master)
         if self._user is None and self._status == "pending":
             self._begin(message)
         else:

@@ -1,20 +1,23 @@
 """The way of an app master to its master, and to the executors of its application."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from gearpy.actor.api import ActorContext
 from gearpy.cluster.net.post import Post
 from gearpy.core.app.executors import Launch, Release, RequestSlots, Stop
+from gearpy.core.consensus.fence import TermFence
 from gearpy.ids import ActorPath, ExecutorId
 from gearpy.messages.app import RegisterExecutor
 from gearpy.messages.cluster import (
+    AppMasterRegistered,
     LaunchExecutor,
     PutValue,
     RegisterAppMaster,
     RequestResource,
+    ResourceAllocated,
     ReturnResource,
     ShutdownExecutor,
 )
@@ -31,13 +34,22 @@ class MasterLink:
 
     Args:
         context: of the app master; it has one at its turns only.
+        masters: addresses of all masters, if there are several; one of them leads.
     """
 
     def __init__(
-        self, post: Post, launch: LaunchExecutor, context: Callable[[], ActorContext[Any]]
+        self,
+        post: Post,
+        launch: LaunchExecutor,
+        context: Callable[[], ActorContext[Any]],
+        masters: Sequence[str] = (),
     ) -> None:
         self.path = launch.reply_to
         self.is_there = False
+        others = (ActorPath(each, self.path.name) for each in masters)
+        self._places = tuple(dict.fromkeys((self.path, *others)))
+        self._fence = TermFence()
+        self._fence.admits(launch.term)
         self._post = post
         self._launch = launch
         self._context = context
@@ -56,7 +68,8 @@ class MasterLink:
             launch=self._launch.launch,
             status=status,
         )
-        self._post.tell(self.path, message)
+        for place in self._places:  # The one that leads answers.
+            self._post.tell(place, message)
 
     def look_for(self, status: ApplicationStatus, timeout_ms: int) -> None:
         """Ask once more after a while, unless the master is there; stop if it is away for long."""
@@ -68,15 +81,26 @@ class MasterLink:
         elif not self.is_there and now_ms - self._asked_ms >= _REGISTER_AGAIN_MS:
             self.register(status)
 
-    def on_registered(self) -> None:
+    def admits(self, message: object) -> bool:
+        """Whether a message is no order of a master that does not lead any more; counted if so."""
+        if not isinstance(message, AppMasterRegistered | ResourceAllocated):
+            return True
+        if self._fence.admits(message.term):
+            return True
+        _log.warning("%s was refused: %s", type(message).__name__, self._fence.why(message.term))
+        return False
+
+    def on_registered(self, master: ActorPath | None) -> None:
         """Note that the master is there; its end is told to the app master."""
         if not self.is_there:
             self.is_there = True
+            self.path = master or self.path
             if (ref := self._post.find(self.path)) is not None:
                 self._context().watch(ref)
 
     def on_lost(self) -> None:
         """Note that the master is away."""
+        _log.warning("application %s: the master is away", self._launch.app_id)
         self.is_there, self._lost_ms = False, self._context().now_ms()
 
     def away_ms(self) -> int | None:
@@ -149,6 +173,7 @@ class AppExecutors:
             launch=command.launch,
             slots=command.allocation.slots,
             reply_to=self._context().self_ref.path,
+            term=0,
         )
         self._post.tell(command.allocation.worker, message)
         return True

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from gearpy.actor.api import Exited, ExitReason, Failed, Killed, Ref
-from gearpy.cluster.client.alerting import Alerting, following
+from gearpy.cluster.client.alerting import following
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.client.desk import Desk
 from gearpy.cluster.host.about import names_of_machine, this_process
@@ -18,16 +18,17 @@ from gearpy.cluster.host.folders import Claim, private_folder
 from gearpy.cluster.host.log_reader import LogReader
 from gearpy.cluster.host.logs import LogHandler, LogSettings, log_to
 from gearpy.cluster.master.actor import MasterActor, MasterMailbox
+from gearpy.cluster.master.store import MasterFold
 from gearpy.cluster.net.endpoint import Endpoint
-from gearpy.cluster.net.masters import the_only
+from gearpy.cluster.quorum.open import MEMBER_LOG, open_member
 from gearpy.cluster.worker.actor import WorkerActor, WorkerSettings
 from gearpy.cluster.worker.processes import ProcessLauncher, ProcessSettings
 from gearpy.config.schema import Config
-from gearpy.errors import ConfigError, GearpyError, NodeGivenUp
+from gearpy.errors import ConfigError, GearpyError, LeadershipLost, NodeGivenUp
 from gearpy.ids import ActorPath
 from gearpy.messages.client import DrainWorker
 from gearpy.storage.artifacts import ArtifactDesk, ArtifactStore
-from gearpy.storage.log import FileLog
+from gearpy.storage.log import FileLog, Log
 from gearpy.transport.api import split_address
 from gearpy.transport.security.credentials import Credentials
 
@@ -36,6 +37,7 @@ _log = logging.getLogger(__name__)
 #: The name of the master's actor; with an address it is the path by which others find it.
 MASTER: Final = "master"
 _WORKER: Final = "worker"
+_LOG: Final = "log"
 _STOP_S: Final = 5.0  # Beyond the time that processes have to stop.
 
 
@@ -53,13 +55,11 @@ class MasterDaemon:
         logs: the logger whose lines go into its log file; all, if the process is the master's own.
 
     Raises:
-        ConfigError: it cannot, or must not, listen there; another master has the folder, or
-            several are named.
+        ConfigError: it cannot, or must not, listen there, or another master has the folder.
         LogDamaged: its log was changed by something else.
     """
 
     def __init__(self, config: Config, *, host: str, port: int, logs: str | None = None) -> None:
-        the_only(config.cluster.masters)
         with ExitStack() as opened:
             endpoint = Endpoint(config, Credentials.of_cluster(config), host=host, port=port)
             opened.callback(endpoint.close)
@@ -67,11 +67,11 @@ class MasterDaemon:
             name = f"{MASTER}-{split_address(self.address)[1]}.log"
             _begin_log(LogSettings.of(config), config, name, opened, logger=logs)
             opened.enter_context(audit_log(config))
+            self._exit = _Exit()
             with _usable("master.folder"):
-                master, desk, alerting = _spawn_master(config, endpoint, opened)
-            self._exit = _Exit(master)
-            self.client = ClusterClient(desk.answer)  #: For what is beside it in this process.
-            opened.enter_context(alerting)
+                begin = _begin_alone if len(config.cluster.masters) == 1 else _begin_with_others
+                ask = begin(config, endpoint, opened, self._exit)
+            self.client = ClusterClient(ask)  #: For what is beside it in this process.
             self._opened = opened.pop_all()
         _log.info("master ready at %s", self.address)
 
@@ -79,6 +79,7 @@ class MasterDaemon:
         """Wait until the master ends by itself.
 
         Raises:
+            LeadershipLost: one of several has led, and does not any more: begin anew.
             GearpyError: why it did.
         """
         self._exit.wait()
@@ -95,37 +96,113 @@ class MasterDaemon:
         self.close()
 
 
-def _spawn_master(
-    config: Config, endpoint: Endpoint, opened: ExitStack
-) -> tuple[Ref[MasterMailbox], Desk, Alerting]:
-    """Start the actor, and let clients ask it."""
+def _begin_alone(
+    config: Config, endpoint: Endpoint, opened: ExitStack, exit_: "_Exit"
+) -> Callable[[Any], Any]:
+    """Begin as the only master; return what answers clients."""
     folder = private_folder(Path(config.master.folder), "master.folder")
+    if (folder / MEMBER_LOG).exists():
+        raise ConfigError(
+            f"master.folder {folder} is of one of several masters: name them all in cluster.masters"
+        )
     artifacts = ArtifactDesk(ArtifactStore(folder / "artifacts", config.artifact.max_bytes))
-    log = FileLog(folder / "log")
+    log = FileLog(folder / _LOG)
     opened.callback(log.close)
     opened.callback(endpoint.close)  # Before the log is closed: the actor writes it.
+    desk = _open_desk(config, endpoint, log, artifacts, opened=opened, exit_=exit_)
+    endpoint.transport.serve_control(desk.answer, desk.allows)
+    return desk.answer
+
+
+def _begin_with_others(
+    config: Config, endpoint: Endpoint, opened: ExitStack, exit_: "_Exit"
+) -> Callable[[Any], Any]:
+    """Begin as one of several masters, which may come to lead; return what answers clients."""
+    folder = private_folder(Path(config.master.folder), "master.folder")
+    if (folder / _LOG).exists():
+        raise ConfigError(
+            f"master.folder {folder} is of a master without others: give each of several masters "
+            "a new folder"
+        )
+    leading = _Leading()
+
+    def lead(term: int, log: Log, artifacts: ArtifactDesk) -> Desk:
+        with leading.entered() as stack:
+            return _open_desk(
+                config, endpoint, log, artifacts, opened=stack, exit_=exit_, term=term
+            )
+
+    desk = open_member(
+        config, endpoint, folder, opened, machine=MasterFold(), lead=lead, on_over=exit_.fail
+    )
+    exit_.watch(desk.replica)
+    opened.callback(leading.close)
+    endpoint.transport.serve_control(desk.answer, desk.allows)
+    return desk.answer
+
+
+class _Leading:
+    """What a master has opened because it leads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._opened = ExitStack()
+        self._is_closed = False
+
+    @contextmanager
+    def entered(self) -> Iterator[ExitStack]:
+        """Open more.
+
+        Raises:
+            LeadershipLost: it was closed.
+        """
+        with self._lock:
+            if self._is_closed:
+                raise LeadershipLost("this master ends")
+            yield self._opened
+
+    def close(self) -> None:
+        """Close everything."""
+        with self._lock:
+            self._is_closed = True
+            self._opened.close()
+
+
+def _open_desk(
+    config: Config,
+    endpoint: Endpoint,
+    log: Log,
+    artifacts: ArtifactDesk,
+    *,
+    opened: ExitStack,
+    exit_: "_Exit",
+    term: int = 0,
+) -> Desk:
+    """Start the actor that leads the cluster; return what answers clients for it."""
     post = endpoint.post
     master: Ref[MasterMailbox] = endpoint.system.spawn(
-        lambda: MasterActor(post, log=log, config=config, rng=random.Random()), MASTER
+        lambda: MasterActor(post, log=log, config=config, rng=random.Random(), term=term), MASTER
     )
+    exit_.watch(master)
     timeout_s = config.masterclient.timeout_s
 
     def ask(message: object) -> object:
         return desk.answer(message)
 
     alerting = following(ask, config)
+    folder, logs = config.master.folder, config.log.folder
     desk = Desk(
         lambda message: master.ask(message, timeout_s),
         post,
         artifacts=artifacts,
-        about=this_process(config, endpoint.address, folder=str(folder), logs=config.log.folder),
+        about=this_process(config, endpoint.address, folder=folder, logs=logs),
         admins=config.master.admins,
         alerts=alerting.firing,
         note_action=note_action,
         timeout_s=timeout_s,
     )
-    endpoint.transport.serve_control(desk.answer, desk.allows)
-    return master, desk, alerting
+    opened.enter_context(alerting)
+    return desk
 
 
 class WorkerDaemon:
@@ -147,8 +224,7 @@ class WorkerDaemon:
         secret: of the cluster, for a worker that must not read it from a file.
 
     Raises:
-        ConfigError: it cannot, or must not, listen there; a folder cannot be made; or several
-            masters are named.
+        ConfigError: it cannot, or must not, listen there, or a folder cannot be made.
     """
 
     def __init__(
@@ -163,7 +239,6 @@ class WorkerDaemon:
     ) -> None:
         self._config = config
         self._metrics = metrics
-        the_only(config.cluster.masters)
         credentials, logs = Credentials.of_cluster(config, secret), LogSettings.of(config)
         folder = private_folder(Path(config.worker.folder), "worker.folder")
         with ExitStack() as opened, _usable("worker.folder"):
@@ -185,7 +260,8 @@ class WorkerDaemon:
             )
             opened.callback(self._launcher.close)
             self._worker = self._spawn(logs, on_ready, on_waiting)
-            self._exit = _Exit(self._worker)
+            self._exit = _Exit()
+            self._exit.watch(self._worker)
             self._endpoint.peers.on_given_up = self._exit.give_up
             self._opened = opened.pop_all()
 
@@ -268,16 +344,24 @@ def address_to_listen(config: Config, *, host: str | None, port: int | None) -> 
 
 
 class _Exit:
-    """The end of an actor, for threads that wait for it."""
+    """The end of the first of some actors, for threads that wait for it."""
 
-    def __init__(self, ref: Ref[Any]) -> None:
+    def __init__(self) -> None:
         self._exited = threading.Event()
         self._reason: ExitReason | None = None
         self.given_up = ""  # Why others do not listen to this process any more.
+
+    def watch(self, ref: Ref[Any]) -> None:
+        """Take the end of an actor for that of all."""
         ref.add_watcher(self, self._on_exited)
 
+    def fail(self, error: GearpyError) -> None:
+        """Count all as ended for a reason."""
+        self._reason = self._reason or Failed(error, "")
+        self._exited.set()
+
     def _on_exited(self, exited: Exited) -> None:
-        self._reason = exited.reason
+        self._reason = self._reason or exited.reason
         self._exited.set()
 
     def give_up(self, reason: str) -> None:

@@ -5,7 +5,7 @@ from typing import Self
 
 from gearpy.cluster.client.client import ClusterClient, RunningApplication
 from gearpy.cluster.net.limits import transport_limits
-from gearpy.cluster.net.masters import Masters, the_only
+from gearpy.cluster.net.masters import Masters
 from gearpy.config.load import load
 from gearpy.config.schema import Config
 from gearpy.transport.security.credentials import Credentials
@@ -22,8 +22,7 @@ def connect(master: str | None = None, *, config: Config | None = None) -> "Remo
         config: the configuration, with the secret of the cluster; by default that of `load_config`.
 
     Raises:
-        ConfigError: the address is none, several masters are named, or there is no secret that can
-            be used.
+        ConfigError: the address is none, or there is no secret that can be used.
 
     Example::
 
@@ -33,7 +32,7 @@ def connect(master: str | None = None, *, config: Config | None = None) -> "Remo
     """
     if config is None:
         config = load(overrides={"cluster.masters": master} if master else {})
-    return RemoteCluster(master or the_only(config.cluster.masters), config)
+    return RemoteCluster([master] if master else config.cluster.masters, config)
 
 
 class RemoteCluster(ClusterClient):
@@ -44,14 +43,14 @@ class RemoteCluster(ClusterClient):
     Runs on: any thread; every question blocks until there is an answer.
 
     Args:
-        address: of the master, ``host:port``.
+        addresses: of all masters, ``host:port``.
         config: with the secret of the cluster, and how long to wait for answers.
     """
 
-    def __init__(self, address: str, config: Config) -> None:
-        self.address = address
+    def __init__(self, addresses: Sequence[str], config: Config) -> None:
+        self.address = ",".join(addresses)
         self._masters = Masters(
-            [address],
+            addresses,
             Credentials.of_cluster(config),
             transport_limits(config),
             timeout_s=config.masterclient.timeout_s,

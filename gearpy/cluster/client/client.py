@@ -1,6 +1,7 @@
 """A client of a cluster for programs: submit, list, describe, wait, replay, stop."""
 
 import getpass
+import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -152,6 +153,7 @@ class ClusterClient(ClusterQuestions):
             resume_from=resume_from,
             checkpoints=checkpoints,
             launches=launches,
+            key=secrets.token_hex(8),
         )
         submitted = self._expect(Submitted, message)
         return RunningApplication(self, submitted.app_id, name)

@@ -147,6 +147,7 @@ class MasterActor(Actor[MasterMailbox]):
         log: Log,
         config: Config,
         rng: "Random",
+        term: int = 0,
         snapshot_records: int = SNAPSHOT_RECORDS,
         ended_max: int = _ENDED_MAX,
     ) -> None:
@@ -162,7 +163,7 @@ class MasterActor(Actor[MasterMailbox]):
             quotas=Quotas(quotas_in(config.master.quotas), self._user_of),
         )
         self._app_masters = AppMasters(self._state, self._policy_of, app_master_times(config), rng)
-        self._contacts = MasterContacts(post, lambda: self.context)
+        self._contacts = MasterContacts(post, lambda: self.context, term=term)
         self._workers = MasterWorkers(
             store=self._store,
             app_masters=self._app_masters,
@@ -259,6 +260,8 @@ class MasterActor(Actor[MasterMailbox]):
                 assert_never(message)
 
     def _submit(self, request: SubmitApplication) -> Submitted | Refused:
+        if (before := self._state.submitted_as(request.key)) is not None:
+            return Submitted(app_id=before)
         refusal = self._state.refusal_of(request) or mistakes_in(self._config, request)
         if refusal:
             return Refused(reason=refusal)
@@ -436,6 +439,7 @@ class MasterActor(Actor[MasterMailbox]):
             launch=message.launch,
             has_run=self._has_run(app_id),
             values=self._state.values(app_id),
+            master=self._own_path(),
         )
         if not self._contacts.tell(path, answer):
             self._on_unreachable(app_id, "")
@@ -510,7 +514,8 @@ class MasterActor(Actor[MasterMailbox]):
         else:
             self._state.on_progress(message.app_id, progress)
         # What it lacks it has asked for before.
-        self._scheduler.on_heard(message.app_id)
+        if self._scheduler.on_heard(message.app_id):
+            self._allocate()
 
     def _put_value(self, message: PutValue) -> None:
         path = self._writer(message)

@@ -2,12 +2,14 @@
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from gearpy.actor.api import ActorContext, Ref
 from gearpy.cluster.net.post import Post
 from gearpy.errors import ConfigError, MailboxFull
 from gearpy.ids import ActorPath
+from gearpy.messages.cluster import MasterOrder
 
 _log = logging.getLogger(__name__)
 
@@ -19,15 +21,21 @@ class MasterContacts:
 
     Args:
         context: of the master; it has one at its turns only.
+        term: since when it leads; its orders say so.
     """
 
-    def __init__(self, post: Post, context: Callable[[], ActorContext[Any]]) -> None:
+    def __init__(
+        self, post: Post, context: Callable[[], ActorContext[Any]], *, term: int = 0
+    ) -> None:
         self._post = post
+        self._term = term
         self._context = context
         self._watched: dict[ActorPath, Ref[Any]] = {}
 
     def tell(self, path: ActorPath, message: object) -> bool:
         """Send a message; return whether it is under way."""
+        if isinstance(message, MasterOrder):
+            message = replace(message, term=self._term)
         try:
             return self._post.tell(path, message)
         except (MailboxFull, ConfigError) as error:  # Full, or too large to travel.

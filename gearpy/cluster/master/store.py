@@ -22,6 +22,33 @@ SNAPSHOT_RECORDS: Final = 10_000
 _SEGMENT_BYTES_MAX: Final = 64 << 20
 
 
+class MasterFold:
+    """A `MasterState` that takes records of a log; where several masters have one, each has it."""
+
+    def __init__(self) -> None:
+        self.state = MasterState()
+
+    def apply(self, record: bytes) -> object:
+        """Take one record.
+
+        Raises:
+            ProtocolError: it is of another version of gearpy.
+        """
+        return self.state.apply(decode_command(record))
+
+    def restore(self, state: bytes) -> None:
+        """Replace the state.
+
+        Raises:
+            ProtocolError: it is of another version of gearpy.
+        """
+        self.state = MasterState.from_bytes(state)
+
+    def to_bytes(self) -> bytes:
+        """Return the whole state."""
+        return self.state.to_bytes()
+
+
 class MasterStore:
     """A `MasterState` that changes only after its log has taken the change.
 

@@ -2,44 +2,72 @@
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, Self
 
+from gearpy.config.schema import Config
 from gearpy.errors import (
     AskTimeout,
     AuthenticationFailed,
     ConfigError,
     ConnectionLost,
+    GearpyError,
+    LeadershipLost,
     ProtocolError,
 )
-from gearpy.messages.client import ClusterSummary, GetCluster
+from gearpy.messages.client import (
+    ApplicationChange,
+    ClusterSummary,
+    GetArtifactPart,
+    GetCluster,
+    NotLeader,
+    Refused,
+)
 from gearpy.transport.api import TransportLimits
 from gearpy.transport.letters.client import ControlClient
 from gearpy.transport.security.credentials import Shown
 
 _log = logging.getLogger(__name__)
 _AGAIN_S: Final = 0.2
+#: Several masters have found a leader within this time, if a majority is there.
+_ELECTION_S: Final = 10.0
+#: One of several masters that says nothing for so long is passed over.
+_SILENCE_S: Final = 2.0
 
 
 def the_only(masters: Sequence[str]) -> str:
-    """Return the address of the master.
+    """Return the address of the master of a cluster that has one.
 
     Raises:
-        ConfigError: several are named. What one of them knows the others do not.
+        ConfigError: several are named.
     """
     if len(masters) == 1:
         return masters[0]
     raise ConfigError(
-        f"cluster.masters is {', '.join(masters)}: name one master. Several do not share what they "
-        "know, so that whoever changes from one to the other finds another cluster; a master that "
-        "is started again over its master.folder goes on where it was"
+        f"cluster.masters is {', '.join(masters)}: name one master here, a cluster in one process "
+        "has no others"
     )
 
 
+def several_masters(config: Config) -> tuple[str, ...]:
+    """Return the addresses of all masters if there are several."""
+    masters = config.cluster.masters
+    return masters if len(masters) > 1 else ()
+
+
+class _MayBeDone(Exception):
+    """A change was asked for, and may have been made."""
+
+    def __init__(self, error: GearpyError) -> None:
+        self.error = error
+
+
 class Masters:
-    """Asks one master after the other, until one answers or patience ends.
+    """Asks one master after the other, until the one that leads answers or patience ends.
 
     With patience a question may be asked several times, and a broken connection costs only time.
+    Several masters are always waited for until they have found a leader; but a change of an
+    application that may have been made is not asked for again.
     Use as a context manager, or call `close`.
 
     Runs on: any thread; `ask` blocks.
@@ -61,35 +89,89 @@ class Masters:
         patience_s: float = 0.0,
         one_cluster: bool = False,
     ) -> None:
-        self._clients = [ControlClient(address, shown, limits) for address in addresses]
+        self._shown, self._limits = shown, limits
+        self._clients = {each: ControlClient(each, shown, limits) for each in addresses}
         self._timeout_s, self._patience_s = timeout_s, patience_s
         self._one_cluster = one_cluster
         self._cluster_id = ""
+        self._leader = ""  # By the last answer.
 
     def ask(self, message: Any) -> Any:
-        """Return the first answer of a master.
+        """Return the first answer of a master that leads.
 
         Raises:
             AuthenticationFailed: the cluster has another secret.
+            LeadershipLost: the master that was asked for a change does not lead any more; it may
+                have been made.
             ConnectionLost, AskTimeout, ProtocolError: no master has answered for too long.
             GearpyError: what the master raised.
         """
-        until_s = time.monotonic() + self._patience_s
+        begun_s = time.monotonic()
         while True:
-            for client in self._clients:
-                try:
-                    return self._ask(client, message)
-                except AuthenticationFailed:
-                    raise
-                except (ConnectionLost, AskTimeout, ProtocolError) as error:
-                    if time.monotonic() >= until_s:
-                        raise
-                    _log.warning("no answer of the master at %s: %s", client.address, error)
+            try:
+                answer = self._ask_all(message)
+            except _MayBeDone as uncertain:
+                raise uncertain.error from None
+            if not isinstance(answer, GearpyError):
+                return answer
+            patience_s = max(self._patience_s, _ELECTION_S if self._are_several else 0.0)
+            if time.monotonic() >= begun_s + patience_s:
+                raise answer
+            _log.warning("no answer of a master: %s", answer)
             time.sleep(_AGAIN_S)
+
+    def _ask_all(self, message: Any) -> Any:
+        """Return an answer, or the error why there is none yet."""
+        failure: GearpyError = ConnectionLost("no master leads at present")
+        refused: Refused | None = None
+        for client in self._in_order():
+            try:
+                answer = self._reach(client) or self._ask(client, message)
+            except AuthenticationFailed:
+                raise
+            except (ConnectionLost, AskTimeout, ProtocolError, LeadershipLost) as error:
+                failure, self._leader = error, ""
+                continue
+            if isinstance(answer, NotLeader):
+                self._leader = answer.leader
+            elif isinstance(answer, Refused) and isinstance(message, GetArtifactPart):
+                refused = answer  # Another master may have it.
+            else:
+                return answer
+        return refused or failure
+
+    def _ask(self, client: ControlClient, message: Any) -> Any:
+        try:
+            return client.ask(message, self._timeout_s)
+        except (ConnectionLost, AskTimeout, LeadershipLost) as error:
+            if isinstance(message, ApplicationChange):
+                raise _MayBeDone(error) from error
+            raise
+        finally:
+            if not self._one_cluster:
+                client.close()
+
+    @property
+    def _are_several(self) -> bool:
+        return len(self._clients) > 1
+
+    def _in_order(self) -> Iterator[ControlClient]:
+        """Yield each master once, the leader as soon as it is known."""
+        asked = set[str]()
+        while True:
+            leader = self._leader
+            if leader and leader not in self._clients:
+                self._clients[leader] = ControlClient(leader, self._shown, self._limits)
+            left = [each for each in self._clients if each not in asked]
+            if not left:
+                return
+            address = leader if leader in left else left[0]
+            asked.add(address)
+            yield self._clients[address]
 
     def close(self) -> None:
         """Close all connections."""
-        for client in self._clients:
+        for client in self._clients.values():
             client.close()
 
     def __enter__(self) -> Self:
@@ -98,18 +180,16 @@ class Masters:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _ask(self, client: ControlClient, message: Any) -> Any:
-        if not self._one_cluster:
-            with client:
-                return client.ask(message, self._timeout_s)
-        if not client.is_connected:
-            self._check_cluster(client)
-        return client.ask(message, self._timeout_s)
-
-    def _check_cluster(self, client: ControlClient) -> None:
-        found = client.ask(GetCluster(), self._timeout_s)
+    def _reach(self, client: ControlClient) -> NotLeader | None:
+        """Find out whether a master is of the right cluster, and leads."""
+        if not self._one_cluster or client.is_connected:
+            return None
+        timeout_s = min(self._timeout_s, _SILENCE_S) if self._are_several else self._timeout_s
+        found = client.ask(GetCluster(), timeout_s)
+        if isinstance(found, NotLeader):
+            return found
         if not isinstance(found, ClusterSummary):
-            return  # It is no master, and answers the question itself no better.
+            return None  # It is no master, and answers the question itself no better.
         if self._cluster_id not in {"", found.cluster_id}:
             client.close()
             raise ConnectionLost(
@@ -118,3 +198,4 @@ class Masters:
                 "was started over"
             )
         self._cluster_id = found.cluster_id
+        return None

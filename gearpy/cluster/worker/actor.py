@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol, TypeAlias, assert_never
 
 from gearpy.actor.api import Actor, Cancellable, Exited, Ref
 from gearpy.cluster.net.post import Post
+from gearpy.core.consensus.fence import TermFence
 from gearpy.errors import ConnectionLost, GearpyError
 from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, ExecutorId, WorkerId, address_of
 from gearpy.messages.client import (
@@ -25,6 +26,7 @@ from gearpy.messages.cluster import (
     ExecutorExited,
     ExecutorLaunchRejected,
     LaunchExecutor,
+    MasterOrder,
     OtherCluster,
     RegisterWorker,
     ResourceUpdate,
@@ -181,6 +183,7 @@ class WorkerActor(Actor[_Message]):
         self._settings = settings or WorkerSettings()
         self._addresses = (master, *self._settings.other_masters)
         self._master = master
+        self._fence = TermFence()
         self._watched: Ref[Any] | None = None
         self._search: _Search | None = None
         self._worker_id: WorkerId | None = None
@@ -202,6 +205,11 @@ class WorkerActor(Actor[_Message]):
 
     def receive(self, message: _Message) -> object:  # noqa: C901, PLR0912 - an arm for each message
         """Start or stop an executor, or answer for its log."""
+        if isinstance(message, MasterOrder) and not self._fence.admits(message.term):
+            _log.warning(
+                "%s was refused: %s", type(message).__name__, self._fence.why(message.term)
+            )
+            return None
         match message:
             case WorkerRegistered():
                 self._on_registered(message)
@@ -268,13 +276,13 @@ class WorkerActor(Actor[_Message]):
         if search.until_ms is not None and self.context.now_ms() >= search.until_ms:
             self._give_up()
             return
-        if search.tries == len(self._addresses):
+        if search.tries == 1:
             self._tell_that_it_waits(search)
-        address = self._addresses[search.tries % len(self._addresses)]
         search.tries += 1
-        self._register(address, search)
+        for address in self._addresses:  # The one that leads answers.
+            self._register(address)
 
-    def _register(self, master: ActorPath, search: _Search) -> None:
+    def _register(self, master: ActorPath) -> None:
         """Register with all that runs, after the news that this leaves out."""
         for exited in self._unreported:
             self._post.tell(master, exited)

@@ -7,6 +7,7 @@ from typing import Final
 from gearpy.cluster.app.actor import AppMasterActor, AppMasterSettings
 from gearpy.cluster.app.config import application_config
 from gearpy.cluster.net.limits import REPORT_INTERVAL_MS, restart_policy
+from gearpy.cluster.net.masters import several_masters
 from gearpy.cluster.net.post import Post
 from gearpy.cluster.programs.artifacts import with_serializers
 from gearpy.config.schema import Config
@@ -58,6 +59,7 @@ def app_master_settings(config: Config) -> AppMasterSettings:
         drain_timeout_ms=config.application.drain_timeout_s * 1000,
         autoscale_cooldown_ms=config.application.autoscale_cooldown_s * 1000,
         keep_succeeded_ms=config.checkpoint.keep_succeeded * _HOUR_MS,
+        masters=several_masters(config),
     )
 
 

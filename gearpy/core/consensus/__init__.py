@@ -11,6 +11,7 @@ returns what should happen; it has no clock, socket, thread or file.
 - `messages`: what members say to each other.
 - `actions`: what a replica asks of its shell.
 - `limits`: times and sizes.
+- `fence`: the fence against orders of masters that do not lead any more.
 
 The paper is Ongaro's *Consensus: Bridging Theory and Practice* (2014). Elections are asked for on
 trial first (9.6), a leader without a majority steps down (6.2), reads take a round of the majority

@@ -1,9 +1,15 @@
 """The messages between members. Each message has the term of its sender, unless it says more."""
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, Final, TypeAlias, get_args
+
+import msgspec
 
 from gearpy.core.consensus.stored import LogEntry
+from gearpy.errors import ProtocolError
+
+#: Raised when an older gearpy could misread what members say to each other.
+_VERSION: Final = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,3 +111,32 @@ ReplicaMessage: TypeAlias = (
 )
 #: What only the leader of a term says.
 LeaderMessage: TypeAlias = AppendEntries | SendSnapshotPart | TakeOver
+
+_ENVELOPE: Final = msgspec.msgpack.Decoder(tuple[int, str, msgspec.Raw])
+_DECODERS: Final[dict[str, "msgspec.msgpack.Decoder[Any]"]] = {
+    each.__name__: msgspec.msgpack.Decoder(each) for each in get_args(ReplicaMessage)
+}
+
+
+def encode_message(message: ReplicaMessage) -> bytes:
+    """Return a message between members as bytes."""
+    return msgspec.msgpack.encode((_VERSION, type(message).__name__, message))
+
+
+def decode_message(data: bytes) -> ReplicaMessage:
+    """Return the message that `encode_message` made into bytes.
+
+    Raises:
+        ProtocolError: it is none, or of another version of gearpy.
+    """
+    try:
+        version, name, fields = _ENVELOPE.decode(data)
+        if version != _VERSION or name not in _DECODERS:
+            raise ProtocolError(
+                f"a master says {name} of version {version}, this gearpy knows {_VERSION}: let all "
+                "masters run one gearpy"
+            )
+        message: ReplicaMessage = _DECODERS[name].decode(fields)
+    except (msgspec.DecodeError, ValueError) as error:
+        raise ProtocolError(f"a master has sent what is no message: {error}") from error
+    return message

@@ -89,6 +89,7 @@ class Replica:
         self._after_write: list[Transmit] = []  # Messages that reveal what the write makes durable.
         self._after_next: list[Transmit] = []  # And the one that begins then.
         self._told: RoleChange | None = None
+        self._election_due_ms = now_ms
         self._set_election_timer()
 
     # -- questions -------------------------------------------------------------------------
@@ -172,6 +173,20 @@ class Replica:
         revealed, self._after_write = self._after_write, []
         for each in revealed:
             self._transmit(each)
+        return self._settled()
+
+    def on_lost(self, member: str, now_ms: int) -> list[ReplicaAction]:
+        """Hear that the process of a member is gone: a leader is not waited for any longer.
+
+        It may live all the same; then an election is asked for in vain.
+        """
+        self._now_ms = now_ms
+        if member == self._leader and self._leading is None:
+            heartbeat_ms = self._limits.heartbeat_ms
+            self._heard_ms = now_ms - self._limits.election_ms
+            # Others hear of it a little later, and do not vote before.
+            soon_ms = now_ms + heartbeat_ms + self._rng.randrange(2 * heartbeat_ms)
+            self._election_due_ms = min(self._election_due_ms, soon_ms)
         return self._settled()
 
     def propose(self, command: bytes, now_ms: int) -> tuple[int, list[ReplicaAction]]:

@@ -162,9 +162,11 @@ class SlotScheduler:
         """Let first starts wait until the needs of a restarted application are known."""
         self._expected.add(app_id)
 
-    def on_heard(self, app_id: AppId) -> None:
-        """Note that an application has asked for its slots."""
+    def on_heard(self, app_id: AppId) -> bool:
+        """Note that an application has asked for its slots; whether first starts may go on now."""
+        was_expected = app_id in self._expected
         self._expected.discard(app_id)
+        return was_expected and not self._expected
 
     @property
     def next_due_ms(self) -> int | None:

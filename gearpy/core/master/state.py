@@ -231,6 +231,11 @@ class MasterState:
             )
         return ""
 
+    def submitted_as(self, key: str) -> AppId | None:
+        """Return the application that was submitted with a key, which is not empty."""
+        known = self._applications.items()
+        return next((each for each, it in known if key and it.request.key == key), None)
+
     @property
     def cluster_id(self) -> str:
         """The cluster's id; empty before it has one."""

@@ -152,7 +152,7 @@ class SparkCluster:
         master = opened.enter_context(MasterDaemon(config, host=host, port=port, logs="gearpy"))
         self.address, self.folder = master.address, folder
         self._config = from_overrides({**as_overrides(config), "cluster.masters": self.address})
-        self.client = opened.enter_context(RemoteCluster(self.address, self._config))
+        self.client = opened.enter_context(RemoteCluster([self.address], self._config))
         _write_conf(folder / CONF_FILE, self._config)
         opened.callback((folder / CONF_FILE).unlink, missing_ok=True)
 

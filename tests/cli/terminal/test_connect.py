@@ -9,7 +9,7 @@ from gearpy.cli.terminal.connect import connected
 from gearpy.cluster.boot.local import LocalCluster
 from gearpy.config.load import load
 from gearpy.config.schema import Config
-from gearpy.errors import ConfigError, ConnectionLost
+from gearpy.errors import ConnectionLost
 
 
 def a_config(folder: Path, masters: str) -> Config:
@@ -31,11 +31,3 @@ def test_a_master_of_another_cluster_at_the_same_address_is_refused(tmp_path: Pa
             assert second.client.cluster().cluster_id != cluster_id
             with pytest.raises(ConnectionLost, match=f"began with cluster {cluster_id}"):
                 client.applications()
-
-
-def test_several_masters_are_refused(tmp_path: Path) -> None:
-    """Whichever answered first would be asked."""
-    config = a_config(tmp_path, "127.0.0.1:1,127.0.0.1:2")
-
-    with pytest.raises(ConfigError, match="name one master"), connected(config):
-        pass

@@ -127,10 +127,10 @@ def test_a_mistake_shows_before_anything_is_sent(cluster: RemoteCluster, tmp_pat
 
 
 def test_an_address_is_one(configured: Callable[..., Config]) -> None:
-    """Several masters would be several clusters."""
+    """It is read before anybody is asked."""
     config = configured(cluster__masters="one:3000,two:3000")
 
-    with pytest.raises(ConfigError, match="name one master"):
-        gp.connect(config=config)
+    with gp.connect(config=config) as cluster:
+        assert cluster.address == "one:3000,two:3000"
     with pytest.raises(ConfigError, match="nowhere"):
         gp.connect("nowhere")

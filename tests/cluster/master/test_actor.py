@@ -63,7 +63,8 @@ def test_an_application_is_launched_where_there_is_room() -> None:
     )
     assert cluster.free() == {0: 8}
     app_master = cluster.app_master(launch)
-    assert app_master.got == [AppMasterRegistered(app_id=APP, launch=1)]
+    master = cluster.master.path
+    assert app_master.got == [AppMasterRegistered(app_id=APP, launch=1, master=master)]
 
 
 def test_a_wrong_configuration_is_refused_at_once() -> None:

@@ -6,7 +6,9 @@ from gearpy.ids import MASTER_EXECUTOR, AppId, WorkerId
 from gearpy.messages.client import (
     GetAddresses,
     ListApplications,
+    Refused,
     ShutdownApplication,
+    SubmitApplication,
 )
 from gearpy.messages.cluster import (
     AppMasterRegistered,
@@ -21,6 +23,7 @@ from gearpy.messages.cluster import (
 from gearpy.messages.summaries import ApplicationProgress, ApplicationSummary
 from tests.cluster.master_build import (
     APP,
+    ARTIFACT,
     LONG_MS,
     Cluster,
     Role,
@@ -217,6 +220,32 @@ def test_an_app_master_whose_worker_does_not_come_back_is_launched_elsewhere() -
     cluster.settle(LONG_MS)
 
     assert other.all(LaunchExecutor)[0].launch == 2
+
+
+def test_what_was_submitted_meanwhile_starts_when_those_that_ran_have_spoken() -> None:
+    """Nothing else may happen after the last one has told that it lacks nothing."""
+    cluster, worker, app_master = a_running()
+    launch = worker.last(LaunchExecutor)
+    cluster.restart()
+    other = cluster.submit("other")
+    back(cluster, worker, running(), running(executor=0, slots=3))
+    cluster.register(app_master, launch)
+    assert worker.last(LaunchExecutor) == launch
+
+    cluster.tell(a_status("active"))
+
+    assert worker.last(LaunchExecutor).app_id == other
+
+
+def test_an_application_that_is_submitted_again_is_the_same() -> None:
+    """Its client has not heard the answer, as the master was lost; then another has the name."""
+    cluster = Cluster()
+    request = SubmitApplication(name="words", artifact=ARTIFACT, key="k")
+    (first, again) = (cluster.ask(request), cluster.ask(request))
+    cluster.restart()
+
+    assert first == again == cluster.ask(request)
+    assert isinstance(cluster.ask(replace(request, key="other")), Refused)
 
 
 def test_executors_of_what_is_over_are_killed_when_their_worker_is_back() -> None:

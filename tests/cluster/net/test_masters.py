@@ -8,9 +8,24 @@ from contextlib import ExitStack
 import pytest
 
 from gearpy.cluster.net.masters import Masters, the_only
-from gearpy.errors import AuthenticationFailed, ConfigError, ConnectionLost, SubmitRefused
+from gearpy.errors import (
+    AuthenticationFailed,
+    ConfigError,
+    ConnectionLost,
+    GearpyError,
+    LeadershipLost,
+    SubmitRefused,
+)
 from gearpy.ids import AppId
-from gearpy.messages.client import GetApplication
+from gearpy.messages.client import (
+    Artifact,
+    ClusterSummary,
+    GetApplication,
+    GetCluster,
+    NotLeader,
+    ShutdownApplication,
+    SubmitApplication,
+)
 from gearpy.transport.api import TransportLimits
 from gearpy.transport.links.tcp import TcpTransport
 from tests.transport.build import PATIENCE_S, SECRET
@@ -100,8 +115,86 @@ def test_an_answer_is_an_answer(stack: ExitStack) -> None:
         masters(address, secret=b"x" * 32).ask(QUESTION)
 
 
-def test_there_is_one_master() -> None:
-    """Of several, each would be a cluster of its own."""
+def test_a_cluster_in_one_process_has_one_master() -> None:
+    """The others would not be there."""
     assert the_only(["a:1"]) == "a:1"
     with pytest.raises(ConfigError, match=r"cluster\.masters is a:1, b:2: name one master"):
         the_only(["a:1", "b:2"])
+
+
+# -- several masters -----------------------------------------------------------------------------
+
+
+class Member:
+    """One of several masters; it answers as it is told to."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        server = TcpTransport(SECRET)
+        stack.callback(server.stop)
+        self.address = server.start()
+        self.leader = ""
+        self.asked: list[object] = []
+        self.error: GearpyError | None = None
+        server.serve_control(self.answer)
+
+    def answer(self, message: object) -> object:
+        if self.leader != self.address:
+            return NotLeader(leader=self.leader)
+        if isinstance(message, GetCluster):
+            return ClusterSummary(cluster_id="c")
+        self.asked.append(message)
+        error, self.error = self.error, None
+        if error is not None:
+            raise error
+        return message
+
+
+def members(stack: ExitStack, count: int = 3) -> list[Member]:
+    made = [Member(stack) for _ in range(count)]
+    for each in made:
+        each.leader = made[-1].address
+    return made
+
+
+def asking(stack: ExitStack, *made: Member) -> Masters:
+    addresses = [each.address for each in made]
+    client = Masters(addresses, SECRET, LIMITS, timeout_s=PATIENCE_S, one_cluster=True)
+    return stack.enter_context(client)
+
+
+def test_the_one_that_leads_is_found(stack: ExitStack) -> None:
+    """Whoever is asked first, and also if only one was named that does not lead."""
+    made = members(stack)
+
+    assert asking(stack, *made).ask(QUESTION) == QUESTION
+    assert asking(stack, made[0]).ask(QUESTION) == QUESTION
+    assert made[2].asked == [QUESTION, QUESTION]
+
+
+def test_an_election_is_waited_for(stack: ExitStack) -> None:
+    """Nobody leads for a moment; then another one does, and hears the question once more."""
+    made = members(stack)
+    client = asking(stack, *made)
+    client.ask(QUESTION)
+    for each in made:
+        each.leader = ""
+    threading.Timer(0.3, lambda: setattr(made[0], "leader", made[0].address)).start()
+
+    assert client.ask(QUESTION) == QUESTION
+    assert made[0].asked == [QUESTION]
+
+
+def test_what_may_have_been_done_is_not_asked_for_again(stack: ExitStack) -> None:
+    """But an application is submitted again: its key says that it is the same."""
+    made = members(stack)
+    client = asking(stack, *made)
+    submit = SubmitApplication(name="a", artifact=Artifact(kind="file", location="a"), key="k")
+    stop = ShutdownApplication(app_id=AppId(1))
+
+    made[2].error = LeadershipLost("it ended")
+    assert client.ask(submit) == submit
+    made[2].error = LeadershipLost("it ended")
+    with pytest.raises(LeadershipLost):
+        client.ask(stop)
+
+    assert made[2].asked == [submit, submit, stop]

@@ -1,6 +1,7 @@
 """The worker in virtual time, with a launcher and a master that do what a test says."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -421,6 +422,18 @@ def test_an_old_master_is_not_listened_to(scene: Scene) -> None:
 
     assert scene.got["late"] == []
     assert scene.told("master", ResourceUpdate) == [an_update(a_running()), an_update()]
+
+
+def test_orders_of_a_master_that_leads_no_more_are_refused(scene: Scene) -> None:
+    """The newest term counts, of whatever order; what app masters ask for has none."""
+    order = replace(a_shutdown(MASTER_EXECUTOR, kill=True), term=1)
+    scene.tell(replace(a_launch(MASTER_EXECUTOR), term=2), a_launch(0))
+    app_master, executor = scene.launcher.launched
+
+    scene.tell(order)
+    assert app_master.stops == []
+    scene.tell(replace(order, term=2), a_shutdown(0))
+    assert (app_master.stops, executor.stops) == ([True], [False])
 
 
 # -- orphans -------------------------------------------------------------------------------------

@@ -185,3 +185,24 @@ def test_two_leaders_of_a_term_are_a_bug() -> None:
 
     with pytest.raises(AssertionError, match="leads term 1, too"):
         replica.on_message("b", message, 1000)
+
+
+def test_a_leader_whose_process_is_gone_is_not_waited_for() -> None:
+    """Nor stands it in the way of others; the word about another member changes nothing."""
+    replica = a_replica("a", "b", "c")
+    heartbeat = AppendEntries(
+        term=1, previous_index=0, previous_term=0, entries=(), commit_index=0, round=0
+    )
+    replica.on_message("b", heartbeat, 500)
+    replica.on_written(500)
+    due_ms = replica.due_ms
+
+    replica.on_lost("c", 510)
+    assert replica.due_ms == due_ms
+    replica.on_lost("b", 510)
+
+    assert replica.due_ms == 510 + LIMITS.heartbeat_ms
+    ask = AskVote(term=2, last_index=0, last_term=0, is_trial=True)
+    (answer,) = replica.on_message("c", ask, 520)
+    assert isinstance(answer, Transmit)
+    assert answer.message == CastVote(term=2, is_granted=True, is_trial=True)

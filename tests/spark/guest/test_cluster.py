@@ -155,7 +155,7 @@ def _check_secret(cluster: SparkCluster, folder: Path) -> None:
     assert file.stat().st_mode & 0o077 == 0
     known = cluster.folder / CONF_FILE
     wrong = load([known], overrides={"transport.secret-file": str(folder / "another")})
-    with RemoteCluster(cluster.address, wrong) as stranger, pytest.raises(AuthenticationFailed):
+    with RemoteCluster([cluster.address], wrong) as stranger, pytest.raises(AuthenticationFailed):
         stranger.workers()
     with connect(config=load([known])) as client:
         assert [each.slots for each in client.workers()] == [1000]

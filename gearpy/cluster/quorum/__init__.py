@@ -1,0 +1,9 @@
+"""Several masters with one log, of which one leads. See ADR 0066.
+
+- `open`: opens a master's part in the log of all: its disk, its actor, and the desk for clients.
+- `member`: ReplicaActor: a master's part in the log of all: messages, disk, ticks.
+- `log`: the log that a leader writes, and where this master stands.
+- `mail`: messages between masters, in parts that fit a letter.
+- `desk`: the answers of one of several masters to clients.
+- `spread`: programs on their way from the leader to a majority.
+"""

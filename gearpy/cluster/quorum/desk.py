@@ -1,0 +1,99 @@
+"""The answers of one of several masters to clients."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from gearpy.actor.api import Ref
+from gearpy.cluster.client.desk import AnswersArtifacts, Desk
+from gearpy.cluster.quorum.log import Standing
+from gearpy.cluster.quorum.spread import ProgramSpread
+from gearpy.errors import ActorStopped, LeadershipLost, LogBroken
+from gearpy.messages.client import (
+    Artifact,
+    NotLeader,
+    Refused,
+    SubmitApplication,
+    UpdateApplication,
+)
+from gearpy.storage.artifacts import ARTIFACT_QUESTIONS
+from gearpy.wire.connection.keys import CLUSTER, Principal
+
+
+class AnswersClients(Protocol):
+    """A `Desk`."""
+
+    def answer(self, message: object, principal: Principal = CLUSTER, /) -> object:
+        """Answer a client that has proved to be ``principal``."""
+        ...
+
+
+class MemberDesk:
+    """Answers clients as the leader; a master that does not lead says who does.
+
+    Every one answers for the programs that it has. A leader answers only after a majority has said,
+    since it was asked, that it still leads: no answer is old.
+
+    Runs on: any thread, several at once; blocks until there is an answer.
+
+    Args:
+        confirm: returns when a majority has said so; raises `LeadershipLost`.
+    """
+
+    def __init__(
+        self,
+        artifacts: AnswersArtifacts,
+        spread: ProgramSpread,
+        confirm: Callable[[], None],
+    ) -> None:
+        self._artifacts, self._spread, self._confirm = artifacts, spread, confirm
+        self._standing = Standing()
+        self._leading: AnswersClients | None = None
+        self.replica: Ref[Any]  #: Its part in the log; set before anybody asks.
+
+    allows = staticmethod(Desk.allows)
+
+    def on_standing(self, standing: Standing) -> None:
+        """Note where this master stands."""
+        self._standing = standing
+
+    def lead(self, desk: AnswersClients) -> None:
+        """Answer by a leader's desk from now on."""
+        self._leading = desk
+
+    @property
+    def standing(self) -> Standing:
+        """Where this master stands."""
+        return self._standing
+
+    def answer(self, message: object, principal: Principal = CLUSTER) -> object:
+        """Answer a client that has proved to be ``principal``.
+
+        Raises:
+            LeadershipLost: this master has stopped to lead meanwhile.
+            GearpyError: the master, or an app master, does not answer.
+        """
+        if not self.allows(principal, message):
+            return Refused(reason=f"{principal} may not ask this {type(message).__name__}")
+        if isinstance(message, ARTIFACT_QUESTIONS):
+            return self._artifacts.answer(message)
+        if self._leading is None:
+            return NotLeader(leader=self._standing.leader)
+        if refusal := self._spread.refusal_of(_program_of(message)):
+            return Refused(reason=refusal)
+        return self._answer(self._leading, message, principal)
+
+    def _answer(self, leading: AnswersClients, message: Any, principal: Principal) -> object:
+        try:
+            self._confirm()
+            return leading.answer(message, principal)
+        except LeadershipLost:
+            raise
+        except (ActorStopped, LogBroken) as error:
+            raise LeadershipLost(
+                f"the master ended meanwhile, and what it was asked may have been done: {error}"
+            ) from error
+
+
+def _program_of(message: object) -> Artifact | None:
+    """Return the program that a message brings with it, if it brings any."""
+    return message.artifact if isinstance(message, SubmitApplication | UpdateApplication) else None

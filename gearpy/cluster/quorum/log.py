@@ -1,0 +1,133 @@
+"""The log that a leader writes, and where this master stands among the others."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from gearpy.actor.api import ActorSystem, Ref
+from gearpy.actor.mailbox import Reply
+from gearpy.core.consensus.actions import ReplicaRole
+from gearpy.errors import AskTimeout, LeadershipLost, MailboxFull
+from gearpy.storage.log import Replay
+
+_LOOK_S: Final = 1.0
+
+
+class StateMachine(Protocol):
+    """The state that the entries of a log lead to."""
+
+    def apply(self, record: bytes, /) -> object:
+        """Take one record."""
+        ...
+
+    def restore(self, state: bytes, /) -> None:
+        """Replace the state by one of `to_bytes`."""
+        ...
+
+    def to_bytes(self) -> bytes:
+        """Return the whole state."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What one master knows of the others: who leads in which term, and who belongs to them."""
+
+    role: ReplicaRole = "follower"
+    term: int = 0
+    leader: str = ""
+    members: tuple[str, ...] = ()
+    applied: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Propose:
+    """Have these records agreed on; ``reply`` is set when they are."""
+
+    records: tuple[bytes, ...]
+    reply: Reply
+
+
+@dataclass(frozen=True, slots=True)
+class Confirm:
+    """Find out whether this master still leads; ``reply`` is set when a majority says so."""
+
+    reply: Reply
+
+
+def lost(text: str) -> tuple[type[LeadershipLost], LeadershipLost, None]:
+    """Return the outcome of what a leader could not do any more."""
+    error = LeadershipLost(text)
+    return type(error), error, None
+
+
+class ReplicatedLog:
+    """`Log` of a leader: an append returns when a majority of the masters has it on disk.
+
+    It begins with the state that all entries before its term have led to. Snapshots are taken by
+    each master for itself.
+
+    Runs on: any thread but that of the `ReplicaActor`.
+    """
+
+    def __init__(self, state: bytes, replica: Ref[Any], system: ActorSystem) -> None:
+        self._state = state
+        self._replica = replica
+        self._system = system
+        self._count = 0
+
+    def append(self, records: Sequence[bytes]) -> int:
+        """See `Log`.
+
+        Raises:
+            LeadershipLost: they may or may not become part of the log.
+        """
+        if records:
+            reply = Reply()
+            self._replica.tell(Propose(tuple(records), reply))
+            await_reply(reply, self._replica, self._system)
+            self._count += len(records)
+        return self._count
+
+    def replay(self) -> Replay:
+        """See `Log`."""
+        return Replay(self._state or None, ())
+
+    def snapshot(self, state: bytes) -> None:
+        """See `Log`; each master does so when it is due."""
+
+    def close(self) -> None:
+        """See `Log`."""
+
+
+def confirm(replica: Ref[Any], system: ActorSystem, timeout_s: float) -> None:
+    """Return when a majority has said, after this call, that the master still leads.
+
+    Raises:
+        LeadershipLost: it does not.
+    """
+    reply = Reply()
+    try:
+        replica.tell(Confirm(reply))
+    except MailboxFull as error:
+        raise AskTimeout(str(error)) from error
+    await_reply(reply, replica, system, timeout_s)
+
+
+def await_reply(
+    reply: Reply, replica: Ref[Any], system: ActorSystem, timeout_s: float = 1e9
+) -> None:
+    """Wait for an outcome; a replica that has ended gives none.
+
+    Raises:
+        LeadershipLost: there is none, or that is the outcome.
+        AskTimeout: it takes too long.
+    """
+    waited_s = 0.0
+    while not system.wait(reply, min(_LOOK_S, timeout_s)):
+        waited_s += _LOOK_S
+        if not replica.is_alive and not reply.is_done:
+            raise LeadershipLost("this master has ended its part in the log")
+        if waited_s >= timeout_s:
+            raise AskTimeout(f"no majority of the masters has answered within {timeout_s} s")
+    reply.get()

@@ -1,0 +1,284 @@
+"""ReplicaActor: a master's part in the log of all: messages, disk, ticks."""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
+
+import msgspec
+
+from gearpy.actor.api import BatchActor, Exited
+from gearpy.actor.mailbox import Reply
+from gearpy.cluster.net.post import Post
+from gearpy.cluster.quorum.log import Confirm, Propose, ReplicatedLog, Standing, StateMachine, lost
+from gearpy.cluster.quorum.mail import PartsTaken, parts_of
+from gearpy.core.consensus.actions import (
+    ApplyEntry,
+    Persist,
+    Readable,
+    ReplicaAction,
+    RestoreState,
+    RoleChange,
+    Transmit,
+)
+from gearpy.core.consensus.limits import ReplicaLimits
+from gearpy.core.consensus.replica import Replica
+from gearpy.core.consensus.stored import DiskWrite, LogEntry
+from gearpy.errors import GearpyError, LeadershipLost
+from gearpy.ids import ActorPath, address_of
+from gearpy.messages.cluster import ReplicaPart
+from gearpy.storage.replica_store import ReplicaStore
+
+if TYPE_CHECKING:
+    from random import Random
+
+_log = logging.getLogger(__name__)
+
+#: The name of the actor; with an address it is the path by which other masters find it.
+REPLICA: Final = "replica"
+_TICK_MS: Final = 50
+_WATCH_AGAIN_MS: Final = 1000
+#: After so many entries, or bytes of them, a master writes its whole state.
+_SNAPSHOT_ENTRIES: Final = 10_000
+_SNAPSHOT_BYTES: Final = 64 << 20
+_RECORDS: Final = msgspec.msgpack.Decoder(tuple[bytes, ...])
+
+
+class _Tick:
+    pass
+
+
+_Message: TypeAlias = ReplicaPart | Propose | Confirm | _Tick
+#: Called with the term and the log when this master leads, and has all that was ever agreed on.
+Lead: TypeAlias = Callable[[int, ReplicatedLog], None]
+
+
+class ReplicaActor(BatchActor[_Message]):
+    """Carries out what a `Replica` returns, and folds the agreed entries into a state.
+
+    Invariant: nothing is said that is not on disk before; one write holds all changes that came
+    while the write before was under way.
+
+    Runs on: its own thread, on which it writes. Restart: none: one that has led and does not any
+    more, tells so and stops; one whose disk fails, fails with `LogBroken`. Its owner ends the node
+    then. A new incarnation goes on from the disk, so that all who watched the old one lose it.
+    """
+
+    def __init__(
+        self,
+        me: str,
+        store: ReplicaStore,
+        post: Post,
+        state: StateMachine,
+        *,
+        disk: str = "",
+        rng: "Random",
+        limits: ReplicaLimits | None = None,
+        on_standing: Callable[[Standing], None],
+        lead: Lead,
+        on_over: Callable[[LeadershipLost], None],
+    ) -> None:
+        self._me, self._store, self._post, self._state = me, store, post, state
+        self._disk = disk
+        self._rng, self._limits = rng, limits or ReplicaLimits()
+        self._on_standing, self._lead, self._on_over = on_standing, lead, on_over
+        self._parts = PartsTaken()
+        self._role = RoleChange("follower", 0, "")
+        self._is_leading = False  # And somebody was told so.
+        self._has_led = False
+        self._to_write: DiskWrite | None = None
+        self._proposed: dict[int, Reply] = {}
+        self._waiting: deque[Propose] = deque()  # While leadership is handed over.
+        self._reads: dict[int, Reply] = {}
+        self._read_number = 0
+        self._entries = self._bytes = 0  # Applied since the snapshot.
+        self._watched: set[str] = set()
+        self._lost_ms: dict[str, int] = {}
+        self._told = Standing()
+
+    def on_start(self) -> None:
+        """Begin as a follower."""
+        now_ms = self.context.now_ms()
+        self._replica = Replica(self._me, self._store.stored, self._limits, self._rng, now_ms)
+        self.context.schedule(_TICK_MS, _Tick())
+        self.receive_batch([_Tick()])
+
+    def receive_batch(self, messages: list[_Message]) -> None:
+        """Take what has come, then write once or twice."""
+        for message in messages:
+            self._take(message)
+        self._write_all()
+        self._propose_waiting()
+        self._write_all()
+        self._compact()
+        self._tell_standing()
+
+    def on_exited(self, exited: Exited) -> None:
+        """Hear that the process of another master is gone."""
+        member = address_of(exited.ref.path.node)
+        self._watched.discard(member)
+        self._lost_ms[member] = self.context.now_ms()
+        _log.info("master %s is lost", member)
+        self._do(self._replica.on_lost(member, self.context.now_ms()))
+        self._write_all()
+
+    def on_stop(self) -> None:
+        """Let nobody wait for an answer."""
+        self._fail_all("this master ends")
+
+    # -- what comes ------------------------------------------------------------------------
+
+    def _take(self, message: _Message) -> None:
+        now_ms = self.context.now_ms()
+        match message:
+            case _Tick():
+                self._watch_others(now_ms)
+                self._do(self._replica.on_tick(now_ms))
+            case ReplicaPart():
+                self._on_part(message, now_ms)
+            case Propose():
+                self._waiting.append(message)
+                self._propose_waiting()
+            case Confirm():
+                self._confirm(message.reply, now_ms)
+            case _:
+                assert_never(message)
+
+    def _on_part(self, part: ReplicaPart, now_ms: int) -> None:
+        try:
+            message = self._parts.take(part)
+        except GearpyError as error:
+            _log.warning("a message of master %s was dropped: %s", part.member, error)
+            return
+        if message is not None:
+            self._lost_ms.pop(part.member, None)
+            self._do(self._replica.on_message(part.member, message, now_ms))
+
+    def _confirm(self, reply: Reply, now_ms: int) -> None:
+        if not self._is_leading:
+            reply.set_exception(lost("this master does not lead"))
+            return
+        self._read_number += 1
+        self._reads[self._read_number] = reply
+        self._do(self._replica.read(self._read_number, now_ms))
+
+    def _propose_waiting(self) -> None:
+        if self._waiting and not self._is_leading:
+            self._fail_all("this master does not lead")
+        while self._waiting and self._replica.can_propose:
+            message = self._waiting.popleft()
+            command = msgspec.msgpack.encode(message.records)
+            index, actions = self._replica.propose(command, self.context.now_ms())
+            self._proposed[index] = message.reply
+            self._do(actions)
+
+    def _watch_others(self, now_ms: int) -> None:
+        for member in self._replica.members:
+            is_due = now_ms - self._lost_ms.get(member, -_WATCH_AGAIN_MS) >= _WATCH_AGAIN_MS
+            if member == self._me or member in self._watched or not is_due:
+                continue
+            if (ref := self._post.find(_path(member))) is not None:
+                self._watched.add(member)
+                self.context.watch(ref)
+
+    # -- what follows ----------------------------------------------------------------------
+
+    def _do(self, actions: Iterable[ReplicaAction]) -> None:
+        for action in actions:
+            match action:
+                case Transmit():
+                    self._send(action)
+                case Persist(write):
+                    assert self._to_write is None, "one write at a time"
+                    self._to_write = write
+                case ApplyEntry(index, entry):
+                    self._apply(index, entry)
+                case RestoreState(snapshot):
+                    self._state.restore(snapshot.state)
+                    self._entries = self._bytes = 0
+                case Readable(number):
+                    self._reads.pop(number).set(None)
+                case RoleChange():
+                    self._on_role(action)
+                case _:
+                    assert_never(action)
+
+    def _send(self, action: Transmit) -> None:
+        if action.to in self._lost_ms and action.to not in self._watched:
+            return  # Nobody is there; a new connection is tried when it is watched again.
+        for part in parts_of(self._me, self._disk, action.message):
+            self._post.tell(_path(action.to), part)
+
+    def _write_all(self) -> None:
+        while self._to_write is not None:
+            write, self._to_write = self._to_write, None
+            self._store.write(write)
+            self._do(self._replica.on_written(self.context.now_ms()))
+
+    def _apply(self, index: int, entry: LogEntry) -> None:
+        if entry.command:
+            for record in _RECORDS.decode(entry.command):
+                self._state.apply(record)
+        self._entries += 1
+        self._bytes += len(entry.command)
+        is_of_mine = self._role.role == "leader" and entry.term == self._role.term
+        if is_of_mine and not self._has_led:
+            self._begin_to_lead()
+        if (reply := self._proposed.pop(index, None)) is not None:
+            reply.set(None)
+
+    def _begin_to_lead(self) -> None:
+        """Begin, now that everything that was ever agreed on is in the state."""
+        self._is_leading = self._has_led = True
+        _log.info("master %s leads in term %d", self._me, self._role.term)
+        self._tell_standing()
+        state = self._state.to_bytes()
+        log = ReplicatedLog(state, self.context.self_ref, self.context.system)
+        self._lead(self._role.term, log)
+
+    def _on_role(self, role: RoleChange) -> None:
+        self._role = role
+        if role.leader and role.leader != self._me:
+            _log.info("master %s leads in term %d", role.leader, role.term)
+        if self._is_leading and role.role != "leader":
+            _log.warning("master %s does not lead any more, and begins anew", self._me)
+        if role.role != "leader":
+            self._fail_all("another master may lead now")
+            if self._is_leading:
+                self._is_leading = False
+                self._on_over(LeadershipLost(f"master {self._me} does not lead any more"))
+                self.context.stop_self()
+
+    def _fail_all(self, why: str) -> None:
+        replies = [*self._proposed.values(), *self._reads.values()]
+        replies += [each.reply for each in self._waiting]
+        self._proposed, self._reads = {}, {}
+        self._waiting.clear()
+        for reply in replies:
+            reply.set_exception(lost(f"{why}; what it was asked last may have been done"))
+
+    def _compact(self) -> None:
+        if self._entries < _SNAPSHOT_ENTRIES and self._bytes < _SNAPSHOT_BYTES:
+            return
+        self._entries = self._bytes = 0
+        index, now_ms = self._replica.applied_index, self.context.now_ms()
+        self._do(self._replica.compact(index, self._state.to_bytes(), now_ms))
+        self._write_all()
+
+    def _tell_standing(self) -> None:
+        role = self._role
+        is_ready = role.role != "leader" or self._is_leading
+        standing = Standing(
+            role=role.role if is_ready else "candidate",
+            term=role.term,
+            leader=role.leader if is_ready else "",
+            members=self._replica.members,
+            applied=self._replica.applied_index,
+        )
+        if standing != self._told:
+            self._told = standing
+            self._on_standing(standing)
+
+
+def _path(member: str) -> ActorPath:
+    return ActorPath(member, REPLICA)

@@ -1,0 +1,95 @@
+"""Opens a master's part in the log of all: its disk, its actor, and the desk for clients."""
+
+import random
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from gearpy.cluster.client.desk import Desk
+from gearpy.cluster.net.endpoint import Endpoint
+from gearpy.cluster.net.limits import transport_limits
+from gearpy.cluster.quorum.desk import MemberDesk
+from gearpy.cluster.quorum.log import ReplicatedLog, StateMachine, confirm
+from gearpy.cluster.quorum.member import REPLICA, ReplicaActor
+from gearpy.cluster.quorum.spread import ProgramSpread
+from gearpy.config.schema import Config
+from gearpy.core.consensus.stored import StoredLog
+from gearpy.errors import ConfigError, LeadershipLost
+from gearpy.storage.artifacts import ArtifactDesk, ArtifactStore
+from gearpy.storage.log import FileLog
+from gearpy.storage.replica_store import ReplicaStore
+from gearpy.transport.api import split_address
+from gearpy.transport.letters.client import ControlClient
+from gearpy.transport.security.credentials import Credentials
+
+#: The folder of its log, within that of a master.
+MEMBER_LOG: Final = "members"
+#: Opens what a leader needs, and returns what answers clients then.
+Lead: TypeAlias = Callable[[int, ReplicatedLog, ArtifactDesk], Desk]
+
+
+def open_member(
+    config: Config,
+    endpoint: Endpoint,
+    folder: Path,
+    opened: ExitStack,
+    *,
+    machine: StateMachine,
+    lead: Lead,
+    on_over: Callable[[LeadershipLost], None],
+) -> MemberDesk:
+    """Begin as one of the masters that the configuration names.
+
+    Raises:
+        ConfigError: this one is not among them.
+        LogDamaged: its log was changed by something else.
+        OSError: the folder cannot be used.
+    """
+    masters = config.cluster.masters
+    me = _own_name(endpoint.address, masters)
+    log = FileLog(folder / MEMBER_LOG)
+    opened.callback(log.close)
+    store = ReplicaStore(log, StoredLog.of_members(*masters))
+    artifacts = ArtifactStore(folder / "artifacts", config.artifact.max_bytes)
+    timeout_s = config.masterclient.timeout_s
+    spread = ProgramSpread(
+        artifacts,
+        lambda: [each for each in desk.standing.members if each != me],
+        partial(_ask, config, Credentials.of_cluster(config), timeout_s),
+        timeout_s=timeout_s / 2,
+    )
+    opened.callback(spread.close)
+    opened.callback(endpoint.close)  # Before the log is closed: the actor writes it.
+    system = endpoint.system
+    artifact_desk = ArtifactDesk(artifacts)
+    desk = MemberDesk(artifact_desk, spread, lambda: confirm(desk.replica, system, timeout_s))
+    desk.replica = system.spawn(
+        lambda: ReplicaActor(
+            me,
+            store,
+            endpoint.post,
+            machine,
+            rng=random.Random(),
+            on_standing=desk.on_standing,
+            lead=lambda term, log: desk.lead(lead(term, log, artifact_desk)),
+            on_over=on_over,
+        ),
+        REPLICA,
+    )
+    return desk
+
+
+def _own_name(address: str, masters: tuple[str, ...]) -> str:
+    for each in masters:
+        if split_address(each) == split_address(address):
+            return each
+    raise ConfigError(f"{address} is not among cluster.masters, which is {', '.join(masters)}")
+
+
+def _ask(
+    config: Config, credentials: Credentials, timeout_s: float, address: str, message: Any
+) -> Any:
+    with ControlClient(address, credentials, transport_limits(config)) as client:
+        return client.ask(message, timeout_s)

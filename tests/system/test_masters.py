@@ -1,0 +1,92 @@
+"""Three masters as processes: losing one costs nothing that was promised."""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from gearpy.ids import AppId
+from tests.bench.process_cluster import Daemon, ProcessCluster
+from tests.eventually import eventually
+
+pytestmark = pytest.mark.long
+
+_PATIENCE_S = 120.0
+_PROGRAM = """\
+from itertools import count
+import gearpy as gp
+
+def main(args):
+    app = gp.StreamApp(args[0])
+    words = app.read(gp.generate(count, rate=50)).map(lambda n: f"word{n % 7}")
+    counts = words.key_by(lambda word: word).window(gp.tumbling("1s")).count()
+    counts.map(str).write(gp.jsonl_folder(args[1]))
+    return app
+"""
+
+
+class Scene:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.program = folder / "words.py"
+        self.program.write_text(_PROGRAM, encoding="utf-8")
+        settings = {"application.backoff-base-ms": "10"}
+        self.cluster = ProcessCluster(folder, masters=3, workers=1, settings=settings)
+        self.names: dict[AppId, str] = {}
+
+    def submit(self, name: str) -> AppId:
+        number = self.cluster.submit(self.program, name, str(self.folder / name), executors=1)
+        self.names[number] = name
+        return number
+
+    def leader(self) -> Daemon:
+        leader: Daemon = eventually(self.cluster.leader, within_s=_PATIENCE_S)
+        return leader
+
+    def has_all(self) -> bool:
+        """Whether the masters know all that they have acknowledged, and all of it runs."""
+        known = {each.app_id: each for each in self.cluster.client.applications()}
+        assert {number: each.name for number, each in known.items()} == self.names
+        return all(each.status == "active" for each in known.values())
+
+    def results(self, number: AppId) -> int:
+        return sum(
+            len(each.read_text().splitlines())
+            for each in (self.folder / self.names[number]).glob("*.jsonl")
+        )
+
+
+def test_losing_one_of_three_costs_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    """Killed, frozen or all at once; what runs is not touched, and a frozen leader is refused."""
+    scene = Scene(tmp_path)
+    with scene.cluster as cluster:
+        first = scene.submit("first")
+        eventually(scene.has_all, within_s=_PATIENCE_S)
+        eventually(lambda: scene.results(first), within_s=_PATIENCE_S)
+        processes = cluster.launched("appmaster") + cluster.launched("executor")
+
+        killed = scene.leader()
+        killed.kill()
+        scene.submit("second")
+        eventually(scene.has_all, within_s=_PATIENCE_S)
+        killed.start()
+        killed.wait_ready()
+
+        frozen = scene.leader()
+        frozen.signal(signal.SIGSTOP)
+        scene.submit("third")
+        frozen.signal(signal.SIGCONT)
+        eventually(scene.has_all, within_s=_PATIENCE_S)
+        eventually(lambda: scene.leader() is not frozen, within_s=_PATIENCE_S)
+        assert frozen.pid is not None
+
+        for each in cluster.masters:
+            each.kill()
+        before = scene.results(first)
+        for each in cluster.masters:
+            each.start()
+        eventually(scene.has_all, within_s=_PATIENCE_S)
+        eventually(lambda: scene.results(first) > before, within_s=_PATIENCE_S)
+
+        running = cluster.launched("appmaster") + cluster.launched("executor")
+        assert set(processes) <= set(running)
