@@ -21,6 +21,7 @@ class Desk(Sink, PacedWriter):
     transactional = True
     paced = True
     has_room = True
+    may_end_epoch = True
     is_delivered = True
     failure: BaseException | None = None
 
@@ -103,6 +104,63 @@ def test_what_was_prepared_is_shown_while_there_is_no_room() -> None:
     bench.turn()
 
     assert (desk.shown, bench.runner.committed) == (["a"], [1])
+
+
+def test_end_of_an_epoch_waits_while_much_is_to_be_handed_over() -> None:
+    """Records before it do not; the next snapshot has what was handed over meanwhile no more."""
+    desk = Desk()
+    bench = a_bench(desk)
+    bench.send("a")
+    bench.run()
+
+    desk.may_end_epoch = False
+    bench.send("b")
+    bench.send("c", epoch=2)
+    waits = bench.turn()
+    before = (list(desk.written), len(bench.runner.snapshots), waits)
+    desk.may_end_epoch = True
+    bench.run()
+
+    assert before == (["a", "b"], 0, None)
+    assert (desk.written, len(bench.runner.snapshots)) == (["a", "b", "c"], 1)
+
+
+def test_end_that_waits_comes_when_the_hand_over_fails() -> None:
+    """Nobody would ever let it go on."""
+    desk = Desk()
+    bench = a_bench(desk)
+    desk.may_end_epoch = False
+    bench.send("a", epoch=2)
+    bench.turn()
+
+    desk.failure = ValueError("no such table")
+
+    with pytest.raises(OperatorError, match="no such table"):
+        bench.run()
+
+
+def test_a_source_waits_with_the_end_of_its_epoch() -> None:
+    """It sends nothing of the next one before."""
+
+    class Waiting(Task):
+        may_end_epoch = False
+        sent = 0
+
+        def produce(self) -> int:
+            self.sent += 1
+            return 0 if self.sent < 3 else FINISHED
+
+    bench = Bench(Waiting, upstream=0, targets=()).open()
+    task = bench.runner.task
+    assert isinstance(task, Waiting)
+    bench.runner.cut(1)
+    waits = bench.turn()
+    before = (task.sent, len(bench.runner.snapshots), waits)
+    task.may_end_epoch = True
+    bench.run()
+
+    assert before == (0, 0, None)
+    assert (task.sent, len(bench.runner.snapshots)) == (3, 1)
 
 
 def test_failed_hand_over_fails_the_task() -> None:

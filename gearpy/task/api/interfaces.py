@@ -307,6 +307,14 @@ class Task(Generic[In_contra, Out_co]):
         return True
 
     @property
+    def may_end_epoch(self) -> bool:
+        """Whether an epoch may end now. If not, it and all behind it wait, as without `has_room`.
+
+        It must become true again without them.
+        """
+        return True
+
+    @property
     def epoch_fill(self) -> float:
         """The share in use of the room for records that are kept until the epoch ends.
 
@@ -622,6 +630,15 @@ class PacedWriter(TransactionalWriter[T_contra]):
 
         It must become true again without them: only shown records may count.
         """
+
+    @property
+    def may_end_epoch(self) -> bool:
+        """Whether an epoch may end now; if not, the stream waits.
+
+        A writer whose snapshot has much that is about to be handed over would store it once more.
+        What `has_room` says of becoming true holds here, too.
+        """
+        return True
 
     @property
     @abstractmethod

@@ -80,6 +80,11 @@ class KeepingStage(Protocol):
         """The share in use of the room for kept records; see `Task.epoch_fill`."""
         ...
 
+    @property
+    def may_end_epoch(self) -> bool:
+        """Whether an epoch may end now; see `Task.may_end_epoch`."""
+        ...
+
 
 @runtime_checkable
 class ConsumedStage(Protocol):
@@ -358,6 +363,11 @@ class ChainTask(Task):
     def epoch_fill(self) -> float:
         """That of the stage that has the least room left."""
         return max((stage.epoch_fill for stage in self._keeping), default=0.0)
+
+    @property
+    def may_end_epoch(self) -> bool:
+        """Whether no stage lets the end of an epoch wait."""
+        return all(stage.may_end_epoch for stage in self._keeping)
 
     @property
     def is_working(self) -> bool:

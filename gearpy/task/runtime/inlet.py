@@ -91,6 +91,11 @@ class Inlet:
         """Take the oldest message."""
         return self._queue.popleft() if self._queue else None
 
+    @property
+    def is_at_end(self) -> bool:
+        """Whether the oldest message is the end of an epoch."""
+        return bool(self._queue) and isinstance(self._queue[0], EpochEnd)
+
     def on_processed(self, message: DataMessage, *, is_early: bool = False) -> bool:
         """Count a data message whose records are processed; return whether the watermark moved.
 

@@ -354,13 +354,20 @@ class TaskRunner:
         assert self.task is not None
         if self._wakes.wait_ms(self.task, self._claimed_clock_ms) == 0:
             return self._wake()
-        if not self.task.has_room:
+        if not self._may_go_on():
             return None
         if self._parked is not None:
             job, self._parked = self._parked, None
             self._enter(self._parked_origin)
             return job
         return self._new_job(now_ms)
+
+    def _may_go_on(self) -> bool:
+        """Tell whether the task takes what comes next: the rest of a job, a record, an end."""
+        task = self.task
+        if task is None or task.may_end_epoch or self._parked is not None:
+            return task is not None and task.has_room
+        return task.has_room and not (self._inlet.is_at_end or self._cut.is_due(task, self.epoch))
 
     def _new_job(self, now_ms: int) -> Job | None:
         if self._cut.is_due(self.task, self.epoch):
@@ -753,7 +760,7 @@ class TaskRunner:
                 return 0
             wait_ms = self._wakes.wait_ms(self.task, self._claimed_clock_ms)
             waits.append(None if wait_ms is None else now_ms + wait_ms)
-        if not self._outlet.is_blocked and self.task.has_room:
+        if not self._outlet.is_blocked and self._may_go_on():
             is_due = _is_due(self._produce_at_ms, now_ms)
             is_cut = self._cut.is_due(self.task, self.epoch)
             if self._parked is not None or self._inlet or is_cut or is_due:

@@ -54,6 +54,7 @@ class SinkStage:
     hold_ms = MAX_MS
     place = 0
     is_delivered = True
+    may_end_epoch = True
 
     def __init__(self, context: TaskContext, sink: Sink, name: str) -> None:
         self.name = name
@@ -186,6 +187,11 @@ class PacedSinkStage(SinkStage):
     def has_room(self) -> bool:
         """Whether the writer takes more."""
         return self._paced.has_room
+
+    @property
+    def may_end_epoch(self) -> bool:  # type: ignore[override] # of others a constant
+        """That of the writer; the end comes when its hand-over has failed."""
+        return self._paced.may_end_epoch or self._paced.failure is not None
 
     @property
     def is_ready(self) -> bool:

@@ -113,8 +113,12 @@ class EpochSender:
         """Whether it knows what topics take, and not too much waits."""
         if not self._is_prepared:
             return False
-        is_little = self._waiting_bytes < _WAITING_BYTES_MAX
-        return is_little or len(self._new) + len(self._plan.records) < _WAITING_EPOCHS_MAX
+        return self.has_little or len(self._new) + len(self._plan.records) < _WAITING_EPOCHS_MAX
+
+    @property
+    def has_little(self) -> bool:
+        """Whether a checkpoint may have all that waits: it is stored again with each one."""
+        return self._waiting_bytes < _WAITING_BYTES_MAX
 
     @property
     def is_delivered(self) -> bool:

@@ -226,6 +226,11 @@ class EpochsWriter(_KafkaWriter):
         return self._running.has_room
 
     @property
+    def may_end_epoch(self) -> bool:
+        """See `PacedWriter`; records are stored once, unless they are few."""
+        return self._running.has_little
+
+    @property
     def is_delivered(self) -> bool:
         """See `PacedWriter`."""
         return self._running.is_delivered
