@@ -96,7 +96,7 @@ def local(
             durable=True,
         ) as cluster,
         _page(cluster, config) if ui else nullcontext("") as url,
-        _metrics_at(metrics, lambda: cluster_sample(cluster.client)) as metrics_at,
+        _metrics_at(metrics, lambda: cluster_sample(cluster.client), config) as metrics_at,
     ):
         slots = slots or config.worker.slots
         if given.as_json:
@@ -163,7 +163,7 @@ def master(
             with (
                 suppress(LeadershipLost),  # Begin anew: as another node, which does not lead.
                 MasterDaemon(config, host=host, port=port) as daemon,
-                _metrics_at(metrics, lambda: cluster_sample(daemon.client)) as url,
+                _metrics_at(metrics, lambda: cluster_sample(daemon.client), config) as url,
             ):
                 if not is_told:
                     _tell_ready(given, daemon.address, url)
@@ -231,7 +231,7 @@ def worker(
 
     with (
         suppress(KeyboardInterrupt),  # It was asked to stop, and did.
-        _metrics_at(metrics, _measured_here) as url,
+        _metrics_at(metrics, _measured_here, config) as url,
     ):
         if url:
             _tell_on_stderr(f"metrics at {url}")
@@ -255,10 +255,10 @@ def _as_others_see(url: str, config: Config) -> str:
 
 
 def _metrics_at(
-    place: str | None, take: Callable[[], ClusterSample]
+    place: str | None, take: Callable[[], ClusterSample], config: Config
 ) -> AbstractContextManager[str]:
     """Show what is measured if a place for that is given; give the URL, "" if there is none."""
-    return nullcontext("") if place is None else metrics_page(place, take)
+    return nullcontext("") if place is None else metrics_page(place, take, config=config)
 
 
 def _told(url: str) -> str:

@@ -1,12 +1,15 @@
 """The page of metrics of a process, which Prometheus reads by HTTP."""
 
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from gearpy.config.schema import Config
 from gearpy.errors import ConfigError
 from gearpy.metrics.samples import ClusterSample
+from gearpy.transport.security.tls import page_context
 
 if TYPE_CHECKING:
     from gearpy.cluster.host.metrics_server import Allows, MetricsServer
@@ -22,6 +25,7 @@ def metrics_page(
     *,
     ports: int = 1,
     allows: "Allows | None" = None,
+    config: Config | None = None,
 ) -> Iterator[str]:
     """Serve the page as long as the context lasts; give its URL.
 
@@ -30,17 +34,20 @@ def metrics_page(
         take: measures; called for each look at the page, on a thread of the server.
         ports: so many are tried, this one first.
         allows: who may look, by the header ``Authorization``; everybody, if it is not given.
+        config: of a process of a cluster: the page speaks HTTPS where that has TLS.
 
     Raises:
-        ConfigError: ``place`` is not understood, or in use.
+        ConfigError: ``place`` is not understood, or in use; or there is no certificate.
     """
     host, port = _place_of(place)
-    server = _server(host, range(port, min(port + ports, _PORT_MAX + 1)), take, allows)
+    has_tls = config is not None and config.transport.tls == "on"
+    tls = page_context(config.transport.tls_folder) if config and has_tls else None
+    server = _server(host, range(port, min(port + ports, _PORT_MAX + 1)), take, allows, tls)
     thread = threading.Thread(target=server.serve_forever, name="gearpy-metrics", daemon=True)
     thread.start()
     shown = f"[{host}]" if ":" in host else host
     try:
-        yield f"http://{shown}:{server.server_port}/metrics"
+        yield f"http{'s' if tls else ''}://{shown}:{server.server_port}/metrics"
     finally:
         server.shutdown()
         server.server_close()
@@ -48,7 +55,11 @@ def metrics_page(
 
 
 def _server(
-    host: str, ports: range, take: Callable[[], ClusterSample], allows: "Allows | None"
+    host: str,
+    ports: range,
+    take: Callable[[], ClusterSample],
+    allows: "Allows | None",
+    tls: ssl.SSLContext | None,
 ) -> "MetricsServer":
     """Return a server at the first of the ports that is free."""
     from gearpy.cluster.host.metrics_server import (  # noqa: PLC0415 - only who is asked loads it
@@ -57,7 +68,7 @@ def _server(
 
     for port in ports:
         try:
-            return MetricsServer(host, port, take, allows)
+            return MetricsServer(host, port, take, allows, tls)
         except OSError as error:
             failed = error
     where = f"{host}:{ports[0]}" + (f" to {ports[-1]}" if len(ports) > 1 else "")

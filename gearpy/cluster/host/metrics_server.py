@@ -1,6 +1,8 @@
 """The HTTP server of a page of metrics. Only a process that shows one imports this."""
 
+import logging
 import socket
+import ssl
 from collections.abc import Callable, Iterable
 from socketserver import TCPServer, ThreadingMixIn
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -14,6 +16,8 @@ from gearpy.metrics.samples import ClusterSample
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication
+
+_log = logging.getLogger(__name__)
 
 #: Tells whether somebody may look, by the header ``Authorization``; "" is none.
 Allows: TypeAlias = Callable[[str], bool]
@@ -38,6 +42,7 @@ class MetricsServer(ThreadingMixIn, WSGIServer):
     Args:
         take: measures; called for each look at the page, on a thread of the server.
         allows: who may look; everybody, if it is not given.
+        tls: speaks HTTPS; HTTP, if it is not given.
 
     Raises:
         OSError: it cannot listen there.
@@ -46,13 +51,26 @@ class MetricsServer(ThreadingMixIn, WSGIServer):
     daemon_threads = True
 
     def __init__(
-        self, host: str, port: int, take: Callable[[], ClusterSample], allows: Allows | None = None
+        self,
+        host: str,
+        port: int,
+        take: Callable[[], ClusterSample],
+        allows: Allows | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.address_family, _, _, _, place = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM
         )[0]
         super().__init__((str(place[0]), int(place[1])), _Handler)
+        if tls is not None:  # Hands are shaken by the thread of a request: nobody holds up others.
+            self.socket = tls.wrap_socket(
+                self.socket, server_side=True, do_handshake_on_connect=False
+            )
         self.set_app(_guarded(make_wsgi_app(registry_of(take)), allows or (lambda _: True)))
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Log that a request has failed: whoever asks may speak no TLS, or go away."""
+        _log.info("a request of %s for metrics failed", client_address, exc_info=True)
 
     def server_bind(self) -> None:
         """Bind without asking for the name of this host, which may take long."""

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from gearpy.actor.api import Ref
 from gearpy.cluster.executor.measuring import MeasureExecutor, executor_data
@@ -37,12 +38,13 @@ def executor_page(config: Config, launch: LaunchExecutor, actor: Future[Ref[Any]
                     lambda: _measured(launch, actor),
                     ports=_PORTS if config.metrics.executor_port else 1,
                     allows=_rule(config),
+                    config=config,
                 )
             )
         except ConfigError as error:
             _log.warning("this executor shows no metrics: %s", error)
             url = ""
-        yield url.removeprefix("http://").removesuffix("/metrics")
+        yield urlsplit(url).netloc
 
 
 def _measured(launch: LaunchExecutor, actor: Future[Ref[Any]]) -> ClusterSample:

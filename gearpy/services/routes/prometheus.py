@@ -36,7 +36,7 @@ def get_metrics(given: Given, left_out: _Except = "") -> Response:
 
 
 @targets_router.get("/prometheus/targets")
-def list_targets(request: Request, client: Client) -> list[TargetGroup]:
+def list_targets(request: Request, given: Given, client: Client) -> list[TargetGroup]:
     """Return all that Prometheus should read: these services, workers and executors with a page."""
     whole = TargetGroup(
         targets=[request.headers["host"]],
@@ -46,12 +46,14 @@ def list_targets(request: Request, client: Client) -> list[TargetGroup]:
             "__meta_gearpy_process": "services",
         },
     )
-    return [whole, *map(_target, process_pages(client))]
+    # All processes of a cluster have TLS, or none: others could not speak with them.
+    scheme = "https" if given.config.transport.tls == "on" else "http"
+    return [whole, *(_target(each, scheme) for each in process_pages(client))]
 
 
-def _target(page: ProcessPage) -> TargetGroup:
+def _target(page: ProcessPage, scheme: str) -> TargetGroup:
     labels = {
-        "__scheme__": "http",
+        "__scheme__": scheme,
         "__meta_gearpy_process": page.process,
         "__meta_gearpy_worker": str(page.worker_id),
     }

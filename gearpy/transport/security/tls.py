@@ -192,6 +192,13 @@ def server_context(folder: Path) -> ssl.SSLContext:
     return context
 
 
+def page_context(folder: str | Path) -> ssl.SSLContext:
+    """Return the context of an HTTPS server: browsers and Prometheus show no certificate."""
+    context = server_context(Path(folder).expanduser())
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
 def client_context(folder: Path) -> ssl.SSLContext:
     """Return the context of a client: hosts must show a certificate with their name."""
     return _context(ssl.PROTOCOL_TLS_CLIENT, folder)

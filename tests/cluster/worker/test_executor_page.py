@@ -1,5 +1,7 @@
 """The page of metrics of an executor: what it shows, and to whom."""
 
+import socket
+import ssl
 import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -18,6 +20,7 @@ from gearpy.config.schema import Config
 from gearpy.ids import ActorPath, AppId, ExecutorId
 from gearpy.messages.client import Artifact
 from gearpy.messages.cluster import LaunchExecutor
+from gearpy.transport.security.certificates import make_authority_and_node
 from gearpy.transport.security.tokens import TokenFile, TokenScope
 from tests.eventually import eventually
 
@@ -44,11 +47,12 @@ def shown(config: Config) -> Iterator[str]:
         yield address
 
 
-def status_of(address: str, token: str = "") -> int:
+def status_of(address: str, token: str = "", known: ssl.SSLContext | None = None) -> int:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    asked = urllib.request.Request(f"http://{address}/metrics", headers=headers)
+    url = f"http{'s' if known else ''}://{address}/metrics"
+    asked = urllib.request.Request(url, headers=headers)  # noqa: S310 - of this machine
     try:
-        with urllib.request.urlopen(asked, timeout=60) as answer:  # noqa: S310 - of this machine
+        with urllib.request.urlopen(asked, timeout=60, context=known) as answer:  # noqa: S310
             assert b'process_threads{app="shop",process="executor2"}' in answer.read()
             status: int = answer.status
             return status
@@ -84,6 +88,26 @@ def test_beyond_this_machine_there_is_no_page_without_a_token(
         assert address == ""
 
     assert "shows no metrics: 0.0.0.0 can be reached from other machines" in caplog.text
+
+
+def test_the_page_has_tls_where_the_cluster_has(configured: Configured, tmp_path: Path) -> None:
+    """Who knows the authority shows no certificate; who speaks HTTP is not heard, or in the way."""
+    make_authority_and_node(tmp_path / "certs", [], days=2)
+    config = configured(
+        services__token_file=str(tmp_path / "tokens"),
+        metrics__executor_port=0,
+        transport__tls="on",
+        transport__tls_folder=str(tmp_path / "certs"),
+    )
+    known = ssl.create_default_context(cafile=str(tmp_path / "certs" / "ca.crt"))
+
+    with shown(config) as address:
+        host, _, port = address.rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=60):  # It says nothing.
+            assert status_of(address, known=known) == 200
+        with pytest.raises(OSError, match=r"."):
+            status_of(address)
+        assert status_of(address, known=known) == 200
 
 
 #: Reads without end.

@@ -1,0 +1,84 @@
+// Windows that change a program while it runs. Each shows the plan first: what becomes of what steps keep.
+import { html, useEffect, useState } from "../app/html.js";
+import { call } from "../data/api.js";
+import { useAnswer } from "../data/ask.js";
+import { refresh } from "../data/live.js";
+import { show } from "../parts/dialog.js";
+import { say } from "../parts/said.js";
+import { Mark, Notice, Trouble, capital } from "../parts/words.js";
+import { brief } from "../words/units.js";
+
+const TASKS_MAX = 999_999;
+
+/** Ask for other numbers of tasks: of all steps, or of those of one processor. */
+export const askScale = (view, only = null) =>
+  show(({ close }) => html`<${Scale} view=${view} only=${only} close=${close} />`, "other numbers of tasks");
+
+/** Ask for the program of a version of before. */
+export const askRollback = (view, version) =>
+  show(({ close }) => html`<${Rollback} view=${view} version=${version} close=${close} />`, "an earlier version");
+
+function Scale({ view, only, close }) {
+  const { value, error } = useAnswer(`appmaster/${view.app_id}/plan`);
+  const [wanted, setWanted] = useState({});
+  const parts = view.processors.filter((each) => only === null || each.id === only);
+  const stepOf = (id) => value?.processors?.find((each) => each.number === id)?.steps[0]?.id;
+  const changed = parts.filter((each) => Number(wanted[each.id] ?? each.parallelism) !== each.parallelism);
+  const steps = Object.fromEntries(changed.map((each) => [stepOf(each.id), Number(wanted[each.id])]));
+  return html`<h2>Scale ${only === null ? view.name : brief(parts[0])}</h2>
+    <p>Keys move to other tasks with their state, and partitions of a source to other readers. The application pauses for a moment.</p>
+    <${Trouble} error=${error} />
+    <${Planned} route=${`appmaster/${view.app_id}/scale`} body=${{ steps }} isReady=${value !== null && changed.length > 0} yes="Scale" close=${close}>
+      <div class="amounts">${parts.map((each) => html`<label key=${each.id}><span>${brief(each)}</span>
+        <input type="number" min="1" max=${TASKS_MAX} required value=${wanted[each.id] ?? each.parallelism} onInput=${(event) => setWanted({ ...wanted, [each.id]: event.target.value })} /></label>`)}</div>
+    <//>`;
+}
+
+function Rollback({ view, version, close }) {
+  const [drops, setDrops] = useState(false);
+  return html`<h2>Go back to version ${version.number}?</h2>
+    <p>Its program, <code>${[version.filename, ...version.args].join(" ")}</code>, takes the place of the one that runs, with what steps keep now. If it fails in its trial, this one comes back.</p>
+    <${Planned} route=${`appmaster/${view.app_id}/rollback`} body=${{ version: version.number, allow_drop: drops }} isAsked yes="Roll back" close=${close}>
+      <label class="row"><input type="checkbox" checked=${drops} onChange=${(event) => setDrops(event.target.checked)} /> leave behind what has no place in it</label>
+    <//>`;
+}
+
+/** The plan of a change, then the change itself: what is done is what was shown. */
+function Planned({ route, body, yes, close, children, isReady = true, isAsked = false }) {
+  const [{ plan, of, busy, error }, setState] = useState({ plan: null, of: "", busy: false, error: null });
+  const asked = JSON.stringify(body);
+  const known = of === asked ? plan : null;
+  const ask = async (given) => {
+    setState((old) => ({ ...old, busy: true, error: null }));
+    try {
+      const answer = await call("POST", route, given);
+      if (answer.has_begun) {
+        say(`version ${answer.version} is being prepared`);
+        refresh();
+        close();
+        return;
+      }
+      setState({ plan: answer, of: asked, busy: false, error: null });
+    } catch (refused) {
+      setState({ plan: null, of: asked, busy: false, error: refused });
+    }
+  };
+  useEffect(() => {
+    if (isAsked) ask({ ...body, dry_run: true });
+  }, [asked, isAsked]);
+  const submit = (event) => {
+    event.preventDefault();
+    ask(known ? body : { ...body, dry_run: true });
+  };
+  return html`<form onSubmit=${submit}>
+    ${children}
+    ${known && html`<ul class="plan" aria-label="the plan">${known.moves.map((each) => html`<li key=${each.step}><${Mark} level=${each.is_lost ? "bad" : "ok"} />${capital(each.text)}</li>`)}</ul>`}
+    ${known?.is_same && html`<p class="quiet">Graph and state are the same: only code and arguments differ.</p>`}
+    ${known?.refusal && html`<${Notice} level="warn" text=${known.refusal} />`}
+    <${Trouble} error=${of === asked ? error : null} />
+    <footer>
+      <button type="button" onClick=${close}>Leave it</button>
+      <button class="main" disabled=${busy || !isReady || Boolean(known?.refusal)}>${known || isAsked ? yes : "Show the plan"}</button>
+    </footer>
+  </form>`;
+}

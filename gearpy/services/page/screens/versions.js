@@ -1,0 +1,43 @@
+// The versions of an application's program: what was changed, by whom, and what became of it.
+import { html } from "../app/html.js";
+import { may, session } from "../data/api.js";
+import { useAnswer } from "../data/ask.js";
+import { useStore } from "../data/store.js";
+import { Age, Trouble } from "../parts/words.js";
+import { Table } from "../parts/table.js";
+import { count } from "../words/units.js";
+import { askRollback, askScale } from "./changes.js";
+
+const EVERY_MS = 2000;
+/** A state, as people say it, and the look of it. */
+const STATES = {
+  preparing: ["being prepared", "pending"],
+  trial: ["on trial", "pending"],
+  running: ["runs", "active"],
+  replaced: ["replaced", ""],
+  failed: ["failed", "failed"],
+};
+
+export function Versions({ view }) {
+  const who = useStore(session);
+  const { value, error } = useAnswer(`appmaster/${view.app_id}/versions`, view.finished_ms ? 0 : EVERY_MS);
+  const versions = value?.versions ?? [];
+  const isUnderWay = versions.some((each) => each.state === "preparing" || each.state === "trial");
+  const canChange = may(who, "submit") && view.status === "active" && !isUnderWay;
+  return html`<section class="card"><header><h2>Versions</h2>
+      ${canChange ? html`<button onClick=${() => askScale(view)}>Scale…</button>` : html`<span class="quiet">${isUnderWay && "a change is under way"}</span>`}</header>
+    <${Trouble} error=${value ? null : error} />
+    ${value && html`<${Table} label="versions" rows=${[...versions].reverse()} keyOf=${(row) => row.number} columns=${columnsOf(view, canChange)} />`}
+  </section>`;
+}
+
+const columnsOf = (view, canChange) => [
+  { name: "version", number: true, by: (row) => row.number, cell: (row) => row.number },
+  { name: "what changed", words: true, cell: (row) => html`${row.change}${row.reason && html`<p class="quiet">${row.reason.split("\n")[0]}</p>`}` },
+  { name: "state", cell: ({ state }) => html`<span class="chip ${STATES[state][1]}">${STATES[state][0]}</span>` },
+  { name: "when", wide: true, by: (row) => row.at_ms, cell: (row) => html`<${Age} at=${row.at_ms || view.submitted_ms} />` },
+  { name: "by", wide: true, cell: (row) => row.by || (row.number ? "—" : view.user || "—") },
+  { name: "program", wide: true, label: true, cell: (row) => html`<code class="wrap">${[row.filename, ...row.args].join(" ")}</code>` },
+  { name: "from epoch", number: true, wide: true, by: (row) => row.epoch, cell: (row) => (row.epoch ? count(row.epoch)[0] : "—") },
+  ...(canChange ? [{ name: "", cell: (row) => row.state === "replaced" && html`<button onClick=${() => askRollback(view, row)}>Roll back…</button>` }] : []),
+];
