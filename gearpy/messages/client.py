@@ -227,9 +227,13 @@ class ArtifactPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeApplication:
-    """Answer: `ApplicationDetail`, or `Refused` while there is no app master."""
+    """Answer: `ApplicationDetail`, or `Refused` while there is no app master.
+
+    With ``or_last`` the answer is then what the app master of before has left behind, if it has.
+    """
 
     app_id: AppId
+    or_last: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -302,11 +302,13 @@ class ApplicationStatusChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastAnswer:
-    """The app master of ``launch`` leaves an answer behind, for clients that ask after its end.
+    """The app master of ``launch`` leaves an answer behind, for clients that ask when it is gone.
 
-    ``kind`` is the class of the answer, ``answer`` its encoding: `ApplicationDetail`, `PlanText`,
-    `EpochList`, `VersionList`, `MetricsData`, `SeriesData` or `HistoryPoints`. Of the last three
-    there are several: ``part`` is the ``first`` of a page, or a ``read_option``.
+    It does so at its end, and every now and then before, as its process may be killed: ``is_last``
+    tells which. The master notes the time, ``at_ms``. ``kind`` is the class of the answer,
+    ``answer`` its encoding: `ApplicationDetail`, `PlanText`, `EpochList`, `VersionList`,
+    `MetricsData`, `SeriesData` or `HistoryPoints`. Of the last three there are several: ``part`` is
+    the ``first`` of a page, or a ``read_option``.
     """
 
     app_id: AppId
@@ -314,11 +316,13 @@ class LastAnswer:
     kind: str
     answer: bytes
     part: str = ""
+    is_last: bool = True
+    at_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetLastAnswer:
-    """Ask for an answer of an application that has ended. Answer: `LastAnswer` or `Refused`.
+    """Ask for an answer of an application without an app master. Answer: `LastAnswer` or `Refused`.
 
     Asked within the master's process only.
     """

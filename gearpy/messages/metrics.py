@@ -168,11 +168,13 @@ class ApplicationEvent:
 class GetMetrics:
     """Ask an app master for the newest measurements, from task number ``first`` on.
 
-    Tasks are numbered as they come in the graph. Answer: `MetricsData`.
+    Tasks are numbered as they come in the graph. ``or_last``: see `DescribeApplication`. Answer:
+    `MetricsData`.
     """
 
     app_id: AppId
     first: int = 0
+    or_last: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,11 +200,13 @@ class GetSeries:
     """Ask an app master for the last minutes, as `SeriesData`.
 
     Points after wall time ``since_ms``, processors from place ``first`` of the graph on.
+    ``or_last``: see `DescribeApplication`.
     """
 
     app_id: AppId
     since_ms: int = 0
     first: int = 0
+    or_last: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -275,7 +275,9 @@ class ApplicationDetail:
 
     ``guarantees`` says for each path from a source to a sink what is promised; ``lag_ms`` how long
     ago the sources had read what the slowest task has processed, open windows apart. One
-    ``of_actors`` has executors and no processors.
+    ``of_actors`` has executors and no processors. ``known_ms`` is above 0 if its app master went
+    without a word: it is the wall time at which this was so. ``has_savepoints``: its last epoch
+    can be given a name.
     """
 
     app_id: AppId
@@ -294,3 +296,5 @@ class ApplicationDetail:
     regions: tuple[RegionSummary, ...] = ()
     scaled: tuple[ScaledStep, ...] = ()
     of_actors: bool = False
+    known_ms: int = 0
+    has_savepoints: bool = True

@@ -44,6 +44,7 @@ class Deps:
         topics: sends them.
         uploads: what was uploaded and not yet submitted.
         submitting: submits programs.
+        of_one_run: they end with one run, so that nothing else is started here.
     """
 
     client: ClusterClient
@@ -54,6 +55,7 @@ class Deps:
     topics: Topics
     uploads: Uploads
     submitting: Submitting
+    of_one_run: bool = False
 
 
 def deps_of(request: Request) -> Deps:

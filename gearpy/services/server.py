@@ -29,7 +29,7 @@ from gearpy.services.security.guard import GuardSettings
 from gearpy.services.security.limits import RequestLimits
 from gearpy.services.security.sessions import Logins
 from gearpy.transport.security.credentials import is_loopback
-from gearpy.transport.security.tls import server_context
+from gearpy.transport.security.tls import page_context
 from gearpy.transport.security.tokens import TokenFile
 
 _BACKLOG: Final = 2048
@@ -50,6 +50,7 @@ class Services:
         port: instead of ``services.port``; 0 lets the system choose.
         names: further names of this host, as they stand in the address line of a browser.
         limits: for each client.
+        of_one_run: they end with one run: the page offers to start nothing else.
 
     Runs on: a thread of its own.
 
@@ -66,6 +67,7 @@ class Services:
         port: int | None = None,
         names: Sequence[str] = (),
         limits: RequestLimits | None = None,
+        of_one_run: bool = False,
     ) -> None:
         host = config.services.host if host is None else host
         limits = limits or RequestLimits(upload_max_bytes=config.artifact.max_bytes)
@@ -76,7 +78,7 @@ class Services:
                 f"the services at {host} can be reached from other machines, and there are no "
                 "tokens: make one with 'gear token add NAME --scope admin', or listen at 127.0.0.1"
             )
-        tls = _tls_of(config)
+        tls = page_context(config.services.tls_folder) if config.services.tls == "on" else None
         self._socket = _listening(host, config.services.port if port is None else port)
         port = self._socket.getsockname()[1]
         self.url = f"http{'s' if tls else ''}://{_in_url(host)}:{port}"
@@ -99,6 +101,7 @@ class Services:
             topics=Topics(viewers_max=limits.viewers_max),
             uploads=uploads,
             submitting=Submitting(client, config, uploads),
+            of_one_run=of_one_run,
         )
         self._opened = ExitStack()
         self._opened.enter_context(audit_log(config))
@@ -126,15 +129,6 @@ class Services:
 
     def _run(self) -> None:
         self._server.run(sockets=[self._socket])
-
-
-def _tls_of(config: Config) -> ssl.SSLContext | None:
-    """Return the context of HTTPS; None for HTTP. Browsers show no certificate of their own."""
-    if config.services.tls == "off":
-        return None
-    context = server_context(Path(config.services.tls_folder).expanduser())
-    context.verify_mode = ssl.CERT_NONE
-    return context
 
 
 def _server(deps: Deps, limits: RequestLimits, tls: ssl.SSLContext | None) -> uvicorn.Server:

@@ -70,6 +70,8 @@ def app_view(
         alerts=tuple(alerts),
         waits=stall if stall.startswith(SLOTS) else None,
         of_actors=detail is not None and detail.of_actors,
+        known_ms=look.known_ms,
+        has_savepoints=detail is not None and detail.has_savepoints,
     )
 
 
@@ -100,7 +102,8 @@ def _findings(
     look: Look, processors: Sequence[ProcessorFigures], measured: Measurements
 ) -> tuple[Headline, ...]:
     hot = {each.id: measured.hot_task(each.id) for each in processors}
-    return findings_of(look.summary, look.detail, look.at_ms, processors=processors, hot=hot)
+    detail = None if look.known_ms else look.detail  # What holds a clock that is gone helps nobody.
+    return findings_of(look.summary, detail, look.at_ms, processors=processors, hot=hot)
 
 
 def _totals(look: Look, before: Look | None, measured: Measurements) -> TotalsView:

@@ -17,7 +17,7 @@ class Look:
     """The answers about one application that were got together.
 
     Attributes:
-        detail: of the same; None if there is no app master.
+        detail: of the same; None if there is no app master, and none has left anything.
         metrics: what its tasks and executors have measured; None if nobody knows.
     """
 
@@ -26,6 +26,11 @@ class Look:
     detail: ApplicationDetail | None = None
     metrics: MetricsData | None = None
     series: SeriesData | None = None
+
+    @property
+    def known_ms(self) -> int:
+        """When all but the summary was so, if its app master went without a word; else 0."""
+        return self.detail.known_ms if self.detail else 0
 
 
 class Looks:

@@ -208,7 +208,9 @@ class AppView:
     """One application.
 
     ``waits``: what it waits for while it is pending; None if for nothing. ``of_actors``: it has
-    executors of its own instead of processors, and answers questions.
+    executors of its own instead of processors, and answers questions. ``known_ms``: if its app
+    master went without a word, when it was as it is shown; else 0. ``has_savepoints``: its last
+    epoch can be given a name.
     """
 
     at_ms: int
@@ -233,6 +235,8 @@ class AppView:
     alerts: tuple[AlertView, ...] = ()
     waits: str | None = None
     of_actors: bool = False
+    known_ms: int = 0
+    has_savepoints: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

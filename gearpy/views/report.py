@@ -94,6 +94,7 @@ def _head(report: Report) -> str:
         text.plural(tasks, "task") if tasks else "",
         f"gearpy {report.version}" if report.version else "",
         f"seen {text.moment(view.at_ms)}",
+        text.past(view.known_ms) if view.known_ms else "",
     ]
     line = " · ".join(each for each in facts if each)
     return (

@@ -123,3 +123,8 @@ def span(span_ms: float | None) -> str:
     if span_ms is None:
         return ""
     return f"{span_ms:.0f} ms" if span_ms < _SECOND_MS else duration(round(span_ms))
+
+
+def past(known_ms: int) -> str:
+    """Return since when nothing newer is known of an application."""
+    return f"as it was at {moment(known_ms)}: its app master went without a word"

@@ -175,6 +175,8 @@ DETAIL: Final = {
         }
     ],
     "of_actors": bool,
+    "known_ms": int,
+    "has_savepoints": bool,
 }
 RECORD: Final = {
     "number": int,
@@ -305,6 +307,8 @@ APP_VIEW: Final = {
     "alerts": [ALERT],
     "waits": str,
     "of_actors": bool,
+    "known_ms": int,
+    "has_savepoints": bool,
 }
 OVERVIEW: Final = {
     "at_ms": int,

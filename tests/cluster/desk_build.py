@@ -30,6 +30,7 @@ from gearpy.messages.client import (
     UpdatePlanned,
     WorkerAddress,
 )
+from gearpy.messages.cluster import GetLastAnswer, LastAnswer
 from gearpy.messages.metrics import (
     GetHistory,
     GetMetrics,
@@ -88,6 +89,8 @@ class FakeMaster:
         self.records: list[QuarantinedRecord] = []
         self.status: ApplicationStatus = "active"
         self.user = ""
+        self.finished_ms = 0
+        self.left: LastAnswer | None = None
 
     def ask(self, message: Any) -> object:
         self.asked.append(message)
@@ -107,10 +110,17 @@ class FakeMaster:
                 return QuarantinedList(app_id=APP, records=tuple(gone))
             case GetWorkerAddress() | GetProcessMetrics() | GetHistory():
                 return self._measured(message)
-        summary = ApplicationSummary(app_id=APP, name="a", status=self.status, user=self.user)
+        summary = ApplicationSummary(
+            app_id=APP,
+            name="a",
+            status=self.status,
+            user=self.user,
+            finished_ms=self.finished_ms,
+        )
         answers = {
             GetCluster: ClusterSummary(cluster_id="k3f9a1c2"),
             GetApplication: summary,
+            GetLastAnswer: self.left or Refused(reason="not known any more"),
             RestartApplication: Submitted(app_id=AppId(4)),
             SubmitApplication: Submitted(app_id=AppId(4)),
         }

@@ -1,6 +1,8 @@
 """An application that has ended can still be looked at."""
 
 import json
+import os
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import count
@@ -14,12 +16,21 @@ from gearpy.cluster.client.client import ClusterClient, RunningApplication
 from gearpy.cluster.client.looking import look_at
 from gearpy.errors import OperatorError, SubmitRefused
 from gearpy.ids import AppId
+from gearpy.messages.client import Artifact
 from gearpy.messages.metrics import GetHistory, MetricsData
 from gearpy.views.app import app_view
 from gearpy.views.model import AppView
 from tests.eventually import eventually
 
 _LONG_S = 60
+_ENDLESS = """
+import itertools
+import gearpy as gp
+
+app = gp.StreamApp("endless")
+numbers = app.read(gp.generate(itertools.count, rate=200))
+numbers.key_by(lambda n: n % 3).count().write(gp.to_list([]))
+"""
 
 
 @pytest.fixture
@@ -129,3 +140,46 @@ def test_an_application_with_many_processors_has_all_of_them_after_its_end(
 
     assert len(view.processors) == 45
     assert [each.processor_id for each in series.processors] == list(range(45))
+
+
+@pytest.mark.long
+def test_an_app_master_that_was_killed_has_left_what_it_knew(tmp_path: Path) -> None:
+    """Graph, measurements and errors, also while the application waits; marked as of before."""
+    program = tmp_path / "endless.py"
+    program.write_text(_ENDLESS, encoding="utf-8")
+    folders = {f"{each}.folder": str(tmp_path / each) for each in ("log", "worker", "checkpoint")}
+    overrides = {**folders, "application.backoff-base-ms": "60000"}
+    config = gp.load_config(env={}, overrides={**overrides, "cluster.masters": "127.0.0.1:0"})
+    with LocalCluster(config, executors="process", listen=True) as cluster:
+        client = cluster.client
+        app_id = client.submit("endless", Artifact(kind="file", location=str(program))).app_id
+        eventually(lambda: has_series(client, app_id, points=8), within_s=_LONG_S)
+        before = client.describe(app_id)
+        pid = next(
+            each.process.pid for each in client.metrics(app_id).executors if each.executor_id < 0
+        )
+
+        os.kill(pid, signal.SIGKILL)
+
+        view = eventually(lambda: a_view_of_before(client, app_id), within_s=_LONG_S)
+        assert [each.name for each in view.processors] == [each.name for each in before.processors]
+        assert view.status in {"pending", "active"}
+        assert look_at(client, app_id).series
+        with pytest.raises(SubmitRefused):
+            client.describe(app_id)
+        client.shutdown(app_id)
+        ended = app_view(look_at(client, app_id))
+        assert (ended.status, ended.known_ms) == ("terminated", view.known_ms)
+        assert ended.processors
+
+
+def has_series(client: ClusterClient, app_id: AppId, *, points: int) -> bool:
+    """Tell whether an app master has measured so long; what it knows is left every 10 s."""
+    with suppress(SubmitRefused):
+        return len(client.series(app_id).at_ms) >= points
+    return False
+
+
+def a_view_of_before(client: ClusterClient, app_id: AppId) -> AppView | None:
+    view = app_view(look_at(client, app_id))
+    return view if view.known_ms else None

@@ -16,6 +16,7 @@ from gearpy.cluster.client.looking import alerts_about, look_at
 from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import AskTimeout, ConfigError, SubmitRefused
 from gearpy.ids import AppId
+from gearpy.views import text
 from gearpy.views.app import app_view, processor_view
 from gearpy.views.look import Look
 from gearpy.views.report import Report, report_html
@@ -87,7 +88,10 @@ def _report(client: ClusterClient, app_id: AppId) -> Report:
 def _missing(look: Look) -> Iterator[str]:
     if look.detail is None:
         yield "processors, tasks and errors: nobody knows them (any more)"
-    elif look.metrics is None:
+        return
+    if look.known_ms:
+        yield f"what came later; it is shown {text.past(look.known_ms)}"
+    if look.metrics is None:
         yield "measurements: its app master does not give them"
 
 

@@ -39,7 +39,9 @@ _EVENTS_MAX: Final = 5
 
 def application_screen(view: AppView, *, width: int, order: Order = ORDERS[0]) -> RenderableType:
     """Return an application, as wide as the terminal."""
-    parts: list[RenderableType] = [_head(view), *_headline(view.headline), Text()]
+    parts: list[RenderableType] = [_head(view), *_headline(view.headline)]
+    parts += [Text(text.past(view.known_ms), style="yellow")] if view.known_ms else []
+    parts.append(Text())
     parts += [] if view.of_actors else [*_totals(view)]
     if view.processors:
         parts += [Text(), _processors(view, width, order)]

@@ -18,7 +18,9 @@ def why(given: Given, ref: AppRef) -> None:
     with given.client() as client:
         app_id = client.find(ref)
         look = look_at(client, app_id)
-        summary, detail = look.summary, look.detail or client.describe(app_id)
+        summary, detail = look.summary, look.detail
+        if detail is None or look.known_ms:
+            detail = client.describe(app_id)
     chain, findings = detail.why, findings_in(look)
     held = clock_finding(detail, stall=summary.progress.stall)
     if given.as_json:

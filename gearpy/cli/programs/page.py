@@ -44,7 +44,9 @@ class Page:
         Raises:
             ConfigError: it cannot listen there.
         """
-        with open_services(running.client, self._config, port=self._port) as services:
+        with open_services(
+            running.client, self._config, port=self._port, of_one_run=True
+        ) as services:
             page = f"{services.url}/#/app/{running.app_id}"
             self._say(f"the page of this run is at {page}")
             try:

@@ -30,6 +30,7 @@ def open_services(
     host: str | None = None,
     port: int | None = None,
     names: Sequence[str] = (),
+    of_one_run: bool = False,
 ) -> "Services":
     """Start the services of a cluster; see `services.server.Services`.
 
@@ -40,4 +41,4 @@ def open_services(
         raise ConfigError(missing)
     from gearpy.services.server import Services
 
-    return Services(client, config, host=host, port=port, names=names)
+    return Services(client, config, host=host, port=port, names=names, of_one_run=of_one_run)

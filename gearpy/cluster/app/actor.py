@@ -170,6 +170,7 @@ class AppMasterActor(Actor[_Message]):
             now_ms=self._now_ms,
             wall_ms=self._wall_ms,
             stored_ms=self._checkpoints.stored_ms,
+            has_savepoints=not self._checkpoints.are_in_memory,
         )
         self._answers = AppAnswers(
             launch,
@@ -429,7 +430,7 @@ class AppMasterActor(Actor[_Message]):
 
     def on_stop(self) -> None:
         """Leave nothing running, however it ends."""
-        self._leave_answers()
+        self._leave_answers(is_last=True)
         if self._core is not None:
             self._do(self._core.executors.stop_all("the application was stopped"))
         self._release()
@@ -443,6 +444,8 @@ class AppMasterActor(Actor[_Message]):
             self._do(self._core.on_tick(now_ms))
             self._metrics_of(self._core).on_tick(self._core)
             self._rescale(self._core)
+            if self._standing.status == "active" and self._answers.is_due(now_ms):
+                self._leave_answers(is_last=False)
         self._standing.tell(self._core)
 
     # -- what was decided ------------------------------------------------------------------
@@ -565,7 +568,7 @@ class AppMasterActor(Actor[_Message]):
         elif (lost := self._lost_savepoint()) is not None:
             self._end("failed", lost)
             return
-        self._leave_answers()
+        self._leave_answers(is_last=True)
         self._standing.status, self._standing.cause = status, cause
         self._standing.tell(self._core)
 
@@ -686,7 +689,7 @@ class AppMasterActor(Actor[_Message]):
             self._checkpoints.drop_expired(keep_ms)
         else:
             self._checkpoints.drop_all()
-        self._leave_answers()
+        self._leave_answers(is_last=True)
         self._standing.status = "succeeded"
         self._standing.tell(self._core)
 
@@ -736,7 +739,8 @@ class AppMasterActor(Actor[_Message]):
             given.append(record)
         return QuarantinedList(app_id=self._app_id, records=tuple(given))
 
-    def _leave_answers(self) -> None:
-        core = self._core
+    def _leave_answers(self, *, is_last: bool) -> None:
+        core, now_ms = self._core, self.context.now_ms()
         if core is not None:
-            self._answers.leave(core, self._metrics_of(core).left_behind(core))
+            measured = self._metrics_of(core).left_behind(core)
+            self._answers.leave(core, measured, now_ms, is_last=is_last)

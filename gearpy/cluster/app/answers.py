@@ -25,10 +25,19 @@ from gearpy.wire.codec import encode_control
 Shown: TypeAlias = GetPlan | GetVersions | GetEpochs
 #: Of one answer that is left behind: it must fit into a control frame.
 _LEFT_BYTES_MAX: Final = 900 * 1024
+#: Answers are left as often as that while they are small; of large ones so many bytes each ms.
+_EVERY_MS: Final = 10_000
+_BYTES_PER_MS: Final = 32
+_FIRST_MS: Final = 2_000
+#: A launch after the first one knows less at first than the one before has left.
+_FIRST_OF_OTHERS_MS: Final = 30_000
 
 
 class AppAnswers:
-    """Answers clients; leaves the master, once, the answers that count after the end.
+    """Answers clients; leaves the master answers for the time when this process is gone.
+
+    It does so at the end, and every now and then before: a process that is killed leaves what it
+    has left before.
 
     Runs on: the app master's turns.
     """
@@ -49,6 +58,7 @@ class AppAnswers:
         self._versions = versions
         self._checkpoints = checkpoints
         self._has_left = False
+        self._due_ms: int | None = None
 
     def shown(self, core: ApplicationCore, message: Shown) -> PlanText | VersionList | EpochList:
         """Answer a question about the plan, the versions or the epochs."""
@@ -66,23 +76,43 @@ class AppAnswers:
                     prefix=self._checkpoints.prefix,
                 )
 
-    def leave(self, core: ApplicationCore, measured: Iterable[tuple[str, Any]]) -> None:
-        """Give the master, once, what clients may ask for after the end."""
+    def is_due(self, now_ms: int) -> bool:
+        """Tell whether it is time to leave answers before the end; asked while all tasks run."""
+        if self._due_ms is None:
+            self._due_ms = now_ms + (_FIRST_MS if self._launch == 1 else _FIRST_OF_OTHERS_MS)
+        return now_ms >= self._due_ms
+
+    def leave(
+        self,
+        core: ApplicationCore,
+        measured: Iterable[tuple[str, Any]],
+        now_ms: int,
+        *,
+        is_last: bool,
+    ) -> None:
+        """Give the master what clients may ask for when this process is gone; the last ones once.
+
+        The larger the answers are, the longer is the pause until `is_due`.
+        """
         if self._has_left or not self._master.is_there:
             return
-        self._has_left = True
+        self._has_left = is_last
         questions = (GetPlan, GetEpochs, GetVersions)
         answers: list[Any] = [self.shown(core, each(app_id=self._app_id)) for each in questions]
         answers.append(self._standing.detail(core))
+        told = 0
         for part, answer in chain((("", each) for each in answers), measured):
             encoded = encode_control(answer)
             if len(encoded) > _LEFT_BYTES_MAX:
                 continue
-            last = LastAnswer(
+            told += len(encoded)
+            left = LastAnswer(
                 app_id=self._app_id,
                 launch=self._launch,
                 kind=type(answer).__name__,
                 answer=encoded,
                 part=part,
+                is_last=is_last,
             )
-            self._master.tell(last)
+            self._master.tell(left)
+        self._due_ms = now_ms + max(_EVERY_MS, told // _BYTES_PER_MS)

@@ -33,6 +33,7 @@ class AppStanding:
         now_ms: returns the time of the present turn.
         wall_ms: returns wall time.
         stored_ms: returns when an epoch of a region was stored.
+        has_savepoints: its last epoch can be given a name.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class AppStanding:
         now_ms: Callable[[], int],
         wall_ms: Callable[[], int],
         stored_ms: Callable[[int, int], int],
+        has_savepoints: bool,
     ) -> None:
         self._app_id = launch.app_id
         self._launch = launch.launch
@@ -50,6 +52,7 @@ class AppStanding:
         self._now_ms = now_ms
         self._wall_ms = wall_ms
         self._stored_ms = stored_ms
+        self._has_savepoints = has_savepoints
         self._failures: list[Failure] = []
         self._guarantees: tuple[str, ...] = ()
         self.plan = ""  #: As JSON.
@@ -71,7 +74,7 @@ class AppStanding:
 
     def detail(self, core: ApplicationCore | None) -> ApplicationDetail:
         """Describe the application for people."""
-        return detail_of(
+        detail = detail_of(
             self._app_id,
             core,
             self._failures,
@@ -81,6 +84,7 @@ class AppStanding:
             scaled=self.scaled,
             stored_ms=self._stored_ms,
         )
+        return replace(detail, has_savepoints=self._has_savepoints)
 
     def tell(self, core: ApplicationCore | None) -> None:
         """Tell the master, if it is there; when it is back it is told again."""

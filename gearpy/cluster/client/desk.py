@@ -90,6 +90,10 @@ _RECORDS_BYTES_MAX: Final = 512 * 1024
 _TEXT_CHARS_MAX: Final = 200  # Of each text of a record in a list.
 _NUMBERS_MAX: Final = 20  # In an error text.
 _SHARE: Final = 0.8  # Of the client's time; the rest is for telling that it was not enough.
+_ENDING_MS: Final = 5_000  # From the last answers to the end that is noted.
+_NO_APP_MASTER: Final = (
+    "application {} has no app master at present: it is being started, or waits for a worker"
+)
 _LOG_TIMEOUT_S: Final = 2.0  # Of one worker of many: one that hangs must not hide the others.
 
 
@@ -280,14 +284,17 @@ class Desk:
         if isinstance(addresses, Refused):
             return addresses
         if addresses.app_master is None:
-            return self._no_app_master(app_id, message)
+            return self._no_app_master(app_id, message, _NO_APP_MASTER.format(app_id))
         try:
             answer: object = self._post.ask(addresses.app_master, message, self._timeout_s)
         except (ActorStopped, ConnectionLost) as error:
-            return Refused(
-                reason=f"the app master of application {app_id} has just gone ({error}); ask again "
-                "in a moment"
+            why = (
+                f"the app master of application {app_id} has just gone ({error}); ask again in a "
+                "moment"
             )
+            if _or_last(message):
+                return self._no_app_master(app_id, message, why)
+            return Refused(reason=why)
         except AskTimeout as error:
             name = type(message).__name__
             text = f"the app master of application {app_id} did not answer {name}: {error}"
@@ -318,18 +325,23 @@ class Desk:
         self._note("worker drain", f"worker_id={message.worker_id}", message.by, answer)
         return answer
 
-    def _no_app_master(self, app_id: AppId, message: object) -> object:
+    def _no_app_master(self, app_id: AppId, message: object, why: str) -> object:
+        """Answer with what was left behind, where that is wanted; else tell why there is nothing.
+
+        Args:
+            why: there is no app master, though the application has not ended.
+        """
         known = self._ask_master(GetApplication(app_id=app_id))
-        if isinstance(known, ApplicationSummary) and known.status in TERMINAL:
-            if kind := _LEFT_BEHIND.get(type(message)):
-                asked = GetLastAnswer(app_id=app_id, kind=kind.__name__, part=_part_of(message))
-                left = self._ask_master(asked)
-                return _answer_of(left, message) if isinstance(left, LastAnswer) else left
+        has_ended = isinstance(known, ApplicationSummary) and known.status in TERMINAL
+        if (kind := _LEFT_BEHIND.get(type(message))) and (has_ended or _or_last(message)):
+            asked = GetLastAnswer(app_id=app_id, kind=kind.__name__, part=_part_of(message))
+            left = self._ask_master(asked)
+            if isinstance(left, LastAnswer):
+                return _answer_of(left, message, _known_ms(left, known))
+            return left if has_ended else Refused(reason=why)
+        if has_ended:
             return Refused(reason=f"application {app_id} is {known.status}: it must run for that")
-        return Refused(
-            reason=f"application {app_id} has no app master at present: it is being started, or "
-            "waits for a worker"
-        )
+        return Refused(reason=why)
 
     def _addresses(self, app_id: AppId) -> RoleAddresses | Refused:
         addresses: RoleAddresses | Refused = self._ask_master(GetAddresses(app_id=app_id))
@@ -462,9 +474,23 @@ def _part_of(message: object) -> str:
     return message.read_option if isinstance(message, GetHistory) else ""
 
 
-def _answer_of(left: LastAnswer, message: object) -> object:
+def _or_last(message: object) -> bool:
+    """Tell whether a question is also answered by what was known last."""
+    return isinstance(message, DescribeApplication | GetMetrics | GetSeries) and message.or_last
+
+
+def _known_ms(left: LastAnswer, known: ApplicationSummary) -> int:
+    """Return when an app master that went without a word knew this; 0 if it is about the end."""
+    has_ended = known.status in TERMINAL
+    is_of_end = left.is_last and has_ended and known.finished_ms - left.at_ms < _ENDING_MS
+    return 0 if is_of_end else left.at_ms
+
+
+def _answer_of(left: LastAnswer, message: object, known_ms: int) -> object:
     """Return the answer of an app master that is gone."""
     answer = decode_control(left.answer)
+    if isinstance(answer, ApplicationDetail):
+        return replace(answer, known_ms=known_ms)
     if isinstance(answer, SeriesData) and isinstance(message, GetSeries):
         return series_since(answer, message.since_ms)
     if isinstance(answer, HistoryPoints) and isinstance(message, GetHistory):

@@ -30,7 +30,7 @@ _AT_ONCE: Final = 8  # Applications that are asked side by side.
 
 
 def look_at(client: ClusterClient, app_id: AppId, *, lately_ms: int | None = _LATELY_MS) -> Look:
-    """Ask the master, and the app master if there is one; else for what it has left behind.
+    """Ask the master, and the app master if there is one; else for what that has left behind.
 
     Args:
         lately_ms: how far the series goes back; None for as far as is known.
@@ -40,12 +40,11 @@ def look_at(client: ClusterClient, app_id: AppId, *, lately_ms: int | None = _LA
         GearpyError: there is no cluster.
     """
     summary = client.application(app_id)
-    if summary.status not in TERMINAL:
-        return _look(client, summary, lately_ms)
     try:
-        return _measured(client, summary, client.describe(app_id), lately_ms)
-    except (SubmitRefused, AskTimeout):  # Nobody knows it any more.
-        return _look(client, summary)
+        detail = client.describe(app_id, or_last=True)
+    except (SubmitRefused, AskTimeout):  # Nobody knows it yet, or any more.
+        return Look(at_ms=_now_ms(), summary=summary)
+    return _measured(client, summary, detail, lately_ms)
 
 
 def alerts_about(client: ClusterClient, app_id: AppId) -> tuple[AlertView, ...]:
@@ -72,9 +71,7 @@ def detail_of(
         return None, str(error)
 
 
-def _look(
-    client: ClusterClient, summary: ApplicationSummary, lately_ms: int | None = _LATELY_MS
-) -> Look:
+def _look(client: ClusterClient, summary: ApplicationSummary, lately_ms: int) -> Look:
     detail, _ = detail_of(client, summary)
     if detail is None:
         return Look(at_ms=_now_ms(), summary=summary)
@@ -89,9 +86,10 @@ def _measured(
 ) -> Look:
     at_ms = _now_ms()
     try:
-        metrics = client.metrics(summary.app_id)
+        is_past = detail.known_ms > 0
+        metrics = client.metrics(summary.app_id, or_last=is_past)
         since_ms = 0 if lately_ms is None else metrics.at_ms - lately_ms
-        series = client.series(summary.app_id, since_ms)
+        series = client.series(summary.app_id, since_ms, or_last=is_past)
     except (SubmitRefused, AskTimeout):  # It has just gone, or is of an earlier version.
         return Look(at_ms=at_ms, summary=summary, detail=detail)
     return Look(at_ms=at_ms, summary=summary, detail=detail, metrics=metrics, series=series)
@@ -183,7 +181,7 @@ class ClusterWatch:
         """
         summaries = self._client.applications()
         self._forget(each.app_id for each in summaries)
-        return [self._view(_look(self._client, each)) for each in summaries]
+        return [self._view(_look(self._client, each, _LATELY_MS)) for each in summaries]
 
     def _rows(self, summaries: Iterable[ApplicationSummary]) -> list[AppRow]:
         summaries = [*summaries]

@@ -124,13 +124,18 @@ class ClusterQuestions:
             return (living or named)[-1].app_id
         raise SubmitRefused(_no_such_name(text, known))
 
-    def describe(self, app_id: AppId) -> ApplicationDetail:
+    def describe(self, app_id: AppId, *, or_last: bool = False) -> ApplicationDetail:
         """Return the details that its app master knows: executors, processors, failures, waits.
+
+        Args:
+            app_id: of the application.
+            or_last: if it has no app master at present, what was known last: `known_ms` says when.
 
         Raises:
             SubmitRefused: there is none with this id, or it has no app master at present.
         """
-        return self._expect(ApplicationDetail, DescribeApplication(app_id=app_id))
+        question = DescribeApplication(app_id=app_id, or_last=or_last)
+        return self._expect(ApplicationDetail, question)
 
     def submission(self, app_id: AppId) -> Submission:
         """Return the program of an application and its own settings, also after its end.
@@ -191,33 +196,34 @@ class ClusterQuestions:
 
     # -- measurements --------------------------------------------------------------------
 
-    def metrics(self, app_id: AppId) -> MetricsData:
+    def metrics(self, app_id: AppId, *, or_last: bool = False) -> MetricsData:
         """Return the newest measurements of all tasks and executors, and the last events.
 
         Raises:
             SubmitRefused: see `describe`.
         """
-        data = self._expect(MetricsData, GetMetrics(app_id=app_id))
+        first = GetMetrics(app_id=app_id, or_last=or_last)
+        data = self._expect(MetricsData, first)
         tasks, more_from = [*data.tasks], data.more_from
         while more_from:
-            page = self._expect(MetricsData, GetMetrics(app_id=app_id, first=more_from))
+            page = self._expect(MetricsData, replace(first, first=more_from))
             tasks += page.tasks
             more_from = page.more_from
         return replace(data, tasks=tuple(tasks), more_from=0)
 
-    def series(self, app_id: AppId, since_ms: int = 0) -> SeriesData:
+    def series(self, app_id: AppId, since_ms: int = 0, *, or_last: bool = False) -> SeriesData:
         """Return the last ten minutes of an application, or what came after a wall time.
 
         Raises:
             SubmitRefused: see `describe`.
         """
-        data = self._expect(SeriesData, GetSeries(app_id=app_id, since_ms=since_ms))
+        first = GetSeries(app_id=app_id, since_ms=since_ms, or_last=or_last)
+        data = self._expect(SeriesData, first)
         processors, more_from = [*data.processors], data.more_from
         while more_from:
-            question = GetSeries(app_id=app_id, since_ms=since_ms, first=more_from)
-            page = self._expect(SeriesData, question)
+            page = self._expect(SeriesData, replace(first, first=more_from))
             if page.at_ms != data.at_ms:  # A point has come meanwhile.
-                return self.series(app_id, since_ms)
+                return self.series(app_id, since_ms, or_last=or_last)
             processors += page.processors
             more_from = page.more_from
         return replace(data, processors=tuple(processors), more_from=0)

@@ -412,7 +412,7 @@ class MasterActor(Actor[MasterMailbox]):
             case ApplicationStatusChanged():
                 self._on_status(message)
             case LastAnswer():
-                self._last_answers.keep(message)
+                self._keep_answer(message)
             case PutValue():
                 self._put_value(message)
             case Quarantine():
@@ -516,6 +516,12 @@ class MasterActor(Actor[MasterMailbox]):
         # What it lacks it has asked for before.
         if self._scheduler.on_heard(message.app_id):
             self._allocate()
+
+    def _keep_answer(self, message: LastAnswer) -> None:
+        known = self._state.get(message.app_id)
+        has_ended = known is not None and known.status in TERMINAL
+        at_ms = self.context.wall_ms()
+        self._last_answers.keep(message, at_ms=at_ms, has_ended=has_ended)
 
     def _put_value(self, message: PutValue) -> None:
         path = self._writer(message)
@@ -655,6 +661,7 @@ class MasterActor(Actor[MasterMailbox]):
         newest = self._state.newest_launch(app_id)
         result = self._commit(*commands, *([and_then] if and_then else []))[-1]
         self._app_masters.on_ended(app_id)
+        self._last_answers.on_ended(app_id)
         self._scheduler.on_application_over(app_id)
         self._slots.on_app_master_over(app_id)
         if path is not None:

@@ -1,46 +1,94 @@
-"""Answers that app masters leave behind for clients that ask after the end."""
+"""Answers that app masters leave behind, for clients that ask when they are gone."""
 
 from collections import OrderedDict
+from dataclasses import replace
 from typing import Final
 
 from gearpy.ids import AppId
 from gearpy.messages.client import Refused
 from gearpy.messages.cluster import GetLastAnswer, LastAnswer
 
-_APPLICATIONS_MAX: Final = 20
+_ENDED_MAX: Final = 20
+_LIVING_MAX: Final = 1_000
 _BYTES_MAX: Final = 64 * 1024 * 1024
 
 
 class LastAnswers:
-    """Keeps the last answers of the applications that ended last; a new master has none.
+    """Keeps the last answers of applications that run, and of those that ended last.
 
-    Invariant: neither more applications nor more bytes are kept than fit, but one application is.
+    A new master has none.
+
+    Invariant: neither more applications nor more bytes are kept than fit, but one application is;
+    how many run has no influence on what is kept of those that have ended.
 
     Runs on: the master's turns.
     """
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[AppId, dict[tuple[str, str], LastAnswer]] = OrderedDict()
+        self._living = _Kept(_LIVING_MAX)
+        self._ended = _Kept(_ENDED_MAX)
 
-    def keep(self, message: LastAnswer) -> None:
-        """Keep an answer, unless one of a later launch is there; drop the oldest."""
-        known = self._kept.setdefault(message.app_id, {})
-        key = message.kind, message.part
-        earlier = known.get(key)
-        if earlier is None or earlier.launch <= message.launch:
-            known[key] = message
-        self._kept.move_to_end(message.app_id)
-        while len(self._kept) > 1 and self._is_too_much():
-            self._kept.popitem(last=False)
+    def keep(self, message: LastAnswer, *, at_ms: int, has_ended: bool) -> None:
+        """Keep an answer, unless a better one is there; see `LastAnswer`.
+
+        Args:
+            message: the answer.
+            at_ms: wall time.
+            has_ended: the application has; the last answers may come behind its end.
+        """
+        kept = self._ended if has_ended else self._living
+        kept.put(replace(message, at_ms=at_ms))
+
+    def on_ended(self, app_id: AppId) -> None:
+        """Keep what is known of an application among those that have ended."""
+        for each in self._living.take(app_id):
+            self._ended.put(each)
 
     def answer(self, question: GetLastAnswer) -> LastAnswer | Refused:
         """Return an answer that was left behind."""
-        found = self._kept.get(question.app_id, {}).get((question.kind, question.part))
+        found = self._ended.find(question) or self._living.find(question)
         return found or Refused(
             reason=f"application {question.app_id} has ended, and what its app master knew is not "
             "known any more"
         )
 
-    def _is_too_much(self) -> bool:
-        sizes = (len(each.answer) for known in self._kept.values() for each in known.values())
-        return len(self._kept) > _APPLICATIONS_MAX or sum(sizes) > _BYTES_MAX
+
+class _Kept:
+    """Answers of some applications; those that were told longest ago are dropped first."""
+
+    def __init__(self, applications_max: int) -> None:
+        self._applications_max = applications_max
+        self._answers = OrderedDict[AppId, dict[tuple[str, str], LastAnswer]]()
+        self._bytes = 0
+
+    def put(self, message: LastAnswer) -> None:
+        known = self._answers.setdefault(message.app_id, {})
+        self._answers.move_to_end(message.app_id)
+        key = message.kind, message.part
+        earlier = known.get(key)
+        if earlier is not None:
+            if _is_better(earlier, message):
+                return
+            self._bytes -= len(earlier.answer)
+        known[key] = message
+        self._bytes += len(message.answer)
+        while len(self._answers) > 1 and (
+            len(self._answers) > self._applications_max or self._bytes > _BYTES_MAX
+        ):
+            self.take(next(iter(self._answers)))
+
+    def take(self, app_id: AppId) -> list[LastAnswer]:
+        """Forget all answers of an application; return them."""
+        taken = [*self._answers.pop(app_id, {}).values()]
+        self._bytes -= sum(len(each.answer) for each in taken)
+        return taken
+
+    def find(self, question: GetLastAnswer) -> LastAnswer | None:
+        return self._answers.get(question.app_id, {}).get((question.kind, question.part))
+
+
+def _is_better(earlier: LastAnswer, later: LastAnswer) -> bool:
+    """Tell whether the one that came first is of a later launch, or the last one of the same."""
+    if earlier.launch != later.launch:
+        return earlier.launch > later.launch
+    return earlier.is_last and not later.is_last

@@ -95,7 +95,9 @@ class Replayed:
 def get_why(client: Client, app_id: AppIdInPath) -> Why:
     """Return the task that holds the clock of an application, as ``gear why`` does."""
     look = look_at(client, app_id)
-    summary, detail = look.summary, look.detail or client.describe(app_id)
+    summary, detail = look.summary, look.detail
+    if detail is None or look.known_ms:
+        detail = client.describe(app_id)
     return Why(
         app_id=app_id,
         name=summary.name,

@@ -22,13 +22,17 @@ _TOKEN_CHARS_MAX: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """A caller and its scopes. ``user`` is null for somebody who must log in first."""
+    """A caller and its scopes. ``user`` is null for somebody who must log in first.
+
+    ``of_one_run``: the services end with one run, so that nothing else is started here.
+    """
 
     user: str | None
     scopes: list[str]
     login_required: bool
     version: str
     cluster_id: str | None
+    of_one_run: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +56,7 @@ def get_session(given: Given, request: Request) -> Session:
         login_required=guard.needs_login or bool(guard.tokens.tokens()),
         version=__version__,
         cluster_id=given.client.cluster().cluster_id if caller else None,
+        of_one_run=given.of_one_run,
     )
 
 

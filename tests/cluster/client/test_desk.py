@@ -40,6 +40,7 @@ from gearpy.messages.client import (
 )
 from gearpy.messages.cluster import (
     ExecutorExited,
+    LastAnswer,
     PutValue,
     Quarantine,
     RegisterAppMaster,
@@ -55,7 +56,8 @@ from gearpy.messages.metrics import (
     MetricsData,
     SeriesData,
 )
-from gearpy.messages.summaries import ErrorCard
+from gearpy.messages.summaries import ApplicationDetail, ApplicationStatus, ErrorCard
+from gearpy.wire.codec import encode_control
 from gearpy.wire.connection.keys import CLUSTER, Principal
 from tests.cluster.desk_build import APP, APP_MASTER, ARTIFACT, World, measured, raising
 
@@ -233,6 +235,57 @@ def test_an_app_master_that_does_not_answer_is_a_time_out(world: World) -> None:
 
     with pytest.raises(AskTimeout, match="app master of application 3 did not answer ReplayNow"):
         world.answer(ReplayNow(app_id=APP))
+
+
+def left_at(at_ms: int, *, is_last: bool) -> LastAnswer:
+    """Return a description that an app master has left."""
+    detail = ApplicationDetail(app_id=APP, epoch=9)
+    return LastAnswer(
+        app_id=APP,
+        launch=1,
+        kind="ApplicationDetail",
+        answer=encode_control(detail),
+        is_last=is_last,
+        at_ms=at_ms,
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "left", "known_ms"),
+    [
+        ("terminated", left_at(99_000, is_last=True), 0),
+        ("terminated", left_at(101_000, is_last=True), 0),
+        ("failed", left_at(99_000, is_last=False), 99_000),
+        ("failed", left_at(50_000, is_last=True), 50_000),
+        ("pending", left_at(99_000, is_last=True), 99_000),
+    ],
+)
+def test_what_was_known_last_says_when_that_was(
+    world: World, status: ApplicationStatus, left: LastAnswer, known_ms: int
+) -> None:
+    """Unless its app master has left it at the end, as it should."""
+    world.master.app_master, world.master.status = None, status
+    world.master.left, world.master.finished_ms = left, 100_000
+
+    answer = world.answer(DescribeApplication(app_id=APP, or_last=True))
+
+    assert (answer.epoch, answer.known_ms) == (9, known_ms)
+
+
+def test_of_an_application_that_may_come_back_only_who_wants_it_gets_what_was(
+    world: World,
+) -> None:
+    """To others an app master that is away is no answer."""
+    world.master.status, world.master.left = "pending", left_at(7, is_last=False)
+    world.post.actors[APP_MASTER] = raising(ConnectionLost("reset"))
+    assert "has just gone (reset)" in world.refusal(DescribeApplication(app_id=APP))
+    assert world.answer(DescribeApplication(app_id=APP, or_last=True)).known_ms == 7
+
+    world.master.app_master = None
+    assert "no app master at present" in world.refusal(DescribeApplication(app_id=APP))
+    assert world.answer(DescribeApplication(app_id=APP, or_last=True)).known_ms == 7
+    world.master.left = None
+    assert "no app master" in world.refusal(DescribeApplication(app_id=APP, or_last=True))
 
 
 # -- logs --------------------------------------------------------------------------------------

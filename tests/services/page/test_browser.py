@@ -31,6 +31,7 @@ SCREENS: Final = (
     "#/app/1/errors",
     "#/app/1/checkpoints",
     "#/app/1/plan",
+    "#/app/1/versions",
     "#/app/1/config",
 )
 #: One that keeps something.
@@ -59,7 +60,8 @@ def app_id(shown: Shown) -> int:
     tab.page.set_input_files("input[type=file]", program)
     tab.page.get_by_label("arguments").fill(f"{shown.folder}/broken {shown.folder}/out")
     tab.page.get_by_label("executors").fill("2")
-    tab.page.get_by_label("settings").fill("application.on-error = quarantine")
+    settings = "application.on-error = quarantine\napplication.trial-seconds = 1"
+    tab.page.get_by_label("settings").fill(settings)
     tab.page.get_by_role("button", name="Submit").click()
     expect(tab.page.get_by_role("heading", name="wordcount")).to_be_visible()
     expect(tab.page.locator(".title .chip")).to_have_text("active")
@@ -168,6 +170,41 @@ def test_the_state_of_a_step_is_looked_at(shown: Shown, app_id: int) -> None:
     state.get_by_label("key", exact=True).fill("no such word")
     state.get_by_role("button", name="Look inside").click()
     expect(state).to_contain_text("no such key")
+    assert tab.complaints == []
+    tab.page.context.close()
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_it_is_scaled_and_goes_back(shown: Shown, app_id: int, size: dict[str, int]) -> None:
+    """By the keyboard alone; the plan is shown first, and each version says what became of it."""
+    tab = shown.tab(viewport=size)
+    tab.go(f"#/app/{app_id}/versions")
+    table = tab.page.get_by_role("table", name="versions")
+    newest, dialog = table.locator("tbody tr").first, tab.page.get_by_role("dialog")
+    expect(newest).to_contain_text("runs")
+    before = table.locator("tbody tr").count()
+    tasks = 3 if size is WIDE else 4
+
+    tab.page.get_by_role("button", name="Scale…").press("Enter")
+    box = dialog.get_by_role("spinbutton", name=re.compile("^window_count"))
+    box.fill(str(tasks))
+    box.press("Enter")
+    expect(dialog.get_by_role("list", name="the plan")).to_contain_text(f"x2 to x{tasks}")
+    _keep(tab.page, f"scale-{size['width']}")
+    assert tab.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    box.press("Enter")
+
+    expect(newest).to_contain_text("scale")
+    expect(newest).to_contain_text("runs")
+    expect(table.locator("tbody tr")).to_have_count(before + 1)
+    table.get_by_role("button", name="Roll back…").last.press("Enter")
+    expect(dialog.get_by_role("list", name="the plan")).to_contain_text(f"x{tasks} to x2")
+    _keep(tab.page, f"rollback-{size['width']}")
+    dialog.get_by_role("button", name="Roll back").press("Enter")
+
+    expect(newest).to_contain_text("back to version 0")
+    expect(newest).to_contain_text("runs")
+    _keep(tab.page, f"versions-{size['width']}")
     assert tab.complaints == []
     tab.page.context.close()
 

@@ -49,5 +49,8 @@ export async function refreshSession() {
   session.set(await get("session"));
 }
 
+/** Whether this person may start applications here; services of one run end with it. */
+export const mayStart = (who) => may(who, "submit") && !who?.of_one_run;
+
 /** Whether this person may do what needs a scope: read, submit or admin. */
 export const may = (who, scope) => !who?.scopes || who.scopes.includes(scope) || who.scopes.includes("admin");

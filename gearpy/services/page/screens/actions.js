@@ -1,34 +1,37 @@
 // What stops or starts an application. Each asks once and says what happens to the data.
 import { html } from "../app/html.js";
 import { go, toApp } from "../app/route.js";
-import { call } from "../data/api.js";
+import { call, mayStart, session } from "../data/api.js";
 import { refresh } from "../data/live.js";
+import { useStore } from "../data/store.js";
 import { ask } from "../parts/dialog.js";
 import { say } from "../parts/said.js";
 
 export function Actions({ view }) {
   const isActive = view.status === "active";
   const isPending = view.status === "pending";
+  const canStart = mayStart(useStore(session));
   const hasEpochs = isActive && !view.of_actors;
   return html`<div class="row">
-    ${!isPending && html`<button onClick=${() => askRestart(view, isActive)}>Restart…</button>`}
+    ${!isPending && canStart && html`<button onClick=${() => askRestart(view, isActive)}>Restart…</button>`}
     ${hasEpochs && html`<button onClick=${() => askDrain(view)}>Drain…</button>`}
-    ${hasEpochs && html`<button onClick=${() => askSavepoint(view)}>Savepoint…</button>`}
-    ${(isActive || isPending) && html`<button onClick=${() => askKill(view)}>Kill…</button>`}
+    ${hasEpochs && view.has_savepoints && html`<button onClick=${() => askSavepoint(view)}>Savepoint…</button>`}
+    ${(isActive || isPending) && html`<button onClick=${() => askKill(view, canStart)}>Kill…</button>`}
   </div>`;
 }
 
 const ANEW = "An application of actors begins anew: what its app master has stored stays with this run.";
 const epochOf = (view) => view.totals.epoch.toLocaleString("en");
 
-function askKill(view) {
+function askKill(view, canStart) {
+  const again = canStart ? ` A restart goes on from epoch ${epochOf(view)}.` : "";
   ask({
     title: `Kill ${view.name}?`,
     text: [
       `All of its ${view.of_actors ? "executors" : "tasks"} stop at once; it becomes terminated.`,
       view.of_actors ? ANEW : view.totals.epoch
-        ? `What was read since epoch ${epochOf(view)} is not finished. Transactional sinks show nothing of it; others may have shown some. A restart goes on from epoch ${epochOf(view)}.`
-        : "No epoch of it is stored: a restart begins with the first record.",
+        ? `What was read since epoch ${epochOf(view)} is not finished. Transactional sinks show nothing of it; others may have shown some.${again}`
+        : "No epoch of it is stored: who starts it again begins with the first record.",
     ],
     note: view.of_actors ? null : "To lose nothing and finish what was read, drain it instead.",
     yes: "Kill",

@@ -4,7 +4,7 @@ import { toApp } from "../app/route.js";
 import { may, session } from "../data/api.js";
 import { application, link } from "../data/live.js";
 import { useStore } from "../data/store.js";
-import { Age, Copy, Status } from "../parts/words.js";
+import { Age, Copy, Notice, Status } from "../parts/words.js";
 import { joined, many, span } from "../words/units.js";
 import { Actions } from "./actions.js";
 import { Checkpoints } from "./checkpoints.js";
@@ -15,8 +15,9 @@ import { HandOff } from "./handoff.js";
 import { Live } from "./live.js";
 import { Plan } from "./plan.js";
 import { Processor } from "./processor.js";
+import { Versions } from "./versions.js";
 
-const SCREENS = { live: Live, step: Processor, executor: Executor, errors: Errors, checkpoints: Checkpoints, plan: Plan, handoff: HandOff, config: Config };
+const SCREENS = { live: Live, step: Processor, executor: Executor, errors: Errors, checkpoints: Checkpoints, plan: Plan, versions: Versions, handoff: HandOff, config: Config };
 
 export function Application({ at }) {
   const { id, view, series, missing } = useStore(application);
@@ -29,7 +30,7 @@ export function Application({ at }) {
   const tabs = [
     ["", "Live", ["live", "step", "executor"]],
     ["errors", failures ? `Errors · ${failures.toLocaleString("en")}` : "Errors", ["errors"]],
-    ...(view.of_actors ? [] : [["checkpoints", "Checkpoints", ["checkpoints"]], ["plan", "Plan", ["plan"]]]),
+    ...(view.of_actors ? [] : [["checkpoints", "Checkpoints", ["checkpoints"]], ["plan", "Plan", ["plan"]], ["versions", "Versions", ["versions"]]]),
     ...(view.consumers.length ? [["handoff", "Spark hand-off", ["handoff"]]] : []),
     ["config", "Configuration", ["config"]],
   ];
@@ -38,6 +39,8 @@ export function Application({ at }) {
       <div class="title"><h1>${view.name}</h1><${Status} status=${view.status} />${may(who, "submit") && html`<${Actions} view=${view} />`}</div>
       <p class="quiet"><${Facts} view=${view} /></p>
     </div>
+    ${view.known_ms > 0 && html`<${Notice} level="warn" text="Its app master went without a word, and nobody knows anything newer">
+      ${" "}It is shown as it was <${Age} at=${view.known_ms} />.<//>`}
     <nav class="tabs" aria-label="parts of the application">${tabs.map(([part, words, screens]) => html`<a href=${toApp(id, part)} aria-current=${screens.includes(at.screen) ? "page" : undefined}>${words}</a>`)}</nav>
     <${Screen} view=${view} series=${series} at=${at} key=${`${at.screen}${at.item ?? ""}`} />
   </div>`;

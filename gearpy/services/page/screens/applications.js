@@ -1,6 +1,6 @@
 // All applications, with a filter.
 import { html, useState } from "../app/html.js";
-import { may, session } from "../data/api.js";
+import { mayStart, session } from "../data/api.js";
 import { overview } from "../data/live.js";
 import { useStore } from "../data/store.js";
 import { AppTable, NoApplications } from "./app_table.js";
@@ -18,7 +18,7 @@ export function Applications() {
     .filter((app) => `${app.id} ${app.name} ${app.user}`.toLowerCase().includes(text.toLowerCase()))
     .filter((app) => state === "all" || isLiving(app) === (state === "running"));
   return html`<div class="stack">
-    <div class="title"><h1>Applications</h1><div class="row">${may(who, "submit") && html`<a class="button" href="#/submit">Submit…</a>`}</div></div>
+    <div class="title"><h1>Applications</h1><div class="row">${mayStart(who) && html`<a class="button" href="#/submit">Submit…</a>`}</div></div>
     ${!all.applications.length ? html`<${NoApplications} />` : html`<section class="card">
       <header><div class="row">
         <label><span class="hidden">filter by name, id or user</span><input placeholder="name, id or user" value=${text} onInput=${(event) => setText(event.target.value)} /></label>

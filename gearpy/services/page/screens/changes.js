@@ -38,13 +38,19 @@ function Rollback({ view, version, close }) {
   const [drops, setDrops] = useState(false);
   return html`<h2>Go back to version ${version.number}?</h2>
     <p>Its program, <code>${[version.filename, ...version.args].join(" ")}</code>, takes the place of the one that runs, with what steps keep now. If it fails in its trial, this one comes back.</p>
-    <${Planned} route=${`appmaster/${view.app_id}/rollback`} body=${{ version: version.number, allow_drop: drops }} isAsked yes="Roll back" close=${close}>
-      <label class="row"><input type="checkbox" checked=${drops} onChange=${(event) => setDrops(event.target.checked)} /> leave behind what has no place in it</label>
-    <//>`;
+    <${Planned} route=${`appmaster/${view.app_id}/rollback`} body=${{ version: version.number, allow_drop: drops }} isAsked yes="Roll back" close=${close}
+      refused=${html`<label class="row"><input type="checkbox" checked=${drops} onChange=${(event) => setDrops(event.target.checked)} /> leave that behind</label>`} />`;
+}
+
+/** The name of a step and its fate; the text of the plan begins with both, and has the id between. */
+function told({ name, fate, step, text }) {
+  const begin = `${fate} ${name} [${step}]`;
+  if (!name || !text.startsWith(begin)) return capital(text);
+  return html`<b>${name}</b> ${fate}${text.slice(begin.length)}`;
 }
 
 /** The plan of a change, then the change itself: what is done is what was shown. */
-function Planned({ route, body, yes, close, children, isReady = true, isAsked = false }) {
+function Planned({ route, body, yes, close, children = null, refused = null, isReady = true, isAsked = false }) {
   const [{ plan, of, busy, error }, setState] = useState({ plan: null, of: "", busy: false, error: null });
   const asked = JSON.stringify(body);
   const known = of === asked ? plan : null;
@@ -72,9 +78,10 @@ function Planned({ route, body, yes, close, children, isReady = true, isAsked = 
   };
   return html`<form onSubmit=${submit}>
     ${children}
-    ${known && html`<ul class="plan" aria-label="the plan">${known.moves.map((each) => html`<li key=${each.step}><${Mark} level=${each.is_lost ? "bad" : "ok"} />${capital(each.text)}</li>`)}</ul>`}
+    ${known && html`<ul class="plan" aria-label="the plan">${known.moves.map((each) => html`<li key=${each.step}><${Mark} level=${each.is_lost ? "bad" : "ok"} /><span>${told(each)}</span></li>`)}</ul>`}
     ${known?.is_same && html`<p class="quiet">Graph and state are the same: only code and arguments differ.</p>`}
     ${known?.refusal && html`<${Notice} level="warn" text=${known.refusal} />`}
+    ${(known?.refusal || body.allow_drop) && refused}
     <${Trouble} error=${of === asked ? error : null} />
     <footer>
       <button type="button" onClick=${close}>Leave it</button>

@@ -1,6 +1,7 @@
 // The whole cluster at a glance: what needs attention first, then applications, workers, masters.
 import { html } from "../app/html.js";
 import { toApp } from "../app/route.js";
+import { mayStart, session } from "../data/api.js";
 import { overview } from "../data/live.js";
 import { useStore } from "../data/store.js";
 import { Copy, Mark, Num, sentence } from "../parts/words.js";
@@ -14,6 +15,7 @@ const ENDED_SHOWN = 8;
 
 export function Overview() {
   const all = useStore(overview);
+  const canStart = mayStart(useStore(session));
   if (!all) return html`<p class="quiet">Asking the cluster …</p>`;
   const living = all.applications.filter((app) => LIVING.includes(app.status));
   const ended = all.applications.filter((app) => !LIVING.includes(app.status)).reverse();
@@ -32,7 +34,7 @@ export function Overview() {
       <div><dt>version</dt><dd>${all.version}</dd></div>
     </dl></section>
     ${!all.applications.length && html`<${NoApplications} />`}
-    ${living.length > 0 && html`<section class="card"><header><h2>Running</h2><a href="#/submit">submit another</a></header><${AppTable} apps=${living} /></section>`}
+    ${living.length > 0 && html`<section class="card"><header><h2>Running</h2>${canStart && html`<a href="#/submit">submit another</a>`}</header><${AppTable} apps=${living} /></section>`}
     ${ended.length > 0 && html`<section class="card"><header><h2>Ended</h2>${ended.length > ENDED_SHOWN && html`<a href="#/apps">all ${ended.length}</a>`}</header><${AppTable} apps=${ended.slice(0, ENDED_SHOWN)} ended /></section>`}
     <section class="card"><h2>Workers</h2><${WorkerTable} workers=${all.workers} /></section>
     ${all.masters.length > 0 && html`<section class="card"><h2>Masters</h2><${Table} label="masters" rows=${all.masters} keyOf=${(row) => row.address} columns=${[

@@ -2,10 +2,13 @@
 import { html } from "../app/html.js";
 import { toApp } from "../app/route.js";
 import { Chart } from "../charts/chart.js";
+import { may, session } from "../data/api.js";
 import { useAnswer } from "../data/ask.js";
+import { useStore } from "../data/store.js";
 import { Num, Trouble } from "../parts/words.js";
 import { eventTime } from "../words/time.js";
 import { brief, bytes, count, few, many, rate, share, span } from "../words/units.js";
+import { askScale } from "./changes.js";
 import { eventsOf } from "./events.js";
 import { KeptState } from "./kept_state.js";
 import { MetricTable } from "./app_tables.js";
@@ -20,6 +23,7 @@ export function Processor({ view, series, at }) {
   const step = view.processors.find((each) => each.id === at.item);
   const every = view.finished_ms ? 0 : step?.parallelism > MANY ? MANY_MS : SOME_MS;
   const { value, error } = useAnswer(`appmaster/${view.app_id}/processor/${at.item}`, every);
+  const canScale = may(useStore(session), "submit") && view.status === "active";
   if (!step) return html`<p class="quiet">There is no step ${at.item}. <a href=${toApp(view.app_id)}>Back to the graph</a></p>`;
   const own = series.processors[step.id] ?? { rate: [], busy: [], backpressured: [] };
   const all = { times: series.at_ms, events: eventsOf(view) };
@@ -36,6 +40,7 @@ export function Processor({ view, series, at }) {
     </section>
     ${step.metrics.length > 0 && html`<section class="card"><h2>Metrics of the program</h2><${MetricTable} metrics=${step.metrics} /></section>`}
     <section class="card"><header><h2>${many(step.parallelism, "task")}</h2>
+      ${canScale && html`<button onClick=${() => askScale(view, step.id)}>Scale…</button>`}
       <span class="quiet">${!value?.skew || step.parallelism < 2 ? "" : `the fastest has ${value.skew.toFixed(1)} × the mean${value.skew > UNEVEN ? ": its keys are uneven" : ""}`}</span></header>
       <${Trouble} error=${value ? null : error} />
       <${TaskTable} tasks=${value?.tasks ?? []} app=${view.app_id} empty=${value ? "none runs" : "…"} />

@@ -1,14 +1,16 @@
 // Submits a program: a file, its arguments, a name, executors, settings of its own.
 import { html, useRef, useState } from "../app/html.js";
 import { go, toApp } from "../app/route.js";
-import { call } from "../data/api.js";
+import { call, mayStart, session } from "../data/api.js";
 import { refresh } from "../data/live.js";
+import { useStore } from "../data/store.js";
 import { Trouble } from "../parts/words.js";
 import { bytes, joined } from "../words/units.js";
 
 const KINDS = [".py", ".zip", ".whl"];
 
 export function Submit() {
+  const who = useStore(session);
   const [file, setFile] = useState(null);
   const [state, setState] = useState({ busy: false, error: null });
   const form = useRef(null);
@@ -26,6 +28,10 @@ export function Submit() {
       setState({ busy: false, error });
     }
   };
+  if (!mayStart(who)) {
+    const why = who?.of_one_run ? "This page is that of one run, and ends with it." : "Your token is not for that: it needs the scope submit.";
+    return html`<div class="stack"><h1>Submit an application</h1><p class="quiet">${why}</p></div>`;
+  }
   return html`<div class="stack"><h1>Submit an application</h1>
     <form class="card form" ref=${form} onSubmit=${send}>
       <${Drop} file=${file} onFile=${setFile} />
