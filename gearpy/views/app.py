@@ -70,6 +70,7 @@ def app_view(
         alerts=tuple(alerts),
         waits=stall if stall.startswith(SLOTS) else None,
         of_actors=detail is not None and detail.of_actors,
+        scaled=detail.scaled if detail else (),
         known_ms=look.known_ms,
         has_savepoints=detail is not None and detail.has_savepoints,
     )

@@ -14,6 +14,7 @@ from gearpy.messages.summaries import (
     EpochsSummary,
     ErrorCard,
     Failure,
+    ScaledStep,
 )
 
 #: From quiet to loud. *info* is worth knowing, *warn* worth a look, *bad* is a loss or a halt.
@@ -208,7 +209,8 @@ class AppView:
     """One application.
 
     ``waits``: what it waits for while it is pending; None if for nothing. ``of_actors``: it has
-    executors of its own instead of processors, and answers questions. ``known_ms``: if its app
+    executors of its own instead of processors, and answers questions. ``scaled``: the steps whose
+    tasks autoscale chooses. ``known_ms``: if its app
     master went without a word, when it was as it is shown; else 0. ``has_savepoints``: its last
     epoch can be given a name.
     """
@@ -235,6 +237,7 @@ class AppView:
     alerts: tuple[AlertView, ...] = ()
     waits: str | None = None
     of_actors: bool = False
+    scaled: tuple[ScaledStep, ...] = ()
     known_ms: int = 0
     has_savepoints: bool = False
 

@@ -129,6 +129,14 @@ CONSUMER: Final = {
         "trouble": str,
     },
 }
+SCALED: Final = {
+    "step": str,
+    "tasks": int,
+    "bounds": {"least": int, "most": int, "busy": float},
+    "work": float,
+    "text": str,
+    "at_ms": int,
+}
 DETAIL: Final = {
     "app_id": int,
     "executors": [EXECUTOR],
@@ -164,16 +172,7 @@ DETAIL: Final = {
             "pause_ms": int,
         }
     ],
-    "scaled": [
-        {
-            "step": str,
-            "tasks": int,
-            "bounds": {"least": int, "most": int, "busy": float},
-            "work": float,
-            "text": str,
-            "at_ms": int,
-        }
-    ],
+    "scaled": [SCALED],
     "of_actors": bool,
     "known_ms": int,
     "has_savepoints": bool,
@@ -307,6 +306,7 @@ APP_VIEW: Final = {
     "alerts": [ALERT],
     "waits": str,
     "of_actors": bool,
+    "scaled": [SCALED],
     "known_ms": int,
     "has_savepoints": bool,
 }

@@ -141,6 +141,8 @@ def test_it_is_scaled_updated_and_rolled_back(changed: Changed) -> None:
         ("scale", {"steps": {"nobody": 3}}, 409, "no step is called 'nobody'"),
         ("scale", {"steps": {}}, 422, "steps"),
         ("scale", {"steps": {"total": 0}}, 422, "steps"),
+        ("scale", {"steps": {"total": "8..1"}}, 400, "at most 1 tasks are fewer than at least 8"),
+        ("scale", {"steps": {"total": "many"}}, 400, "as in count=1..8"),
         ("rollback", {"version": 99}, 409, "there is no version 99; there are 0, 1"),
         ("rollback", {"version": -1}, 422, "version"),
     ],
@@ -152,6 +154,16 @@ def test_what_cannot_be_changed_is_told(
 
     assert answer.status_code == status, answer.text
     assert text in answer.json()["error"]
+
+
+def test_autoscale_gets_bounds(changed: Changed) -> None:
+    """The version stays; the view says what is chosen."""
+    plan = changed.post("scale", json={"steps": {"total": "1..4@60%"}}).json()
+
+    assert (plan["has_begun"], plan["refusal"]) == (False, "")
+    chosen = eventually(lambda: changed.http.get(f"{changed.path}/view").json()["scaled"])
+    bounds = {each["step"]: each["bounds"] for each in chosen}
+    assert bounds["total"] == {"least": 1, "most": 4, "busy": 0.6}
 
 
 def test_a_program_without_a_place_for_what_is_kept_is_refused(changed: Changed) -> None:

@@ -371,7 +371,7 @@ def _summary(version: ProgramVersion) -> VersionSummary:
     artifact = version.artifact
     return VersionSummary(
         number=version.number,
-        filename=artifact.filename or artifact.location,
+        filename=artifact.filename or (artifact.location if artifact.kind == "file" else ""),
         args=artifact.args,
         scale=artifact.scale,
         change=version.change,

@@ -16,6 +16,7 @@ from gearpy.cluster.programs.artifacts import Program, of_kind, stream_of
 from gearpy.cluster.programs.trial import loaded_here
 from gearpy.cluster.programs.upload import packed, send
 from gearpy.config.schema import Config
+from gearpy.core.scaling.bounds import tasks_and_bounds
 from gearpy.errors import (
     ApplicationFailed,
     AskTimeout,
@@ -505,14 +506,16 @@ class RunningApplication:
 
     def scale(
         self,
-        steps: Mapping[str, int] | None = None,
+        steps: Mapping[str, int | str] | None = None,
         /,
         *,
         executors: int = 0,
         dry_run: bool = False,
-        **tasks: int,
+        **tasks: int | str,
     ) -> AskedChange:
         """Give steps another number of tasks: ``scale(count=8)``; keys move with their state.
+
+        With bounds in place of a number, ``scale(count="1..8")``, autoscale chooses it from now on.
 
         Args:
             steps: the tasks of steps, by id or name; those that are no Python names.
@@ -524,10 +527,12 @@ class RunningApplication:
             ConfigError: the state of a step cannot be shared so.
             SubmitRefused: there is no such step, or the application cannot be changed now.
         """
+        scale, bounds = tasks_and_bounds({**(steps or {}), **tasks})
         return self._changed(
             UpdateApplication(
                 app_id=self.app_id,
-                scale=tuple({**(steps or {}), **tasks}.items()),
+                scale=scale,
+                bounds=bounds,
                 executors=executors,
                 is_trial_run=dry_run,
             )

@@ -53,6 +53,19 @@ def bounds_in(text: str) -> tuple[str, ScaleBounds]:
     return step.strip(), checked_bounds(step.strip(), bounds)
 
 
+def tasks_and_bounds(
+    steps: Mapping[str, int | str],
+) -> tuple[tuple[tuple[str, int], ...], tuple[tuple[str, ScaleBounds], ...]]:
+    """Return steps that get a number of tasks, and those that get bounds, as texts such as 1..8.
+
+    Raises:
+        ConfigError: a text is not of this form, or the bounds make no sense.
+    """
+    tasks = tuple((step, each) for step, each in steps.items() if isinstance(each, int))
+    texts = [f"{step}={each}" for step, each in steps.items() if not isinstance(each, int)]
+    return tasks, tuple(map(bounds_in, texts))
+
+
 def bounds_text(bounds: ScaleBounds) -> str:
     """Return bounds as `bounds_in` takes them."""
     return f"{bounds.least}..{bounds.most}@{bounds.busy:.0%}"

@@ -6,6 +6,7 @@ from typing import Annotated, Final, TypeAlias
 from fastapi import APIRouter, Body, Depends, File, Form, Query, UploadFile
 
 from gearpy.cluster.client.client import ClusterClient
+from gearpy.core.scaling.bounds import tasks_and_bounds
 from gearpy.messages.client import PlannedMove, UpdateApplication, VersionSummary
 from gearpy.services.deps import Action, AppIdInPath, Client, Given
 from gearpy.services.gearpump.replacing import DagOperationSuccess, replace_processor
@@ -20,6 +21,7 @@ _TEXT_CHARS_MAX: Final = 10_000
 _NAME_CHARS_MAX: Final = 300
 _STEPS_MAX: Final = 1000
 _TASKS_MAX: Final = 999_999
+_BOUNDS_CHARS_MAX: Final = 30
 _EXECUTORS_MAX: Final = 10_000
 _VERSION_MAX: Final = 2**31 - 1
 
@@ -30,6 +32,7 @@ _Program: TypeAlias = Annotated[UploadFile, File(description="A .py file, a .zip
 _Text: TypeAlias = Annotated[str, Form(max_length=_TEXT_CHARS_MAX)]
 _StepName: TypeAlias = Annotated[str, Body(min_length=1, max_length=_NAME_CHARS_MAX)]
 _Tasks: TypeAlias = Annotated[int, Body(ge=1, le=_TASKS_MAX)]
+_Bounds: TypeAlias = Annotated[str, Body(max_length=_BOUNDS_CHARS_MAX)]
 
 _PLAN_ONLY: Final = "Answer with the plan, and change nothing."
 _ALLOW_DROP: Final = "Leave behind what the new version has no place for."
@@ -50,7 +53,8 @@ class ChangePlan:
 
     Attributes:
         version: the number of the new version.
-        has_begun: it is being put in place; `versions` tells whether it stays.
+        has_begun: it is being put in place; `versions` tells whether it stays. Not so where
+            autoscale has got other bounds only.
         is_same: graph and state are as they are: only code and arguments differ.
         refusal: why it would be refused; empty if it would not.
         moves: the fate of each step that keeps something.
@@ -106,16 +110,21 @@ def scale_application(
     app_id: AppIdInPath,
     _: _Scales,
     steps: Annotated[
-        dict[_StepName, _Tasks],
-        Body(min_length=1, max_length=_STEPS_MAX, description="Tasks of steps, by id or name."),
+        dict[_StepName, _Tasks | _Bounds],
+        Body(
+            min_length=1,
+            max_length=_STEPS_MAX,
+            description="Tasks of steps, by id or name; of text such as 1..8 autoscale chooses.",
+        ),
     ],
     *,
     executors: Annotated[int, Body(ge=0, le=_EXECUTORS_MAX, description=_EXECUTORS)] = 0,
     dry_run: Annotated[bool, Body(description=_PLAN_ONLY)] = False,
 ) -> ChangePlan:
-    """Give steps another number of tasks; keys move with their state."""
+    """Give steps another number of tasks, or bounds for autoscale; keys move with their state."""
+    scale, bounds = tasks_and_bounds(steps)
     message = UpdateApplication(
-        app_id=app_id, scale=tuple(steps.items()), executors=executors, is_trial_run=dry_run
+        app_id=app_id, scale=scale, bounds=bounds, executors=executors, is_trial_run=dry_run
     )
     return _changed(client, message)
 
@@ -179,7 +188,7 @@ def _changed(client: ClusterClient, message: UpdateApplication) -> ChangePlan:
     return ChangePlan(
         app_id=planned.app_id,
         version=planned.version,
-        has_begun=not message.is_trial_run,
+        has_begun=not message.is_trial_run and bool(planned.moves),
         is_same=planned.is_same,
         refusal=refusal,
         moves=planned.moves,

@@ -45,6 +45,7 @@ from gearpy.messages.summaries import (
     ApplicationStatus,
     ApplicationSummary,
     ClockHolderSummary,
+    ScaleBounds,
 )
 
 APP = AppId(2)
@@ -271,12 +272,17 @@ def test_steps_are_scaled_by_their_names() -> None:
     )
     running = client.running(APP)
 
-    change = running.scale({"by day": 2}, sum=8)
+    change = running.scale({"by day": 2, "by hour": "1..4"}, sum=8)
 
     assert str(change) == "kept sum [sum]\nno state is dropped"
     assert change.wait(60).epoch == 7
     assert running.history() == a_version("running").versions
-    assert asked[1] == UpdateApplication(app_id=APP, scale=(("by day", 2), ("sum", 8)), by=ANN)
+    assert asked[1] == UpdateApplication(
+        app_id=APP,
+        scale=(("by day", 2), ("sum", 8)),
+        bounds=(("by hour", ScaleBounds(least=1, most=4)),),
+        by=ANN,
+    )
 
 
 def test_a_version_that_fails_its_trial_is_an_error() -> None:

@@ -27,6 +27,7 @@ function Scale({ view, only, close }) {
   const steps = Object.fromEntries(changed.map((each) => [stepOf(each.id), Number(wanted[each.id])]));
   return html`<h2>Scale ${only === null ? view.name : brief(parts[0])}</h2>
     <p>Keys move to other tasks with their state, and partitions of a source to other readers. The application pauses for a moment.</p>
+    ${view.scaled.length > 0 && html`<p class="quiet">A number that you give stays: autoscale chooses no longer for that step.</p>`}
     <${Trouble} error=${error} />
     <${Planned} route=${`appmaster/${view.app_id}/scale`} body=${{ steps }} isReady=${value !== null && changed.length > 0} yes="Scale" close=${close}>
       <div class="amounts">${parts.map((each) => html`<label key=${each.id}><span>${brief(each)}</span>

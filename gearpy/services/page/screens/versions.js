@@ -3,9 +3,9 @@ import { html } from "../app/html.js";
 import { may, session } from "../data/api.js";
 import { useAnswer } from "../data/ask.js";
 import { useStore } from "../data/store.js";
-import { Age, Trouble } from "../parts/words.js";
+import { Age, Num, Trouble } from "../parts/words.js";
 import { Table } from "../parts/table.js";
-import { count } from "../words/units.js";
+import { count, share } from "../words/units.js";
 import { askRollback, askScale } from "./changes.js";
 
 const EVERY_MS = 2000;
@@ -28,8 +28,20 @@ export function Versions({ view }) {
       ${canChange ? html`<button onClick=${() => askScale(view)}>Scale…</button>` : html`<span class="quiet">${isUnderWay && "a change is under way"}</span>`}</header>
     <${Trouble} error=${value ? null : error} />
     ${value && html`<${Table} label="versions" rows=${[...versions].reverse()} keyOf=${(row) => row.number} columns=${columnsOf(view, canChange)} />`}
-  </section>`;
+  </section>
+  ${view.scaled.length > 0 && html`<section class="card"><header><h2>Autoscale</h2><span class="quiet">it chooses how many tasks these have</span></header>
+    <${Table} label="autoscale" rows=${view.scaled} keyOf=${(row) => row.step} columns=${CHOSEN} /></section>`}`;
 }
+
+const CHOSEN = [
+  { name: "step", label: true, cell: (row) => row.step || "executors" },
+  { name: "now", number: true, by: (row) => row.tasks, cell: (row) => row.tasks },
+  { name: "bounds", cell: ({ bounds }) => html`<span class="nowrap">${bounds.least} to ${bounds.most}</span>` },
+  { name: "aim", number: true, wide: true, cell: ({ bounds }) => Num(share(bounds.busy)) },
+  { name: "work", number: true, wide: true, cell: (row) => (row.work === null ? "—" : row.work.toFixed(1)) },
+  { name: "last decision", words: true, cell: (row) => row.text || "—" },
+  { name: "when", wide: true, by: (row) => row.at_ms, cell: (row) => html`<${Age} at=${row.at_ms} />` },
+];
 
 const columnsOf = (view, canChange) => [
   { name: "version", number: true, by: (row) => row.number, cell: (row) => row.number },
