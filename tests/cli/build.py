@@ -326,7 +326,10 @@ class FakeCluster:
                 filename="shop.py",
                 args=(),
                 executors=2,
-                config={"streaming.batch-max-records": "100"},
+                config={
+                    "streaming.batch-max-records": "100",
+                    "checkpoint.folder": "kafka://ada:secret@broker/shop",
+                },
             ),
             GetAlerts: lambda _: AlertList(alerts=()),
             UpdateApplication: self._update,

@@ -1,12 +1,9 @@
 """A configuration as nested tables, without what must not be shown."""
 
-import re
-from typing import Any, Final
+from typing import Any
 
 from gearpy.config.schema import ROOT, Config, values_of
-
-#: User and password in a URL, such as that of a checkpoint store.
-_IN_URL: Final = re.compile(r"(?<=://)[^/@\s]+@")
+from gearpy.storage.folder.at import without_password
 
 
 def config_tables(config: Config) -> dict[str, Any]:
@@ -17,10 +14,11 @@ def config_tables(config: Config) -> dict[str, Any]:
         table = root
         for each in path:
             table = table.setdefault(each, {})
-        table[name] = list(value) if isinstance(value, tuple) else shown(value)
+        table[name] = _shown(value)
     return {ROOT: root}
 
 
-def shown(value: Any) -> Any:
-    """Return a value without user and password where it is a URL."""
-    return _IN_URL.sub("***@", value) if isinstance(value, str) else value
+def _shown(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_shown(each) for each in value]
+    return without_password(value) if isinstance(value, str) else value

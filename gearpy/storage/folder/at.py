@@ -17,7 +17,9 @@ _OWN: Final = {
     "webhdfs://": "gearpy.storage.folder.webhdfs",
     "kafka://": "gearpy.storage.folder.kafka",
 }
-_PASSWORD: Final = re.compile(r"(?<=://)(?P<user>[^/@:]*):[^/@]*(?=@)")
+_PASSWORD: Final = re.compile(r"(?<=://)(?P<user>[^/@:\s]*):[^/\s]*(?=@)")
+#: In front of the host of a web page there is a token, or a user that is one.
+_TOKEN: Final = re.compile(r"(?P<scheme>https?://)[^/\s]+(?=@)")
 
 
 def folder_at(
@@ -80,5 +82,5 @@ def file_system_at(url: str, options: Mapping[str, Any] | None = None) -> tuple[
 
 
 def without_password(url: str) -> str:
-    """Return a URL as people and logs may see it."""
-    return _PASSWORD.sub(r"\g<user>", url)
+    """Return a URL, or a text with some, as people and logs may see it."""
+    return _TOKEN.sub(r"\g<scheme>***", _PASSWORD.sub(r"\g<user>", url))

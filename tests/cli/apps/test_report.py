@@ -24,6 +24,7 @@ def test_a_report_has_what_the_cluster_knows(gear: Gear, tmp_path: Path) -> None
         "executor 1 lost: killed by signal 9",
         "exactly-once",
         "streaming.batch-max",
+        "kafka://ada@broker/shop",
     ):
         assert words in html
 

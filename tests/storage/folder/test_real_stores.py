@@ -133,3 +133,6 @@ def test_passwords_are_not_shown() -> None:
     """In a log or an error; the user is."""
     assert without_password("webhdfs://ann:secret@host:1/a@b") == "webhdfs://ann@host:1/a@b"
     assert without_password("s3://bucket/a:b@c") == "s3://bucket/a:b@c"
+    assert without_password("webhdfs://ann:p@ss:w@host:1/a") == "webhdfs://ann@host:1/a"
+    assert without_password("a https://to-ken@host/x@y b") == "a https://***@host/x@y b"
+    assert without_password("https://ann:secret@host") == "https://***@host"
