@@ -90,14 +90,19 @@ class FaultSchedule:
     """Does something bad to a cluster every now and then; which things is drawn once."""
 
     def __init__(
-        self, cluster: ClusterSimulation, done: list[str], *, without: Collection[str] = ()
+        self,
+        cluster: ClusterSimulation,
+        done: list[str],
+        *,
+        without: Collection[str] = (),
+        always: Collection[str] = (),
     ) -> None:
         self._cluster = cluster
         self._done = done
         self._rng = cluster.world.rng
         known = [kind for kind in FAULTS if kind not in without]
         kinds = [kind for kind in known if self._rng.random() < 0.6]
-        self._kinds = kinds or known
+        self._kinds = [*(kinds or known), *always]
         self._left = self._rng.randrange(_FAULTS_MAX + 1)
         self._pause_ms = self._rng.choice([200, 900, 3000])
         cluster.world.later(self._rng.randrange(100, 2500), self._next)

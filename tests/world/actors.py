@@ -9,6 +9,7 @@ from gearpy.actor.api import DispatcherChoice, Ref
 from gearpy.actor.dispatcher import Runnable
 from gearpy.actor.local_system import LocalActorSystem
 from gearpy.actor.mailbox import Reply
+from gearpy.errors import ActorStopped
 from gearpy.testing.world import World, WorldTimer
 
 _TURN_MESSAGES: Final = 100
@@ -67,7 +68,12 @@ class WorldActorSystem(LocalActorSystem):
 
     def wait(self, reply: Reply, timeout_s: float) -> bool:
         """See `ActorSystem`; the world goes on meanwhile."""
-        return self.world.run(lambda: reply.is_done, within_ms=int(timeout_s * 1000))
+        is_done = self.world.run(
+            lambda: reply.is_done or self.is_killed, within_ms=int(timeout_s * 1000)
+        )
+        if self.is_killed and not reply.is_done:
+            raise ActorStopped("the process was killed")
+        return is_done
 
     def shutdown(self, timeout_s: float = 10.0) -> bool:
         self.stop_all()

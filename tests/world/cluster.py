@@ -43,6 +43,7 @@ from gearpy.transport.api import LinkLost
 from gearpy.transport.loop.virtual_loop import VirtualCoroutines
 from gearpy.wire.codec import decode_control, encode_control
 from tests.world.actors import WorldActorSystem
+from tests.world.masters import SimulatedMasters, addresses_of
 from tests.world.network import Network, WorldNodes, WorldTransport
 from tests.world.promises import LetterPromises
 from tests.world.stores import FaultyCheckpoints
@@ -102,6 +103,7 @@ class ClusterSimulation:
         seed: decides the order of everything.
         workers: how many.
         slots: of each.
+        masters: how many; several have one log together.
         settings: keys of the configuration that differ from those quick to simulate.
         duplicates: share of data messages that arrive twice.
         checkpoints: the store; by default in memory.
@@ -115,6 +117,7 @@ class ClusterSimulation:
         *,
         workers: int = 3,
         slots: int = 8,
+        masters: int = 1,
         settings: Mapping[str, str] | None = None,
         duplicates: float = 0.0,
         checkpoints: Checkpoints | None = None,
@@ -124,7 +127,8 @@ class ClusterSimulation:
         self.world = World(seed)
         self._chain_files_max = chain_files_max
         self._log_segments_max = log_segments_max
-        self.config: Config = from_overrides({**_SETTINGS, **(settings or {})})
+        listed = {"cluster.masters": ",".join(addresses_of(masters))} if masters > 1 else {}
+        self.config: Config = from_overrides({**_SETTINGS, **listed, **(settings or {})})
         self.network = Network(
             self.world,
             heartbeat_timeout_ms=self.config.cluster.heartbeat_timeout_ms,
@@ -139,7 +143,9 @@ class ClusterSimulation:
         self._apps: dict[str, Callable[[], Any]] = {}
         self._slots = slots
         self._addresses = 0
-        self.master = self.start_master()
+        self.several = SimulatedMasters(self, masters) if masters > 1 else None
+        if self.several is None:
+            self.start_master()
         for number in range(workers):
             self.workers.append(self.start_worker(number))
         self.client = ClusterClient(self._ask)
@@ -257,10 +263,19 @@ class ClusterSimulation:
         return summary if self.world.run(is_over, within_ms=within_ms) else None
 
     @property
+    def master(self) -> Process:
+        """The master; of several the one that leads, or has led."""
+        return self._master if self.several is None else self.several.leader
+
+    @property
     def _has_master(self) -> bool:
+        if self.several is not None:
+            return True
         return self.master.is_alive and not self.master.system.is_paused
 
     def _ask(self, message: Any) -> Any:
+        if self.several is not None:
+            return self.several.ask(message)
         ref = self.master.system.resolve("master")
         assert ref is not None, "the master runs"
         question: Any = decode_control(encode_control(message))
@@ -268,28 +283,34 @@ class ClusterSimulation:
 
     # -- processes -------------------------------------------------------------------------
 
-    def start_master(self) -> Process:
-        """Start a master over the log of the one before."""
-        self.master = self._process("master", _MASTER)
-        process = self.master
+    def start_master(self) -> None:
+        """Start a master over the log of the one before; of several, all that do not live."""
+        if self.several is not None:
+            self.several.start_dead()
+            return
+        self._master = process = self._process("master", _MASTER)
         process.system.spawn(
             lambda: MasterActor(process.post, log=self.log, config=self.config, rng=self.world.rng),
             "master",
         )
-        return process
+
+    def new_process(self, name: str, address: str) -> Process:
+        """Add a process at an address."""
+        return self._process(name, address)
 
     def start_worker(self, number: int) -> Process:
         process = self._process(f"worker{number}")
+        masters = [_MASTER] if self.several is None else self.several.addresses
+        first, *others = (ActorPath(each, "master") for each in masters)
         settings = WorkerSettings(
+            other_masters=others,
             reconnect_timeout_ms=self.config.cluster.reconnect_timeout_s * 1000,
             stop_timeout_ms=self.config.executor.stop_timeout_s * 1000,
         )
         launcher = _Launcher(self, process)
         process.nodes.on_given_up = lambda _: self._begin_anew(number)
         process.system.spawn(
-            lambda: WorkerActor(
-                ActorPath(_MASTER, "master"), self._slots, launcher, process.post, settings
-            ),
+            lambda: WorkerActor(first, self._slots, launcher, process.post, settings),
             "worker",
         )
         return process
@@ -306,7 +327,9 @@ class ClusterSimulation:
             return
         process.system.kill()
         self.network.on_killed(process.nodes.node)
-        if process is self.master:
+        if self.several is not None:
+            self.several.on_killed(process)
+        elif process is self.master:
             self.log = self.log.crash(self.world.rng)
         for child in [each for each in self.processes if each.parent is process]:
             self.kill(child)
