@@ -58,8 +58,8 @@ COMMANDS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
             "Run a whole cluster in this process, until Ctrl-C or SIGTERM.",
         ),
         "master": (
-            "daemons.commands:master",
-            "Run a master of a cluster, until Ctrl-C or SIGTERM; a second signal ends it at once.",
+            "daemons.commands:masters",
+            "Start a master, or list or change those of a cluster.",
         ),
         "worker": ("daemons.commands:workers", "Start a worker, or list those of a cluster."),
         "spark": (

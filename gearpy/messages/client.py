@@ -89,6 +89,28 @@ class NotLeader:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GetMasters:
+    """Ask for the masters of a cluster. Answer: `MasterList`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MasterSummary:
+    """One master. ``behind``: the entries of the log that it lacks, as far as the leader knows."""
+
+    address: str
+    role: Literal["leader", "follower", "away"]
+    behind: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MasterList:
+    """The masters of a cluster. ``term`` counts leaders; it is 0 for a master without others."""
+
+    masters: tuple[MasterSummary, ...]
+    term: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Asker:
     """The user in whose name a client asks for a change.
 
@@ -99,6 +121,15 @@ class Asker:
     user: str = ""
     is_admin: bool = False
     address: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeMasters:
+    """Have another master lead, or have one more or one less. Answer: `MasterList` or `Refused`."""
+
+    change: Literal["transfer", "add", "remove"]
+    address: str
+    by: Asker = Asker()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,12 +22,15 @@ from gearpy.messages.client import (
     GetApplication,
     GetCluster,
     GetMaster,
+    GetMasters,
     GetSubmission,
     GetVersions,
     ListApplications,
     ListQuarantined,
     ListWorkers,
     LogText,
+    MasterList,
+    MasterSummary,
     PlannedMove,
     ProcessDetail,
     QuarantinedList,
@@ -284,6 +287,16 @@ def a_record(number: int, *, value: bytes = b"", card: ErrorCard = CARD) -> Quar
     )
 
 
+MASTERS: Final = MasterList(
+    masters=(
+        MasterSummary(address="127.0.0.1:3000", role="leader"),
+        MasterSummary(address="127.0.0.1:3001", role="follower"),
+        MasterSummary(address="127.0.0.1:3002", role="away", behind=12),
+    ),
+    term=3,
+)
+
+
 @dataclass
 class FakeCluster:
     """Answers each question of clients; what tests want otherwise is in ``instead``."""
@@ -306,6 +319,7 @@ class FakeCluster:
             GetCluster: lambda _: ClusterSummary(cluster_id="k3f9a1c2"),
             ListApplications: lambda _: ApplicationList(applications=tuple(self.applications)),
             GetApplication: self._application,
+            GetMasters: lambda _: MASTERS,
             ListWorkers: lambda _: WorkerList(workers=self.workers),
             ShutdownApplication: self._shutdown,
             RestartApplication: self._restart,

@@ -10,7 +10,7 @@ from gearpy.actor.api import Exited, Failed, Ref
 from gearpy.cluster.master.actor import MasterActor
 from gearpy.cluster.master.store import MasterFold
 from gearpy.cluster.quorum.desk import MemberDesk
-from gearpy.cluster.quorum.log import ReplicatedLog, confirm
+from gearpy.cluster.quorum.log import ReplicatedLog, ask_replica
 from gearpy.cluster.quorum.member import REPLICA, ReplicaActor
 from gearpy.core.consensus.stored import StoredLog
 from gearpy.errors import ActorStopped, AskTimeout, ConnectionLost, GearpyError, LeadershipLost
@@ -114,7 +114,9 @@ class SimulatedMasters:
         system = process.system
         store = ReplicaStore(log, StoredLog.of_members(*self.addresses))
         desk = MemberDesk(
-            cast("Any", None), cast("Any", _NoPrograms()), lambda: confirm(replica, system, _ASK_S)
+            cast("Any", None),
+            cast("Any", _NoPrograms()),
+            lambda make: ask_replica(replica, system, make, _ASK_S),
         )
 
         def lead(term: int, log: ReplicatedLog) -> None:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import typer
 
 from gearpy.cli.apps.applications import list_workers
+from gearpy.cli.daemons.masters import add_commands
 from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.groups import group
 from gearpy.cli.terminal.log import log_to_console, log_to_stderr
@@ -30,6 +31,10 @@ from gearpy.metrics.samples import ClusterSample
 from gearpy.transport.api import split_address
 from gearpy.transport.security.credentials import is_unspecified
 from gearpy.views import text
+
+#: `gear master` starts one: that is the group's callback. The others are about all of a cluster.
+masters = group("Start a master, or list or change those of a cluster.", no_args_is_help=False)
+add_commands(masters)
 
 #: `gear worker` starts one: that is the group's callback. `gear worker list` lists them.
 workers = group("Start a worker, or list those of a cluster.", no_args_is_help=False)
@@ -126,21 +131,28 @@ def _page(cluster: LocalCluster, config: Config) -> Iterator[str]:
         yield services.url
 
 
+@masters.callback(invoke_without_command=True, epilog=HELP)
 @_as_daemon
 def master(
     given: Given,
+    context: typer.Context,
     *,
     host: _Host = None,
     port: Annotated[
         int | None,
         typer.Option("--port", min=0, max=65_535, help="0 lets the system choose.", metavar="N"),
     ] = None,
-    masters: Annotated[
+    listed: Annotated[
         str | None,
         typer.Option(
-            "--masters", metavar="HOST:PORT", help="As others find it; default: cluster.masters."
+            "--masters",
+            metavar="HOST:PORT,...",
+            help="All masters, as others find them; default: cluster.masters.",
         ),
     ] = None,
+    joins: Annotated[
+        bool, typer.Option("--join", help="Wait until 'gear master add' makes it one of several.")
+    ] = False,
     folder: Annotated[
         str | None,
         typer.Option("--folder", metavar="PATH", help="Its log; default: master.folder."),
@@ -151,10 +163,13 @@ def master(
 ) -> None:
     """Run a master of a cluster, until Ctrl-C or SIGTERM; a second signal ends it at once.
 
-    It says on standard output when it is ready, and all else in its log file.
+    It says on standard output when it is ready, and all else in its log file. With several in
+    cluster.masters it is one of those, and another one takes over when the one that leads is lost.
     """
+    if context.invoked_subcommand is not None:
+        return
     flags = {"master.folder": folder, "log.format": log_format, "log.level": log_level}
-    config = given.config(*_assignments(flags), master=masters)
+    config = given.config(*_assignments(flags), master=listed)
     log_to_console(config, verbose=given.verbose)
     host, port = address_to_listen(config, host=host, port=port)
     is_told = False
@@ -162,7 +177,7 @@ def master(
         while True:
             with (
                 suppress(LeadershipLost),  # Begin anew: as another node, which does not lead.
-                MasterDaemon(config, host=host, port=port) as daemon,
+                MasterDaemon(config, host=host, port=port, joins=joins) as daemon,
                 _metrics_at(metrics, lambda: cluster_sample(daemon.client), config) as url,
             ):
                 if not is_told:

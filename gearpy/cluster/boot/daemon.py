@@ -53,13 +53,22 @@ class MasterDaemon:
         host: where to listen.
         port: 0 lets the system choose.
         logs: the logger whose lines go into its log file; all, if the process is the master's own.
+        joins: it waits until it is made one of several, if its folder is new.
 
     Raises:
         ConfigError: it cannot, or must not, listen there, or another master has the folder.
         LogDamaged: its log was changed by something else.
     """
 
-    def __init__(self, config: Config, *, host: str, port: int, logs: str | None = None) -> None:
+    def __init__(
+        self,
+        config: Config,
+        *,
+        host: str,
+        port: int,
+        logs: str | None = None,
+        joins: bool = False,
+    ) -> None:
         with ExitStack() as opened:
             endpoint = Endpoint(config, Credentials.of_cluster(config), host=host, port=port)
             opened.callback(endpoint.close)
@@ -69,8 +78,10 @@ class MasterDaemon:
             opened.enter_context(audit_log(config))
             self._exit = _Exit()
             with _usable("master.folder"):
-                begin = _begin_alone if len(config.cluster.masters) == 1 else _begin_with_others
-                ask = begin(config, endpoint, opened, self._exit)
+                if len(config.cluster.masters) == 1:
+                    ask = _begin_alone(config, endpoint, opened, self._exit)
+                else:
+                    ask = _begin_with_others(config, endpoint, opened, self._exit, joins=joins)
             self.client = ClusterClient(ask)  #: For what is beside it in this process.
             self._opened = opened.pop_all()
         _log.info("master ready at %s", self.address)
@@ -115,7 +126,7 @@ def _begin_alone(
 
 
 def _begin_with_others(
-    config: Config, endpoint: Endpoint, opened: ExitStack, exit_: "_Exit"
+    config: Config, endpoint: Endpoint, opened: ExitStack, exit_: "_Exit", *, joins: bool
 ) -> Callable[[Any], Any]:
     """Begin as one of several masters, which may come to lead; return what answers clients."""
     folder = private_folder(Path(config.master.folder), "master.folder")
@@ -133,7 +144,14 @@ def _begin_with_others(
             )
 
     desk = open_member(
-        config, endpoint, folder, opened, machine=MasterFold(), lead=lead, on_over=exit_.fail
+        config,
+        endpoint,
+        folder,
+        opened,
+        joins=joins,
+        machine=MasterFold(),
+        lead=lead,
+        on_over=exit_.fail,
     )
     exit_.watch(desk.replica)
     opened.callback(leading.close)

@@ -21,7 +21,9 @@ from gearpy.errors import (
     ApplicationFailed,
     AskTimeout,
     ConfigError,
+    ConnectionLost,
     GearpyError,
+    LeadershipLost,
     OperatorError,
     SubmitRefused,
 )
@@ -30,11 +32,13 @@ from gearpy.messages.actor_app import AppMasterAnswer, AskAppMaster
 from gearpy.messages.client import (
     Artifact,
     Asker,
+    ChangeMasters,
     DrainAccepted,
     DrainApplication,
     DrainWorker,
     EpochList,
     GetEpochs,
+    MasterList,
     QuarantinedList,
     QuarantinedRecord,
     ReplayAccepted,
@@ -71,6 +75,8 @@ if TYPE_CHECKING:
 StateAt: TypeAlias = Literal["epoch", "now"]
 
 _EPOCH_S: Final = 20.0
+MasterChange: TypeAlias = Literal["transfer", "add", "remove"]
+_MASTERS_S: Final = 15.0
 _POLL_S: Final = 0.05
 
 
@@ -311,6 +317,31 @@ class ClusterClient(ClusterQuestions):
             Submitted, RestartApplication(app_id=app_id, from_beginning=from_beginning, by=self._by)
         )
         return self.running(submitted.app_id)
+
+    def change_masters(self, change: MasterChange, address: str) -> MasterList:
+        """Have another master lead, or one more or one less be there; return how they are then.
+
+        Raises:
+            SubmitRefused: it cannot be done.
+            AskTimeout: it was asked for, and is not done yet.
+        """
+        message = ChangeMasters(change=change, address=address, by=self._by)
+        with suppress(LeadershipLost, ConnectionLost):  # A leader may go with its change.
+            self._expect(MasterList, message)
+        until_s = time.monotonic() + _MASTERS_S
+        while True:
+            found = self.masters()
+            roles = {each.address: each.role for each in found.masters}
+            is_wanted = {
+                "transfer": roles.get(address) == "leader",
+                "add": address in roles,
+                "remove": address not in roles,
+            }
+            if is_wanted[change]:
+                return found
+            if time.monotonic() > until_s:
+                raise AskTimeout(f"{change} {address} is not done yet: see 'gear master list'")
+            time.sleep(_POLL_S)
 
     def change(self, message: UpdateApplication) -> UpdatePlanned:
         """Put another version in place of one that runs; return the plan of that.

@@ -17,6 +17,7 @@ from gearpy.messages.client import (
     AlertList,
     ApplicationChange,
     Asker,
+    ChangeMasters,
     DescribeApplication,
     DescribeWorker,
     DrainApplication,
@@ -30,6 +31,7 @@ from gearpy.messages.client import (
     GetDemand,
     GetEpochs,
     GetMaster,
+    GetMasters,
     GetPlan,
     GetStoredNames,
     GetStoredPart,
@@ -37,6 +39,8 @@ from gearpy.messages.client import (
     GetVersions,
     ListQuarantined,
     LogText,
+    MasterList,
+    MasterSummary,
     PlanText,
     ProcessDetail,
     QuarantinedList,
@@ -267,8 +271,8 @@ class Desk:
     def _answer_other(self, message: object) -> object:
         if isinstance(message, DescribeWorker):
             return self._ask_worker(message.worker_id, message)
-        if isinstance(message, GetMaster):
-            return self._about or Refused(reason="this master tells nothing about itself")
+        if isinstance(message, GetMaster | GetMasters | ChangeMasters):
+            return self._of_masters(message)
         if isinstance(message, _OF_MASTER):
             return self._ask_master(message)
         if isinstance(message, GetHistory | GetProcessMetrics):
@@ -276,6 +280,17 @@ class Desk:
         if isinstance(message, ARTIFACT_QUESTIONS):
             return self._artifacts.answer(message) if self._artifacts else _NO_ARTIFACTS
         return Refused(reason=f"{type(message).__name__} is not for clients")
+
+    def _of_masters(self, message: GetMaster | GetMasters | ChangeMasters) -> object:
+        """Answer for a master without others; those of several ask each other."""
+        match message:
+            case GetMaster():
+                return self._about or Refused(reason="this master tells nothing about itself")
+            case GetMasters():
+                address = self._about.address if self._about else ""
+                return MasterList(masters=(MasterSummary(address=address, role="leader"),))
+            case ChangeMasters():
+                return Refused(reason="this master has no others: name several in cluster.masters")
 
     # -- the app master --------------------------------------------------------------------
 

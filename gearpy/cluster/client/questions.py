@@ -25,6 +25,7 @@ from gearpy.messages.client import (
     GetDemand,
     GetEpochs,
     GetMaster,
+    GetMasters,
     GetPlan,
     GetSubmission,
     GetVersions,
@@ -32,6 +33,7 @@ from gearpy.messages.client import (
     ListQuarantined,
     ListWorkers,
     LogText,
+    MasterList,
     PlanText,
     ProcessDetail,
     QuarantinedList,
@@ -245,6 +247,10 @@ class ClusterQuestions:
         return self._expect(ProcessMetricsData, GetProcessMetrics(worker_id=worker_id))
 
     # -- workers and logs ----------------------------------------------------------------
+
+    def masters(self) -> MasterList:
+        """Return all masters."""
+        return self._expect(MasterList, GetMasters())
 
     def workers(self) -> tuple[WorkerSummary, ...]:
         """Return all workers."""

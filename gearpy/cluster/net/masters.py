@@ -17,6 +17,7 @@ from gearpy.errors import (
 )
 from gearpy.messages.client import (
     ApplicationChange,
+    ChangeMasters,
     ClusterSummary,
     GetArtifactPart,
     GetCluster,
@@ -144,7 +145,7 @@ class Masters:
         try:
             return client.ask(message, self._timeout_s)
         except (ConnectionLost, AskTimeout, LeadershipLost) as error:
-            if isinstance(message, ApplicationChange):
+            if isinstance(message, ApplicationChange | ChangeMasters):
                 raise _MayBeDone(error) from error
             raise
         finally:

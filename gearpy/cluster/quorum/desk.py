@@ -1,15 +1,20 @@
 """The answers of one of several masters to clients."""
 
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from typing import Any, Protocol
 
 from gearpy.actor.api import Ref
+from gearpy.actor.mailbox import Reply
 from gearpy.cluster.client.desk import AnswersArtifacts, Desk
-from gearpy.cluster.quorum.log import Standing
+from gearpy.cluster.host.audit import note_action
+from gearpy.cluster.quorum.log import Change, Confirm, Look, Standing
 from gearpy.cluster.quorum.spread import ProgramSpread
 from gearpy.errors import ActorStopped, LeadershipLost, LogBroken
 from gearpy.messages.client import (
     Artifact,
+    ChangeMasters,
+    GetMasters,
     NotLeader,
     Refused,
     SubmitApplication,
@@ -36,16 +41,20 @@ class MemberDesk:
     Runs on: any thread, several at once; blocks until there is an answer.
 
     Args:
-        confirm: returns when a majority has said so; raises `LeadershipLost`.
+        ask: asks the `ReplicaActor`: makes a question of a reply, and returns what that is set to.
+        admins: users who may change the masters.
     """
 
     def __init__(
         self,
         artifacts: AnswersArtifacts,
         spread: ProgramSpread,
-        confirm: Callable[[], None],
+        ask: Callable[[Callable[[Reply], object]], Any],
+        *,
+        admins: AbstractSet[str] = frozenset(),
     ) -> None:
-        self._artifacts, self._spread, self._confirm = artifacts, spread, confirm
+        self._artifacts, self._spread, self._ask = artifacts, spread, ask
+        self._admins = admins
         self._standing = Standing()
         self._leading: AnswersClients | None = None
         self.replica: Ref[Any]  #: Its part in the log; set before anybody asks.
@@ -78,13 +87,26 @@ class MemberDesk:
             return self._artifacts.answer(message)
         if self._leading is None:
             return NotLeader(leader=self._standing.leader)
-        if refusal := self._spread.refusal_of(_program_of(message)):
-            return Refused(reason=refusal)
+        if isinstance(message, GetMasters | ChangeMasters):
+            return self._of_masters(message)
         return self._answer(self._leading, message, principal)
 
+    def _of_masters(self, asked: GetMasters | ChangeMasters) -> object:
+        if isinstance(asked, GetMasters):
+            return self._ask(Look)
+        by = asked.by
+        if by.is_admin or by.user in self._admins:
+            refusal = self._ask(lambda reply: Change(asked, reply))
+        else:
+            refusal = f"{by.user or 'a user without a name'} is no admin (master.admins)"
+        note_action(by.user, f"master {asked.change}", asked.address, by.address, refusal or "done")
+        return Refused(reason=refusal) if refusal else self._ask(Look)
+
     def _answer(self, leading: AnswersClients, message: Any, principal: Principal) -> object:
+        if refusal := self._spread.refusal_of(_program_of(message)):
+            return Refused(reason=refusal)
         try:
-            self._confirm()
+            self._ask(Confirm)
             return leading.answer(message, principal)
         except LeadershipLost:
             raise

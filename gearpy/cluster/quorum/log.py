@@ -1,6 +1,6 @@
 """The log that a leader writes, and where this master stands among the others."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -8,6 +8,7 @@ from gearpy.actor.api import ActorSystem, Ref
 from gearpy.actor.mailbox import Reply
 from gearpy.core.consensus.actions import ReplicaRole
 from gearpy.errors import AskTimeout, LeadershipLost, MailboxFull
+from gearpy.messages.client import ChangeMasters
 from gearpy.storage.log import Replay
 
 _LOOK_S: Final = 1.0
@@ -52,6 +53,21 @@ class Propose:
 class Confirm:
     """Find out whether this master still leads; ``reply`` is set when a majority says so."""
 
+    reply: Reply
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Tell how the masters are; ``reply`` is set to a `MasterList`."""
+
+    reply: Reply
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Make a change of the masters; ``reply`` is set to why it was not begun, or an empty text."""
+
+    asked: ChangeMasters
     reply: Reply
 
 
@@ -100,24 +116,27 @@ class ReplicatedLog:
         """See `Log`."""
 
 
-def confirm(replica: Ref[Any], system: ActorSystem, timeout_s: float) -> None:
-    """Return when a majority has said, after this call, that the master still leads.
+def ask_replica(
+    replica: Ref[Any], system: ActorSystem, make: Callable[[Reply], object], timeout_s: float
+) -> Any:
+    """Return the outcome of a question, as `Confirm`, which is made with its reply.
 
     Raises:
-        LeadershipLost: it does not.
+        LeadershipLost: this master does not lead, or has ended.
+        AskTimeout: it takes too long.
     """
     reply = Reply()
     try:
-        replica.tell(Confirm(reply))
+        replica.tell(make(reply))
     except MailboxFull as error:
         raise AskTimeout(str(error)) from error
-    await_reply(reply, replica, system, timeout_s)
+    return await_reply(reply, replica, system, timeout_s)
 
 
 def await_reply(
     reply: Reply, replica: Ref[Any], system: ActorSystem, timeout_s: float = 1e9
-) -> None:
-    """Wait for an outcome; a replica that has ended gives none.
+) -> Any:
+    """Wait for an outcome, and return it; a replica that has ended gives none.
 
     Raises:
         LeadershipLost: there is none, or that is the outcome.
@@ -130,4 +149,4 @@ def await_reply(
             raise LeadershipLost("this master has ended its part in the log")
         if waited_s >= timeout_s:
             raise AskTimeout(f"no majority of the masters has answered within {timeout_s} s")
-    reply.get()
+    return reply.get()

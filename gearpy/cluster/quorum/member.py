@@ -3,6 +3,7 @@
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
 import msgspec
@@ -10,7 +11,16 @@ import msgspec
 from gearpy.actor.api import BatchActor, Exited
 from gearpy.actor.mailbox import Reply
 from gearpy.cluster.net.post import Post
-from gearpy.cluster.quorum.log import Confirm, Propose, ReplicatedLog, Standing, StateMachine, lost
+from gearpy.cluster.quorum.log import (
+    Change,
+    Confirm,
+    Look,
+    Propose,
+    ReplicatedLog,
+    Standing,
+    StateMachine,
+    lost,
+)
 from gearpy.cluster.quorum.mail import PartsTaken, parts_of
 from gearpy.core.consensus.actions import (
     ApplyEntry,
@@ -26,6 +36,7 @@ from gearpy.core.consensus.replica import Replica
 from gearpy.core.consensus.stored import DiskWrite, LogEntry
 from gearpy.errors import GearpyError, LeadershipLost
 from gearpy.ids import ActorPath, address_of
+from gearpy.messages.client import ChangeMasters, MasterList, MasterSummary
 from gearpy.messages.cluster import ReplicaPart
 from gearpy.storage.replica_store import ReplicaStore
 
@@ -48,7 +59,7 @@ class _Tick:
     pass
 
 
-_Message: TypeAlias = ReplicaPart | Propose | Confirm | _Tick
+_Message: TypeAlias = ReplicaPart | Propose | Confirm | Look | Change | _Tick
 #: Called with the term and the log when this master leads, and has all that was ever agreed on.
 Lead: TypeAlias = Callable[[int, ReplicatedLog], None]
 
@@ -141,8 +152,44 @@ class ReplicaActor(BatchActor[_Message]):
                 self._propose_waiting()
             case Confirm():
                 self._confirm(message.reply, now_ms)
+            case Look():
+                message.reply.set(self._looked(now_ms))
+            case Change():
+                self._change(message, now_ms)
             case _:
                 assert_never(message)
+
+    def _looked(self, now_ms: int) -> MasterList:
+        """Return how the masters are, as the leader sees them."""
+        replica = self._replica
+        last, is_long = replica.commit_index, self._limits.election_ms
+        seen = [
+            MasterSummary(
+                address=member,
+                role="follower" if silent_ms < is_long else "away",
+                behind=max(0, last - match),
+            )
+            for member, match, silent_ms in replica.others(now_ms)
+        ]
+        own = MasterSummary(address=self._me, role="leader" if self._is_leading else "follower")
+        masters = tuple(sorted([own, *seen], key=lambda each: each.address))
+        return MasterList(masters=masters, term=replica.term)
+
+    def _change(self, message: Change, now_ms: int) -> None:
+        asked, reply, members = message.asked, message.reply, set(self._replica.members)
+        refusal = why_not_changed(asked, self._me, members)
+        wanted = members ^ {asked.address}
+        if refusal or not self._is_leading:
+            reply.set(refusal or "this master does not lead")
+        elif asked.change == "transfer":
+            self._do(self._replica.transfer(asked.address, now_ms))
+            reply.set("")
+        elif not self._replica.can_change(sorted(wanted)):
+            reply.set("another change of the masters is under way: try again in a moment")
+        else:
+            index, actions = self._replica.change_members(sorted(wanted), now_ms)
+            self._proposed[index] = reply
+            self._do(actions)
 
     def _on_part(self, part: ReplicaPart, now_ms: int) -> None:
         try:
@@ -225,7 +272,7 @@ class ReplicaActor(BatchActor[_Message]):
         if is_of_mine and not self._has_led:
             self._begin_to_lead()
         if (reply := self._proposed.pop(index, None)) is not None:
-            reply.set(None)
+            reply.set("")
 
     def _begin_to_lead(self) -> None:
         """Begin, now that everything that was ever agreed on is in the state."""
@@ -282,3 +329,15 @@ class ReplicaActor(BatchActor[_Message]):
 
 def _path(member: str) -> ActorPath:
     return ActorPath(member, REPLICA)
+
+
+def why_not_changed(asked: ChangeMasters, me: str, members: AbstractSet[str]) -> str:
+    """Return why a change of the masters makes no sense, or an empty text."""
+    address, known = asked.address, ", ".join(sorted(members))
+    if asked.change == "add":
+        return f"{address} is one of the masters already: {known}" if address in members else ""
+    if address not in members:
+        return f"{address} is none of the masters: {known}"
+    if asked.change == "transfer" and address == me:
+        return f"{address} leads already"
+    return f"{address} is the only master" if len(members) == 1 else ""

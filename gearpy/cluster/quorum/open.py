@@ -7,11 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from gearpy.cluster.client.client import user_at_hand
 from gearpy.cluster.client.desk import Desk
 from gearpy.cluster.net.endpoint import Endpoint
 from gearpy.cluster.net.limits import transport_limits
 from gearpy.cluster.quorum.desk import MemberDesk
-from gearpy.cluster.quorum.log import ReplicatedLog, StateMachine, confirm
+from gearpy.cluster.quorum.log import ReplicatedLog, StateMachine, ask_replica
 from gearpy.cluster.quorum.member import REPLICA, ReplicaActor
 from gearpy.cluster.quorum.spread import ProgramSpread
 from gearpy.config.schema import Config
@@ -36,11 +37,14 @@ def open_member(
     folder: Path,
     opened: ExitStack,
     *,
+    joins: bool,
     machine: StateMachine,
     lead: Lead,
     on_over: Callable[[LeadershipLost], None],
 ) -> MemberDesk:
     """Begin as one of the masters that the configuration names.
+
+    With a new folder it is one of all that are named; one that ``joins`` waits to be added.
 
     Raises:
         ConfigError: this one is not among them.
@@ -51,7 +55,7 @@ def open_member(
     me = _own_name(endpoint.address, masters)
     log = FileLog(folder / MEMBER_LOG)
     opened.callback(log.close)
-    store = ReplicaStore(log, StoredLog.of_members(*masters))
+    store = ReplicaStore(log, StoredLog.of_members(*(() if joins else masters)))
     artifacts = ArtifactStore(folder / "artifacts", config.artifact.max_bytes)
     timeout_s = config.masterclient.timeout_s
     spread = ProgramSpread(
@@ -64,7 +68,12 @@ def open_member(
     opened.callback(endpoint.close)  # Before the log is closed: the actor writes it.
     system = endpoint.system
     artifact_desk = ArtifactDesk(artifacts)
-    desk = MemberDesk(artifact_desk, spread, lambda: confirm(desk.replica, system, timeout_s))
+    desk = MemberDesk(
+        artifact_desk,
+        spread,
+        lambda make: ask_replica(desk.replica, system, make, timeout_s),
+        admins={*config.master.admins, user_at_hand()} - {""},
+    )
     desk.replica = system.spawn(
         lambda: ReplicaActor(
             me,

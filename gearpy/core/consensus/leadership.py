@@ -80,6 +80,11 @@ class Leadership:
         heard = self._of_majority(now_ms, (each.heard_ms for each in self._progress.values()))
         return now_ms - heard < self._limits.election_ms
 
+    def others(self, now_ms: int) -> Iterator[tuple[str, int, int]]:
+        """Yield each other member, the last entry that it has, and for how long it is silent."""
+        for member, progress in self._progress.items():
+            yield member, progress.match_index, now_ms - progress.heard_ms
+
     # -- what happens ----------------------------------------------------------------------
 
     def propose(self, entry: LogEntry, now_ms: int) -> int:

@@ -144,6 +144,10 @@ class Replica:
         """Whether `transfer` can begin now."""
         return self._leading is not None and self._leading.can_transfer(to)
 
+    def others(self, now_ms: int) -> list[tuple[str, int, int]]:
+        """Return, at the leader, each other member, its last entry, and how long it is silent."""
+        return [] if self._leading is None else list(self._leading.others(now_ms))
+
     # -- what happens ----------------------------------------------------------------------
 
     def on_tick(self, now_ms: int) -> list[ReplicaAction]:
