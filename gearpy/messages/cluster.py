@@ -347,6 +347,14 @@ class ReplicaPart:
     is_last: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaRefused:
+    """The master at ``member`` does not listen to one with this ``disk``: it had another one."""
+
+    member: str
+    disk: str
+
+
 MasterMessage: TypeAlias = (
     SubmitApplication
     | GetCluster

@@ -10,6 +10,7 @@ from gearpy.actor.api import Exited, Failed, Ref
 from gearpy.cluster.master.actor import MasterActor
 from gearpy.cluster.master.store import MasterFold
 from gearpy.cluster.quorum.desk import MemberDesk
+from gearpy.cluster.quorum.disks import DiskBook
 from gearpy.cluster.quorum.log import ReplicatedLog, ask_replica
 from gearpy.cluster.quorum.member import REPLICA, ReplicaActor
 from gearpy.core.consensus.stored import StoredLog
@@ -113,6 +114,7 @@ class SimulatedMasters:
         process = self._cluster.new_process(address.partition(":")[0], address)
         system = process.system
         store = ReplicaStore(log, StoredLog.of_members(*self.addresses))
+        disks = DiskBook(log.folder, is_new=store.stored.term == 0)
         desk = MemberDesk(
             cast("Any", None),
             cast("Any", _NoPrograms()),
@@ -140,6 +142,7 @@ class SimulatedMasters:
                 store,
                 process.post,
                 MasterFold(),
+                disks=disks,
                 rng=random.Random(self._cluster.world.rng.random()),
                 on_standing=desk.on_standing,
                 lead=lead,

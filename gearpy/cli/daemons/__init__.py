@@ -1,6 +1,7 @@
 """Commands that are a cluster or a part of one, or set it up.
 
 - `commands`: ``gear local``, ``gear master``, ``gear worker``: they run until told to stop.
+- `masters`: the masters of a cluster: which there are, and which of them leads.
 - `services`: ``gear services``: the REST API and the page of a cluster; ``gear token ...``: who may
   use it.
 - `spark`: ``gear spark ...``: a cluster inside a Spark application.

@@ -11,6 +11,7 @@ import msgspec
 from gearpy.actor.api import BatchActor, Exited
 from gearpy.actor.mailbox import Reply
 from gearpy.cluster.net.post import Post
+from gearpy.cluster.quorum.disks import DiskBook, refusal_of
 from gearpy.cluster.quorum.log import (
     Change,
     Confirm,
@@ -37,7 +38,7 @@ from gearpy.core.consensus.stored import DiskWrite, LogEntry
 from gearpy.errors import GearpyError, LeadershipLost
 from gearpy.ids import ActorPath, address_of
 from gearpy.messages.client import ChangeMasters, MasterList, MasterSummary
-from gearpy.messages.cluster import ReplicaPart
+from gearpy.messages.cluster import ReplicaPart, ReplicaRefused
 from gearpy.storage.replica_store import ReplicaStore
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class _Tick:
     pass
 
 
-_Message: TypeAlias = ReplicaPart | Propose | Confirm | Look | Change | _Tick
+_Message: TypeAlias = ReplicaPart | ReplicaRefused | Propose | Confirm | Look | Change | _Tick
 #: Called with the term and the log when this master leads, and has all that was ever agreed on.
 Lead: TypeAlias = Callable[[int, ReplicatedLog], None]
 
@@ -82,7 +83,7 @@ class ReplicaActor(BatchActor[_Message]):
         post: Post,
         state: StateMachine,
         *,
-        disk: str = "",
+        disks: DiskBook,
         rng: "Random",
         limits: ReplicaLimits | None = None,
         on_standing: Callable[[Standing], None],
@@ -90,7 +91,7 @@ class ReplicaActor(BatchActor[_Message]):
         on_over: Callable[[LeadershipLost], None],
     ) -> None:
         self._me, self._store, self._post, self._state = me, store, post, state
-        self._disk = disk
+        self._disks = disks
         self._rng, self._limits = rng, limits or ReplicaLimits()
         self._on_standing, self._lead, self._on_over = on_standing, lead, on_over
         self._parts = PartsTaken()
@@ -139,7 +140,7 @@ class ReplicaActor(BatchActor[_Message]):
 
     # -- what comes ------------------------------------------------------------------------
 
-    def _take(self, message: _Message) -> None:
+    def _take(self, message: _Message) -> None:  # noqa: C901 - an arm for each message
         now_ms = self.context.now_ms()
         match message:
             case _Tick():
@@ -147,6 +148,9 @@ class ReplicaActor(BatchActor[_Message]):
                 self._do(self._replica.on_tick(now_ms))
             case ReplicaPart():
                 self._on_part(message, now_ms)
+            case ReplicaRefused():
+                if message.disk == self._disks.own:
+                    raise refusal_of(self._me, message.member)
             case Propose():
                 self._waiting.append(message)
                 self._propose_waiting()
@@ -192,6 +196,12 @@ class ReplicaActor(BatchActor[_Message]):
             self._do(actions)
 
     def _on_part(self, part: ReplicaPart, now_ms: int) -> None:
+        if not self._disks.admits(part.member, part.disk):
+            if part.is_first:
+                _log.error("a message was dropped: %s", refusal_of(part.member, self._me))
+                refused = ReplicaRefused(member=self._me, disk=part.disk)
+                self._post.tell(_path(part.member), refused)
+            return
         try:
             message = self._parts.take(part)
         except GearpyError as error:
@@ -253,7 +263,7 @@ class ReplicaActor(BatchActor[_Message]):
     def _send(self, action: Transmit) -> None:
         if action.to in self._lost_ms and action.to not in self._watched:
             return  # Nobody is there; a new connection is tried when it is watched again.
-        for part in parts_of(self._me, self._disk, action.message):
+        for part in parts_of(self._me, self._disks.own, action.message):
             self._post.tell(_path(action.to), part)
 
     def _write_all(self) -> None:

@@ -12,6 +12,7 @@ from gearpy.cluster.client.desk import Desk
 from gearpy.cluster.net.endpoint import Endpoint
 from gearpy.cluster.net.limits import transport_limits
 from gearpy.cluster.quorum.desk import MemberDesk
+from gearpy.cluster.quorum.disks import DiskBook
 from gearpy.cluster.quorum.log import ReplicatedLog, StateMachine, ask_replica
 from gearpy.cluster.quorum.member import REPLICA, ReplicaActor
 from gearpy.cluster.quorum.spread import ProgramSpread
@@ -19,6 +20,7 @@ from gearpy.config.schema import Config
 from gearpy.core.consensus.stored import StoredLog
 from gearpy.errors import ConfigError, LeadershipLost
 from gearpy.storage.artifacts import ArtifactDesk, ArtifactStore
+from gearpy.storage.folder.local import LocalFolder
 from gearpy.storage.log import FileLog
 from gearpy.storage.replica_store import ReplicaStore
 from gearpy.transport.api import split_address
@@ -53,9 +55,11 @@ def open_member(
     """
     masters = config.cluster.masters
     me = _own_name(endpoint.address, masters)
-    log = FileLog(folder / MEMBER_LOG)
+    where = LocalFolder(folder / MEMBER_LOG, private=True)
+    log = FileLog(where)
     opened.callback(log.close)
     store = ReplicaStore(log, StoredLog.of_members(*(() if joins else masters)))
+    disks = DiskBook(where, is_new=store.stored.term == 0)
     artifacts = ArtifactStore(folder / "artifacts", config.artifact.max_bytes)
     timeout_s = config.masterclient.timeout_s
     spread = ProgramSpread(
@@ -80,6 +84,7 @@ def open_member(
             store,
             endpoint.post,
             machine,
+            disks=disks,
             rng=random.Random(),
             on_standing=desk.on_standing,
             lead=lambda term, log: desk.lead(lead(term, log, artifact_desk)),

@@ -1,0 +1,63 @@
+"""The folders of masters, by name: one that has lost its folder must not speak for the old one."""
+
+import secrets
+from typing import Final
+
+import msgspec
+
+from gearpy.errors import ConfigError, LogDamaged
+from gearpy.storage.folder.api import LogFolder
+
+_OWN: Final = "disk"
+_KNOWN: Final = "disks"
+_NAME_BYTES: Final = 8
+
+
+class DiskBook:
+    """Knows the name of this master's folder, and those of the others since each spoke first.
+
+    What a master has promised is in its folder. Whoever comes back with an empty one has forgotten
+    it, could vote or promise otherwise, and is not listened to.
+
+    Runs on: one thread at a time. Restart: what was noted is there.
+
+    Args:
+        folder: of the log.
+        is_new: whether nothing was promised yet from there.
+
+    Raises:
+        LogDamaged: the name is missing.
+        OSError: the folder cannot be used.
+    """
+
+    def __init__(self, folder: LogFolder, *, is_new: bool) -> None:
+        self._folder = folder
+        own = folder.read(_OWN)
+        if own is None:
+            if not is_new:
+                path = f"{folder.place}/{_OWN}"
+                raise LogDamaged(file=path, offset=0, reason="the file is missing")
+            own = secrets.token_hex(_NAME_BYTES).encode()
+            folder.put(_OWN, own)
+        self.own = own.decode()  #: The name of this one.
+        self._known: dict[str, str] = msgspec.json.decode(
+            folder.read(_KNOWN) or b"{}", type=dict[str, str]
+        )
+
+    def admits(self, member: str, disk: str) -> bool:
+        """Whether a master speaks from the folder that it had when it spoke first."""
+        known = self._known.get(member)
+        if known is None:
+            self._known[member] = disk
+            self._folder.put(_KNOWN, msgspec.json.encode(self._known))
+            return True
+        return known == disk
+
+
+def refusal_of(member: str, by: str) -> ConfigError:
+    """Return why a master must end that has come back with another folder."""
+    return ConfigError(
+        f"master {member} comes with another master.folder than it had, as master {by} knows: what "
+        "it has promised is not in it. Start it over the old folder; or, if that is lost, take it "
+        f"out with 'gear master remove {member}', and add one with another address"
+    )
