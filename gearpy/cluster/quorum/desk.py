@@ -8,7 +8,7 @@ from gearpy.actor.api import Ref
 from gearpy.actor.mailbox import Reply
 from gearpy.cluster.client.desk import AnswersArtifacts, Desk
 from gearpy.cluster.host.audit import note_action
-from gearpy.cluster.quorum.log import Change, Confirm, Look, Standing
+from gearpy.cluster.quorum.log import Confirm, LookAround, MemberChange, Standing
 from gearpy.cluster.quorum.spread import ProgramSpread
 from gearpy.errors import ActorStopped, LeadershipLost, LogBroken
 from gearpy.messages.client import (
@@ -93,14 +93,14 @@ class MemberDesk:
 
     def _of_masters(self, asked: GetMasters | ChangeMasters) -> object:
         if isinstance(asked, GetMasters):
-            return self._ask(Look)
+            return self._ask(LookAround)
         by = asked.by
         if by.is_admin or by.user in self._admins:
-            refusal = self._ask(lambda reply: Change(asked, reply))
+            refusal = self._ask(lambda reply: MemberChange(asked, reply))
         else:
             refusal = f"{by.user or 'a user without a name'} is no admin (master.admins)"
         note_action(by.user, f"master {asked.change}", asked.address, by.address, refusal or "done")
-        return Refused(reason=refusal) if refusal else self._ask(Look)
+        return Refused(reason=refusal) if refusal else self._ask(LookAround)
 
     def _answer(self, leading: AnswersClients, message: Any, principal: Principal) -> object:
         if refusal := self._spread.refusal_of(_program_of(message)):

@@ -57,14 +57,14 @@ class Confirm:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class LookAround:
     """Tell how the masters are; ``reply`` is set to a `MasterList`."""
 
     reply: Reply
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class MemberChange:
     """Make a change of the masters; ``reply`` is set to why it was not begun, or an empty text."""
 
     asked: ChangeMasters

@@ -13,9 +13,9 @@ from gearpy.actor.mailbox import Reply
 from gearpy.cluster.net.post import Post
 from gearpy.cluster.quorum.disks import DiskBook, refusal_of
 from gearpy.cluster.quorum.log import (
-    Change,
     Confirm,
-    Look,
+    LookAround,
+    MemberChange,
     Propose,
     ReplicatedLog,
     Standing,
@@ -60,7 +60,9 @@ class _Tick:
     pass
 
 
-_Message: TypeAlias = ReplicaPart | ReplicaRefused | Propose | Confirm | Look | Change | _Tick
+_Message: TypeAlias = (
+    ReplicaPart | ReplicaRefused | Propose | Confirm | LookAround | MemberChange | _Tick
+)
 #: Called with the term and the log when this master leads, and has all that was ever agreed on.
 Lead: TypeAlias = Callable[[int, ReplicatedLog], None]
 
@@ -156,9 +158,9 @@ class ReplicaActor(BatchActor[_Message]):
                 self._propose_waiting()
             case Confirm():
                 self._confirm(message.reply, now_ms)
-            case Look():
+            case LookAround():
                 message.reply.set(self._looked(now_ms))
-            case Change():
+            case MemberChange():
                 self._change(message, now_ms)
             case _:
                 assert_never(message)
@@ -179,7 +181,7 @@ class ReplicaActor(BatchActor[_Message]):
         masters = tuple(sorted([own, *seen], key=lambda each: each.address))
         return MasterList(masters=masters, term=replica.term)
 
-    def _change(self, message: Change, now_ms: int) -> None:
+    def _change(self, message: MemberChange, now_ms: int) -> None:
         asked, reply, members = message.asked, message.reply, set(self._replica.members)
         refusal = why_not_changed(asked, self._me, members)
         wanted = members ^ {asked.address}
