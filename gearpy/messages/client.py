@@ -342,7 +342,8 @@ class PlannedMove:
 class UpdatePlanned:
     """The change begins, as version ``version``; with ``refusal`` it would be refused.
 
-    ``is_same``: graph and state are as they are, so that only code is different.
+    ``is_same``: graph and state are as they are, so that only code is different. ``goes_on``: the
+    steps that do not pause, by name.
     """
 
     app_id: AppId
@@ -350,6 +351,7 @@ class UpdatePlanned:
     moves: tuple[PlannedMove, ...]
     is_same: bool = False
     refusal: str = ""
+    goes_on: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

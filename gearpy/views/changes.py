@@ -21,6 +21,8 @@ def plan_lines(planned: UpdatePlanned) -> list[str]:
     lines = [text.printable(move.text) for move in planned.moves]
     if planned.is_same:
         lines.append("graph and state are the same: only code and arguments differ")
+    if planned.goes_on:
+        lines.append(text.printable(f"goes on meanwhile: {', '.join(planned.goes_on)}"))
     lost = sum(each.is_lost for each in planned.moves)
     dropped = f"the state of {text.plural(lost, 'step')} is dropped"
     return [*lines, dropped if lost else "no state is dropped"]

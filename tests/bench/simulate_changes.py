@@ -52,11 +52,30 @@ class ChangingApp:
     """An application, all of its versions, and what their sinks show."""
 
     base: SimulatedApp
+    beside: SimulatedApp  #: Runs in regions of its own, which most changes do not touch.
+    is_beside_first: bool
     tagged: MemoryTransactions = field(default_factory=lambda: MemoryTransactions("tagged"))
 
     def build(self, variant: _Variant) -> gp.StreamApp:
         """Return the program of one version."""
         app = gp.StreamApp("changing", parallelism=variant.parallelism)
+        if self.is_beside_first:
+            self._build_beside(app)
+        self._build_changed(app, variant)
+        if not self.is_beside_first:
+            self._build_beside(app)
+        return app
+
+    def _build_beside(self, app: gp.StreamApp) -> None:
+        base, name = self.beside, "numbered"
+        source = Words(base.records, base.partitions, by_bound=base.by_bound, pause=_PAUSE)
+        words = app.read(source, name="beside words", parallelism=2)
+        sink = base.sinks.setdefault(name, MemoryTransactions("beside"))
+        keyed = words.map(upper, name="beside upper").key_by(word_of, parallelism=2)
+        numbered = keyed.map_with_state(_number, initial=0, name="beside number")
+        numbered.write(sink, name="show beside")
+
+    def _build_changed(self, app: gp.StreamApp, variant: _Variant) -> None:
         base = self.base
         source = Words(base.records, base.partitions, by_bound=base.by_bound, pause=_PAUSE)
         words = app.read(source, name="words").map(upper, name="upper")
@@ -69,14 +88,13 @@ class ChangingApp:
         for name in variant.branches:
             sink = self.base.sinks.setdefault(name, MemoryTransactions(name))
             _branch(name, keyed).write(sink, name=f"show {name}")
-        return app
 
     def problem(self, versions: list[ProgramVersion], tags: dict[str, _Variant]) -> str:
         """Return what is wrong with what the sinks show; empty when nothing is."""
-        retracted = self.base.retracted + len(self.tagged.retracted)
+        retracted = self.base.retracted + self.beside.retracted + len(self.tagged.retracted)
         if retracted:
             return f"{retracted} records have vanished that were shown"
-        return self.base.problem() or self._tag_problem(versions, tags)
+        return self.base.problem() or self.beside.problem() or self._tag_problem(versions, tags)
 
     def _tag_problem(self, versions: list[ProgramVersion], tags: dict[str, _Variant]) -> str:
         shown: dict[int, int] = {}
@@ -155,7 +173,7 @@ class _Changes:
             self.variants[location] = variant
             answer = self._cluster.update(self._app_id, lambda: self._app.build(variant))
         elif way == "scale":
-            step = self._rng.choice(["number", "count", "tag"])
+            step = self._rng.choice(["number", "count", "tag", "beside number"])
             scale = {step: self._rng.randrange(1, 4)}
             answer = self._cluster.update(self._app_id, scale=scale)
         else:
@@ -182,13 +200,14 @@ def run_change_seed(seed: int, *, calm: bool = False) -> SeedResult:
     """Run one cluster to the end of its application, which is changed meanwhile."""
     result, rng = SeedResult(seed, "changes"), random.Random(seed)
     base = SimulatedApp(rng.randrange(400, 1200), _KEYED, by_bound=rng.random() < 0.5, partitions=2)
-    app = ChangingApp(base)
+    beside = SimulatedApp(rng.randrange(400, 1200), _KEYED[:1], partitions=2)
+    app = ChangingApp(base, beside, is_beside_first=rng.random() < 0.5)
     first = a_variant(rng, 0, may_break=False)
     try:
         cluster = ClusterSimulation(
             seed,
             workers=3,
-            slots=rng.choice([6, 8, 16]),
+            slots=rng.choice([8, 10, 16]),
             settings={
                 "checkpoint.interval-ms": rng.choice(["50", "200"]),
                 "checkpoint.timeout-ms": rng.choice(["2000", "20000"]),

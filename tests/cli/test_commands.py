@@ -354,6 +354,7 @@ PLANNED: Final = {
     "moves": [{"step": str, "name": str, "fate": str, "is_lost": bool, "text": str}],
     "is_same": bool,
     "refusal": str,
+    "goes_on": [str],
 }
 VERSION: Final = {
     "number": int,

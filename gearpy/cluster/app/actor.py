@@ -602,7 +602,11 @@ class AppMasterActor(Actor[_Message]):
         if self._versions.planned is planned:
             self._event("version", f"version {planned.version.number}: {planned.version.change}")
             now_ms = self.context.now_ms()
-            self._do(core.change(planned.loaded.dag, now_ms, executors=planned.executors))
+            self._do(
+                core.change(
+                    planned.loaded.dag, now_ms, executors=planned.executors, kept=planned.kept
+                )
+            )
         return planned.answer
 
     def _bind(self, core: ApplicationCore, message: UpdateApplication) -> UpdatePlanned | Refused:

@@ -1,7 +1,7 @@
 """The stored epochs of an application: its coordinator log, and its files."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -21,7 +21,7 @@ from gearpy.core.coordinator.views import (
     EpochManifests,
     SourcePlaces,
 )
-from gearpy.core.dag.graph import Dag
+from gearpy.core.dag.graph import Dag, without_regions
 from gearpy.core.dag.state_moves import layout_of
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.core.master.checkpoint_names import DROP_STATE, RESTART
@@ -157,8 +157,10 @@ class AppCheckpoints:
         """Store what may not be there since the store failed; see `note_versions` for errors."""
         self._opened.append([])
 
-    def migrated(self, manifests: Sequence[Manifest], old: Dag, new: Dag) -> tuple[Manifest, ...]:
-        """Return the epochs from which the tasks of another graph go on.
+    def migrated(
+        self, manifests: Sequence[Manifest], old: Dag, new: Dag, *, kept: Collection[int]
+    ) -> tuple[Manifest, ...]:
+        """Return the epochs from which the tasks of another graph go on, but in ``kept`` regions.
 
         Raises:
             ConfigError: state cannot be shared by another number of tasks.
@@ -175,14 +177,22 @@ class AppCheckpoints:
             old=layout_of(old),
             dag=new,
             prefix=prefix,
+            kept=kept,
             in_place=True,
         )
         return moved.manifests
 
     def begin_version(
-        self, versions: Iterable[ProgramVersion], dag: Dag, manifests: Sequence[Manifest]
+        self,
+        versions: Iterable[ProgramVersion],
+        dag: Dag,
+        manifests: Sequence[Manifest],
+        *,
+        kept: Collection[int],
     ) -> None:
         """Let another version go on from these epochs, and from no other, in one go.
+
+        Regions that are ``kept`` have what they had.
 
         Raises:
             LogSuperseded: a later launch has opened the log.
@@ -190,12 +200,14 @@ class AppCheckpoints:
         """
         state = self._opened.state
         view, places = EpochManifests(state), SourcePlaces(state)
-        before = self.manifests()
-        self._retired.clear()
+        before = [each for each in self.manifests() if each.region not in kept]
+        begins = {*without_regions(dag, kept).processors}
+        left = [each for each in places.read_all() if each.task.processor in begins]
+        self._retired = [each for each in self._retired if each[0] in kept]
         self._opened.append(
             [
                 *(drop for each in before for drop in view.drop_messages(each.region, each.epoch)),
-                *(draft(SET_CHECKPOINT, str(each.task), None) for each in places.read_all()),
+                *(draft(SET_CHECKPOINT, str(each.task), None) for each in left),
                 *(each for m in manifests for each in view.messages_for(m, m.offsets)),
                 *DagVersions(state).write(dag_version(dag)),
                 *(self.versions.write(each) for each in versions),

@@ -1,7 +1,7 @@
 """The versions of an application's program: planned, put in place, tried, gone back to."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -10,8 +10,8 @@ from gearpy.cluster.checkpoints.migration import check_moves
 from gearpy.core.app.application import ApplicationCore
 from gearpy.core.app.decisions import GoBack, PutInPlace
 from gearpy.core.coordinator.versions import ProgramVersion
-from gearpy.core.dag.graph import Dag
-from gearpy.core.dag.state_moves import layout_of, state_moves
+from gearpy.core.dag.graph import Dag, regions_of
+from gearpy.core.dag.state_moves import layout_of, state_moves, untouched_regions
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.core.scaling.autoscale import AUTOSCALE
 from gearpy.core.scaling.bounds import bounds_by_id
@@ -45,9 +45,13 @@ class LoadedVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedVersion:
-    """A version that is to be put in place, and what is told of it."""
+    """A version that is to be put in place, and what is told of it.
+
+    ``kept``: the regions that it does not touch.
+    """
 
     version: ProgramVersion
+    kept: frozenset[int]
     loaded: LoadedVersion
     answer: UpdatePlanned
     executors: int
@@ -126,7 +130,8 @@ class AppVersions:
         """Tell whether the current version has stored no epoch of its own yet."""
         current = self.current
         newest = max((each.attempt for each in current.base), default=0)
-        return current.state == "trial" and all(each.attempt <= newest for each in manifests)
+        begun = (each for each in manifests if each.region not in current.kept)
+        return current.state == "trial" and all(each.attempt <= newest for each in begun)
 
     # -- a change --------------------------------------------------------------------------
 
@@ -148,6 +153,8 @@ class AppVersions:
         )
         loaded = self._loaded(version)
         moves = state_moves(layout_of(dag), layout_of(loaded.dag))
+        is_same = _code_of(artifact) == _code_of(self.current.artifact)
+        kept = untouched_regions(dag, loaded.dag, lambda _: is_same)
         answer = UpdatePlanned(
             app_id=message.app_id,
             version=version.number,
@@ -163,9 +170,14 @@ class AppVersions:
             ),
             is_same=is_same_program(dag_version(dag), dag_version(loaded.dag)),
             refusal=_refusal(dag, loaded.dag, allows_drop=message.allows_drop),
+            goes_on=tuple(_steps_of(loaded.dag, kept)),
         )
         return PlannedVersion(
-            version=version, loaded=loaded, answer=answer, executors=message.executors
+            version=replace(version, kept=tuple(sorted(kept))),
+            kept=kept,
+            loaded=loaded,
+            answer=answer,
+            executors=message.executors,
         )
 
     def begin(
@@ -216,13 +228,15 @@ class AppVersions:
             GearpyError: the state cannot be moved, or the program of before not be loaded.
             OSError: the state cannot be read or written.
         """
+        if not core.may_be_followed:
+            return None
         if isinstance(decided, GoBack):
             _log.warning("version %d has failed: %s", core.dag.version, decided.cause.cause)
             return self.go_back(decided.cause.cause)
         planned = self.planned
         if planned is None or core.succession.change is None:
             return None
-        return planned.loaded, self.put_in_place(core.newest_manifests(), core.dag)
+        return planned.loaded, self.put_in_place(core.last_manifests(), core.dag)
 
     def put_in_place(self, manifests: Sequence[Manifest], old: Dag) -> FoundEpochs:
         """Let the planned version go on from the last epochs of the one before.
@@ -235,7 +249,8 @@ class AppVersions:
         planned = self.planned
         assert planned is not None, "a change is under way"
         if self._appended is None:
-            moved = self._checkpoints.migrated(manifests, old, planned.loaded.dag)
+            kept = planned.kept
+            moved = self._checkpoints.migrated(manifests, old, planned.loaded.dag, kept=kept)
             now = replace(
                 planned.version,
                 state="trial",
@@ -243,8 +258,8 @@ class AppVersions:
                 base=tuple(manifests),
             )
             before = replace(self.current, state="replaced", base=())
-            self._appended = _without(self._files(), [*manifests, *moved])
-            self._checkpoints.begin_version([before, now], planned.loaded.dag, moved)
+            self._appended = _without(self._files(but=kept), [*manifests, *moved])
+            self._checkpoints.begin_version([before, now], planned.loaded.dag, moved, kept=kept)
         else:
             self._checkpoints.settle()
         unneeded, self._appended, self.planned = self._appended, None, None
@@ -289,10 +304,12 @@ class AppVersions:
                 base_of=base.number,
             )
             loaded = self._loaded(again)
-            self._surplus = _without(self._files(), failed.base)
+            self._surplus = _without(self._files(but=failed.kept), failed.base)
             over = replace(failed, state="failed", reason=reason, base=())
             self._gone_back = loaded
-            self._checkpoints.begin_version([over, again], loaded.dag, failed.base)
+            self._checkpoints.begin_version(
+                [over, again], loaded.dag, failed.base, kept=failed.kept
+            )
         else:
             self._checkpoints.settle()
         loaded, self._gone_back = self._gone_back, None
@@ -339,8 +356,9 @@ class AppVersions:
         dag = Dag(version.number, application.dag.processors, application.dag.edges)
         return LoadedVersion(artifact=version.artifact, application=application, dag=dag)
 
-    def _files(self) -> list[SnapshotFile]:
-        return _files_of(self._checkpoints.manifests())
+    def _files(self, *, but: Collection[int]) -> list[SnapshotFile]:
+        """Return the files of all epochs, but of those of some regions."""
+        return _files_of([each for each in self._checkpoints.manifests() if each.region not in but])
 
 
 def _refusal(old: Dag, new: Dag, *, allows_drop: bool) -> str:
@@ -355,6 +373,18 @@ def _bounded(artifact: Artifact, bounds: Iterable[tuple[str, ScaleBounds]]) -> A
     """Return a program with other bounds of steps, by id; those of other steps stay."""
     merged = dict(artifact.bounds) | dict(bounds)
     return replace(artifact, bounds=tuple((step, merged[step]) for step in sorted(merged)))
+
+
+def _code_of(artifact: Artifact) -> Artifact:
+    return replace(artifact, scale=(), bounds=())
+
+
+def _steps_of(dag: Dag, regions: Collection[int]) -> Iterator[str]:
+    """Yield the names of the steps in some regions."""
+    for number, pids in enumerate(regions_of(dag)):
+        for pid in pids if number in regions else ():
+            spec = dag.processors[pid]
+            yield from (step.name for step in spec.steps) if spec.steps else (spec.name,)
 
 
 def _files_of(manifests: Sequence[Manifest]) -> list[SnapshotFile]:

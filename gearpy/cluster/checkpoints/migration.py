@@ -8,7 +8,7 @@ are.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -71,6 +71,7 @@ def migrate(
     old: Layout,
     dag: Dag,
     prefix: str,
+    kept: Collection[int] = (),
     in_place: bool = False,
 ) -> Migrated:
     """Write the epochs anew; state without a place is left out.
@@ -79,6 +80,7 @@ def migrate(
         manifests: one epoch of each region of the old graph.
         overrides: places of its sources that were set by hand.
         prefix: below which name everything of the new application is.
+        kept: regions of the new graph that go on as they are, and need no epoch.
         in_place: the same application goes on, whose sinks show these epochs: they stay shown,
             also by tasks that are no more.
 
@@ -102,6 +104,7 @@ def migrate(
         written = [
             manifest
             for number, pids in enumerate(regions_of(dag))
+            if number not in kept
             if (manifest := _region(checkpoints, moving, number, pids, prefix)) is not None
         ]
         return Migrated(

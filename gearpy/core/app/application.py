@@ -16,7 +16,7 @@ from gearpy.core.app.executors import Release
 from gearpy.core.app.incidents import BrokenLink, SilentExecutor
 from gearpy.core.app.recovery import Recovery
 from gearpy.core.app.regions.region import Region, StepAnswer
-from gearpy.core.dag.graph import Dag
+from gearpy.core.dag.graph import Dag, without_regions
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.ids import ActorPath, ExecutorId, TaskId
 from gearpy.messages.app import (
@@ -37,6 +37,8 @@ from gearpy.messages.summaries import ErrorCard
 _LATE_SLOTS_MS: Final = 2_000
 #: Until other slots are asked for in their place.
 _ASK_AGAIN_MS: Final = 250
+#: So long what a change has begun waits for slots, before what it did not touch gives up its own.
+_MAKE_ROOM_MS: Final = 20_000
 #: An application that has run waits so long for slots before it counts as pending again.
 _HELD_UP_AFTER_MS: Final = 5_000
 
@@ -76,7 +78,7 @@ class ApplicationCore(Recovery):
 
     def why_unchangeable(self) -> str:
         """Return the reason why no change can begin now; empty if one can."""
-        if self._drain is not None or self._ending is not None:
+        if self._drain is not None or self._ending is not None or self._has_gone_back:
             return "it is about to end"
         return self.succession.busy_with or ("" if self._is_active else "not all of its tasks run")
 
@@ -88,7 +90,7 @@ class ApplicationCore(Recovery):
     @property
     def restarts(self) -> int:
         """How many failures were survived."""
-        return self._incidents.count
+        return self.incidents.count
 
     @property
     def tasks_of_executors(self) -> dict[ExecutorId, list[TaskId]]:
@@ -98,6 +100,11 @@ class ApplicationCore(Recovery):
     def newest_manifests(self) -> list[Manifest]:
         """Return the newest complete epoch of each region that has one."""
         return self.regions.newest_manifests
+
+    def last_manifests(self) -> list[Manifest]:
+        """Return the newest complete epoch of each region that ends with this version."""
+        kept = self.succession.kept_next
+        return [each for each in self.regions.newest_manifests if each.region not in kept]
 
     def placed_in(self, task: TaskId) -> ExecutorId | None:
         """Return the executor that a task is meant for, whether it runs or not."""
@@ -148,7 +155,7 @@ class ApplicationCore(Recovery):
         ]
 
     def _is_just_lost(self, worker: ActorPath, now_ms: int) -> bool:
-        lost_ms = self._lost_workers.get(worker)
+        lost_ms = self.lost_workers.get(worker)
         return lost_ms is not None and now_ms - lost_ms < _LATE_SLOTS_MS
 
     def on_executor_registered(self, message: RegisterExecutor, now_ms: int) -> list[Command]:
@@ -174,18 +181,18 @@ class ApplicationCore(Recovery):
         is_current = self.executors.is_current(executor_id, launch)
         is_planned = not cause and is_current
         if is_planned:
-            self._incidents.on_planned(now_ms)
+            self.incidents.on_planned(now_ms)
         lost = self._lose(executor_id, launch, cause, now_ms, is_known=is_planned)
         return self._settled(lost, now_ms)
 
     def on_executor_silent(self, executor_id: ExecutorId, launch: int, now_ms: int) -> None:
         """Note that an executor does not answer: unless its worker says more, it is killed."""
-        self._suspicions.add(SilentExecutor(executor_id, launch), now_ms)
+        self.suspicions.add(SilentExecutor(executor_id, launch), now_ms)
 
     def on_worker_lost(self, worker: ActorPath, now_ms: int) -> list[Command]:
         """Count everything that a worker has started as gone."""
         commands: list[Command] = []
-        is_known = worker in self._failing_workers or self._is_just_lost(worker, now_ms)
+        is_known = worker in self.failing_workers or self._is_just_lost(worker, now_ms)
         for executor_id, launch in self.executors.on_worker(worker):
             is_up = executor_id in self.executors.running
             if not is_up:  # It may never have heard of the launch.
@@ -197,13 +204,13 @@ class ApplicationCore(Recovery):
                 now_ms,
                 is_known=is_known and not is_up,
             )
-        self._failing_workers.discard(worker)
-        self._lost_workers = {
+        self.failing_workers.discard(worker)
+        self.lost_workers = {
             each: at_ms
-            for each, at_ms in self._lost_workers.items()
+            for each, at_ms in self.lost_workers.items()
             if self._is_just_lost(each, now_ms)
         }
-        self._lost_workers.setdefault(worker, now_ms)
+        self.lost_workers.setdefault(worker, now_ms)
         return self._settled(commands, now_ms)
 
     # -- tasks -----------------------------------------------------------------------------
@@ -219,20 +226,8 @@ class ApplicationCore(Recovery):
     def on_clocks(self, clocks: Iterable[TaskClock], now_ms: int) -> list[Command]:
         """Take reports of tasks; begin to close a region whose tasks have come to their end."""
         for clock in clocks:
-            region = self.regions.of_task(clock.task_id)
-            if region is None or region.sessions.get(clock.task_id) != clock.session:
-                continue
-            self.reports[clock.task_id] = clock
-            region.epochs.on_clock(clock)
-            self.clock.on_report(
-                clock.task_id,
-                clock.session,
-                clock_ms=clock.clock_ms,
-                watermark_ms=clock.watermark_ms,
-                hold_ms=clock.hold_ms,
-                idle=clock.idle,
-                now_ms=now_ms,
-            )
+            if (region := self._note_clock(clock, now_ms)) is not None:
+                region.epochs.on_clock(clock)
         is_due = any(
             region.epochs.is_finished or region.epochs.is_wanted for region in self.regions
         )
@@ -245,9 +240,9 @@ class ApplicationCore(Recovery):
             return []
         if not region.may_fail or self._ending is not None:
             return []
-        is_broken = self.succession.trial is not None and message.kind != "lost"
-        if is_broken or message.kind == "final" or self._incidents.is_poison(message.error):
-            commands = self._fail(message.error, now_ms)
+        is_broken = self._is_on_trial(region) and message.kind != "lost"
+        if is_broken or message.kind == "final" or self.incidents.is_poison(message.error):
+            commands = self._fail(message.error, now_ms, of=[region])
         else:
             commands = self._on_trouble([region], f"task {message.task_id}", message.error, now_ms)
             if message.kind != "lost":
@@ -273,7 +268,7 @@ class ApplicationCore(Recovery):
         ends = self.executors.ends_of(message)
         attempts = self.regions.linked_attempts(executor_id for executor_id, _ in ends)
         if len(ends) > 1 and attempts:
-            self._suspicions.on_link_broken(message, ends, attempts, now_ms)
+            self.suspicions.on_link_broken(message, ends, attempts, now_ms)
         return []
 
     def fail(self, error: ErrorCard, now_ms: int) -> list[Command]:
@@ -303,13 +298,16 @@ class ApplicationCore(Recovery):
 
     # -- changes ---------------------------------------------------------------------------
 
-    def change(self, dag: Dag, now_ms: int, *, executors: int = 0) -> list[Command]:
+    def change(
+        self, dag: Dag, now_ms: int, *, executors: int = 0, kept: frozenset[int] = frozenset()
+    ) -> list[Command]:
         """Start processes for another version of the graph, then end this one at an epoch.
 
-        `PutInPlace` follows, or `ChangeGivenUp`. With 0 ``executors`` none grows.
+        `PutInPlace` follows, or `ChangeGivenUp`. With 0 ``executors`` none grows. The regions that
+        are ``kept`` go on all the time; the next core takes them over as they are.
         """
         assert not self.why_unchangeable(), self.why_unchangeable()
-        self.succession.begin(dag, now_ms, executors=executors)
+        self.succession.begin(dag, now_ms, executors=executors, kept=kept)
         return self._settled([], now_ms)
 
     def keep(self, reason: str, now_ms: int) -> list[Command]:
@@ -324,9 +322,11 @@ class ApplicationCore(Recovery):
         if change.is_late(now_ms):
             seconds = change.timeout_ms // 1000
             return self._keep(f"its last epoch was not stored within {seconds} s", now_ms)
+        if change.is_draining and self.regions.have_finished(but=change.kept):
+            return self._keep("what it changes has come to its end", now_ms)
         if change.may_drain(self.executors.running, now_ms):
             change.drain(now_ms)
-            for region in self.regions:
+            for region in self.regions.but(change.kept):
                 region.drain()
         return []
 
@@ -356,10 +356,10 @@ class ApplicationCore(Recovery):
 
     def on_manifest_stored(self, region: int, epoch: int, now_ms: int) -> list[Command]:
         """Tell the sinks; delete files that no restart will go back to."""
-        if self._has_gone_back:
+        if not self._counts(self.regions[region]):
             return []  # It leaves the log again.
         commands: list[Command] = []
-        if self.succession.trial is not None:
+        if self._is_on_trial(self.regions[region]):
             self.succession.trial = None
             self._hold_epochs()
             commands.append(TrialPassed())
@@ -403,6 +403,7 @@ class ApplicationCore(Recovery):
         timeout_ms = self._limits.allocation_timeout_ms
         if since_ms is None or self._is_master_away:
             return commands
+        commands += self._make_room(now_ms)
         if self._has_run:  # Failures have their own budget; that others have its slots is none.
             is_long = now_ms - since_ms >= _HELD_UP_AFTER_MS
             return commands + (self._held_up() if is_long else [])
@@ -414,6 +415,27 @@ class ApplicationCore(Recovery):
             timeout_ms=timeout_ms,
         )
         return commands + self._fail(cause, now_ms)
+
+    def _make_room(self, now_ms: int) -> list[Command]:
+        """Let what a change did not touch begin again, if its processes have slots that are needed.
+
+        They were shared with what the change has ended, and so have more than they use.
+        """
+        lasting, begun = self.succession.lasting, self.succession.seats
+        since_ms = self.executors.waiting_since_ms(self.regions.needed_executors & begun)
+        if not lasting or since_ms is None or now_ms - since_ms < _MAKE_ROOM_MS:
+            return []
+        self.incidents.on_planned(now_ms)
+        moving = [each for each in self.regions if each.executors & lasting]
+        ended = [each.number for each in self.regions if each not in moving]
+        commands: list[Command] = []
+        for executor_id in sorted(lasting):
+            commands += self._kill(executor_id, "its slots are needed", now_ms, is_known=True)
+        placement = self.succession.replace_lasting(without_regions(self.dag, ended))
+        for region in moving:
+            if region.state != "done":
+                region.place(placement)
+        return commands
 
     def _check_drain(self, now_ms: int) -> list[Command]:
         """Fail a drain that takes too long; kill executors that do not stop even then."""
@@ -429,7 +451,7 @@ class ApplicationCore(Recovery):
 
     def _check_suspicions(self, now_ms: int) -> list[Command]:
         commands: list[Command] = []
-        for suspicion in self._suspicions.due(now_ms):
+        for suspicion in self.suspicions.due(now_ms):
             if isinstance(suspicion, BrokenLink):
                 commands += self._on_link_still_broken(suspicion, now_ms)
             elif self.executors.is_current(suspicion.executor_id, suspicion.launch):
@@ -460,12 +482,12 @@ class ApplicationCore(Recovery):
             wanted = self.regions.needed_executors | self.succession.wanted
             commands += self.executors.request(wanted, now_ms)
         if not self.is_ended:
-            for region in self.regions:
+            for region in filter(self._counts, self.regions):
                 commands += region.epochs.advance(now_ms)
         return commands + self._drops() + self._end_if_done()
 
     def _activated(self, now_ms: int) -> list[Command]:
-        if self._is_active or not self.regions.are_active:
+        if self._is_active or self._has_gone_back or not self.regions.are_active:
             return []
         self._is_active = self._has_run = True
         if self.succession.trial is not None:

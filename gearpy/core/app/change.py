@@ -6,7 +6,7 @@ from typing import Final
 from gearpy.core.app.decisions import ChangeGivenUp, Command, GoBack, RecoveryLimits
 from gearpy.core.app.executors import ExecutorManager
 from gearpy.core.app.hosts import bound_slots
-from gearpy.core.dag.graph import Dag, place
+from gearpy.core.dag.graph import Dag, place, without_regions
 from gearpy.core.master.slots import equal_parts
 from gearpy.ids import MAX_MS, MIN_MS, ExecutorId, TaskId
 from gearpy.messages.summaries import ErrorCard
@@ -17,20 +17,28 @@ _PREPARE_MS: Final = 10_000
 
 
 class VersionChange:
-    """A change that is under way: processes start for it, then an epoch ends everywhere.
+    """A change that is under way: processes start for it, then an epoch ends in what it touches.
 
     Until that epoch is stored the old version runs, so that giving up costs a restart at most.
 
     Args:
         dag: the graph of the new version.
+        kept: the numbers of the regions that it does not touch.
         seats: the executors that its tasks will be in.
         timeout_ms: the epoch must be stored so long after the sources were told to end it.
     """
 
     def __init__(
-        self, dag: Dag, seats: Iterable[ExecutorId], *, now_ms: int, timeout_ms: int
+        self,
+        dag: Dag,
+        seats: Iterable[ExecutorId],
+        *,
+        kept: frozenset[int],
+        now_ms: int,
+        timeout_ms: int,
     ) -> None:
         self.dag = dag
+        self.kept = kept
         self.seats = frozenset(seats)
         self.timeout_ms = timeout_ms
         self.is_draining = False  #: The sources were told to end the last epoch of the old version.
@@ -82,11 +90,14 @@ class Trial:
 class Succession:
     """The executors of a version, of the one before it and of the next one; a change, a trial.
 
-    Invariant: an executor belongs to one version; those of the version before are being stopped.
+    Invariant: an executor belongs to one version; those of the version before are being stopped,
+    but for those that the regions are in which the change did not touch.
 
     Args:
         executors: has the processes of all versions.
-        seats: the executors of this version.
+        seats: the executors that were started for this version.
+        kept: the numbers of the regions that go on from the version before.
+        lasting: the executors that these are in.
         limits: the time limits of changes and trials.
         now_ms: the time.
         is_trial: the version before may have to take its place again.
@@ -97,6 +108,8 @@ class Succession:
         executors: ExecutorManager,
         seats: Iterable[ExecutorId],
         *,
+        kept: frozenset[int] = frozenset(),
+        lasting: Iterable[ExecutorId] = (),
         limits: RecoveryLimits,
         now_ms: int,
         is_trial: bool,
@@ -104,7 +117,9 @@ class Succession:
         self._executors = executors
         self._limits = limits
         self.seats = frozenset(seats)
-        self.before = frozenset(executors.slots) - self.seats
+        self.kept = kept
+        self.lasting = frozenset(lasting)  #: The processes of versions before that still run.
+        self.before = frozenset(executors.slots) - self.seats - self.lasting
         self.change: VersionChange | None = None
         self.trial: Trial | None = None
         if is_trial:
@@ -115,7 +130,7 @@ class Succession:
 
     @property
     def slots(self) -> dict[ExecutorId, int]:
-        """The slots of each executor of this version."""
+        """The slots of each executor that was started for this version."""
         slots = self._executors.slots
         return {each: slots[each] for each in slots if each in self.seats}
 
@@ -123,6 +138,11 @@ class Succession:
     def wanted(self) -> frozenset[ExecutorId]:
         """The executors of the next version, if a change is under way."""
         return frozenset() if self.change is None else self.change.seats
+
+    @property
+    def kept_next(self) -> frozenset[int]:
+        """The regions that go on in the version that follows: the next one, or the one before."""
+        return self.kept if self.change is None else self.change.kept
 
     @property
     def first_end_ms(self) -> int:
@@ -137,7 +157,7 @@ class Succession:
         return "its newest version is on trial" if self.trial is not None else ""
 
     def placement(self, dag: Dag) -> dict[TaskId, ExecutorId]:
-        """Give every task of this version an executor."""
+        """Give every task of what begins with this version an executor."""
         return place(dag, self.slots, self._executors.hosts)
 
     def dag_of(self, executor_id: ExecutorId, dag: Dag) -> Dag:
@@ -163,11 +183,23 @@ class Succession:
             for stop in self._executors.stop(executor_id, kill=False, reason="a new version runs")
         ]
 
-    def begin(self, dag: Dag, now_ms: int, *, executors: int) -> None:
+    def begin(self, dag: Dag, now_ms: int, *, executors: int, kept: frozenset[int]) -> None:
         """Begin a change; see `ApplicationCore.change`."""
-        seats = self._add_seats(dag, executors)
-        timeout_ms = self._limits.change_timeout_ms
-        self.change = VersionChange(dag, seats, now_ms=now_ms, timeout_ms=timeout_ms)
+        self.change = VersionChange(
+            dag,
+            self._add_seats(without_regions(dag, kept), executors),
+            kept=kept,
+            now_ms=now_ms,
+            timeout_ms=self._limits.change_timeout_ms,
+        )
+
+    def replace_lasting(self, dag: Dag) -> dict[TaskId, ExecutorId]:
+        """Give what went on from versions before, ``dag``, executors of this one."""
+        seats = self._add_seats(dag, 0)
+        self.seats |= seats
+        self.before, self.lasting = self.before | self.lasting, frozenset()
+        slots = self._executors.slots
+        return place(dag, {each: slots[each] for each in sorted(seats)}, self._executors.hosts)
 
     def seats_for(self, dag: Dag) -> frozenset[ExecutorId]:
         """Return the executors of the version that follows; those of the change if it has some."""

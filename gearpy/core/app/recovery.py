@@ -4,7 +4,7 @@ Gearpump: `TaskManager` with `ExecutorManager`; there every failure restarts the
 application, and the restarts of its whole life are counted.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Final
 
 from gearpy.core.app import causes, deployment
@@ -24,7 +24,7 @@ from gearpy.core.app.incidents import Incidents, Suspicions
 from gearpy.core.app.regions.region import Region
 from gearpy.core.app.regions.region_set import RegionSet
 from gearpy.core.base.restart import GiveUp
-from gearpy.core.dag.graph import Dag
+from gearpy.core.dag.graph import Dag, without_regions
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.ids import ActorPath, ExecutorId, SessionId, TaskId
 from gearpy.messages.app import LongTurn, SnapshotsDamaged, TaskClock, TaskOffsets
@@ -64,14 +64,12 @@ class Recovery:
     ) -> None:
         self.dag = dag
         self._limits = limits
-        self._incidents = Incidents(
-            limits.restarts, poison_attempts=limits.poison_attempts, rng=rng
-        )
-        self._suspicions = Suspicions()
+        self.incidents = Incidents(limits.restarts, poison_attempts=limits.poison_attempts, rng=rng)
+        self.suspicions = Suspicions()
         #: They have lost executors: when they are lost, too, what was launched there is no failure.
-        self._failing_workers: set[ActorPath] = set()
+        self.failing_workers: set[ActorPath] = set()
         #: When each was lost. The master may still have granted slots there a moment before.
-        self._lost_workers: dict[ActorPath, int] = {}
+        self.lost_workers: dict[ActorPath, int] = {}
         self.next_attempt = launch << _LAUNCH_SHIFT
         self.next_session = (launch << _LAUNCH_SHIFT) + 1
         bound = bound_slots(dag)
@@ -83,39 +81,80 @@ class Recovery:
             bound=bound,
         )
         seats, first_epoch = frozenset(self.executors.slots), 1
+        carried: dict[int, Region] = {}
+        begins = dag  # Without what goes on.
         if after is not None:
             self.next_attempt, self.next_session = after.next_attempt, after.next_session
             self.executors, first_epoch = after.executors, after.regions.unused_epoch
-            seats = after.succession.seats_for(dag)
+            carried = {each: after.regions[each] for each in after.succession.kept_next}
+            begins = without_regions(dag, carried)
+            seats = after.succession.seats_for(begins)
         self.succession: Succession = Succession(
-            self.executors, seats, limits=limits, now_ms=now_ms, is_trial=is_trial
+            self.executors,
+            seats,
+            kept=frozenset(carried),
+            lasting=[e for r in carried.values() if r.state != "done" for e in r.executors],
+            limits=limits,
+            now_ms=now_ms,
+            is_trial=is_trial,
         )
         self.regions: RegionSet = RegionSet(
             dag,
-            self.succession.placement(dag),
+            self.succession.placement(begins),
             limits,
             manifests=manifests,
             overrides=overrides,
             owns=owns,
             first_epoch=first_epoch,
+            carried=carried,
         )
         self._hold_epochs()
+        sessions = dict.fromkeys(dag.tasks(), SessionId(0))
+        for region in carried.values():
+            sessions |= region.sessions
         self.clock = ClockService(
             dag,
-            dict.fromkeys(dag.tasks(), SessionId(0)),
+            sessions,
             stall_after_ms=limits.stall_after_ms,
             now_ms=now_ms,
             start_ms=self.regions.clock_ms,
         )
         self.reports: dict[TaskId, TaskClock] = {}
         self.long_turns: dict[ExecutorId, tuple[LongTurn, ...]] = {}
+        if after is not None and carried:
+            self._take_over(after, now_ms)
         self._is_active = False
         self._has_run = has_run
         self._is_master_away = False
         self._ending: Ended | None = None
         self._drain: Drain | None = None
         self._has_gone_back = False
+        self.may_be_followed = True  #: By another version; not if it has failed for good.
         self.is_ended = False
+
+    def _take_over(self, before: "Recovery", now_ms: int) -> None:
+        """Go on with what is known of the executors and regions that go on."""
+        self.incidents, self.suspicions = before.incidents, before.suspicions
+        self.failing_workers, self.lost_workers = before.failing_workers, before.lost_workers
+        for clock in before.reports.values():
+            self._note_clock(clock, now_ms)
+
+    def _note_clock(self, clock: TaskClock, now_ms: int) -> Region | None:
+        """Take a report of the present attempt of a region; return that one."""
+        region = self.regions.of_task(clock.task_id)
+        if region is None or region.sessions.get(clock.task_id) != clock.session:
+            return None
+        self.reports[clock.task_id] = clock
+        self.clock.on_report(
+            clock.task_id,
+            clock.session,
+            clock_ms=clock.clock_ms,
+            watermark_ms=clock.watermark_ms,
+            hold_ms=clock.hold_ms,
+            idle=clock.idle,
+            now_ms=now_ms,
+        )
+        return region
 
     # -- starts ----------------------------------------------------------------------------
 
@@ -224,7 +263,7 @@ class Recovery:
         if not self.executors.on_gone(executor_id, launch) or self.is_ended:
             return []
         if worker is not None:
-            self._failing_workers.add(worker)
+            self.failing_workers.add(worker)
         needing = [region for region in self.regions if region.needs(executor_id)]
         hurt = [region for region in needing if region.may_fail]
         is_known |= any(region.was_hurt_with(executor_id, launch) for region in self.regions)
@@ -243,7 +282,7 @@ class Recovery:
             hurt, f"executor {executor_id}", error, now_ms, is_known=is_known
         )
         if not was_up:  # Another one would hardly fare better at once.
-            self.executors.pause(executor_id, self._incidents.resume_at_ms)
+            self.executors.pause(executor_id, self.incidents.resume_at_ms)
         return commands
 
     def _kill(
@@ -271,7 +310,7 @@ class Recovery:
         process, newest = self.executors.running.get(executor_id), region.history.newest
         if process is None or self._ending is not None:
             return []
-        if not self._incidents.is_in_process(
+        if not self.incidents.is_in_process(
             executor_id,
             process.launch,
             region=region.number,
@@ -282,7 +321,7 @@ class Recovery:
 
     def _on_trouble(
         self,
-        regions: Iterable[Region],
+        regions: Collection[Region],
         what: str,
         error: ErrorCard,
         now_ms: int,
@@ -293,9 +332,9 @@ class Recovery:
         hit = [f"region {region.number}" for region in regions]
         if not hit and not is_known:
             hit = [what]  # It failed on its own.
-        decision = self._incidents.on_failure(hit, now_ms, is_known=is_known)
+        decision = self.incidents.on_failure(hit, now_ms, is_known=is_known)
         if isinstance(decision, GiveUp):
-            return self._fail(error, now_ms)
+            return self._fail(error, now_ms, of=regions)
         commands: list[Command] = [Survived(what=what, error=error, delay_ms=decision.delay_ms)]
         for region in regions:
             steps = region.restart(now_ms + decision.delay_ms, now_ms)
@@ -304,15 +343,17 @@ class Recovery:
 
     # -- the end ---------------------------------------------------------------------------
 
-    def _fail(self, error: ErrorCard, now_ms: int) -> list[Command]:
-        """End everything with this cause; the first one stays."""
+    def _fail(self, error: ErrorCard, now_ms: int, *, of: Collection[Region] = ()) -> list[Command]:
+        """End everything with this cause; the first one stays. Or go back, in a trial.
+
+        The failure ``of`` regions that the trial is not about says nothing of the new version.
+        """
         if self._ending is not None:
             return []
-        if self.succession.trial is not None:
-            self._ending = Ended(status="failed", cause=error)
-            self.is_ended = self._has_gone_back = True
-            return self.succession.go_back(error)
-        self._ending = Ended(status="failed", cause=error)
+        kept = self.succession.kept
+        if self.succession.trial is not None and not (of and all(r.number in kept for r in of)):
+            return self._go_back(error)
+        self._ending, self.may_be_followed = Ended(status="failed", cause=error), False
         commands: list[Command] = []
         for region in self.regions:
             if region.state == "waiting":
@@ -321,14 +362,36 @@ class Recovery:
             commands += self._after(region, stopping, now_ms)
         return commands
 
+    def _go_back(self, error: ErrorCard) -> list[Command]:
+        """Let the version before take its place again; what the trial is not about goes on."""
+        self._has_gone_back = True
+        if self.succession.kept:
+            for region in self.regions.but(self.succession.kept):
+                region.abandon()
+        else:
+            self._ending, self.is_ended = Ended(status="failed", cause=error), True
+        return self.succession.go_back(error)
+
+    def _counts(self, region: Region) -> bool:
+        """Tell whether a region is part of what goes on."""
+        return not self._has_gone_back or region.number in self.succession.kept
+
+    def _is_on_trial(self, region: Region) -> bool:
+        return self.succession.trial is not None and region.number not in self.succession.kept
+
     def _end_if_done(self) -> list[Command]:
-        if self.is_ended or not self.regions.are_done:
+        change, is_ending = self.succession.change, self._ending is not None
+        if self.is_ended or (self._has_gone_back and not is_ending):
+            return []
+        if change is not None and change.is_draining and not is_ending:
+            touched = self.regions.but(change.kept)
+            is_over = all(each.state == "done" for each in touched)
+            if is_over and (not touched or any(each.is_drained for each in touched)):
+                is_new, change.is_told = not change.is_told, True
+                return [PutInPlace()] if is_new else []
+        if not self.regions.are_done:
             return []
         is_drained = any(region.is_drained for region in self.regions)
-        change = self.succession.change
-        if change is not None and is_drained and self._ending is None:
-            is_new, change.is_told = not change.is_told, True
-            return [PutInPlace()] if is_new else []
         self.is_ended = True
         good_end: ApplicationStatus = "terminated" if is_drained else "succeeded"
         ended = self._ending or Ended(status=good_end, cause=None)
@@ -343,7 +406,7 @@ class Recovery:
         if change is None or self._ending is not None:
             return []
         commands = self.succession.give_up(reason)
-        for region in self.regions if change.is_draining else ():
+        for region in self.regions.but(change.kept) if change.is_draining else ():
             commands += self._after(region, region.go_on(now_ms), now_ms)
         return commands
 
@@ -354,5 +417,5 @@ class Recovery:
         return self._keep(f"an executor of it has ended: {cause or 'it was stopped'}", now_ms)
 
     def _hold_epochs(self) -> None:
-        for region in self.regions:
+        for region in self.regions.but(self.succession.kept):
             region.epochs.first_end_ms = self.succession.first_end_ms

@@ -32,6 +32,7 @@ class ProgramVersion:
         epoch: the newest epoch of those that it has begun with; 0: it began from the beginning.
         base: while it is on trial, the epochs that the version before goes back to.
         base_of: the number of that version.
+        kept: the regions that the change did not touch; their epochs are those of before.
     """
 
     number: int
@@ -44,6 +45,7 @@ class ProgramVersion:
     epoch: int = 0
     base: tuple[Manifest, ...] = ()
     base_of: int = 0
+    kept: tuple[int, ...] = ()
 
 
 class Versions:
@@ -82,6 +84,7 @@ class Versions:
             "epoch": version.epoch,
             "base": [encode_manifest(each) for each in version.base],
             "base_of": version.base_of,
+            "kept": list(version.kept),
         }
         return draft(_VERSION, str(version.number), values)
 
@@ -108,6 +111,7 @@ def _version(message: CoordinatorMessage) -> ProgramVersion:
             epoch=int(values["epoch"]),
             base=tuple(decode_manifest(each) for each in values["base"]),
             base_of=int(values["base_of"]),
+            kept=tuple(map(int, values.get("kept", ()))),
         )
     except (KeyError, TypeError, ValueError, msgspec.ValidationError) as error:
         raise ProtocolError(

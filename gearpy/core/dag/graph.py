@@ -6,7 +6,7 @@ build it from the program and compare `Dag.structural_hash`. Gearpump: `DAG`.
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
@@ -226,6 +226,12 @@ class Dag:
         """Return the tasks that may send to this one."""
         return self.tasks_of(*self.upstream(ProcessorId(task.processor)))
 
+    def without(self, *pids: ProcessorId) -> "Dag":
+        """Return the same dag without these processors; all others keep their ids."""
+        processors = {pid: spec for pid, spec in self.processors.items() if pid not in pids}
+        edges = [edge for edge in self.edges if not {*edge.ends} & {*pids}]
+        return Dag(self.version, processors, tuple(edges))
+
     # -- proof of sameness -----------------------------------------------------------------
 
     def structural_hash(self) -> str:
@@ -325,6 +331,12 @@ def regions_of(dag: Dag) -> tuple[tuple[ProcessorId, ...], ...]:
         if not any(start in part for part in parts):
             parts.append(_connected_to(start, dag))
     return tuple(tuple(pid for pid in dag.order if pid in part) for part in parts)
+
+
+def without_regions(dag: Dag, numbers: Collection[int]) -> Dag:
+    """Return a dag without these of its parts."""
+    parts = regions_of(dag)
+    return dag.without(*(pid for number in numbers for pid in parts[number]))
 
 
 def _connected_to(start: ProcessorId, dag: Dag) -> set[ProcessorId]:

@@ -4,11 +4,11 @@ State is found by the id of its step, wherever in the new graph that is. What wa
 form, or by a step that is no more, has no place there.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
-from gearpy.core.dag.graph import Dag, StepSpec
+from gearpy.core.dag.graph import Dag, EdgeSpec, ProcessorSpec, StepSpec, regions_of
 from gearpy.ids import ProcessorId
 
 Fate: TypeAlias = Literal["kept", "moved", "changed", "dropped", "new"]
@@ -117,6 +117,22 @@ def state_moves(old: Layout, new: Layout) -> list[StateMove]:
     return [*found, *gone]
 
 
+def untouched_regions(
+    old: Dag, new: Dag, is_same_code: Callable[[ProcessorId], bool]
+) -> frozenset[int]:
+    """Return the numbers of the regions that are the same in both graphs, under these numbers.
+
+    None is if there is no other one: then the whole application begins anew.
+    """
+    before, after = regions_of(old), regions_of(new)
+    same = frozenset(
+        number
+        for number, (was, now) in enumerate(zip(before, after, strict=False))
+        if was == now and _part(old, was) == _part(new, now) and all(map(is_same_code, now))
+    )
+    return same if len(same) < len(after) else frozenset()
+
+
 def lost(moves: Iterable[StateMove]) -> list[StateMove]:
     """Return the moves of steps whose state has no place any more."""
     return [each for each in moves if each.is_lost]
@@ -128,6 +144,12 @@ def _fate(old: StepPlace | None, new: StepPlace, same: Mapping[ProcessorId, Proc
     if (old.step.keeps, old.step.is_whole) != (new.step.keeps, new.step.is_whole):
         return "changed"
     return "kept" if same.get(old.processor) == new.processor else "moved"
+
+
+def _part(dag: Dag, pids: tuple[ProcessorId, ...]) -> tuple[list[ProcessorSpec], list[EdgeSpec]]:
+    """Return all that is known of some processors; comparable."""
+    edges = [each for each in dag.edges if each.source in pids]
+    return [dag.processors[pid] for pid in pids], sorted(edges, key=lambda each: each.ends)
 
 
 def _same_processors(old: Layout, new: Layout) -> dict[ProcessorId, ProcessorId]:

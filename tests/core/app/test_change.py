@@ -34,7 +34,7 @@ def change(bench: Bench) -> list[Command]:
 def follow(bench: Bench, *, is_trial: bool = True) -> ApplicationCore:
     """Put the next version in place; return the core before."""
     before = bench.manager
-    manifests = before.newest_manifests()
+    manifests = before.last_manifests()
     bench.manager = bench.another(after=before, manifests=manifests, is_trial=is_trial)
     bench.begin()
     return before
@@ -251,7 +251,7 @@ def test_a_trial_without_an_epoch_fails_some_time() -> None:
 def test_the_version_before_follows_a_failed_one() -> None:
     """With processes of its own, from the epoch that the failed one had begun with."""
     bench, _ = on_trial()
-    manifests = bench.manager.newest_manifests()
+    manifests = bench.manager.last_manifests()
     bench.fail_task(TaskId(0, 0), "broken")
     failed = bench.manager
 
@@ -261,3 +261,92 @@ def test_the_version_before_follows_a_failed_one() -> None:
     assert bench.states == ["running"]
     assert set(bench.manager.tasks_of_executors).isdisjoint({A, B, *_NEXT})
     assert bench.manager.why_unchangeable() == ""
+
+
+# -- what a change does not touch --------------------------------------------------------------
+
+
+def beside(*, is_trial: bool = True) -> Bench:
+    """Return two regions, of which a change has just touched the second one."""
+    bench = Bench((1, 1), (1, 1), executors=1)
+    dag = next_dag((1, 1), (1, 1))
+    bench.obey(bench.manager.change(dag, bench.now_ms, kept=frozenset({0})))
+    follow(bench, is_trial=is_trial)
+    return bench
+
+
+def test_a_region_that_a_change_does_not_touch_goes_on() -> None:
+    """It ends no epoch for the change, and begins nothing anew; only the other one's tasks move."""
+    bench = beside()
+    launched = [e.message for e in only(bench.done, Send) if isinstance(e.message, LaunchTasks)]
+    ended = [e.message for e in only(bench.done, Send) if isinstance(e.message, BeginEpoch)]
+
+    untouched, touched = bench.manager.regions
+    assert [each.region for each in launched].count(0) == len(untouched.executors)
+    assert {each.attempt for each in ended}.isdisjoint({untouched.attempt, touched.attempt})
+    assert untouched.executors == {A}
+    assert touched.executors == {B}
+    assert not only(bench.done, Stop)
+    assert bench.states == ["running", "running"]
+
+
+def test_epochs_of_an_untouched_region_say_nothing_of_a_trial() -> None:
+    """They do not wait for it either."""
+    bench = beside()
+    untouched, touched = bench.manager.regions
+
+    bench.tick(1000)
+    early = bench.end_epoch(untouched.number)
+    late = bench.end_epoch(touched.number)
+
+    assert not only(early, TrialPassed)
+    assert only(late, TrialPassed)
+
+
+def test_a_failure_of_an_untouched_region_in_the_trial_is_one_like_others() -> None:
+    """The new version has nothing to do with it."""
+    bench = beside()
+
+    done = bench.fail_task(TaskId(0, 0), "KeyError: 'price'") + bench.tick(2000)
+
+    assert only(done, Survived)
+    assert not only(done, GoBack)
+    assert bench.states == ["running", "running"]
+
+
+def test_an_untouched_region_goes_on_also_when_the_trial_fails() -> None:
+    """Meanwhile it can fail, and end epochs, as nothing had happened."""
+    bench = beside()
+    sessions = bench.manager.regions[0].sessions
+    bench.tick(1000)
+
+    done = bench.fail_task(TaskId(2, 0), "broken") + bench.end_epoch(0)
+    commits = [each for each in only(done, Send) if isinstance(each.message, CommitEpoch)]
+    bench.manager = bench.another(after=bench.manager)
+    bench.begin()
+
+    assert only(done, GoBack)
+    assert commits
+    assert {each.executor_id for each in only(done, Stop)} == {B}
+    assert bench.manager.regions[0].sessions == sessions
+    assert bench.states == ["running", "running"]
+
+
+def test_an_untouched_region_begins_again_elsewhere_if_its_slots_are_needed() -> None:
+    """Its processes have those, too, of the tasks that the change has ended."""
+    bench = Bench((1, 1), (1, 1), executors=1)
+    bench.grants = False
+    dag = next_dag((1, 1), (1, 1))
+    bench.obey(bench.manager.change(dag, bench.now_ms, kept=frozenset({0})))
+    bench.tick(11_000)
+    follow(bench)
+
+    early = bench.tick(8_000)
+    bench.grants = True
+    late = bench.tick(3_000)
+
+    assert not only(early, Stop)
+    assert {each.executor_id for each in only(late, Stop) if each.kill} == {A}
+    assert bench.states == ["running", "running"]
+    assert bench.manager.restarts == 0
+    assert bench.manager.regions[0].executors.isdisjoint({A})

@@ -3,7 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.dag.graph import Dag, EdgeSpec, ProcessorSpec, regions_of
+from gearpy.core.dag.graph import (
+    Dag,
+    EdgeSpec,
+    ProcessorSpec,
+    regions_of,
+    without_regions,
+)
+from gearpy.core.dag.state_moves import untouched_regions
 from gearpy.ids import ProcessorId
 
 
@@ -50,3 +57,46 @@ def test_regions_part_the_dag_along_its_edges(given_dag: tuple[int, set[tuple[in
             ends = [edge.ends for edge in dag.edges if joined & set(edge.ends)]
             joined |= {pid for pair in ends for pid in pair}
         assert joined == set(region)
+
+
+# -- what a change touches ---------------------------------------------------------------------
+
+
+def pairs(*parallelisms: tuple[int, int]) -> Dag:
+    """Return a dag with a source and a sink, joined, for each pair."""
+    specs, edges = [], []
+    for number, pair in enumerate(parallelisms):
+        ids = ProcessorId(2 * number), ProcessorId(2 * number + 1)
+        specs += [
+            ProcessorSpec(id=pid, name=f"p{pid}", parallelism=tasks)
+            for pid, tasks in zip(ids, pair, strict=True)
+        ]
+        edges.append(EdgeSpec(source=ids[0], target=ids[1]))
+    return Dag(0, {each.id: each for each in specs}, tuple(edges))
+
+
+def untouched(old: Dag, new: Dag, *, other_code: tuple[int, ...] = ()) -> set[int]:
+    return {*untouched_regions(old, new, lambda pid: pid not in other_code)}
+
+
+def test_a_region_that_is_the_same_is_untouched() -> None:
+    """Another number of tasks, or other code, in one step touches all of its region."""
+    before = pairs((1, 1), (1, 2), (3, 1))
+
+    assert untouched(before, pairs((1, 1), (2, 2), (3, 1))) == {0, 2}
+    assert untouched(before, before, other_code=(5,)) == {0, 1}
+    assert untouched(before, pairs((1, 1), (1, 2))) == set()
+    assert untouched(before, pairs((1, 1), (1, 2), (3, 1), (1, 1))) == {0, 1, 2}
+
+
+def test_a_change_touches_something() -> None:
+    """What is the same all over is begun anew all over: so it was asked for."""
+    assert untouched(pairs((1, 1), (1, 1)), pairs((1, 1), (1, 1))) == set()
+
+
+def test_a_dag_without_some_regions_keeps_its_numbers() -> None:
+    """Else tasks would be other ones."""
+    left = without_regions(pairs((1, 1), (1, 2), (3, 1)), {0, 2})
+
+    assert left.tasks() == pairs((1, 1), (1, 2)).tasks()[2:]
+    assert [each.ends for each in left.edges] == [(2, 3)]

@@ -136,8 +136,8 @@ class Region:
     # -- attempts --------------------------------------------------------------------------
 
     def place(self, placement: Mapping[TaskId, ExecutorId]) -> None:
-        """Have its tasks run elsewhere, before the first attempt."""
-        assert self._deployment is None, self.state
+        """Have its tasks run elsewhere, from the next attempt on."""
+        assert self.state == "waiting", self.state
         self.placement = {task: placement[task] for task in self.placement}
         self.executors = frozenset(self.placement.values())
         self.epochs.place(self.placement)
@@ -199,6 +199,11 @@ class Region:
             self.resume_at_ms = now_ms
         self.is_completed = self.is_drained = False
         return self.stop(completed=False, now_ms=now_ms)
+
+    def abandon(self) -> None:
+        """End at once, as all of its processes are killed; nothing of it counts any more."""
+        self.state, self._deployment = "done", None
+        self.epochs.on_over()
 
     def restart(self, resume_at_ms: int, now_ms: int) -> list[Command]:
         """Let a failure end the present attempt, or spoil its good end; begin again later."""

@@ -1,6 +1,7 @@
 """The regions of one application: which one a task or an attempt belongs to, and all together."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 from gearpy.core.app.decisions import RecoveryLimits
 from gearpy.core.app.regions.region import Region
@@ -23,10 +24,12 @@ class RegionSet:
         overrides: Iterable[TaskOffsets],
         owns: Callable[[str], bool],
         first_epoch: int = 1,
+        carried: Mapping[int, Region] = MappingProxyType({}),
     ) -> None:
         manifests, overrides = tuple(manifests), tuple(overrides)
         self._regions = [
-            Region(
+            carried.get(number)
+            or Region(
                 number=number,
                 tasks=dag.tasks_of(*pids),
                 placement=placement,
@@ -99,6 +102,19 @@ class RegionSet:
     def are_done(self) -> bool:
         """Whether all have come to their end."""
         return all(each.state == "done" for each in self._regions)
+
+    def have_finished(self, *, but: Collection[int]) -> bool:
+        """Whether all but some have come to the ends of their streams, and not all of those."""
+        ended = self.but(but)
+        return (
+            bool(ended)
+            and not self.are_done
+            and all(each.state == "done" and not each.is_drained for each in ended)
+        )
+
+    def but(self, numbers: Collection[int]) -> list[Region]:
+        """Return all but those with these numbers."""
+        return [each for each in self._regions if each.number not in numbers]
 
     @property
     def needed_executors(self) -> set[ExecutorId]:
