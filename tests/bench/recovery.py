@@ -14,7 +14,7 @@ from typing import Final
 from gearpy.ids import AppId
 from tests.bench.process_cluster import Daemon, ProcessCluster, children_of
 
-__all__ = ["KINDS", "PROGRAM", "Recovery", "measure_recovery"]
+__all__ = ["KINDS", "PROGRAM", "Recovery", "last_beats", "measure_recovery"]
 
 #: Writes the wall time of every batch that arrives at the end of the stream.
 PROGRAM: Final = """\
@@ -188,7 +188,7 @@ class _Trial:
         beats = sorted(
             beat
             for path in self._folder.glob("beats-*.txt")
-            for beat in _last_beats(path)
+            for beat in last_beats(path)
             if beat > failed_s - 1
         )
         gaps = [
@@ -199,7 +199,8 @@ class _Trial:
         return max(gaps, default=(0.0, failed_s))[1]
 
 
-def _last_beats(path: Path) -> list[float]:
+def last_beats(path: Path) -> list[float]:
+    """Return the times in the last part of a file."""
     with path.open("rb") as file:
         file.seek(0, os.SEEK_END)
         file.seek(max(0, file.tell() - 200_000))

@@ -9,6 +9,7 @@ are.
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,7 +24,7 @@ from gearpy.core.dag.state_moves import Layout, StateMove, StepPlace, layout_of,
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS, ProcessorId, TaskId
-from gearpy.messages.app import TaskOffsets
+from gearpy.messages.app import SnapshotFile, TaskOffsets
 from gearpy.state.stores.cells import Tag
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.storage.snapshot_files import SnapshotChain, TaskPart, save_snapshot, snapshot_chunks
@@ -35,6 +36,9 @@ from gearpy.task.stages.sink import is_all_shown, unwritten_after
 
 _WRITES: Final = "write"  # Kind of steps that write to a sink.
 _CELLS_MAX: Final = 8192
+#: Much state is written as several files at a time, of about this size.
+_FILE_BYTES: Final = 32 << 20
+_FILES_MAX: Final = 8
 _TASK_GROUP: Final = KEY_GROUPS  # Of cells that belong to no key.
 
 
@@ -156,6 +160,10 @@ class _Before:
     def cells(self, task: TaskId, group: int) -> dict[bytes, bytes]:
         return self._found[task][1].cells(task, group)
 
+    def bodies(self, task: TaskId, group: int) -> Iterator[bytes]:
+        """Yield the cells as they are stored, the oldest first."""
+        return (body for _, body in self._found[task][1].bodies(task, group))
+
 
 class _Moving:
     """The state from which the tasks of the new graph go on."""
@@ -165,6 +173,7 @@ class _Moving:
         self.epoch = max((each.epoch for each in before.manifests), default=0)
         self.in_place = in_place
         self.dag = dag
+        self._old = old
         self._taken: dict[str, StepPlace] = {
             move.id: move.old
             for move in state_moves(old, layout_of(dag))
@@ -247,14 +256,26 @@ class _Moving:
     def _is_one_to_one(self, task: TaskId, spec: ProcessorSpec) -> bool:
         return len(self.before.tasks(ProcessorId(task.processor))) == spec.parallelism
 
+    def _keeping(self, task: TaskId) -> set[str]:
+        """Return the steps that kept something in an old task."""
+        return {
+            name
+            for name, place in self._old.items()
+            if place.processor == task.processor and place.step.keeps
+        }
+
     def _cells(self, spec: ProcessorSpec, index: int) -> Iterator[tuple[int, bytes]]:
         wanted = None if spec.steps[0].is_whole else {name for name, _ in self._steps(spec.id)}
         for task in self.old_tasks(spec.id):
             is_one_to_one = self._is_one_to_one(task, spec)
             if is_one_to_one and task.task_index != index:
                 continue
+            are_all_wanted = wanted is None or self._keeping(task) <= wanted
             for group in self.before.groups(task):
                 if not is_one_to_one and not _owns(spec, index, group):
+                    continue
+                if are_all_wanted and (is_one_to_one or group != _TASK_GROUP):
+                    yield from ((group, body) for body in self.before.bodies(task, group))
                     continue
                 cells = _of_steps(self.before.cells(task, group), wanted)
                 if cells and not is_one_to_one and group == _TASK_GROUP:
@@ -277,21 +298,36 @@ def _region(
     found = found or moving.before.manifests  # Only sinks of before are in it.
     newest = max(found, key=lambda each: each.epoch)
     epoch = moving.epoch if moving.in_place else newest.epoch
-    file = save_snapshot(
+    size_bytes = sum(each.total_bytes for each in {m.region: m for m in found}.values())
+    files = _saved(
         checkpoints,
         f"{prefix}/epochs/region{number}/epoch{epoch}-moved",
-        tuple(part.task for part in parts),
-        snapshot_chunks(parts),
+        parts,
+        1 + min(_FILES_MAX - 1, size_bytes // _FILE_BYTES),
     )
     return Manifest(
         region=number,
         epoch=epoch,
         attempt=max(each.attempt for each in found),
         clock_ms=min(each.clock_ms for each in found),
-        snapshots=(file,),
+        snapshots=files,
         offsets=tuple(_offsets(moving, pids)),
         cut_time_ms=newest.cut_time_ms,
     )
+
+
+def _saved(
+    checkpoints: Checkpoints, name: str, parts: Sequence[TaskPart], count: int
+) -> tuple[SnapshotFile, ...]:
+    """Store the parts in so many files at a time; executors read those of their tasks only."""
+
+    def save(at: int) -> SnapshotFile:
+        of_file = parts[at::count]
+        tasks = tuple(part.task for part in of_file)
+        return save_snapshot(checkpoints, f"{name}-{at}", tasks, snapshot_chunks(of_file))
+
+    with ThreadPoolExecutor(count, "gearpy-moving") as pool:
+        return tuple(pool.map(save, range(min(count, len(parts)))))
 
 
 def _offsets(moving: _Moving, pids: Iterable[ProcessorId]) -> Iterator[TaskOffsets]:
