@@ -92,6 +92,9 @@ class _NoTuning(ProcessTuning):
     def freeze(self) -> None:
         pass
 
+    def keep(self) -> None:
+        pass
+
 
 class ClusterSimulation:
     """Simulates one master, some workers and their children, each in a process of a `World`.

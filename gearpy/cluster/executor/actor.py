@@ -182,6 +182,7 @@ class ExecutorActor(Actor[_Message]):
         release: Callable[[], None],
     ) -> None:
         self._tuning = tuning
+        self._has_dropped = False  # Tasks, since the last collection.
         self._settings = settings
         self._make_runners = runners
         self._make_transport = make_transport
@@ -222,6 +223,7 @@ class ExecutorActor(Actor[_Message]):
             f"app{settings.app_id}-executor{settings.executor_id}-{settings.launch}-snapshots",
         )
         dag = self._runners.application.dag
+        self._tuning.freeze()  # The program stays for long; now nobody waits for its tasks yet.
         self._tell(
             RegisterExecutor(
                 executor_id=settings.executor_id,
@@ -387,11 +389,19 @@ class ExecutorActor(Actor[_Message]):
         if group is None:
             return
         if group.waiting_start is None:
-            self._tuning.freeze()  # The program, the graph and the tasks stay for long.
+            self._freeze()
             group.waiting_start = set(group.tasks)
             for ref in group.tasks.values():
                 ref.tell(StartTask(message.start_time_ms))
         self._tell_if_started(group)
+
+    def _freeze(self) -> None:
+        """Leave the tasks out of later collections, which takes no time while nothing has gone."""
+        if self._has_dropped:
+            self._tuning.freeze()
+        else:
+            self._tuning.keep()
+        self._has_dropped = False
 
     # -- the end ---------------------------------------------------------------------------
 
@@ -434,6 +444,7 @@ class ExecutorActor(Actor[_Message]):
 
     def _drop(self, group: TaskGroup) -> None:
         """Forget the tasks of an attempt that is over."""
+        self._has_dropped = True
         self._epochs.pop(group.attempt, None)
         for task_id, ref in group.tasks.items():
             if self._transport is not None:

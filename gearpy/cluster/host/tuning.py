@@ -47,6 +47,10 @@ class ProcessTuning:
         gc.collect()
         gc.freeze()
 
+    def keep(self) -> None:
+        """Leave everything that lives now out of later collections, without one now."""
+        gc.freeze()
+
     def restore(self) -> None:
         """Restore the settings found at the start; does nothing when called again."""
         with self._lock:
