@@ -2,9 +2,12 @@
 
 import json
 import os
+import random
 import signal
 import threading
+import time
 from collections import defaultdict
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -49,9 +52,10 @@ def count(before, number):
 
 def main(args):
     app = gp.StreamApp("numbers", parallelism=2)
-    keyed = app.read(Numbers(), name="numbers").key_by(lambda number: number % 5)
-    counted = keyed.map_with_state(count, initial=0, name="count")
-    counted.write(gp.jsonl_folder(args[0]), name="show")
+    for folder, more in zip(args, ("", " beside")):
+        keyed = app.read(Numbers(), name="numbers" + more).key_by(lambda number: number % 5)
+        counted = keyed.map_with_state(count, initial=0, name="count" + more)
+        counted.write(gp.jsonl_folder(folder), name="show" + more)
     return app
 """
 _WITHIN_S: Final = 120.0
@@ -83,6 +87,7 @@ class Scene:
         self.cluster = cluster
         self.folder = folder
         self.results = folder / "results"
+        self.beside = folder / "beside"  #: Of the pipeline that no scaling touches.
         self.app_id = AppId(0)
 
     @property
@@ -91,7 +96,7 @@ class Scene:
 
     def submit(self) -> None:
         path = Path(program(self.folder, "first", "'first'"))
-        self.app_id = self.cluster.submit(path, str(self.results), executors=2)
+        self.app_id = self.cluster.submit(path, str(self.results), str(self.beside), executors=2)
         self.wait_for("first")
 
     def wait_for(self, made_by: str) -> None:
@@ -100,7 +105,8 @@ class Scene:
     def update(self, name: str, made_by: str) -> int:
         target = program(self.folder, name, made_by)
         control = self.client.ask
-        artifact = upload(control, target, self.cluster.config, args=[str(self.results)])
+        folders = [str(self.results), str(self.beside)]
+        artifact = upload(control, target, self.cluster.config, args=folders)
         return self.change(UpdateApplication(app_id=self.app_id, artifact=artifact))
 
     def change(self, message: UpdateApplication) -> int:
@@ -117,6 +123,42 @@ class Scene:
         eventually(is_taken, within_s=_WITHIN_S)
         assert not planned[-1].refusal
         return planned[-1].version
+
+    def settled(self, version: int) -> str:
+        """Return the state of a version when it is decided, whoever has died meanwhile."""
+        found: list[str] = []
+
+        def is_settled() -> bool:
+            with suppress(GearpyError):
+                versions = self.client.versions(self.app_id)
+                found[:] = [each.state for each in versions if each.number == version]
+            return bool(found) and found[0] not in {"preparing", "trial"}
+
+        eventually(is_settled, within_s=_WITHIN_S)
+        return found[0]
+
+    def wait_for_more(self) -> None:
+        """Wait until both pipelines show more than now."""
+        before = [len(shown(each)) for each in (self.results, self.beside)]
+
+        def is_more() -> bool:
+            now = [len(shown(each)) for each in (self.results, self.beside)]
+            return all(one < other for one, other in zip(before, now, strict=True))
+
+        eventually(is_more, within_s=_WITHIN_S)
+
+    def drain(self) -> None:
+        """Have it end, as soon as somebody listens."""
+
+        def is_asked() -> bool:
+            try:
+                self.client.drain(self.app_id)
+            except GearpyError:
+                return False
+            return True
+
+        eventually(is_asked, within_s=_WITHIN_S)
+        assert self.client.wait(self.app_id, _WITHIN_S).status == "terminated"
 
     def outcome(self, version: int) -> VersionSummary:
         return self.client.wait_for_version(self.app_id, version, _WITHIN_S)
@@ -151,9 +193,51 @@ def test_update_and_scale_under_flow_with_an_executor_killed(tmp_path: Path) -> 
     assert history[-1].change == f"back to version {scaled.number}"
     assert second.state in {"running", "failed"}  # It is given up if its own process was killed.
     assert problem(scene.results) == ""
+    assert problem(scene.beside) == ""
 
 
 def kill_an_executor(cluster: ProcessCluster) -> None:
     pids = cluster.launched("executor")
     if pids:
         os.kill(pids[0], signal.SIGKILL)
+
+
+_VICTIMS: Final = ("executor", "appmaster", "worker", "master")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("victim", _VICTIMS)
+def test_a_change_with_a_process_killed_in_the_middle(tmp_path: Path, victim: str) -> None:
+    """Whatever is killed, and whenever: each number is counted once, also beside the change."""
+    settings = {"checkpoint.interval-ms": "200", "application.trial-seconds": "1"}
+    rng, states = random.Random(victim), []
+    with ProcessCluster(tmp_path, workers=3, slots=16, settings=settings) as cluster:
+        scene = Scene(cluster, tmp_path)
+        scene.submit()
+        for number in range(4):
+            if number % 2:
+                scale = (("count", 1 + rng.randrange(4)),)
+                version = scene.change(UpdateApplication(app_id=scene.app_id, scale=scale))
+            else:
+                version = scene.update(f"next{number}", f"'next{number}'")
+            time.sleep(rng.random() * 4)
+            kill(cluster, victim, rng)
+            states.append(scene.settled(version))
+            scene.wait_for_more()
+        scene.drain()
+
+    assert {*states} <= {"running", "failed", "replaced"}
+    assert problem(scene.results) == ""
+    assert problem(scene.beside) == ""
+
+
+def kill(cluster: ProcessCluster, victim: str, rng: random.Random) -> None:
+    """Kill a process of this kind with SIGKILL; daemons start again."""
+    if victim in {"executor", "appmaster"}:
+        if pids := cluster.launched("executor" if victim == "executor" else "appmaster"):
+            os.kill(rng.choice(pids), signal.SIGKILL)
+        return
+    daemon = cluster.master if victim == "master" else rng.choice(cluster.workers)
+    daemon.kill()
+    daemon.start()
+    daemon.wait_ready()
