@@ -212,6 +212,7 @@ def run_change_seed(seed: int, *, calm: bool = False) -> SeedResult:
                 "checkpoint.interval-ms": rng.choice(["50", "200"]),
                 "checkpoint.timeout-ms": rng.choice(["2000", "20000"]),
                 "checkpoint.retained": rng.choice(["1", "3"]),
+                "checkpoint.changelog": rng.choice(["on", "off"]),
             },
             log_segments_max=rng.choice([2, 5, 64]),
         )

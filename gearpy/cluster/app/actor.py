@@ -592,9 +592,7 @@ class AppMasterActor(Actor[_Message]):
         if message.bounds and not is_change:
             return self._bind(core, message)
         try:
-            planned = self._versions.begin(
-                core, message, has_changelog=self._settings.has_changelog
-            )
+            planned = self._versions.begin(core, message)
         except GearpyError as error:
             if isinstance(error, LogSuperseded):
                 self._on_superseded(error)

@@ -209,6 +209,7 @@ class AppCheckpoints:
                 *(drop for each in before for drop in view.drop_messages(each.region, each.epoch)),
                 *(draft(SET_CHECKPOINT, str(each.task), None) for each in left),
                 *(each for m in manifests for each in view.messages_for(m, m.offsets)),
+                *(ChangelogPartitions(state).assign(dag.tasks()) if self._partitions else ()),
                 *DagVersions(state).write(dag_version(dag)),
                 *(self.versions.write(each) for each in versions),
             ]
@@ -221,6 +222,8 @@ class AppCheckpoints:
 
     def found(self, dag: Dag) -> FoundEpochs:
         """Return the epochs and the configuration that the log has now."""
+        if self._partitions:
+            self._partitions = ChangelogPartitions(self._opened.state).read()
         return self._found(self._opened, dag)
 
     def give_partitions(self, dag: Dag) -> None:

@@ -180,9 +180,7 @@ class AppVersions:
             executors=message.executors,
         )
 
-    def begin(
-        self, core: ApplicationCore, message: UpdateApplication, *, has_changelog: bool
-    ) -> PlannedVersion:
+    def begin(self, core: ApplicationCore, message: UpdateApplication) -> PlannedVersion:
         """Plan a change, and note that it begins: it is `planned` then.
 
         Raises:
@@ -191,8 +189,6 @@ class AppVersions:
                 loaded.
         """
         refusal = core.why_unchangeable()
-        if has_changelog and not refusal:
-            refusal = "checkpoint.changelog is on, and has the state of the present graph only"
         if refusal:
             raise ConfigError(f"application {message.app_id} cannot be changed now: {refusal}")
         planned = self.plan(message, core.dag)

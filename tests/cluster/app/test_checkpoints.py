@@ -7,8 +7,8 @@ from gearpy.core.coordinator.views import EpochManifests, SourcePlaces
 from gearpy.core.dag.graph import Dag
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.errors import ConfigError
-from gearpy.ids import TaskId
-from gearpy.messages.app import SnapshotFile, TaskOffsets
+from gearpy.ids import SessionId, TaskId
+from gearpy.messages.app import LaunchTasks, SnapshotFile, TaskLaunch, TaskOffsets
 from gearpy.storage.checkpoints import Checkpoints, MemoryCheckpoints
 from gearpy.storage.coordinator_log import CoordinatorLog
 from tests.core.manager_bench import a_dag
@@ -79,3 +79,37 @@ def test_the_last_epochs_of_a_drain_get_the_name_that_was_asked_for() -> None:
         app.ask_drain("before")
     with pytest.raises(ConfigError, match="no name of a savepoint"):
         app.ask_drain("a/b")
+
+
+def test_a_version_replaces_the_epochs_of_what_it_touches() -> None:
+    """Those of other regions stay in the log, as their tasks go on."""
+    checkpoints, dag = MemoryCheckpoints(), a_dag((1, 1), (1, 1))
+    app = AppCheckpoints(checkpoints, prefix=PREFIX, launch=1, segments_max=8, wall_ms=lambda: 0)
+    app.open(dag, {})
+    kept, old, moved = (a_manifest(region, epoch) for region, epoch in ((0, 7), (1, 8), (1, 9)))
+    app.store(kept)
+    app.store(old)
+
+    app.begin_version([], dag, [moved], kept={0})
+
+    assert app.manifests() == [kept, moved]
+
+
+def a_manifest(region: int, epoch: int) -> Manifest:
+    file = SnapshotFile(location=f"{PREFIX}/{region}/{epoch}", sha256="", tasks=(FIRST,))
+    return Manifest(region=region, epoch=epoch, attempt=1, clock_ms=0, snapshots=(file,))
+
+
+def test_tasks_of_another_graph_get_partitions_of_the_changelog() -> None:
+    """A task of before keeps its own."""
+    app = opened(MemoryCheckpoints(), 1)
+    app.give_partitions(a_dag((1, 1)))
+    wider = a_dag((1, 3))
+
+    app.begin_version([], wider, [], kept=())
+    app.found(wider)
+
+    launches = tuple(TaskLaunch(task_id=each, session=SessionId(1)) for each in wider.tasks())
+    launch = LaunchTasks(region=0, version=1, attempt=1, tasks=launches, epoch=1)
+    partitions = [each.partition for each in app.with_partitions(launch).tasks]
+    assert partitions == [0, 1, 2, 3]
