@@ -109,16 +109,7 @@ class Recovery:
             carried=carried,
         )
         self._hold_epochs()
-        sessions = dict.fromkeys(dag.tasks(), SessionId(0))
-        for region in carried.values():
-            sessions |= region.sessions
-        self.clock = ClockService(
-            dag,
-            sessions,
-            stall_after_ms=limits.stall_after_ms,
-            now_ms=now_ms,
-            start_ms=self.regions.clock_ms,
-        )
+        self.clock = self._new_clock(now_ms)
         self.reports: dict[TaskId, TaskClock] = {}
         self.long_turns: dict[ExecutorId, tuple[LongTurn, ...]] = {}
         if after is not None and carried:
@@ -131,6 +122,18 @@ class Recovery:
         self._has_gone_back = False
         self.may_be_followed = True  #: By another version; not if it has failed for good.
         self.is_ended = False
+
+    def _new_clock(self, now_ms: int) -> ClockService:
+        sessions = dict.fromkeys(self.dag.tasks(), SessionId(0))
+        for region in self.regions:
+            sessions |= region.sessions
+        return ClockService(
+            self.dag,
+            sessions,
+            stall_after_ms=self._limits.stall_after_ms,
+            now_ms=now_ms,
+            start_ms=self.regions.clock_ms,
+        )
 
     def _take_over(self, before: "Recovery", now_ms: int) -> None:
         """Go on with what is known of the executors and regions that go on."""
