@@ -355,6 +355,16 @@ class TasksStopped:
     errors: tuple[ErrorCard, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettleTasks:
+    """Settle what these tasks have left open outside, as their process is gone; has no answer.
+
+    See `Sink.settle`.
+    """
+
+    tasks: tuple[TaskId, ...]
+
+
 ExecutorToAppMaster: TypeAlias = (
     RegisterExecutor
     | TasksLaunched
@@ -375,6 +385,7 @@ ExecutorMessage: TypeAlias = (
     | TaskLocationsReady
     | StartAllTasks
     | StopAllTasks
+    | SettleTasks
     | BeginEpoch
     | AbortEpoch
     | CommitEpoch

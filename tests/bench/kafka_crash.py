@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from tests.bench import kafka_numbered, numbered
 from tests.bench.crash import Blow, CrashRun, Phase, Target
 from tests.bench.faults import ANY_KIND, chosen
-from tests.bench.kafka_signs import SERVERS, KafkaSigns, StallWatch, read_all
+from tests.bench.kafka_signs import SERVERS, KafkaSigns, Stall, StallWatch, read_all
 from tests.bench.process_cluster import ProcessCluster
 from tests.servers.kafka import Kafka
 from tests.servers.process import Server
@@ -134,10 +134,24 @@ class _KafkaRun(CrashRun):
             (self.results / name).mkdir()
             with (self.results / name / "part.jsonl").open("w", encoding="utf-8") as file:
                 file.writelines(f"{line}\n" for line in read_all(self._servers, name))
-        longest_s = self._stalls.longest_s
-        self.report.notes.append(f"readers stood behind transactions for {longest_s:.1f} s")
-        if longest_s > STALL_MAX_S:
+        longest = self._stalls.longest
+        self.report.notes.append(
+            f"readers stood behind transactions for {longest.lasted_s:.1f} s"
+            f"{self._blows_of(longest)}"
+        )
+        if longest.lasted_s > STALL_MAX_S:
             self.report.problems.append(f"that is more than {STALL_MAX_S:.0f} s")
+
+    def _blows_of(self, stall: Stall) -> str:
+        """Tell where and when a stall was, the blow before it, and those in the midst of it."""
+        began_s = stall.began_s - self._began_s
+        blows = [each for each in self.report.struck if each.at_s < began_s + stall.lasted_s]
+        before = [each for each in blows if each.at_s < began_s][-1:]
+        told = ", ".join(
+            f"{each.at_s:.2f} s {each.kind} ({each.phase})"
+            for each in (*before, *(each for each in blows if each.at_s >= began_s))
+        )
+        return f", from {began_s:.2f} s on in {stall.place}; blows: {told}" if told else ""
 
     def __exit__(self, *exception: object) -> None:
         super().__exit__(*exception)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from confluent_kafka import (
     Consumer,
@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 
 from tests.bench.epoch_signs import ReadSigns
 
-__all__ = ["SERVERS", "KafkaSigns", "StallWatch", "read_all"]
+__all__ = ["SERVERS", "KafkaSigns", "Stall", "StallWatch", "read_all"]
 
 #: The file with the addresses of the brokers, in the folder of results.
 SERVERS: Final = "servers"
@@ -66,6 +66,19 @@ class KafkaSigns(ReadSigns):
             self._see(lane_id, marker["epoch"])
 
 
+class Stall(NamedTuple):
+    """A time in which readers came no further, by the monotonic clock, and where it was."""
+
+    began_s: float = 0.0
+    ended_s: float = 0.0
+    place: str = ""
+
+    @property
+    def lasted_s(self) -> float:
+        """How long it was."""
+        return self.ended_s - self.began_s
+
+
 class StallWatch:
     """Measures for how long readers of whole transactions stand behind records that are there.
 
@@ -80,7 +93,7 @@ class StallWatch:
     def __init__(self, servers: str, topics: Sequence[str]) -> None:
         self._servers = servers
         self._topics = topics
-        self.longest_s = 0.0
+        self.longest = Stall()
         self._stands: dict[str, tuple[int, float]] = {}  # Where, and since when.
         self._is_over = False
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -113,7 +126,8 @@ class StallWatch:
         for place, end in whole.items():
             at, since_s = self._stands.get(place, (-1, now_s))
             self._stands[place] = (end, since_s if at == end < every[place] else now_s)
-            self.longest_s = max(self.longest_s, now_s - self._stands[place][1])
+            stall = Stall(self._stands[place][1], now_s, place)
+            self.longest = max(self.longest, stall, key=lambda each: each.lasted_s)
 
 
 def _ends(admin: AdminClient, places: Sequence[TopicPartition], level: Any) -> dict[str, int]:

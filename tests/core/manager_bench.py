@@ -116,12 +116,13 @@ class Bench:
         backoff_ms: int = 100,
         epoch_timeout_ms: int = 60_000,
         is_begun: bool = True,
+        dag: Dag | None = None,
     ) -> None:
         self.now_ms = 1000
         self._limits = some_limits(
             restarts=restarts, backoff_ms=backoff_ms, epoch_timeout_ms=epoch_timeout_ms
         )
-        self._dag = a_dag(*regions or [(2, 2)])
+        self._dag = dag or a_dag(*regions or [(2, 2)])
         self._wanted = executors
         self.manager = self.another(launch=1)
         self.launches: dict[ExecutorId, int] = {}

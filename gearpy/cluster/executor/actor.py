@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from threading import Thread
 from typing import Any, TypeAlias
 
 from gearpy.actor.api import Actor, Exited, Failed, Ref
@@ -39,6 +40,7 @@ from gearpy.messages.app import (
     RecordQuarantined,
     RegisterExecutor,
     ReportClocks,
+    SettleTasks,
     SnapshotsDamaged,
     StartAllTasks,
     StopAllTasks,
@@ -259,6 +261,8 @@ class ExecutorActor(Actor[_Message]):
                 self._on_writer(message)
             case InjectRecord():
                 self._inject(message)
+            case SettleTasks():
+                self._settle(message)
             case _ReportTick() | _MetricsTick():
                 self._on_tick(message)
             case _LinkLost():
@@ -570,6 +574,12 @@ class ExecutorActor(Actor[_Message]):
         for group in self._groups.values():
             if (ref := group.tasks.get(message.task_id)) is not None:
                 ref.tell(InjectMessage(message.value, message.event_time_ms))
+
+    def _settle(self, message: SettleTasks) -> None:
+        for task_id in message.tasks:
+            Thread(
+                target=self._runners.settle, args=(task_id,), name=f"settle-{task_id}", daemon=True
+            ).start()
 
     # -- epochs ----------------------------------------------------------------------------
 

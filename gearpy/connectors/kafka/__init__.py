@@ -5,7 +5,7 @@ Shared:
 - `cluster`: a cluster to connect to: addresses, security, settings of the client.
 - `client`: makes clients, and tells errors that pass from those that end an application.
 - `values`: forms of values: bytes, text, JSON, MessagePack.
-- `avro`, `protobuf`: two more, by schemas.
+- `avro`, `protobuf`: two more, by schemas; `protobuf_values`: its messages as values of Python.
 - `registry`: asks a schema registry.
 
 Rooms:

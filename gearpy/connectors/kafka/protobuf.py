@@ -4,6 +4,7 @@ import base64
 from collections.abc import Sequence
 from typing import Any, Final
 
+from gearpy.connectors.kafka.protobuf_values import filled, plain
 from gearpy.connectors.kafka.registry import (
     HEAD_BYTES,
     MAGIC,
@@ -21,7 +22,9 @@ def protobuf(message: Any, *, registry: SchemaRegistry | str | None = None) -> "
     """Return Protobuf as the form of the values of a topic.
 
     A source gives the messages as dicts, by the names of the ``.proto`` file; numbers of 64 bits
-    are numbers, bytes are bytes. A sink takes such dicts, or messages.
+    are numbers, bytes are bytes. A ``Timestamp`` is a datetime in UTC, a ``Duration`` a timedelta,
+    both without what is finer than a microsecond; a wrapper is its value, a ``Struct`` a dict, a
+    ``ListValue`` a list, a ``Value`` what it holds. A sink takes the same, or messages.
 
     Args:
         message: the class that protoc has made of the ``.proto`` file.
@@ -57,13 +60,12 @@ class ProtobufForm:
     def begin(self, operator: str) -> None:
         """See `ValueForm`."""
         try:
-            from google.protobuf import json_format  # noqa: PLC0415 - an extra
             from google.protobuf.message import Message  # noqa: PLC0415 - an extra
         except ImportError as error:
             raise ConfigError(
                 f"{operator}: Protobuf needs protobuf: pip install 'gearpy-streaming[kafka]'"
             ) from error
-        self._base, self._of_dict = Message, json_format.ParseDict
+        self._base = Message
 
     def prepare(self, topic: str) -> None:
         """See `ValueForm`: the schema is registered, behind those of the files that it imports."""
@@ -84,7 +86,7 @@ class ProtobufForm:
             message.ParseFromString(body[self._begin(body) :])
         except Exception as error:  # DecodeError is of a class that differs between versions.
             raise ValueError(f"is no {self._message.__name__} of Protobuf: {error}") from error
-        return _plain(message)
+        return plain(message)
 
     def _begin(self, body: bytes) -> int:
         """Return where the message begins: behind the number of its schema and its place there."""
@@ -101,8 +103,8 @@ class ProtobufForm:
         if isinstance(value, self._base):
             return value
         try:
-            return self._of_dict(value, self._message())
-        except Exception as error:  # ParseError is of a class that differs between versions.
+            return filled(self._message(), value)
+        except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"the value is no {self._message.__name__}: {error}") from error
 
     def _head(self, topic: str) -> bytes:
@@ -134,32 +136,6 @@ def _schema_of(registry: SchemaRegistry, file: Any) -> RegistrySchema:
         references.append(Reference(imported.name, imported.name, version))
     text = base64.b64encode(file.serialized_pb).decode()
     return RegistrySchema(text, "PROTOBUF", references)
-
-
-def _plain(message: Any) -> dict[str, Any]:
-    return {field.name: _field(message, field) for field in message.DESCRIPTOR.fields}
-
-
-def _field(message: Any, field: Any) -> Any:
-    value = getattr(message, field.name)
-    if field.has_presence and not message.HasField(field.name):
-        return None
-    entries = field.message_type
-    if entries is not None and entries.GetOptions().map_entry:
-        kind = entries.fields_by_name["value"]
-        return {key: _single(kind, each) for key, each in value.items()}
-    if field.is_repeated:
-        return [_single(field, each) for each in value]
-    return _single(field, value)
-
-
-def _single(field: Any, value: Any) -> Any:
-    if field.message_type is not None:
-        return _plain(value)
-    if field.enum_type is not None:
-        named = field.enum_type.values_by_number.get(value)
-        return value if named is None else named.name
-    return value
 
 
 def _number(body: bytes, at: int) -> tuple[int, int]:

@@ -26,8 +26,8 @@ from gearpy.core.app.regions.region_set import RegionSet
 from gearpy.core.base.restart import GiveUp
 from gearpy.core.dag.graph import Dag, without_regions
 from gearpy.core.epoch.epochs import Manifest
-from gearpy.ids import ActorPath, ExecutorId, SessionId, TaskId
-from gearpy.messages.app import LongTurn, SnapshotsDamaged, TaskClock, TaskOffsets
+from gearpy.ids import ActorPath, ExecutorId, ProcessorId, SessionId, TaskId
+from gearpy.messages.app import LongTurn, SettleTasks, SnapshotsDamaged, TaskClock, TaskOffsets
 from gearpy.messages.summaries import ApplicationStatus, ErrorCard
 
 if TYPE_CHECKING:
@@ -277,6 +277,7 @@ class Recovery:
             steps = region.on_executor_lost(executor_id, now_ms)
             told = [step for step in steps if not isinstance(step, deployment.AttemptFailed)]
             commands += self._after(region, told, now_ms)
+        commands += self._settle(executor_id)
         if self._ending is not None or not needing:
             return commands + self._lose_next(executor_id, cause, now_ms)
         if error is None:
@@ -287,6 +288,19 @@ class Recovery:
         if not was_up:  # Another one would hardly fare better at once.
             self.executors.pause(executor_id, self.incidents.resume_at_ms)
         return commands
+
+    def _settle(self, executor_id: ExecutorId) -> list[Command]:
+        """Have an executor that is left settle what the tasks of a lost one have left open."""
+        tasks = tuple(
+            task
+            for region in self.regions
+            for task, place in sorted(region.placement.items())
+            if place == executor_id and self.dag.processors[ProcessorId(task.processor)].leaves_open
+        )
+        left = next(iter(self.executors.running), None)
+        if left is None or not tasks:
+            return []
+        return [deployment.Send(executor_id=left, message=SettleTasks(tasks=tasks))]
 
     def _kill(
         self,

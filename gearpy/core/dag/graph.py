@@ -73,7 +73,8 @@ class ProcessorSpec:
     ``partitions`` names the input of a source: each task takes its share of them by their order, so
     all processes must find the same. ``steps`` describe its parts; they do not count when graphs
     are compared. ``hosts`` are the machines that its tasks may be on, if not all; they do not
-    count either. Gearpump: `ProcessorDescription`.
+    count either, nor does ``leaves_open``: a task that dies has something open outside that others
+    wait for, see `Sink.settle`. Gearpump: `ProcessorDescription`.
     """
 
     id: ProcessorId
@@ -84,6 +85,7 @@ class ProcessorSpec:
     partitions: str = ""
     steps: tuple[StepSpec, ...] = ()
     hosts: tuple[str, ...] = ()
+    leaves_open: bool = False
 
     def tasks(self) -> tuple[TaskId, ...]:
         """Return the tasks of this processor, by index."""

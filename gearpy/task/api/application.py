@@ -179,6 +179,7 @@ class StreamApplication:
                 partitions=_partitions(p),
                 steps=steps,
                 hosts=tuple(p.hosts),
+                leaves_open=p.sink is not None and p.sink.leaves_open,
             )
             for p, steps in zip(given, _steps(given), strict=True)
         }

@@ -662,10 +662,19 @@ class Sink(ABC, Generic[T_contra]):
     columnar: bool = False  #: Takes a `Table` as it is, and writes it faster than its rows.
     takes_back: bool = False  #: `SinkWriter.restore` takes back records written after a snapshot.
     paced: bool = False  #: Its writers are `PacedWriter`s.
+    leaves_open: bool = False  #: A task that dies leaves something that `settle` closes.
 
     @abstractmethod
     def open(self, task_index: int, parallelism: int) -> SinkWriter[T_contra]:
         """Open the writer of one task."""
+
+    def settle(self, task_index: int, *, run: str) -> None:
+        """Close what a task of a run has left open, such as a transaction that readers wait for.
+
+        Its process is gone, or does not answer; this is another one, on a thread of its own. The
+        task may begin again meanwhile, or go on: that must end as it would without this. What
+        fails here is left to the task's next start.
+        """
 
     @property
     def description(self) -> str:

@@ -1,5 +1,6 @@
 """From an application and a task id to the runner of that task."""
 
+import logging
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,6 +16,8 @@ from gearpy.task.runtime.metering import MeterSettings
 from gearpy.task.runtime.outlet import OutputEdge, OutputLimits
 from gearpy.task.runtime.runner import TaskRunner
 from gearpy.transport.loop.coroutines import Coroutines, CoroutineThread
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +85,16 @@ class RunnerFactory:
             coroutines=self.coroutines,
             metering=self.metering,
         )
+
+    def settle(self, task_id: TaskId) -> None:
+        """Let the sink of a task that died elsewhere close what that has left open."""
+        processor = self.application.processors[ProcessorId(task_id.processor)]
+        if processor.sink is None:
+            return
+        try:
+            processor.sink.settle(task_id.task_index, run=self.run)
+        except Exception as error:  # noqa: BLE001 - of connectors; its next start does it
+            _log.warning("task %s has left something open: %s", task_id, error)
 
     def _edges(self, source: ProcessorId) -> list[OutputEdge]:
         return [

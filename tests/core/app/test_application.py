@@ -1,6 +1,7 @@
 """What an app master decides about starts, failures and the end; epochs are in `test_decisions`."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
@@ -8,12 +9,14 @@ import pytest
 from gearpy.core.app.decisions import Activated, Ended, HeldUp, Survived
 from gearpy.core.app.deployment import Send
 from gearpy.core.app.executors import Launch, Release, RequestSlots, Stop
-from gearpy.ids import ExecutorId, TaskId, WorkerId
+from gearpy.core.dag.graph import Dag
+from gearpy.ids import ExecutorId, ProcessorId, TaskId, WorkerId
 from gearpy.messages.app import (
     BeginEpoch,
     ExecutorFailed,
     LaunchTasks,
     LongTurn,
+    SettleTasks,
     StopAllTasks,
 )
 from gearpy.messages.summaries import ErrorCard
@@ -21,6 +24,7 @@ from tests.core.manager_bench import (
     A,
     B,
     Bench,
+    a_dag,
     a_worker,
     allocation,
     kinds,
@@ -87,6 +91,22 @@ def test_without_slots_it_fails_after_a_time() -> None:
     assert isinstance(ended, Ended)
     assert ended.cause is not None
     assert ended.cause.cause.startswith("got 0 of 4 slots within 60 s: add workers")
+
+
+def test_what_lost_tasks_left_open_is_settled_by_an_executor_that_is_left() -> None:
+    """At once, before another process has started; where nobody is left, their next start does."""
+    plain = a_dag((2, 2), (1, 1))
+    sink = replace(plain.processors[ProcessorId(1)], leaves_open=True)
+    dag = Dag(plain.version, {**plain.processors, sink.id: sink}, plain.edges)
+    bench = Bench(dag=dag)
+    bench.grants = False
+    placed = {each for each in sink.tasks() if bench.manager.regions[0].placement[each] == A}
+
+    (told,) = [each for each in only(bench.lose(A), Send) if isinstance(each.message, SettleTasks)]
+    second = [each for each in only(bench.lose(B), Send) if isinstance(each.message, SettleTasks)]
+
+    assert told == Send(executor_id=B, message=SettleTasks(tasks=tuple(sorted(placed))))
+    assert second == []
 
 
 def test_one_that_has_run_waits_for_its_slots_however_long() -> None:

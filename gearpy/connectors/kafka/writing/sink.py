@@ -7,7 +7,12 @@ from gearpy.connectors.kafka.cluster import KafkaCluster, cluster_of
 from gearpy.connectors.kafka.values import FormName, ValueForm
 from gearpy.connectors.kafka.writing.outgoing import Headers, RecordForm
 from gearpy.connectors.kafka.writing.values import RecordValues, ValueFunction
-from gearpy.connectors.kafka.writing.writers import DirectWriter, EpochsWriter, SinkPlan
+from gearpy.connectors.kafka.writing.writers import (
+    DirectWriter,
+    EpochsWriter,
+    SinkPlan,
+    settle_lane,
+)
 from gearpy.errors import ConfigError
 from gearpy.task.api.interfaces import PacedWriter, Sink
 
@@ -112,7 +117,7 @@ class KafkaSink(Sink):
 
     def __init__(self, plan: SinkPlan, guarantee: KafkaGuarantee) -> None:
         self.plan = plan
-        self.transactional = guarantee == "exactly-once"
+        self.transactional = self.leaves_open = guarantee == "exactly-once"
 
     @property
     def description(self) -> str:
@@ -123,6 +128,10 @@ class KafkaSink(Sink):
     def writes(self) -> Sequence[str]:
         """The transactional ids."""
         return (f"{_NAME} name {self.plan.name!r} at {self.plan.cluster.servers}",)
+
+    def settle(self, task_index: int, *, run: str) -> None:
+        """Abort the open transaction of a task: readers of whole transactions stand behind it."""
+        settle_lane(self.plan, task_index, run)
 
     def open(self, task_index: int, parallelism: int) -> PacedWriter:
         """Return the writer of one task."""

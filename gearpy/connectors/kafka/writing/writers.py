@@ -32,6 +32,7 @@ _WAITING_RECORDS_MAX: Final = 50_000
 _POLL_S: Final = 0.1
 _FLUSH_S: Final = 0.5
 _CLOSE_S: Final = 5.0
+_SETTLE_S: Final = 10.0  # Then its next start has long begun.
 #: Of whoever goes on from a run in another one: later than all starts of that run.
 _SUCCESSOR: Final = 2**62
 _LANE: Final = "lane"
@@ -62,6 +63,44 @@ class SinkPlan:
     def fixed_topics(self) -> tuple[str, ...]:
         """The topics that are known before there is a record."""
         return (self.form.topic,) if isinstance(self.form.topic, str) else ()
+
+
+def _lane_id(plan: SinkPlan, task: int, run: str) -> str:
+    """Return the transactional id of a task in a run."""
+    return f"gearpy-{run}-{plan.name}-{task}"
+
+
+def settle_lane(plan: SinkPlan, task: int, run: str) -> None:
+    """Abort the open transaction of a task that is gone, if the brokers answer soon.
+
+    Its next start would do so, after the start of a process. Who goes on with the transactional id
+    finds it taken, and opens it again; see `EpochTransactions`.
+
+    Raises:
+        GearpyError: it may still be open.
+    """
+    until_s = time.monotonic() + _SETTLE_S
+    topics = SinkTopics(
+        plan.form.operator,
+        plan.cluster,
+        ClientState(plan.cluster),
+        goes_on=lambda: False,  # Nothing is asked about topics.
+        prepare=lambda _: None,
+    )
+    lane = TransactionLane(
+        plan.form.operator,
+        plan.cluster,
+        _lane_id(plan, task, run),
+        marker_topic=plan.marker_topic,
+        settings=plan.settings,
+        topics=topics,
+        goes_on=lambda: time.monotonic() < until_s,
+    )
+    try:
+        lane.open()
+        _log.info("%s has settled what task %d had open", plan.form.operator, task)
+    finally:
+        lane.drop()
 
 
 class _KafkaWriter(PacedWriter):
@@ -125,7 +164,7 @@ class EpochsWriter(_KafkaWriter):
         self, prepared: Mapping[int, Any], *, epoch: int, run: str, incarnation: int
     ) -> None:
         """Begin to send, with what may not have been sent; also for an earlier run."""
-        self._lane_id = f"gearpy-{run}-{self._plan.name}-{self._task}"
+        self._lane_id = _lane_id(self._plan, self._task, run)
         waiting: dict[str, dict[int, Outgoing]] = {self._lane_id: {}}
         for number, plain in sorted({**self._kept[_WAITING], **prepared}.items()):
             waiting.setdefault(plain[_LANE], {})[number] = Outgoing.decoded(plain[_RECORDS])

@@ -161,6 +161,32 @@ def test_a_successor_shows_what_was_prepared(runs: Runs) -> None:
     assert runs.seen(3) == ["r1", "r2", "again"]
 
 
+def test_what_a_dead_task_has_left_open_is_settled_by_another_process(runs: Runs) -> None:
+    """Readers need not wait for its next start, which finds nothing amiss; nor does a zombie."""
+    zombie = runs.start(1)
+    zombie.write_batch(batch("a"))
+    prepared = zombie.prepare(1)
+    lane_id = prepared["lane"]
+    settings = {"bootstrap.servers": runs.servers, "transactional.id": lane_id}
+    dead = Producer(settings)
+    dead.init_transactions(30)
+    dead.begin_transaction()
+    dead.produce(runs.topic, b"never")
+    dead.flush(30)
+    other = Producer({"bootstrap.servers": runs.servers})
+    other.produce(runs.topic, b"behind it")
+    other.flush(30)
+    before = runs.seen()
+
+    runs.sink().settle(0, run=runs.run)
+
+    assert (before, runs.seen(1)) == ([], ["behind it"])
+    zombie.commit(1, prepared)
+    delivered(zombie)
+    assert delivered(runs.start(2, 1, {1: prepared})).failure is None
+    assert runs.seen(2) == ["behind it", "a"]
+
+
 def test_what_is_complete_and_not_shown_is_in_the_next_checkpoint(runs: Runs) -> None:
     """The stage forgets it; the writer does not, while the brokers are away."""
     away = Runs("127.0.0.1:1", runs.topic)
