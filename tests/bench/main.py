@@ -508,6 +508,16 @@ def spark_crash(
     _crash(target, plan, times=None, seed=seed, rate=rate, sets=sets, folder=folder)
 
 
+@app.command()
+def guest_crash(faults: _Faults = 30, seed: _Seed = 1) -> None:
+    """Kill processes of a cluster inside Spark, and of its Spark; each number counts once."""
+    from tests.bench.guest_crash import guest_crash as crash
+
+    with TemporaryDirectory(prefix="gearpy-guest-") as folder:
+        for line in crash(Path(folder), kills=faults, seed=seed):
+            typer.echo(line)
+
+
 _EPOCHS: Final = {
     "no epochs": {"checkpoint.interval-ms": 86_400_000},
     "epochs 1 s apart": {},

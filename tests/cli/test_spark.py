@@ -1,10 +1,13 @@
 """``gear spark``: a cluster inside Spark, from its start to its end."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -12,10 +15,22 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from gearpy.cli.main import app as commands
+from gearpy.cluster.boot.remote import connect
+from gearpy.config.load import load
+from gearpy.spark import java_home
 from gearpy.spark.guest.cluster import CONF_FILE
 
 _GEAR: Final = (sys.executable, "-m", "gearpy", "spark")
+_ROOT: Final = Path(__file__).parents[2]
 _WAIT_S: Final = 300
+_WORDS: Final = """
+import gearpy as gp
+
+app = gp.StreamApp("words", parallelism=2)
+words = app.read(gp.collection("to be or not to be".split()))
+counts = words.key_by(lambda word: word).window(gp.global_window()).count()
+counts.map(lambda count: [count.key, count.value]).write(gp.jsonl_folder({result!r}))
+"""
 
 
 def _gear(*args: str) -> Result:
@@ -33,25 +48,77 @@ def test_a_folder_without_a_cluster_is_told(command: str, tmp_path: Path) -> Non
 
 @pytest.mark.long
 def test_a_cluster_is_started_looked_at_and_stopped(tmp_path: Path) -> None:
-    """By commands alone."""
-    folder = ("--folder", str(tmp_path))
-    with subprocess.Popen(
-        [*_GEAR, "start", *folder, "--spark", "local[2]", "--workers", "1"],
-        stdout=subprocess.PIPE,
-        text=True,
+    """By commands alone: two executors of Spark, a program that is submitted, its result."""
+    folder, conf = ("--folder", str(tmp_path)), ("--conf", str(tmp_path / CONF_FILE))
+    program, result = tmp_path / "words.py", tmp_path / "result"
+    program.write_text(_WORDS.format(result=str(result)))
+    with _ended(
+        [*_GEAR, "start", *folder, "--spark", "local-cluster[2,1,1024]", "--workers", "2"]
     ) as started:
+        assert started.stdout is not None
+        assert "2 workers in Spark application app-" in started.stdout.readline()
+        assert str(tmp_path / CONF_FILE) in started.stdout.readline()
+        told = _said([*_GEAR, "status", *folder])
+        assert f"process {started.pid} on" in told[0]
+        assert [line.partition(": ")[2] for line in told[1:]] == ["0 of 1000 slots in use"] * 2
+        _said([*_GEAR[:-1], "app", "submit", str(program), *conf])
+        with connect(config=load([tmp_path / CONF_FILE])) as client:
+            assert client.running("words").wait(_WAIT_S).status == "succeeded"
+        assert _counts(result) == {"to": 2, "be": 2, "or": 1, "not": 1}
+        assert _said([*_GEAR, "stop", *folder])[0].endswith("has ended")
+        assert started.wait(_WAIT_S) == 0
+
+
+@pytest.mark.long
+def test_the_program_of_the_page_runs_from_the_wheel(tmp_path: Path) -> None:
+    """By ``spark-submit``, in an empty folder, as the page says."""
+    built, here = tmp_path / "dist", tmp_path / "here"
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(built)]
+    subprocess.run(build, cwd=_ROOT, check=True, capture_output=True, timeout=_WAIT_S)
+    (wheel,) = built.glob("*.whl")
+    with zipfile.ZipFile(wheel) as packed:
+        packed.extractall(tmp_path / "lib")
+    here.mkdir()
+    page = (_ROOT / "docs" / "spark" / "cluster.md").read_text(encoding="utf-8")
+    program = page.split("```py\n", 1)[1].split("```", 1)[0]
+    asked = ', master="local-cluster[2,2,1024]"'
+    assert asked in program
+    (here / "shop.py").write_text(program.replace(asked, "").replace("/shared", str(tmp_path)))
+    done = subprocess.run(
+        ["spark-submit", "--master", "local[4]", "shop.py"],
+        cwd=here,
+        env={
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PYTHONPATH": str(tmp_path / "lib"),
+            "PYSPARK_PYTHON": sys.executable,
+            "JAVA_HOME": str(java_home()),
+        },
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=_WAIT_S,
+    )
+
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "succeeded" in done.stdout.splitlines()
+    assert "Batch: 0" in done.stdout
+
+
+@contextmanager
+def _ended(command: Sequence[str]) -> Iterator["subprocess.Popen[str]"]:
+    """Run a command while the block runs, and kill it if it still lives then."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
-            assert started.stdout is not None
-            assert "1 worker in Spark application local-" in started.stdout.readline()
-            assert str(tmp_path / CONF_FILE) in started.stdout.readline()
-            told = _said([*_GEAR, "status", *folder])
-            assert f"process {started.pid} on" in told[0]
-            assert told[1].endswith("0 of 1000 slots in use")
-            assert _said([*_GEAR, "stop", *folder])[0].endswith("has ended")
-            assert started.wait(_WAIT_S) == 0
+            yield process
         finally:
-            if started.poll() is None:
-                os.kill(started.pid, signal.SIGKILL)
+            if process.poll() is None:
+                os.kill(process.pid, signal.SIGKILL)
+
+
+def _counts(folder: Path) -> dict[str, int]:
+    lines = [line for file in folder.glob("*.jsonl") for line in file.read_text().splitlines()]
+    return dict(map(json.loads, lines))
 
 
 def _said(command: Sequence[str]) -> list[str]:

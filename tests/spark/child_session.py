@@ -1,24 +1,27 @@
 """The life of a session, in a process of its own: what happened goes to standard output as JSON.
 
-Run by `test_without_java`: its JVM is killed here.
+Run by `test_without_java`: its JVM is killed here, while windows are handed over to Spark.
 """
 
 import json
+import logging
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import LongType
 
 import gearpy.spark
 from gearpy.errors import ConfigError
+from gearpy.spark.delivery.batch import SparkBatch, overwrite
 from gearpy.spark.sessions.driver import DRIVER
+from tests.spark.test_spark_sink import windows_in
+from tests.spark.test_to_spark import a_config, counted, run
 
 CONF = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
@@ -76,7 +79,7 @@ _plus_one = f.udf(lambda number: _checked(number), LongType())  # noqa: PLW0108
 
 
 def first_life(said: dict[str, Any]) -> SparkSession:
-    """Start a session on the main thread, use it, and kill its JVM."""
+    """Start a session on the main thread, and use it."""
     handler = signal.getsignal(signal.SIGINT)
     spark = gearpy.spark.session(master="local[2]", conf=CONF)
     jvm: Any = spark._jvm  # noqa: SLF001 - the only way to ask a JVM.
@@ -91,46 +94,79 @@ def first_life(said: dict[str, Any]) -> SparkSession:
             "not for these" in str(error),
             gearpy.spark.is_connection_error(error),
         )
-    pid = DRIVER.pid
-    assert pid is not None
+    assert DRIVER.pid is not None
     if sys.platform == "linux":
-        said["outside"] = outside_listeners(pid)
+        said["outside"] = outside_listeners(DRIVER.pid)
     said["fork"] = refusal_in_a_fork()
     said["alive"] = gearpy.spark.is_alive(spark)
-    os.kill(pid, signal.SIGKILL)
-    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # Only waits: the status is for its owner.
     return spark
 
 
-def second_life(said: dict[str, Any], dead: SparkSession) -> None:
-    """See that the session is dead, and make another, this time not on the main thread."""
+def kill() -> None:
+    """Kill the JVM of this process, and wait for its end."""
+    pid = DRIVER.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # Only waits: the status is for its owner.
+
+
+def look_at(dead: SparkSession, said: dict[str, Any]) -> None:
+    """See that a session is known to be dead, and forgotten."""
     said["alive after the kill"] = gearpy.spark.is_alive(dead)
     try:
         dead.range(3).count()
     except Exception as error:  # noqa: BLE001 - its class is not promised.
         said["error after the kill"] = gearpy.spark.is_connection_error(error)
     said["forgotten"] = gearpy.spark.forget_dead_session()
-    made: list[SparkSession] = []
-    thread = threading.Thread(
-        target=lambda: made.append(gearpy.spark.session(master="local[2]", conf=CONF))
-    )
-    thread.start()
-    thread.join()
-    said["second job"] = plus_one(made[0])
-    said["alive again"] = (gearpy.spark.is_alive(made[0]), gearpy.spark.is_alive(dead))
+
+
+def other_lives(said: dict[str, Any], folder: Path) -> SparkSession:
+    """Hand windows over, by a thread that makes the sessions; return the last one.
+
+    The JVM is killed in the middle of a write, and between the write and its end.
+    """
+    sessions: list[SparkSession] = []
+    attempts: list[tuple[int, int]] = []
+
+    def connect() -> SparkSession:
+        sessions.append(gearpy.spark.session(master="local[2]", conf=CONF))
+        return sessions[-1]
+
+    def load(df: DataFrame, batch: SparkBatch) -> None:
+        attempts.append((batch.id, batch.attempt))
+        if len(attempts) == 1:
+            kill()
+            look_at(sessions[0], said)
+        overwrite(df, str(folder / "table"), batch)
+        if len(attempts) == 2:
+            kill()
+            df.count()
+
+    run(counted(folder / "log", load, spark=connect), a_config(folder))
+    said["attempts"], said["sessions"] = attempts[:3], len(sessions)
+    said["windows"] = windows_in(sessions[-1].read.parquet(str(folder / "table")))
+    return sessions[-1]
+
+
+def last_life(said: dict[str, Any], spark: SparkSession, dead: SparkSession) -> None:
+    """Use the session that took the place of dead ones, and stop it."""
+    said["second job"] = plus_one(spark)
+    said["alive again"] = (gearpy.spark.is_alive(spark), gearpy.spark.is_alive(dead))
     pid = DRIVER.pid
     gearpy.spark.stop()
-    said["ended"] = (not Path(f"/proc/{pid}").exists(), gearpy.spark.is_alive(made[0]))
+    said["ended"] = (not Path(f"/proc/{pid}").exists(), gearpy.spark.is_alive(spark))
 
 
-def main() -> None:
-    """Live twice; then ask for a server without what that needs."""
+def main(folder: Path) -> None:
+    """Live three times; then ask for a server without what that needs."""
+    logging.getLogger("gearpy").setLevel(logging.CRITICAL)  # It says what it tries again.
     said: dict[str, Any] = {}
-    second_life(said, first_life(said))
+    first = first_life(said)
+    last_life(said, other_lives(said, folder), first)
     sys.modules["grpc"] = None  # type: ignore[assignment] # As if it were not installed.
     said["connect"] = refusal(lambda: gearpy.spark.session(remote="sc://127.0.0.1:1"))
     sys.stdout.write(json.dumps(said))
 
 
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]))

@@ -1,10 +1,10 @@
-"""Windows handed over to a real Spark: exactly once, with failures, and with its JVM killed."""
+"""Windows handed over to a real Spark: exactly once, with failures.
 
-import subprocess
-import sys
+`test_without_java` kills the JVM meanwhile.
+"""
+
 from collections import Counter
 from pathlib import Path
-from textwrap import dedent
 from typing import Any
 
 import pytest
@@ -12,8 +12,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from gearpy.spark.delivery.batch import SparkBatch, overwrite
 from tests.spark.test_to_spark import EXPECTED, a_config, counted, run
-
-ROOT = Path(__file__).parents[2]
 
 
 def windows_in(table: DataFrame) -> list[tuple[int, int, int]]:
@@ -50,51 +48,3 @@ def test_keyed_overwrite_has_each_window_once(
     assert windows_in(read) == EXPECTED
     assert calls[1] == 3
     assert "gearpy_batch" in read.columns
-
-
-def test_windows_survive_the_death_of_the_jvm(tmp_path: Path) -> None:
-    """In the middle of a write, and between the write and its end; in another process."""
-    script = dedent(
-        f"""
-        import os, signal
-        from pathlib import Path
-        import gearpy.spark
-        from gearpy.spark.delivery.batch import overwrite
-        from gearpy.spark.sessions.driver import DRIVER
-        from tests.spark.test_spark_sink import EXPECTED, windows_in
-        from tests.spark.test_to_spark import a_config, counted, run
-
-        here = Path({str(tmp_path)!r})
-        fast = {{"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}}
-        sessions, attempts = [], []
-
-        def connect():
-            sessions.append(gearpy.spark.session(master="local[2]", conf=fast))
-            return sessions[-1]
-
-        def load(df, batch):
-            attempts.append((batch.id, batch.attempt))
-            if len(attempts) == 1:
-                os.kill(DRIVER.pid, signal.SIGKILL)
-            overwrite(df, str(here / "table"), batch)
-            if len(attempts) == 2:
-                os.kill(DRIVER.pid, signal.SIGKILL)
-                df.count()
-
-        run(counted(here / "log", load, spark=connect), a_config(here))
-        assert windows_in(sessions[-1].read.parquet(str(here / "table"))) == EXPECTED
-        assert len(sessions) == 3, sessions
-        assert attempts[:3] == [(1, 1), (1, 2), (1, 3)], attempts
-        gearpy.spark.stop()
-        """
-    )
-    ended = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=600,  # Three JVMs, on a machine that does a lot besides.
-        check=False,
-    )
-
-    assert ended.returncode == 0, ended.stderr[-4000:]

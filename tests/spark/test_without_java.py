@@ -16,6 +16,7 @@ from tests.connectors.log_build import LogBuilder
 from tests.spark.daemons import JAVA_OPTIONS
 from tests.spark.hidden_java import without_java
 from tests.spark.standalone import standalone_cluster
+from tests.spark.test_to_spark import EXPECTED
 
 _CHILD_TIMEOUT_S = 600  # Some JVMs on a machine that does a lot besides.
 _HERE = Path(__file__).parent
@@ -40,11 +41,11 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def said(env: dict[str, str]) -> dict[str, Any]:
+def said(env: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What the life of a session was like there, and what reached standard error."""
     program = str(_HERE / "child_session.py")
     done = subprocess.run(
-        [sys.executable, program],
+        [sys.executable, program, str(tmp_path_factory.mktemp("windows"))],
         env={**env, "PYTHONPATH": str(_HERE.parents[1])},
         capture_output=True,
         text=True,
@@ -62,7 +63,7 @@ def test_a_job_runs_on_the_java_of_the_package(env: dict[str, str], said: dict[s
 
 
 def test_nothing_is_said_that_is_not_raised(said: dict[str, Any]) -> None:
-    """A session starts and ends, a job fails, a JVM is killed: all without a word from Spark."""
+    """A session starts and ends, a job fails, JVMs are killed: all without a word from Spark."""
     assert said["failed job"] == [True, False]
     assert said["standard error"] == ""
 
@@ -93,6 +94,13 @@ def test_a_session_whose_jvm_was_killed_is_known_to_be_dead(said: dict[str, Any]
     assert said["alive"]
     assert not said["alive after the kill"]
     assert said["error after the kill"]
+
+
+def test_windows_survive_the_death_of_the_jvm(said: dict[str, Any]) -> None:
+    """In the middle of a write, and between the write and its end: the same batch again."""
+    assert said["windows"] == [list(each) for each in EXPECTED]
+    assert said["attempts"] == [[1, 1], [1, 2], [1, 3]]
+    assert said["sessions"] == 3
 
 
 def test_a_new_session_takes_the_place_of_a_dead_one(said: dict[str, Any]) -> None:

@@ -233,12 +233,16 @@ def _close_context(context: Any) -> None:
 
 def _forget_functions() -> None:
     """Take from user functions the place in the JVM that they remember."""
+    frozen = gc.get_freeze_count()  # By `ProcessTuning`: what is frozen is in no list.
+    gc.unfreeze()
     for thing in gc.get_objects():
         # `type`, as proxies of others may do anything when they are asked for their class.
         if issubclass(type(thing), UserDefinedFunction):
             thing._judf_placeholder = None
         elif issubclass(type(thing), UserDefinedTableFunction):
             thing._judtf_placeholder = None
+    if frozen:
+        gc.freeze()
 
 
 @contextmanager

@@ -1,9 +1,11 @@
 """A cluster of gearpy as a guest of Spark, in the session that all tests here share."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -56,6 +58,7 @@ def test_a_program_runs_and_nothing_is_left(spark: SparkSession, tmp_path: Path)
     """
     app = counted(tmp_path, rate=20_000, limit=5000)
     with _cluster(spark) as cluster:
+        _check_refusals(cluster, spark, app, tmp_path)
         run = cluster.submit(app)
         (worker,) = (cluster.client.worker(each.worker_id) for each in cluster.workers())
         pid, folders = worker.process.pid, [cluster.folder, Path(worker.process.folder)]
@@ -69,6 +72,20 @@ def test_a_program_runs_and_nothing_is_left(spark: SparkSession, tmp_path: Path)
     assert not folders[0].exists()
     eventually(lambda: not folders[1].exists(), "the worker is gone", within_s=_WAIT_S)
     assert all(map(is_gone, descendants(pid)))
+
+
+def _check_refusals(cluster: SparkCluster, spark: SparkSession, app: Any, folder: Path) -> None:
+    """See that nothing starts a second cluster over a folder, or in a program that is submitted."""
+    with pytest.raises(ConfigError, match="is in use"):
+        _cluster(spark, folder=cluster.folder)
+    (file,) = folder.glob("*.py")
+    text = file.read_text()
+    file.write_text(f"{text}\nimport gearpy.spark\ngearpy.spark.cluster()\n")
+    with pytest.raises(ConfigError, match='below `if __name__ == "__main__":`'):
+        cluster.submit(app)
+    file.write_text(text)
+    assert cluster.client.applications() == ()
+    assert len(cluster.workers()) == 1
 
 
 def test_a_worker_that_is_killed_comes_back(spark: SparkSession, tmp_path: Path) -> None:
@@ -164,27 +181,34 @@ def _check_secret(cluster: SparkCluster, folder: Path) -> None:
 # -- what is refused -----------------------------------------------------------------------------
 
 
-def test_another_gearpy_on_executors_is_refused(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("gearpy", f"gearpy is 0.0.7 in the driver and .* at .*{re.escape(sys.executable)}"),
+        ("version", r"run another Python than the driver: .*3\.8"),
+        ("image", "the Python of Spark's executors lacks a module"),
+    ],
+)
+def test_executors_that_cannot_be_workers_are_told_in_a_line(
+    what: str, said: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both versions are named, and the Python that has the wrong one."""
-    monkeypatch.setattr(clusters, "__version__", "0.0.7")
-    with pytest.raises(ConfigError) as refused:
-        _cluster(spark)
+    """Another gearpy, another Python, an image for Spark alone; and nothing is left of it."""
+    context, threads = spark.sparkContext, set(threading.enumerate())
+    if what == "gearpy":
+        monkeypatch.setattr(clusters, "__version__", "0.0.7")
+    elif what == "version":
+        monkeypatch.setattr(context, "pythonVer", "3.8")
+    else:
+        bare = tmp_path / "bare"
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", bare], check=True)
+        monkeypatch.setattr(context, "pythonExec", str(bare / "bin" / "python"))
+    with pytest.raises(ConfigError, match=f"a worker could not start inside Spark: .*{said}") as no:
+        _cluster(spark, folder=tmp_path / "cluster")
 
-    assert "could not start inside Spark: gearpy is 0.0.7 in the driver and" in str(refused.value)
-    assert sys.executable in str(refused.value)
-
-
-def test_a_python_without_gearpy_is_refused(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As in an image that was built for Spark alone."""
-    bare = tmp_path / "bare"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", bare], check=True)
-    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(bare / "bin" / "python"))
-    with pytest.raises(ConfigError, match="the Python of Spark's executors lacks"):
-        _cluster(spark)
+    assert "\n" not in str(no.value)
+    assert context.statusTracker().getActiveJobsIds() == []
+    assert not [each for each in threading.enumerate() if each not in threads]
+    assert not (tmp_path / "cluster" / CONF_FILE).exists()
 
 
 def test_a_session_of_connect_is_refused() -> None:
@@ -192,17 +216,3 @@ def test_a_session_of_connect_is_refused() -> None:
     kind = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})
     with pytest.raises(ConfigError, match="Spark Connect cannot host a cluster"):
         gearpy.spark.cluster(kind())
-
-
-def test_what_a_second_cluster_is_refused_for(spark: SparkSession, tmp_path: Path) -> None:
-    """Over one folder both would start the same applications; in a program, each process one."""
-    app = counted(tmp_path, rate=100)
-    with _cluster(spark, folder=tmp_path / "cluster") as first:
-        with pytest.raises(ConfigError, match="is in use"):
-            _cluster(spark, folder=tmp_path / "cluster")
-        (file,) = tmp_path.glob("*.py")
-        file.write_text(f"{file.read_text()}\nimport gearpy.spark\ngearpy.spark.cluster()\n")
-        with pytest.raises(ConfigError, match='below `if __name__ == "__main__":`'):
-            first.submit(app)
-        assert first.client.applications() == ()
-        assert len(first.workers()) == 1

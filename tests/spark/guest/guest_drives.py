@@ -1,0 +1,94 @@
+"""Drivers of Spark with a cluster inside, as processes: one after the other over one folder."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from tests.spark.standalone import standalone_cluster
+
+__all__ = ["KINDS", "Recovery", "driver", "drives", "is_exact", "lines", "run"]
+
+KINDS: Final = ("spark executor", "worker", "executor", "spark executor", "executor")
+_ROOT: Final = Path(__file__).parents[3]
+_TWO_EXECUTORS: Final = "local-cluster[2,2,1024]"
+_KILLS_MAX: Final = 5  # Of others, before the driver is killed.
+
+
+class Recovery(NamedTuple):
+    """A process that was killed, and how long it was until the next epoch but one was complete."""
+
+    kind: str
+    seconds: float
+
+
+@contextmanager
+def driver(
+    folder: Path, env: Mapping[str, str] | None = None, **plan: Any
+) -> Iterator["subprocess.Popen[str]"]:
+    """Run a driver while the block runs; it tells what happened line by line."""
+    given = json.dumps({"master": _TWO_EXECUTORS, "folder": str(folder), "kills": (), **plan})
+    command = [sys.executable, "-m", "tests.spark.guest.guest_child", given]
+    env = {**os.environ, **(env or {})}
+    with subprocess.Popen(
+        command, cwd=_ROOT, env=env, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def lines(process: "subprocess.Popen[str]") -> Iterator[dict[str, Any]]:
+    """Yield what a driver tells, as it tells it."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        print(line, end="", flush=True)  # noqa: T201 - the times of recovery
+        yield json.loads(line)
+
+
+def run(folder: Path, kills: Sequence[str], **plan: Any) -> dict[str, Any]:
+    """Run a driver to its end; return all that it has told."""
+    told: dict[str, Any] = {}
+    with driver(folder, kills=kills, **plan) as process:
+        for line in lines(process):
+            told |= line
+    assert "lost" in told, f"the driver ended too early: {told}"
+    return told
+
+
+def is_exact(told: Mapping[str, Any]) -> bool:
+    """Whether every number was counted, and none twice."""
+    return bool(told["numbers"]) and (told["lost"], told["twice"]) == (0, 0)
+
+
+def drives(folder: Path, *, kills: int, seed: int) -> Iterator[Recovery | dict[str, Any]]:
+    """Kill processes on a standalone cluster, every sixth time the driver; then tell the verdict.
+
+    The next driver over the same folder goes on. Its recovery is from the kill to the first epoch.
+    """
+    spark, rng = folder / "spark", random.Random(seed)
+    spark.mkdir(parents=True)
+    with standalone_cluster(spark, cores=2) as url:
+        struck_s, said = None, dict[str, Any]()
+        while "lost" not in said:
+            others = [rng.choice(KINDS) for _ in range(min(_KILLS_MAX, kills - 1))]
+            kills -= len(others) + 1
+            plan: dict[str, Any] = {"master": url, "kills": others, "seed": rng.random()}
+            with driver(folder, endless=kills >= 0, **plan) as process:
+                for said in lines(process):
+                    if "epoch" in said and struck_s is not None:
+                        yield Recovery("driver", time.monotonic() - struck_s)
+                    if "killed" in said:
+                        yield Recovery(said["killed"], said["recovered_s"])
+                    if "survived" in said:
+                        os.kill(process.pid, signal.SIGKILL)
+                        struck_s = time.monotonic()
+        yield said
