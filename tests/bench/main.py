@@ -5,6 +5,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
+from math import inf
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -572,6 +573,29 @@ def _simulate_changes(seeds: int, first: int, processes: int) -> None:
     told = ", ".join(f"{number} {state}" for state, number in sorted(states.items()))
     typer.echo(f"{done} seeds, {faults} faults and changes, versions: {told}: {bad} went wrong")
     raise typer.Exit(1 if bad else 0)
+
+
+@app.command()
+def masters(
+    rounds: Annotated[int, typer.Option(help="blows, one after the other")] = 20,
+    seed: Annotated[int, typer.Option(help="draws what is done to whom")] = 0,
+) -> None:
+    """Three masters that are killed and frozen under load; says what was lost, and for how long."""
+    from tests.bench.masters import measure_masters
+
+    with TemporaryDirectory(prefix="gearpy-masters-") as folder:
+        result = measure_masters(Path(folder), rounds=rounds, seed=seed)
+    kinds = sorted({each.kind for each in result.blows})
+    for kind in kinds:
+        waits = sorted(each.accepted_s for each in result.blows if each.kind == kind)
+        typer.echo(
+            f"{kind}: {len(waits)} times, next submission accepted after {median(waits):.2f} s, "
+            f"at most {waits[-1]:.2f} s"
+        )
+    accepted = sum(each.end_s != inf for each in result.added)
+    told = f"{accepted} submissions accepted, {len(result.seen)} lists"
+    typer.echo(f"{told}: {result.problem or 'all fits one order'}")
+    raise typer.Exit(1 if result.problem else 0)
 
 
 @app.command()

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from gearpy.ids import AppId
+from tests.bench.masters import measure_masters
 from tests.bench.process_cluster import Daemon, ProcessCluster
 from tests.eventually import eventually
 
@@ -90,3 +91,11 @@ def test_losing_one_of_three_costs_nothing_that_was_acknowledged(tmp_path: Path)
 
         running = cluster.launched("appmaster") + cluster.launched("executor")
         assert set(processes) <= set(running)
+
+
+def test_what_clients_have_seen_under_blows_fits_one_order(tmp_path: Path) -> None:
+    """No acknowledged submission is lost, no list is old, and what runs is not touched."""
+    result = measure_masters(tmp_path, rounds=20)
+
+    assert len(result.blows) == 20
+    assert result.problem == ""
