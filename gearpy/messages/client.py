@@ -101,6 +101,11 @@ class MasterSummary:
     role: Literal["leader", "follower", "away"]
     behind: int = 0
 
+    @property
+    def leads(self) -> bool:
+        """Whether it is the leader."""
+        return self.role == "leader"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MasterList:

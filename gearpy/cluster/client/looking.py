@@ -152,11 +152,15 @@ class ClusterWatch:
         )
 
     def _masters(self) -> list[MasterView]:
-        address = self._client.master().address
+        leader = MasterView(address=self._client.master().address, leader=True)
         with suppress(SubmitRefused, AskTimeout):
             use = self._use_of(None)
-            return [MasterView(address=address, leader=True, rss_bytes=use.rss_bytes, cpu=use.cpu)]
-        return [MasterView(address=address, leader=True)]
+            leader = replace(leader, rss_bytes=use.rss_bytes, cpu=use.cpu)
+        others = self._client.masters().masters
+        return [
+            leader,
+            *(MasterView(address=each.address, leader=False) for each in others if not each.leads),
+        ]
 
     def _use_of_workers(self, workers: Iterable[WorkerSummary]) -> dict[int, ProcessUse]:
         """Return the use of some workers; the first that does not answer ends it."""
