@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
-from gearpy.core.app.hosts import with_hosts
+from gearpy.core.app.hosts import slot_wishes, with_hosts
 from gearpy.core.base.times import Duration
 from gearpy.dsl.lower.lower import lower
 from gearpy.dsl.operators.names import check_parallelism, duration_of
@@ -17,6 +17,7 @@ from gearpy.dsl.operators.routes import ProcessOperator, WriteOperator
 from gearpy.dsl.streams.program import Program
 from gearpy.dsl.streams.stream import Stream
 from gearpy.errors import ConfigError
+from gearpy.messages.cluster import SlotPriority, SlotRelaxation
 from gearpy.messages.type_variables import T
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.api.interfaces import Source
@@ -52,6 +53,9 @@ class StreamApp:
         parallelism: tasks of each operator that does not say otherwise.
         localities: for the name of a step, the machines that its tasks may be on, such as
             ``{"parse": ["machine1", "machine2"]}``; `application.localities` counts more.
+        hosts: the machines that all others may be on; `application.hosts` counts more.
+        priority: "high" gets slots before "normal", and that before "low"; likewise.
+        relaxation: "one-worker" has all executors on one worker, "any" has not; likewise.
 
     Example:
         >>> import gearpy as gp
@@ -69,10 +73,14 @@ class StreamApp:
         *,
         parallelism: int = 1,
         localities: Mapping[str, Sequence[str]] = MappingProxyType({}),
+        hosts: Sequence[str] = (),
+        priority: SlotPriority = "",
+        relaxation: SlotRelaxation = "",
     ) -> None:
         check_parallelism(f"StreamApp({name!r})", parallelism)
         self.name = name
         self.parallelism = parallelism
+        self.wishes = slot_wishes(hosts=hosts, priority=priority, relaxation=relaxation)
         self.localities = {step: tuple(hosts) for step, hosts in localities.items()}
         self._program = Program(name, Stream, parallelism=parallelism)
 
@@ -173,6 +181,7 @@ class StreamApp:
             bounds=self._program.bounds,
         )
         application.dag = with_hosts(application.dag, self.localities)
+        application.wishes = self.wishes
         application.of_no_use = self._of_no_use()
         _written[application] = self
         return application

@@ -1,7 +1,7 @@
 """Messages between the master, workers and app masters: registration, slots, launches."""
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from gearpy.ids import ActorPath, AppId, ExecutorId, WorkerId
 from gearpy.messages.client import (
@@ -229,6 +229,19 @@ class QuarantineStored:
     number: int
 
 
+SlotPriority: TypeAlias = Literal["", "low", "normal", "high"]
+SlotRelaxation: TypeAlias = Literal["", "any", "one-worker"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotWishes:
+    """Where and when a program wants its slots; what is empty is as it is configured."""
+
+    priority: SlotPriority = ""
+    relaxation: SlotRelaxation = ""
+    hosts: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestResource:
     """Ask for ``slots`` spread over ``executors`` executors. Gearpump: `RequestResource`.
@@ -237,6 +250,7 @@ class RequestResource:
     divided as there is room, and granted together. ``launch`` is that of the app master that asks.
     It takes the place of what was asked for before, unless it ``adds`` to that. With a
     ``worker_id`` it is for one executor, on that worker; with ``hosts`` only for workers there.
+    ``wishes`` are those of the program; what the application was submitted with counts more.
     """
 
     app_id: AppId
@@ -247,6 +261,7 @@ class RequestResource:
     worker_id: WorkerId | None = None
     hosts: tuple[str, ...] = ()
     adds: bool = False
+    wishes: SlotWishes = SlotWishes()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

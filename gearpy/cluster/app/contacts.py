@@ -20,6 +20,7 @@ from gearpy.messages.cluster import (
     ResourceAllocated,
     ReturnResource,
     ShutdownExecutor,
+    SlotWishes,
 )
 from gearpy.messages.summaries import ApplicationStatus
 
@@ -46,6 +47,7 @@ class MasterLink:
     ) -> None:
         self.path = launch.reply_to
         self.is_there = False
+        self.wishes = SlotWishes()  #: Those of the program that runs.
         others = (ActorPath(each, self.path.name) for each in masters)
         self._places = tuple(dict.fromkeys((self.path, *others)))
         self._fence = TermFence()
@@ -126,6 +128,7 @@ class MasterLink:
                 worker_id=command.worker_id,
                 hosts=command.hosts,
                 adds=command.adds,
+                wishes=self.wishes,
             )
         )
 

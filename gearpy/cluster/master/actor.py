@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
 
 from gearpy.actor.api import Actor, Cancellable, Exited, Failed
@@ -75,6 +75,7 @@ from gearpy.messages.cluster import (
     ResourceUpdate,
     ReturnResource,
     RunningExecutor,
+    SlotWishes,
     ValueStored,
 )
 from gearpy.messages.metrics import GetHistory, GetProcessMetrics
@@ -88,6 +89,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _APP_MASTER_SLOTS: Final = 1
+_NO_WISHES: Final = SlotWishes()
 #: So many applications that have ended are remembered; the oldest are forgotten first.
 _ENDED_MAX: Final = 1000
 
@@ -465,7 +467,7 @@ class MasterActor(Actor[MasterMailbox]):
             self._contacts.tell(path, self._answers.answer(ListWorkers()))
 
     def _request(self, app_id: AppId, launch: int, message: RequestResource) -> None:
-        wishes = self._wishes_of(app_id)
+        wishes = self._wishes_of(app_id, message.wishes)
         relaxation = Relaxation(wishes.relaxation)
         if message.worker_id is not None:
             relaxation = Relaxation.SPECIFIC_WORKER
@@ -485,11 +487,21 @@ class MasterActor(Actor[MasterMailbox]):
             )
         )
 
-    def _wishes_of(self, app_id: AppId) -> ApplicationConfig:
-        """Return the settings of an application that say where and when it gets its slots."""
+    def _wishes_of(self, app_id: AppId, program: SlotWishes = _NO_WISHES) -> ApplicationConfig:
+        """Return the settings of an application that say where and when it gets its slots.
+
+        Those that it was submitted with count more than its program, and that more than defaults.
+        """
         request = self._state.request_of(app_id)
         assert request is not None, app_id
-        return config_of(self._config, request).application
+        settings = config_of(self._config, request).application
+        wished = {
+            each.name: value
+            for each in fields(program)
+            if (value := getattr(program, each.name))
+            and f"application.{each.name}" not in request.config
+        }
+        return replace(settings, **wished)
 
     def _has_run(self, app_id: AppId) -> bool:
         """Whether an application was active once: then it is not started, but started again."""

@@ -1,13 +1,14 @@
-"""The machines that the tasks of a processor may be on."""
+"""The machines that the tasks of a processor may be on, and what a program wishes for all."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from gearpy.core.dag.graph import Dag, ProcessorSpec
 from gearpy.core.master.slots import equal_parts
 from gearpy.errors import ConfigError
+from gearpy.messages.cluster import SlotPriority, SlotRelaxation, SlotWishes
 
 
 class BoundSlots(NamedTuple):
@@ -72,3 +73,26 @@ def with_hosts(dag: Dag, localities: Mapping[str, tuple[str, ...]]) -> Dag:
 
 def _names(spec: ProcessorSpec) -> set[str]:
     return {spec.name, *(name for step in spec.steps for name in (step.id, step.name))}
+
+
+def slot_wishes(
+    *, hosts: Sequence[str], priority: SlotPriority, relaxation: SlotRelaxation
+) -> SlotWishes:
+    """Return where and when a program wants its slots; what is empty is as it is configured.
+
+    Raises:
+        ConfigError: one of them is not understood; all mistakes at once.
+    """
+    mistakes = [
+        f"{name} is {given!r}, must be one of {', '.join(known)}"
+        for name, given, known in (
+            ("priority", priority, [each for each in get_args(SlotPriority) if each]),
+            ("relaxation", relaxation, [each for each in get_args(SlotRelaxation) if each]),
+        )
+        if given and given not in known
+    ]
+    if isinstance(hosts, str):
+        mistakes.append(f"hosts is the text {hosts!r}: give a list, [{hosts!r}]")
+    if mistakes:
+        raise ConfigError(*mistakes)
+    return SlotWishes(priority=priority, relaxation=relaxation, hosts=tuple(hosts))

@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
+from gearpy.core.app.hosts import slot_wishes
 from gearpy.core.dag.graph import Dag, EdgeSpec, ProcessorSpec, StepSpec
 from gearpy.core.flow.partition import HashPartitioner, Partitioner
 from gearpy.errors import ConfigError, GraphError
 from gearpy.ids import ProcessorId
+from gearpy.messages.cluster import SlotPriority, SlotRelaxation
 from gearpy.task.api.interfaces import Sink, Source, Task, TaskContext
 from gearpy.wire.values.class_names import without_package
 
@@ -112,6 +114,7 @@ class StreamApplication:
         dag: the graph without code; processors are numbered in topological order.
         processors: the processor of each number.
         partitioners: the partitioner of each edge (source number, target number).
+        wishes: where and when it wants its slots, by the arguments; see `StreamApp`.
         of_no_use: the text for the user, if a run would give nothing; empty otherwise.
         program: the package of the modules that made it, where several programs share a process.
 
@@ -119,8 +122,17 @@ class StreamApplication:
         ConfigError: name, graph or a source is wrong; all mistakes at once.
     """
 
-    def __init__(self, name: str, graph: Graph) -> None:
+    def __init__(
+        self,
+        name: str,
+        graph: Graph,
+        *,
+        hosts: Sequence[str] = (),
+        priority: SlotPriority = "",
+        relaxation: SlotRelaxation = "",
+    ) -> None:
         self.name = name
+        self.wishes = slot_wishes(hosts=hosts, priority=priority, relaxation=relaxation)
         self.of_no_use = ""
         self.program = ""
         mistakes = name_mistakes(name)
@@ -164,6 +176,7 @@ class StreamApplication:
         for (source, target), partitioner in self.partitioners.items():
             graph.connect(copies[source], copies[target], partitioner)
         scaled = StreamApplication(self.name, graph)
+        scaled.wishes = self.wishes
         scaled.of_no_use, scaled.program = self.of_no_use, self.program
         return scaled
 

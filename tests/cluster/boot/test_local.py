@@ -359,3 +359,15 @@ def test_a_durable_cluster_says_which_folder_it_cannot_use(
 
     with pytest.raises(ConfigError, match=r"checkpoint\.folder .*file cannot be used"):
         LocalCluster(configured(checkpoint__folder=tmp_path / "file"), durable=True)
+
+
+def test_a_program_is_only_where_it_wants_to_be(configured: Configured) -> None:
+    """With other numbers of tasks, too; what it waits for is told."""
+    app = gp.StreamApp("picky", hosts=["nowhere"], priority="high")
+    app.read(gp.collection([1])).write(gp.to_list([]), name="show")
+    assert app.scaled({"show": 2}).wishes == app.build().wishes
+
+    with LocalCluster(configured()) as cluster, cluster.submitted(app) as running:
+        waits = "waits for slots: needs a worker on nowhere, and there is none"
+        eventually(lambda: running.summary().progress.stall == waits, within_s=DEADLINE_S)
+        running.shutdown()

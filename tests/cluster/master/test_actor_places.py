@@ -15,6 +15,7 @@ from gearpy.messages.cluster import (
     RequestResource,
     ResourceAllocated,
     ResourceUpdate,
+    SlotWishes,
 )
 from tests.cluster.master_build import Cluster, Role
 
@@ -78,6 +79,24 @@ def test_one_worker_is_a_setting() -> None:
     cluster.tell(message)
 
     assert places(app_master) == [(0, 1, ())] * 3
+
+
+def test_a_program_says_where_it_wants_to_be() -> None:
+    """What it was submitted with counts more, and the configuration of the master less."""
+    cluster = Cluster(application__hosts="a")
+    worker = cluster.worker(4, "a")
+    cluster.worker(9, "b")
+    cluster.submit(**{"application.relaxation": "one-worker"})
+    launch = worker.last(LaunchExecutor)
+    app_master = cluster.app_master(launch)
+    wishes = SlotWishes(hosts=("b",), relaxation="any", priority="high")
+    message = RequestResource(
+        app_id=launch.app_id, launch=launch.launch, slots=3, executors=3, wishes=wishes
+    )
+
+    cluster.tell(message)
+
+    assert places(app_master) == [(1, 1, ())] * 3
 
 
 def test_a_quota_is_told_to_who_waits_for_it() -> None:

@@ -2,16 +2,23 @@
 
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 
 from gearpy.core.app.application import ApplicationCore
 from gearpy.core.app.executors import ExecutorManager, Launch, Release, RequestSlots
-from gearpy.core.app.hosts import BoundSlots, bound_slots, localities_in, with_hosts
+from gearpy.core.app.hosts import (
+    BoundSlots,
+    bound_slots,
+    localities_in,
+    slot_wishes,
+    with_hosts,
+)
 from gearpy.core.dag.graph import Dag, EdgeSpec, ProcessorSpec, StepSpec, place
 from gearpy.errors import ConfigError
 from gearpy.ids import ExecutorId, ProcessorId, TaskId
-from gearpy.messages.cluster import Allocation
+from gearpy.messages.cluster import Allocation, SlotWishes
 from tests.core.manager_bench import allocation, only, some_limits
 
 READ, PARSE = ProcessorId(0), ProcessorId(1)
@@ -127,3 +134,17 @@ def test_names_that_nobody_has_are_told_and_so_are_two_minds() -> None:
     text = str(caught.value)
     assert "no step is called 'pars'" in text
     assert "'parse' and 'count' run in the same tasks" in text
+
+
+def test_wishes_of_a_program_are_checked() -> None:
+    """All mistakes at once; what is empty is as it is configured."""
+    anything: Any = "often"
+    with pytest.raises(ConfigError) as caught:
+        slot_wishes(hosts="m1", priority=anything, relaxation=anything)
+
+    assert caught.value.mistakes == (
+        "priority is 'often', must be one of low, normal, high",
+        "relaxation is 'often', must be one of any, one-worker",
+        "hosts is the text 'm1': give a list, ['m1']",
+    )
+    assert slot_wishes(hosts=["m1"], priority="", relaxation="") == SlotWishes(hosts=("m1",))
