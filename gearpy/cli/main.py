@@ -47,6 +47,10 @@ COMMANDS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
             "Tell what is wrong with an application, who holds its clock back, and what to do.",
         ),
         "kill": ("apps.applications:kill", "Stop an application; it becomes 'terminated'."),
+        "debug": (
+            "apps.debug:debug",
+            "Run one task again, here: with its state at an epoch, and its input after that.",
+        ),
         "quarantine": (
             "stored.quarantine:commands",
             "Records that an operator raised on, put aside (application.on-error = quarantine).",

@@ -10,6 +10,7 @@
 - `app`: the app master: one application from its slots to its end.
 - `executor`: the executor: tasks of one application, their transport, their epochs.
 - `programs`: programs on their way to where they run: packed, uploaded, fetched, imported.
+- `rerun`: a task of an application, run once more in this process.
 - `checkpoints`: checkpoints of applications, inspected and changed without a cluster.
 - `net`: how roles reach each other: endpoints, letters between processes, masters, permissions.
 - `host`: the machine of a process: its folders, log files, interpreter, and leftovers of user code.

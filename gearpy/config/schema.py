@@ -374,6 +374,13 @@ class ApplicationConfig:
         "it for `gear quarantine`.",
         Setting(unit="policy"),
     ] = "fail"
+    record_input_bytes: Annotated[
+        int,
+        "What each task takes is recorded, up to so much in each epoch, so that `gear debug` can "
+        "run the task again, exactly as it ran. It is kept in the checkpoint store as long as the "
+        "epochs. 0: nothing is.",
+        Setting(low=0, high=_GIB, unit="bytes"),
+    ] = 0
     quarantine_max_records: Annotated[
         _Records,
         "An application that puts more records into quarantine fails: something is wrong with the "

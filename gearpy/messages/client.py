@@ -307,6 +307,28 @@ class DrainAccepted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MakeSavepoint:
+    """Give the next epoch of each region a name. Answer: `SavepointMade` or `Refused`.
+
+    Nothing stops. One that ``begins`` asks for it; others only ask whether it is made by now.
+    """
+
+    app_id: AppId
+    name: str
+    begins: bool = True
+    by: Asker = Asker()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavepointMade:
+    """The epochs of a savepoint, each with its region; none as long as it is being made."""
+
+    app_id: AppId
+    name: str
+    epochs: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateApplication:
     """Put another version in place of the one that runs. Answer: `UpdatePlanned` or `Refused`.
 
@@ -616,6 +638,7 @@ class Submission:
     args: tuple[str, ...]
     executors: int
     config: dict[str, str]
+    artifact: Artifact | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -741,6 +764,7 @@ class AlertList:
 ApplicationChange: TypeAlias = (
     ShutdownApplication
     | DrainApplication
+    | MakeSavepoint
     | RestartApplication
     | ReplayNow
     | ReplayQuarantined

@@ -13,7 +13,10 @@ DeploymentState: TypeAlias = Literal["waiting", "starting", "running", "stopping
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorCard:
-    """A failure, for people: its cause, its place, and its record. See `OperatorError`."""
+    """A failure, for people: its cause, its place, and its record. See `OperatorError`.
+
+    ``epoch`` is the one in which it happened, if the task can be run again up to there; else 0.
+    """
 
     cause: str
     operator: str = ""
@@ -23,6 +26,7 @@ class ErrorCard:
     record: str = ""
     event_time_ms: int | None = None
     traceback: str = ""
+    epoch: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -208,6 +208,13 @@ def oldest_of(timestamps: list[int], default: int) -> int:
     return int(min(timestamps, default=default))
 
 
+def has_late(timestamps: list[int]) -> bool:
+    """Tell whether some of the times are those of late records."""
+    if type(timestamps) is Times:
+        return timestamps.promised is not None
+    return bool(late_places(timestamps))
+
+
 def newest_of(timestamps: list[int], default: int) -> int:
     """Return the newest time, or the default where there is none."""
     if type(timestamps) is Times:

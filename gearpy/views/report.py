@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final
 
+from gearpy.ids import AppId
 from gearpy.messages.client import QuarantinedRecord
 from gearpy.messages.metrics import SeriesData
 from gearpy.messages.summaries import ErrorCard
@@ -370,20 +371,23 @@ def _events(view: AppView) -> str:
 def _errors(view: AppView) -> str:
     cards = []
     if view.cause is not None:
-        cards.append(_card("the application failed", text.moment(view.finished_ms), view.cause))
+        ended = "the application failed"
+        cards.append(_card(view.app_id, ended, text.moment(view.finished_ms), view.cause))
     cards += [
-        _card(each.what, text.moment(each.at_ms), each.error) for each in reversed(view.failures)
+        _card(view.app_id, each.what, text.moment(each.at_ms), each.error)
+        for each in reversed(view.failures)
     ]
     return _section("Errors", "".join(cards))
 
 
-def _card(what: str, when: str, card: ErrorCard) -> str:
+def _card(app_id: AppId, what: str, when: str, card: ErrorCard) -> str:
     facts = {
         "in": f"{card.operator}{f' (task {card.task})' if card.task else ''}",
         "at": card.source,
         "line": card.source_line,
         "record": card.record,
         "time": "" if card.event_time_ms is None else text.watermark(card.event_time_ms),
+        "run again": text.run_again(app_id, card),
     }
     traceback = ""
     if card.traceback:

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from gearpy.ids import MAX_MS, MIN_MS
-from gearpy.messages.summaries import ApplicationSummary
+from gearpy.ids import MAX_MS, MIN_MS, AppId
+from gearpy.messages.summaries import ApplicationSummary, ErrorCard
 from gearpy.views.model import UserFigure
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -14,6 +14,15 @@ _HOUR_MS: Final = 60 * _MINUTE_MS
 _DAY_MS: Final = 24 * _HOUR_MS
 _KILO: Final = 1000
 _FEW: Final = 10  # Below it a digit behind the point counts.
+
+
+def run_again(app_id: AppId, card: ErrorCard, *, record: int | None = None) -> str:
+    """Return the command that runs the task of a failure, or of a record, again; empty if none."""
+    if not card.epoch:
+        return ""
+    if record is not None:
+        return f"gear debug {app_id} --record {record}"
+    return f"gear debug {app_id} {card.task} --epoch {card.epoch - 1} --until {card.epoch}"
 
 
 def count(number: float) -> str:

@@ -29,6 +29,7 @@ from gearpy.messages.client import (
     ListQuarantined,
     ListWorkers,
     LogText,
+    MakeSavepoint,
     MasterList,
     MasterSummary,
     PlannedMove,
@@ -41,6 +42,7 @@ from gearpy.messages.client import (
     ReplayNow,
     ReplayQuarantined,
     RestartApplication,
+    SavepointMade,
     ShutdownAccepted,
     ShutdownApplication,
     Submission,
@@ -325,6 +327,9 @@ class FakeCluster:
             RestartApplication: self._restart,
             DescribeApplication: lambda _: self.detail,
             DrainApplication: self._drain,
+            MakeSavepoint: lambda asked: SavepointMade(
+                app_id=asked.app_id, name=asked.name, epochs=((0, 182),)
+            ),
             AskAppMaster: lambda asked: AppMasterAnswer(
                 app_id=asked.app_id,
                 answer=encode_value("40 of 60 trials are done"),

@@ -40,6 +40,7 @@ CARD: Final = {
     "record": str,
     "event_time_ms": int,
     "traceback": str,
+    "epoch": int,
 }
 BRIEF_CARD: Final = {key: kind for key, kind in CARD.items() if key != "traceback"}
 PROGRESS: Final = {
@@ -379,6 +380,7 @@ SHAPES: Final = {
     "kill 2": APPLICATION,
     "app ask 2 now": str,
     "app stop 2 --drain": APPLICATION,
+    "app savepoint 2 friday": {"app_id": int, "savepoint": str, "epochs": {"0": int}},
     "app restart 2": {"app_id": int, "name": str, "restarted": int},
     "app scale 2 visits-1=4": {**PLANNED, "outcome": VERSION},
     "app rollback 2 0 --dry-run": {**PLANNED, "outcome": VERSION},

@@ -27,6 +27,7 @@ _ELSEWHERE: Final = (
     "coordinator-log ",
     "checkpoint ",
     "state ",
+    "debug ",
 )
 EXAMPLES: Final = [
     (command, shown)

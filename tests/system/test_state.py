@@ -87,11 +87,20 @@ def test_state_is_looked_at_savepoints_are_made_and_gone_on_from(scene: Scene) -
     [listed] = scene.ask("state", "list", str(app_id))["states"]
     assert (listed["name"], listed["state"], listed["cells"]) == ("counts", "kept", _KEYS)
 
+    [going_on] = scene.ask("app", "savepoint", "first", "going-on")["epochs"].values()
+    eventually(lambda: scene.summary(app_id)["progress"]["epoch"] > going_on + 3)
+    at_epoch = ("state", "query", "first", "counts", "--epoch", str(going_on))
+    kept = is_prefix(counts_of(scene.ask(*at_epoch)["rows"]))
+    assert "it has savepoints" in scene.gear("app", "scale", "first", "counts=1", code=2)
+
     stopped = scene.ask("app", "stop", "first", "--savepoint", "before-change")
     assert stopped["status"] == "terminated"
     assert stopped["progress"]["savepoint"] == "before-change"
-    [savepoint] = scene.ask("savepoint", "list")["savepoints"]
-    assert savepoint["name"] == "before-change"
+    savepoints = scene.ask("savepoint", "list")["savepoints"]
+    assert [each["name"] for each in savepoints] == ["going-on", "before-change"]
+    third = started(scene, "third", "--from-checkpoint", "going-on", "--drop-state")
+    assert min(shown_in(scene.folder / "third")) == kept
+    scene.gear("app", "kill", str(third))
 
     folder = str(scene.folder / "cluster" / "checkpoints")
     at_end = is_prefix(counts_of(gp.stored_state(folder, str(app_id), "counts").to_pylist()))
@@ -104,9 +113,10 @@ def test_state_is_looked_at_savepoints_are_made_and_gone_on_from(scene: Scene) -
     shown = shown_in(scene.folder / "first")
     assert shown == [*range(len(shown))]
     assert len(shown) >= now
-    assert "has the savepoint before-change" in scene.gear(
+    assert "has the savepoint going-on, before-change" in scene.gear(
         "checkpoint", "drop", str(app_id), "--apply", code=2
     )
+    scene.gear("savepoint", "drop", "going-on")
     scene.gear("savepoint", "drop", "before-change")
 
 
@@ -131,3 +141,57 @@ def test_a_drain_goes_on_when_the_app_master_dies(scene: Scene) -> None:
     folder = str(scene.folder / "cluster" / "checkpoints")
     at_end = is_prefix(counts_of(gp.stored_state(folder, "drained", "counts").to_pylist()))
     assert shown_in(scene.folder / "drained") == [*range(at_end)]
+
+
+_SHOP: Final = """\
+import itertools
+import gearpy as gp
+
+def order(n):
+    return {"user": n % 3, "price": "n/a" if n % 500 == 499 else str(n)}
+
+def price(total, order):
+    total = total + float(order["price"])
+    return total, total
+
+def main(args):
+    app = gp.StreamApp(args[0])
+    orders = app.read(gp.generate(itertools.count, rate=500)).map(order)
+    by_user = orders.key_by(lambda order: order["user"])
+    by_user.map_with_state(price, initial=0.0, name="totals").write(gp.jsonl_folder(args[1]))
+    return app
+"""
+
+
+def test_a_failure_is_repeated_by_the_command_on_its_card(scene: Scene) -> None:
+    """A record in quarantine, and a task that ended its application; and where nothing failed."""
+    (scene.folder / "shop.py").write_text(_SHOP, encoding="utf-8")
+    recorded = ("--set", "application.record-input-bytes=1000000")
+    args = ("--", "shop", str(scene.folder / "shop"))
+    app_id = scene.submit("shop.py", *recorded, "--set", "application.on-error=quarantine", *args)
+    eventually(lambda: scene.ask("quarantine", "list", str(app_id))["records"])
+    again = _command(scene.gear("quarantine", "show", str(app_id), "1"))
+    assert again == ["debug", str(app_id), "--record", "1"]
+    told = scene.gear(*again)
+    assert "error: ValueError: could not convert string to float: 'n/a'" in told
+    assert "as then: it has failed in the same way" in told
+    same = scene.ask("debug", str(app_id), "1.0")
+    assert same["same"]
+    assert same["compared"] > 0
+    assert same["outputs"] > 0
+    source = scene.ask("debug", str(app_id), "0.0")
+    assert source["records"] > 0
+    scene.gear("app", "kill", str(app_id))
+
+    app_id = scene.submit("shop.py", *recorded, "--set", "application.total-retries=1", *args)
+    eventually(lambda: scene.summary(app_id)["status"] == "failed")
+    failed = scene.ask(*_command(scene.gear("app", "describe", str(app_id))))
+    assert failed["same"]
+    assert failed["failed_then"] == failed["error"]["cause"]
+    assert "n/a" in failed["error"]["record"]
+
+
+def _command(card: str) -> list[str]:
+    """Return the command of a card that runs the task again."""
+    _, _, command = card.partition("again   gear ")
+    return command.partition("\n")[0].split()

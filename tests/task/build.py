@@ -27,6 +27,7 @@ from gearpy.task.api.snapshots import TaskResume
 from gearpy.task.runtime.info import TaskInfo
 from gearpy.task.runtime.metering import MeterSettings
 from gearpy.task.runtime.outlet import OutputEdge, OutputLimits
+from gearpy.task.runtime.recording import Recorder
 from gearpy.task.runtime.runner import OUTBOX_FULL, TaskRunner
 
 __all__ = [
@@ -141,6 +142,7 @@ class Bench:
         key: of a record, for keyed state.
         on_error: what to do with records on which it raises.
         metering: how the task is measured.
+        recorder: of what it takes.
     """
 
     def __init__(
@@ -159,6 +161,7 @@ class Bench:
         key: Callable[[Any], Any] | None = None,
         on_error: OnError = "fail",
         metering: MeterSettings | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         self._resume = resume
         self.now_ms = 0
@@ -202,6 +205,7 @@ class Bench:
             resume=resume,
             on_error=on_error,
             metering=metering,
+            recorder=recorder,
         )
 
     def open(self) -> "Bench":

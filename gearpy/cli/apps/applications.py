@@ -208,6 +208,28 @@ def stop(
 
 @commands.command(epilog=HELP)
 @asking
+def savepoint(
+    given: Given,
+    ref: AppRef,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Of the savepoint.")],
+) -> None:
+    """Give the next epoch of an application a name, under which it is kept. Nothing stops.
+
+    'gear app submit --from-checkpoint NAME' begins with it; 'gear savepoint' lists and drops them.
+    """
+    with given.client() as client:
+        app_id = client.find(ref)
+        epochs = client.savepoint(app_id, name)
+    if given.as_json:
+        by_region = {str(region): epoch for region, epoch in epochs.items()}
+        print_json({"app_id": app_id, "savepoint": name, "epochs": by_region})
+    else:
+        numbers = ", ".join(dict.fromkeys(map(str, epochs.values())))
+        print(f"savepoint {name} of application {app_id} is epoch {numbers}")
+
+
+@commands.command(epilog=HELP)
+@asking
 def restart(
     given: Given,
     ref: AppRef,

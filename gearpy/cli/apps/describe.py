@@ -11,6 +11,7 @@ from gearpy.cluster.client.looking import detail_of
 from gearpy.core.master.registry import TERMINAL
 from gearpy.core.scaling.bounds import bounds_text
 from gearpy.errors import ApplicationFailed
+from gearpy.ids import AppId
 from gearpy.messages.summaries import (
     ApplicationDetail,
     ApplicationProgress,
@@ -59,6 +60,8 @@ def describe_application(client: ClusterClient, ref: str, *, as_json: bool, verb
         print()
         error = error_of(summary)
         print_lines(error_lines(error, verbose=verbose))
+        if summary.cause and (again := text.run_again(summary.app_id, summary.cause)):
+            print_lines([f"  again   {again}"])
         if isinstance(error, ApplicationFailed):
             note = (
                 f"gear app logs {summary.app_id} tells more; --executor N: of one of its executors"
@@ -124,7 +127,7 @@ def _print_detail(detail: ApplicationDetail, *, verbose: bool) -> None:
         print()
         print("failures, the latest last")
         for failure in detail.failures:
-            print_lines(_failure_lines(failure, verbose=verbose))
+            print_lines(_failure_lines(detail.app_id, failure, verbose=verbose))
 
 
 def _section(name: str, columns: Sequence[str], rows: Iterable[list[str]]) -> None:
@@ -197,6 +200,8 @@ def _epochs_row(epochs: EpochsSummary) -> list[str]:
     ]
 
 
-def _failure_lines(failure: Failure, *, verbose: bool) -> Iterator[str]:
+def _failure_lines(app_id: AppId, failure: Failure, *, verbose: bool) -> Iterator[str]:
     yield f"  {text.moment(failure.at_ms)}  {failure.what}"
-    yield from (f"    {line}" for line in card_lines(failure.error, verbose=verbose))
+    again = text.run_again(app_id, failure.error)
+    card = card_lines(failure.error, verbose=verbose, again=again)
+    yield from (f"    {line}" for line in card)

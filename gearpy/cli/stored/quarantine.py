@@ -61,7 +61,7 @@ def show(given: Given, ref: AppRef, numbers: _Numbers = None) -> None:
     for number, record in enumerate(found):
         if number:
             print()
-        print_lines(_lines(record))
+        print_lines(_lines(app_id, record))
 
 
 @commands.command(epilog=HELP)
@@ -105,9 +105,10 @@ def _row(record: QuarantinedRecord) -> list[str]:
     ]
 
 
-def _lines(record: QuarantinedRecord) -> Iterator[str]:
+def _lines(app_id: AppId, record: QuarantinedRecord) -> Iterator[str]:
     yield f"record {record.number}, put aside {text.moment(record.at_ms)}"
-    yield from (f"  {line}" for line in card_lines(record.error, verbose=True))
+    again = text.run_again(app_id, record.error, record=record.number)
+    yield from (f"  {line}" for line in card_lines(record.error, verbose=True, again=again))
     yield f"  value: {text.plural(len(record.value), 'byte')}; with --json in base64"
 
 

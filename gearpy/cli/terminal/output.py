@@ -84,8 +84,14 @@ def error_lines(error: GearpyError, *, verbose: bool = False) -> Iterator[str]:
     yield from (f"fix: {fix}" for fix in _fixes(error))
 
 
-def card_lines(card: OperatorError | ErrorCard, *, verbose: bool = False) -> Iterator[str]:
-    """Yield an error of user code as lines: the cause, its operator, its place, the record."""
+def card_lines(
+    card: OperatorError | ErrorCard, *, verbose: bool = False, again: str = ""
+) -> Iterator[str]:
+    """Yield an error of user code as lines: the cause, its operator, its place, the record.
+
+    Args:
+        again: the command that runs its task once more.
+    """
     yield f"error: {card.cause}"
     facts = {"in": card.operator, "at": card.source, "": card.source_line, "record": card.record}
     for label, fact in facts.items():
@@ -93,6 +99,8 @@ def card_lines(card: OperatorError | ErrorCard, *, verbose: bool = False) -> Ite
             yield f"  {label:<6}  {fact}" if label else f"            {fact}"
     if card.event_time_ms is not None:
         yield f"  time    {_event_time(card.event_time_ms)}"
+    if again:
+        yield f"  again   {again}"
     if verbose and card.traceback:
         yield from (f"  {line}" for line in card.traceback.splitlines())
     elif card.traceback:

@@ -41,6 +41,7 @@ from gearpy.core.app.deployment import Send
 from gearpy.core.app.executors import Launch, Release, RequestSlots, Stop
 from gearpy.core.dag.graph import Dag
 from gearpy.core.epoch.epochs import Manifest
+from gearpy.core.epoch.kept import BeforeFailure
 from gearpy.core.master.checkpoint_names import OPENED_KEY, PROGRAM_KEY
 from gearpy.errors import ConfigError, GearpyError, LogBroken, LogSuperseded
 from gearpy.ids import ActorPath, ExecutorId
@@ -55,11 +56,13 @@ from gearpy.messages.client import (
     DescribeApplication,
     DrainAccepted,
     DrainApplication,
+    MakeSavepoint,
     QuarantinedList,
     Refused,
     ReplayAccepted,
     ReplayNow,
     ReplayQuarantined,
+    SavepointMade,
     UpdateApplication,
     UpdatePlanned,
 )
@@ -100,6 +103,7 @@ class AppMasterSettings:
     quarantine_max: int
     log_segments_max: int
     has_changelog: bool
+    keeps_recordings: bool
     drain_timeout_ms: int
     keep_succeeded_ms: int
     autoscale_cooldown_ms: int
@@ -120,7 +124,13 @@ class _Switch:
 
 _Measures: TypeAlias = GetMetrics | GetSeries | GetHistory
 _Request: TypeAlias = (
-    DrainApplication | Shown | ReplayNow | ReplayQuarantined | UpdateApplication | _Measures
+    DrainApplication
+    | MakeSavepoint
+    | Shown
+    | ReplayNow
+    | ReplayQuarantined
+    | UpdateApplication
+    | _Measures
 )
 _Question: TypeAlias = DescribeApplication | _Request
 _Event: TypeAlias = CoreEvent | RegisterExecutor | ReportMetrics | ValueStored | _Switch
@@ -280,6 +290,7 @@ class AppMasterActor(Actor[_Message]):
             ) from error
         if self._settings.has_changelog:
             self._checkpoints.give_partitions(dag)
+        self._checkpoints.keeps_recordings = self._settings.keeps_recordings
         return found
 
     def _start(self) -> None:
@@ -355,6 +366,8 @@ class AppMasterActor(Actor[_Message]):
     def _serve(self, core: ApplicationCore, message: _Request) -> object:
         if isinstance(message, DrainApplication):
             return self._drain(core, message)
+        if isinstance(message, MakeSavepoint):
+            return self._make_savepoint(core, message)
         if isinstance(message, UpdateApplication):
             return self._update(core, message)
         if isinstance(message, _Measures):
@@ -519,8 +532,11 @@ class AppMasterActor(Actor[_Message]):
         except LogBroken as error:
             _log.error("epoch %d of region %d: %s", manifest.epoch, manifest.region, error)
             return
+        self._name(self._checkpoints.epochs.on_stored(manifest.region, manifest.epoch))
+        region = self._core.regions[manifest.region]
+        region.history.kept = self._checkpoints.kept(manifest.region)
         now_ms = self.context.now_ms()
-        lasted_ms = self._core.regions[manifest.region].epochs.last_took_ms
+        lasted_ms = region.epochs.last_took_ms
         self._metrics_of(self._core).on_epoch(lasted_ms)
         self._do(self._core.on_manifest_stored(manifest.region, manifest.epoch, now_ms))
 
@@ -548,6 +564,8 @@ class AppMasterActor(Actor[_Message]):
             command.delay_ms,
             command.error.cause,
         )
+        if self._core is not None:
+            self._keep_before(self._core, command.error)
         self._standing.note(command.what, command.error)
         self._event("restart", f"{command.what} failed: {command.error.cause}")
 
@@ -709,6 +727,45 @@ class AppMasterActor(Actor[_Message]):
         self._begin_drain(core)
         return DrainAccepted(app_id=self._app_id)
 
+    def _make_savepoint(
+        self, core: ApplicationCore, message: MakeSavepoint
+    ) -> SavepointMade | Refused:
+        """Let the next epoch of each region have a name; say whether it has one by now."""
+        kept, name = self._checkpoints.epochs, message.name
+        if self._checkpoints.are_in_memory:
+            return Refused(reason=_SAVEPOINT_IN_MEMORY)
+        if message.begins:
+            try:
+                self._checkpoints.check_free(name)
+            except ConfigError as error:
+                return Refused(reason=str(error))
+            kept.begin(name, *core.begin_epochs())
+            self._name(kept.whole())
+        epochs = self._checkpoints.made(name)
+        if not epochs and not kept.is_wanted(name):
+            reason = f"savepoint {name!r} is not being made: the app master was started again"
+            return Refused(reason=f"{reason}; ask for it once more")
+        return SavepointMade(app_id=self._app_id, name=name, epochs=tuple(epochs.items()))
+
+    def _name(self, savepoints: Mapping[str, Mapping[int, int]]) -> None:
+        """Give names to epochs; what cannot be noted now is noted with the next epoch."""
+        if not savepoints:
+            return
+        try:
+            self._checkpoints.name_epochs(savepoints)
+        except LogBroken as error:
+            _log.warning("application %s: %s", self._app_id, error)
+
+    def _keep_before(self, core: ApplicationCore, card: ErrorCard) -> None:
+        """Keep the epoch before a failure that can be repeated, and what leads to it."""
+        region = core.regions.of_task(task_of(card.task)) if card.epoch else None
+        if region is None:
+            return
+        before = [e.epoch for e in region.history.manifests if e.epoch < card.epoch]
+        if before:
+            failure = BeforeFailure(before[-1], card.epoch)
+            self._checkpoints.epochs.on_failure(region.number, failure)
+
     def _begin_drain(self, core: ApplicationCore) -> None:
         now_ms, timeout_ms = self.context.now_ms(), self._settings.drain_timeout_ms
         self._do(core.drain(now_ms, timeout_ms=timeout_ms))
@@ -717,6 +774,7 @@ class AppMasterActor(Actor[_Message]):
     # -- quarantine ------------------------------------------------------------------------
 
     def _on_quarantined(self, core: ApplicationCore, message: RecordQuarantined) -> None:
+        self._keep_before(core, message.error)
         taken = self._quarantine.add(message)
         if isinstance(taken, ErrorCard):
             self._do(core.fail(taken, self.context.now_ms()))

@@ -21,6 +21,7 @@ from gearpy.messages.client import (
     DrainApplication,
     GetEpochs,
     GetPlan,
+    MakeSavepoint,
     Refused,
     ReplayNow,
     ReplayQuarantined,
@@ -93,6 +94,7 @@ _OfStreams: TypeAlias = (
     | GetMetrics
     | GetPlan
     | GetSeries
+    | MakeSavepoint
     | ReplayNow
     | ReplayQuarantined
 )

@@ -24,6 +24,8 @@ from gearpy.core.coordinator.views import (
 from gearpy.core.dag.graph import Dag, without_regions
 from gearpy.core.dag.state_moves import layout_of
 from gearpy.core.epoch.epochs import Manifest
+from gearpy.core.epoch.kept import KeptEpochs
+from gearpy.core.epoch.recorded import RECORDED, superfluous
 from gearpy.core.master.checkpoint_names import DROP_STATE, RESTART
 from gearpy.errors import ConfigError, GearpyError, LogBroken, LogSuperseded
 from gearpy.ids import TaskId
@@ -75,6 +77,8 @@ class AppCheckpoints:
         self._log: CoordinatorLog | None = None
         self._retired: list[tuple[int, int]] = []  # Regions and epochs that the log still has.
         self._surplus: list[SnapshotFile] = []  # To be deleted when it has them no more.
+        self.epochs = KeptEpochs()
+        self.keeps_recordings = False  #: The input of tasks is recorded.
 
     def open(
         self,
@@ -305,6 +309,62 @@ class AppCheckpoints:
         self._retired.clear()
         files, self._surplus = self._surplus, []
         self.drop(files)
+        if self.keeps_recordings:
+            self._drop_recordings(region)
+
+    def _drop_recordings(self, region: int) -> None:
+        """Delete recordings of input that lead from no epoch to another."""
+        named = self.kept(region)
+        epochs = [
+            each.epoch
+            for each in EpochManifests(self._opened.state).manifests(region)
+            if each.epoch not in named
+        ]
+        try:
+            names = self._checkpoints.names(f"{self.prefix}/{RECORDED}/region{region}")
+            for name in superfluous(names, epochs, self.epochs.failure(region)):
+                self._checkpoints.drop(name)
+        except OSError as error:
+            _log.warning("recordings of %s stay: %s", self.prefix, error)
+
+    def kept(self, region: int) -> frozenset[int]:
+        """Return the epochs of a region that stay although newer ones are complete."""
+        named = [each.epochs for each in Savepoints(self._opened.state).read()]
+        return self.epochs.kept(region, named)
+
+    def check_free(self, savepoint: str) -> None:
+        """Refuse the name of a new savepoint if it is none, or is taken.
+
+        Raises:
+            ConfigError: it is.
+        """
+        check_savepoint(savepoint)
+        if savepoint in {each.name for each in Savepoints(self._opened.state).read()}:
+            raise ConfigError(f"savepoint {savepoint!r} is there already: take another name")
+
+    @property
+    def has_savepoints(self) -> bool:
+        """Whether epochs have names."""
+        return bool(Savepoints(self._opened.state).read())
+
+    def made(self, savepoint: str) -> Mapping[int, int]:
+        """Return the epoch of each region that a savepoint has; nothing if there is none."""
+        found = (each for each in Savepoints(self._opened.state).read() if each.name == savepoint)
+        return next((each.epochs for each in found), {})
+
+    def name_epochs(self, savepoints: Mapping[str, Mapping[int, int]]) -> None:
+        """Give names to epochs.
+
+        Raises:
+            LogSuperseded: a later launch has opened the log.
+            LogBroken: the store cannot be used.
+        """
+        view = Savepoints(self._opened.state)
+        self._opened.append(
+            each for name, epochs in savepoints.items() for each in view.write(name, epochs)
+        )
+        for name in savepoints:
+            self.epochs.on_named(name)
 
     def drop(self, files: Iterable[SnapshotFile]) -> None:
         """Delete files that nobody needs; a failure to delete is logged, and the file stays."""
@@ -370,9 +430,7 @@ class AppCheckpoints:
             LogBroken: the store cannot be used.
         """
         if savepoint:
-            check_savepoint(savepoint)
-        if savepoint in {each.name for each in Savepoints(self._opened.state).read()}:
-            raise ConfigError(f"savepoint {savepoint!r} is there already: take another name")
+            self.check_free(savepoint)
         self._opened.append(self.drain.write(savepoint))
 
     def end_drain(self, epochs: Mapping[int, int]) -> str:

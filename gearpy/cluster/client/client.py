@@ -38,6 +38,7 @@ from gearpy.messages.client import (
     DrainWorker,
     EpochList,
     GetEpochs,
+    MakeSavepoint,
     MasterList,
     QuarantinedList,
     QuarantinedRecord,
@@ -45,6 +46,7 @@ from gearpy.messages.client import (
     ReplayNow,
     ReplayQuarantined,
     RestartApplication,
+    SavepointMade,
     ShutdownAccepted,
     ShutdownApplication,
     SubmitApplication,
@@ -228,9 +230,16 @@ class ClusterClient(ClusterQuestions):
         app_id = self.find(ref) if isinstance(ref, str) else ref
         if at == "now":
             self._end_epochs(app_id)
+        return StoredStates(*self.store(app_id), classes=classes)
+
+    def store(self, app_id: AppId) -> tuple[Checkpoints, str]:
+        """Return the checkpoint store of an application, and the name below which its files are.
+
+        Raises:
+            SubmitRefused: see `describe`.
+        """
         found = self._expect(EpochList, GetEpochs(app_id=app_id))
-        store = self._checkpoints or self._store_of(app_id, found)
-        return StoredStates(store, found.prefix, classes=classes)
+        return self._checkpoints or self._store_of(app_id, found), found.prefix
 
     def _store_of(self, app_id: AppId, listed: EpochList) -> Checkpoints:
         """Return the store of an application: where this machine sees it, else by the cluster."""
@@ -304,6 +313,33 @@ class ClusterClient(ClusterQuestions):
         """
         message = DrainApplication(app_id=app_id, savepoint=savepoint, by=self._by)
         self._expect(DrainAccepted, message)
+
+    def savepoint(self, app_id: AppId, name: str, timeout_s: float = 60.0) -> dict[int, int]:
+        """Give the next epoch of each region a name; return it by region. Nothing stops.
+
+        It is kept until ``gear savepoint drop``, and another application may begin with it.
+
+        Args:
+            app_id: of the application.
+            name: what no savepoint of it is called.
+            timeout_s: how long to wait for the epoch, in seconds.
+
+        Raises:
+            SubmitRefused: there is none with this id, it has no app master at present, or the name
+                is none, or taken.
+            AskTimeout: no epoch has ended in time; it may still get the name.
+        """
+        deadline = time.monotonic() + timeout_s
+        message = MakeSavepoint(app_id=app_id, name=name, by=self._by)
+        while not (made := self._expect(SavepointMade, message)).epochs:
+            if time.monotonic() >= deadline:
+                raise AskTimeout(
+                    f"no epoch of application {app_id} has ended within {timeout_s:g} s: gear why "
+                    f"{app_id} tells what holds it; the next one that ends is savepoint {name}"
+                )
+            message = replace(message, begins=False)
+            time.sleep(_POLL_S)
+        return dict(made.epochs)
 
     def restart(self, app_id: AppId, *, from_beginning: bool = False) -> "RunningApplication":
         """Stop an application if it runs, and start the same once more, under a new id.
@@ -488,6 +524,10 @@ class RunningApplication:
     def drain(self, *, savepoint: str = "") -> None:
         """Let it end well before its input does; see `ClusterClient.drain`."""
         self.client.drain(self.app_id, savepoint=savepoint)
+
+    def savepoint(self, name: str) -> dict[int, int]:
+        """Give its next epoch a name; see `ClusterClient.savepoint`."""
+        return self.client.savepoint(self.app_id, name)
 
     def restart(self, *, from_beginning: bool = False) -> "RunningApplication":
         """Start the same once more, under a new id; see `ClusterClient.restart`."""

@@ -39,6 +39,7 @@ from gearpy.messages.client import (
     GetVersions,
     ListQuarantined,
     LogText,
+    MakeSavepoint,
     MasterList,
     MasterSummary,
     PlanText,
@@ -117,6 +118,7 @@ _LEFT_BEHIND: Final[Mapping[type, type]] = {
 _ACTIONS: Final[Mapping[type, str]] = {
     ShutdownApplication: "app kill",
     DrainApplication: "app drain",
+    MakeSavepoint: "app savepoint",
     RestartApplication: "app restart",
     ReplayNow: "app replay",
     ReplayQuarantined: "quarantine replay",
@@ -243,6 +245,7 @@ class Desk:
             case (
                 DescribeApplication()
                 | DrainApplication()
+                | MakeSavepoint()
                 | GetEpochs()
                 | GetPlan()
                 | GetVersions()

@@ -16,6 +16,7 @@ from gearpy.cluster.executor.snapshot_writer import (
     EpochFailed,
     EpochSaved,
     SnapshotWriter,
+    StoreRecording,
     TasksLoaded,
     TasksUnloadable,
     WriterAnswer,
@@ -24,6 +25,7 @@ from gearpy.cluster.executor.snapshot_writer import (
 from gearpy.cluster.executor.task_group import TaskGroup
 from gearpy.cluster.host.tuning import ProcessTuning
 from gearpy.cluster.net.post import Post
+from gearpy.core.epoch.recorded import RECORDED
 from gearpy.errors import GearpyError
 from gearpy.ids import ActorPath, AppId, ExecutorId, ProcessorId, SessionId, TaskId
 from gearpy.messages.app import (
@@ -67,6 +69,7 @@ from gearpy.task.runtime.actor import (
     TaskActor,
     TaskMessage,
 )
+from gearpy.task.runtime.recording import Recording
 from gearpy.task.runtime.turns import TurnWatch
 from gearpy.task.runtime.wiring import RunnerFactory
 from gearpy.transport.api import LinkLost, Transport
@@ -155,7 +158,16 @@ class _MetricsTick:
     pass
 
 
-_TaskNews: TypeAlias = _Started | _Failed | _Stopped | _Snapshot | _Committed | _Quarantined
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    attempt: int
+    task_id: TaskId
+    recording: Recording
+
+
+_TaskNews: TypeAlias = (
+    _Started | _Failed | _Stopped | _Snapshot | _Committed | _Quarantined | _Recorded
+)
 _Tick: TypeAlias = _ReportTick | _MetricsTick
 _Message: TypeAlias = (
     ExecutorMessage | WriterAnswer | _TaskNews | _LinkLost | _Tick | MeasureExecutor
@@ -271,6 +283,8 @@ class ExecutorActor(Actor[_Message]):
                 self._on_quarantined(message)
             case _Snapshot() | _Committed():
                 self._on_epoch_of_task(message)
+            case _Recorded():
+                self._on_recorded(message)
             case MeasureExecutor():
                 return self._measured()
             case _:
@@ -601,6 +615,13 @@ class ExecutorActor(Actor[_Message]):
         else:
             epochs.on_committed(message.task_id, message.epoch)
 
+    def _on_recorded(self, message: _Recorded) -> None:
+        group = self._group_of(message.attempt)
+        if group is not None:
+            prefix = f"{self._settings.checkpoints_prefix}/{RECORDED}/region{group.region}"
+            name = message.recording.name(message.task_id, message.attempt)
+            self._writer.tell(StoreRecording(name=f"{prefix}/{name}", recording=message.recording))
+
     def _on_writer(self, message: WriterAnswer) -> None:
         match message:
             case TasksLoaded():
@@ -691,6 +712,9 @@ class _News:
         self, task_id: TaskId, value: bytes, event_time_ms: int, card: ErrorCard
     ) -> None:
         self._executor.tell(_Quarantined(task_id, value, event_time_ms, card))
+
+    def on_task_recorded(self, task_id: TaskId, recording: Recording) -> None:
+        self._executor.tell(_Recorded(self._attempt, task_id, recording))
 
 
 def _tell_all(ref: Ref[TaskMessage], messages: list[Any]) -> None:

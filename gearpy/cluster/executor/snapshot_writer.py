@@ -21,6 +21,7 @@ from gearpy.storage.snapshot_files import (
     snapshot_chunks,
 )
 from gearpy.task.api.snapshots import TaskResume, TaskSnapshot, TaskState, decode_state
+from gearpy.task.runtime.recording import Recording
 
 _log = logging.getLogger(__name__)
 
@@ -103,8 +104,16 @@ class EpochFailed:
     operator_error: OperatorError | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreRecording:
+    """Store what a task took under a name; no answer."""
+
+    name: str
+    recording: Recording
+
+
 #: The writer loads what the tasks of a launch go on from, and stores epochs.
-WriterMessage: TypeAlias = LaunchTasks | StoreEpoch
+WriterMessage: TypeAlias = LaunchTasks | StoreEpoch | StoreRecording
 WriterAnswer: TypeAlias = TasksLoaded | TasksUnloadable | EpochSaved | EpochFailed
 
 
@@ -121,8 +130,17 @@ class SnapshotWriter(Actor[WriterMessage]):
 
     def receive(self, message: WriterMessage) -> None:
         """Do one job, and answer."""
+        if isinstance(message, StoreRecording):
+            self._store_recording(message)
+            return
         answer = self._load(message) if isinstance(message, LaunchTasks) else self._store(message)
         self._owner.tell(answer)
+
+    def _store_recording(self, message: StoreRecording) -> None:
+        try:
+            self._checkpoints.save(message.name, [message.recording.encode()])
+        except (OSError, GearpyError) as error:  # Nothing depends on it.
+            _log.warning("what a task took is not kept: %s", error)
 
     def _store(self, job: StoreEpoch) -> WriterAnswer:
         try:

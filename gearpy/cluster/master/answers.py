@@ -187,6 +187,7 @@ class MasterAnswers:
             args=request.artifact.args,
             executors=request.executors,
             config=request.config,
+            artifact=request.artifact,
         )
 
     def _worker_list(self) -> WorkerList:

@@ -56,6 +56,7 @@ def app_master_settings(config: Config) -> AppMasterSettings:
         quarantine_max=config.application.quarantine_max_records,
         log_segments_max=SEGMENTS_MAX,
         has_changelog=config.checkpoint.changelog == "on",
+        keeps_recordings=config.application.record_input_bytes > 0,
         drain_timeout_ms=config.application.drain_timeout_s * 1000,
         autoscale_cooldown_ms=config.application.autoscale_cooldown_s * 1000,
         keep_succeeded_ms=config.checkpoint.keep_succeeded * _HOUR_MS,

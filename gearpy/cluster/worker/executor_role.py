@@ -24,6 +24,7 @@ from gearpy.state.open import open_state
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.runtime.metering import MeterSettings
+from gearpy.task.runtime.recording import recorder
 from gearpy.task.runtime.wiring import RunnerFactory
 from gearpy.transport.api import LinkLost, Transport
 from gearpy.transport.loop.coroutines import Coroutines, CoroutineThread
@@ -138,4 +139,5 @@ def runner_factory(
         open_state=partial(open_state, state_settings(config)),
         coroutines=coroutines or CoroutineThread(),
         metering=MeterSettings() if config.metrics.report_interval_ms else None,
+        recorder=recorder(config.application.record_input_bytes, now_ms),
     )

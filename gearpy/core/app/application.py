@@ -347,6 +347,22 @@ class ApplicationCore(Recovery):
             region.epochs.is_wanted = True
         return running
 
+    def begin_epochs(self) -> tuple[dict[int, int], dict[int, int]]:
+        """Let an epoch of each region end soon.
+
+        Returns:
+            By region, the first epoch that begins to end from now on; and the newest epochs of
+            regions that have come to their end.
+        """
+        self.end_epochs()
+        going = [each for each in self.regions if each.state != "done"]
+        done = [each for each in self.regions if each.state == "done"]
+        newest = {each.number: each.history.newest for each in done}
+        return (
+            {each.number: each.epochs.next_to_end for each in going},
+            {number: each.epoch for number, each in newest.items() if each is not None},
+        )
+
     def on_epoch_stored(self, message: EpochStored, now_ms: int) -> list[Command]:
         """Note the files that an executor has stored; files that came too late are deleted."""
         region = self.regions.that_knew(message.attempt)

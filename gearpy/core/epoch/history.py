@@ -22,6 +22,7 @@ class EpochHistory:
     def __init__(self, *, retained: int, manifests: Iterable[Manifest] = ()) -> None:
         assert retained >= 1, retained
         self._retained = retained
+        self.kept: frozenset[int] = frozenset()  #: These stay whatever comes after them.
         self._manifests = sorted(manifests, key=lambda each: each.epoch)
         self._stored_epoch = self._manifests[-1].epoch if self._manifests else 0
         self._listed = Counter(f.location for each in self._manifests for f in each.snapshots)
@@ -80,7 +81,7 @@ class EpochHistory:
         """Note that a manifest is stored durably; return the epochs that may be discarded."""
         self._stored_epoch = max(self._stored_epoch, epoch)
         stored = [each.epoch for each in self._manifests if each.epoch <= self._stored_epoch]
-        return tuple(stored[: -self._retained])
+        return tuple(each for each in stored[: -self._retained] if each not in self.kept)
 
     def discard(self, epochs: Collection[int]) -> list[SnapshotFile]:
         """Never go back to these epochs; return the files that nobody needs any more."""

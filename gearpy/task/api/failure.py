@@ -129,7 +129,9 @@ def raised_by_user(error: BaseException) -> BaseException:
     return error
 
 
-def card_of(error: BaseException, *, operator: str = "", task: str = "") -> ErrorCard:
+def card_of(
+    error: BaseException, *, operator: str = "", task: str = "", epoch: int = 0
+) -> ErrorCard:
     """Make the card of any exception that ended a task or an actor."""
     if not isinstance(error, OperatorError):
         error = operator_error(operator, error)
@@ -143,6 +145,7 @@ def card_of(error: BaseException, *, operator: str = "", task: str = "") -> Erro
         # A plain number: the promises of a late record are not for cards.
         event_time_ms=None if error.event_time_ms is None else int(error.event_time_ms),
         traceback=error.traceback,
+        epoch=epoch,
     )
 
 

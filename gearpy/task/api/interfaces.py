@@ -133,6 +133,10 @@ class TaskContext(Generic[Out_co]):
     """Ids of gearpy's own stages in a chain, by place."""
     coroutines: Coroutines = NO_COROUTINES
     """Runs user code that is asynchronous, for gearpy's own operators."""
+    is_rerun: bool = False
+    """Whether the task runs again, alone, to look at what it did: nothing may be shown."""
+    shown: Callable[[Sequence[Any], Sequence[int]], None] | None = None
+    """Is told of the records that sinks get, with their event times."""
 
     def output_to(self, tag: str, message: Message) -> None:
         """Send one message to the side output of this name; `Stream.side` returns its stream."""

@@ -56,9 +56,14 @@ class Rejects:
     """
 
     def __init__(
-        self, policy: OnError = "fail", counters: TaskCounters | None = None, task: str = ""
+        self,
+        policy: OnError = "fail",
+        counters: TaskCounters | None = None,
+        task: str = "",
+        epoch: int = 0,
     ) -> None:
         self.records: list[RejectedRecord] = []
+        self.epoch = epoch  #: Of the records that the task takes now.
         self._counters = counters or TaskCounters()
         self._policy = policy
         self._task = task
@@ -103,7 +108,7 @@ class Rejects:
             self._counters.skipped_records += 1
             return
         self._counters.quarantined_records += 1
-        card = card_of(error, task=self._task)
+        card = card_of(error, task=self._task, epoch=self.epoch)
         self.records.append(
             RejectedRecord(value=value, event_time_ms=int(event_time_ms), error=card)
         )

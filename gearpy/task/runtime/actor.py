@@ -24,6 +24,7 @@ from gearpy.messages.data import (
 from gearpy.messages.summaries import ErrorCard
 from gearpy.task.api.failure import card_of, kind_of
 from gearpy.task.api.snapshots import TaskSnapshot
+from gearpy.task.runtime.recording import Recording
 from gearpy.task.runtime.runner import TaskRunner
 from gearpy.task.runtime.turns import TurnBoard
 from gearpy.transport.api import Transport
@@ -129,6 +130,10 @@ class TaskEvents(Protocol):
         self, task_id: TaskId, value: bytes, event_time_ms: int, card: ErrorCard
     ) -> None:
         """User code raised on a record; `InjectMessage` gives it to the task once more."""
+        ...
+
+    def on_task_recorded(self, task_id: TaskId, recording: Recording) -> None:
+        """All that the task took in an epoch, or until it failed."""
         ...
 
 
@@ -275,6 +280,13 @@ class TaskActor(BatchActor[TaskMessage]):
         self._runner.snapshots.clear()
         self._runner.committed.clear()
         self._runner.rejected.clear()
+        self._hand_over_recordings()
+
+    def _hand_over_recordings(self) -> None:
+        if (recorder := self._runner.recorder) is not None:
+            for recording in recorder.finished:
+                self._events.on_task_recorded(self._task_id, recording)
+            recorder.finished.clear()
 
     def _plan_turn(self, wake_ms: int | None, now_ms: int) -> None:
         if wake_ms is None:
@@ -299,7 +311,12 @@ class TaskActor(BatchActor[TaskMessage]):
         self._stopped = True
         self._post_last_clock()
         where = error.operator if isinstance(error, OperatorError) else self._runner.info.operator
-        card = card_of(error, operator=where, task=str(self._task_id))
+        recorder, is_source = self._runner.recorder, not self._runner.info.upstream
+        epoch = self._runner.epoch if is_source or recorder is not None else 0
+        card = card_of(error, operator=where, task=str(self._task_id), epoch=epoch)
+        if recorder is not None:
+            recorder.fail(epoch, card.cause)
+            self._hand_over_recordings()
         self._events.on_task_failed(self._task_id, card, kind_of(error))
         try:
             self._runner.stop(completed=False)

@@ -26,4 +26,5 @@ class TaskInfo:
     config: Mapping[str, Any] | None = None
     key: Callable[[Any], Any] | None = None  #: Of a record, for keyed state.
     ordered: bool = False  #: Records come in the order of event time, key timers between them.
+    is_rerun: bool = False  #: It has run before; its sinks show nothing.
     sources: int = 0  #: How many sources records may come from; 0 if not known.

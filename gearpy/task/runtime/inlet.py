@@ -1,7 +1,7 @@
 """The input side of a task: messages that came in and are not processed yet."""
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -45,6 +45,9 @@ class Inlet:
         self._links = list(upstream)
         self._alignment: LinkAlignment[QueuedMessage] = LinkAlignment(self._links, epoch)
         self.watermarks = WatermarkTracker(self._links)
+        self.note: Callable[[object], None] | None = (
+            None  #: Is told of each message as it is taken.
+        )
         self.records_queued = 0
         self.bytes_taken = 0
         #: The promises of links in epochs that have not begun.
@@ -89,7 +92,10 @@ class Inlet:
 
     def next(self) -> QueuedMessage | EpochEnd | Injected | None:
         """Take the oldest message."""
-        return self._queue.popleft() if self._queue else None
+        message = self._queue.popleft() if self._queue else None
+        if self.note is not None:
+            self.note(message)
+        return message
 
     @property
     def is_at_end(self) -> bool:

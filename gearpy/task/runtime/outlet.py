@@ -1,7 +1,7 @@
 """The output side of a task: partitioning, credit, numbers, watermark and epoch per link."""
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -151,6 +151,8 @@ class Outlet:
         self.bytes_sent = 0
         self._probed = 0  # The link that the next probe begins with.
         self._travels: set[type] = set()  # Of these a first record could be sent.
+        #: Is told of all records that are put out.
+        self.note: Callable[[Sequence[Any], Sequence[int]], None] | None = None
 
     def open(self) -> None:
         """Open every link."""
@@ -177,6 +179,8 @@ class Outlet:
         """
         if type(values) is list and type(values[0]) not in self._travels and self._edges:
             self._try_sending(values, timestamps)
+        if self.note is not None:
+            self.note(values, timestamps)
         sender = self._task_id.task_index
         parts = [(edge, edge.partition(values, timestamps, sender)) for edge in self._edges]
         if self._shares and type(values) is not Table:

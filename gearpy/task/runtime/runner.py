@@ -28,9 +28,8 @@ from gearpy.messages.data import (
     Origin,
     Unmanaged,
 )
-from gearpy.messages.late_time import late_places
 from gearpy.messages.metrics import TaskLoad
-from gearpy.messages.table import Times
+from gearpy.messages.table import has_late
 from gearpy.state.kinds.timers import KeyTimer
 from gearpy.task.api.counters import TaskCounters
 from gearpy.task.api.failure import USER_ERRORS, operator_error
@@ -52,7 +51,8 @@ from gearpy.task.runtime.info import TaskInfo
 from gearpy.task.runtime.inlet import Injected, Inlet
 from gearpy.task.runtime.metering import MeterSettings, TaskMeter
 from gearpy.task.runtime.outlet import Outlet, OutputLimits, Promises
-from gearpy.task.time.timers import TaskTimers, Wakes, timer_at_ms
+from gearpy.task.runtime.recording import Recorder
+from gearpy.task.time.timers import TaskTimers, Wakes, is_due, timer_at_ms
 from gearpy.transport.loop.coroutines import NO_COROUTINES, Coroutines
 from gearpy.wire.values.payload import decode_batch, decode_value
 
@@ -84,7 +84,7 @@ class TaskRunner:
         open_state: makes its keyed state, when it is used.
         resume: the state to go on from; None: from the beginning.
         on_error: the policy for a record that user code raises on.
-        metering: how it is measured; None: it is not.
+        metering, recorder: measure it and record its input, where they are given.
     """
 
     def __init__(
@@ -103,6 +103,7 @@ class TaskRunner:
         on_error: OnError = "fail",
         coroutines: Coroutines = NO_COROUTINES,
         metering: MeterSettings | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         self.info = info
         self.outbox: list[LinkMessage] = []
@@ -124,6 +125,7 @@ class TaskRunner:
             epoch=epoch,
             operator=info.operator,
         )
+        self.recorder = recorder if info.upstream else None
         self._buffer: list[Message] = OrderedOutput(self._see_late) if info.ordered else []
         self._job: Job | None = None
         self._parked: Job | None = None  # Waits until the task has room.
@@ -146,7 +148,7 @@ class TaskRunner:
             watermark_ms=lambda: self._inlet.watermarks.watermark_ms,
         )
         counters = TaskCounters()
-        self._rejects = Rejects(on_error, counters, str(info.task_id))
+        self._rejects = Rejects(on_error, counters, str(info.task_id), epoch)
         self.context = self._make_context(wall_ms, counters)
         self.task: Task | None = None
         self._gate: EventGate | None = None  # Where records are to come by event time.
@@ -188,6 +190,10 @@ class TaskRunner:
         self._tells_origin = self.task.aligned  # Records that wait for a later epoch have lost it.
         if not self.task.aligned:
             self._inlet.hold_nothing_back()
+            self.recorder = None  # It takes records of several epochs at a time.
+        if self.recorder is not None:
+            self._inlet.note = self.recorder.take
+            self.context.shown = self._outlet.note = self.recorder.output.add
         self._counts_taken = not self.info.edges and not self.task.counts_output
         self._flush()
 
@@ -304,7 +310,8 @@ class TaskRunner:
             span_ms=counters.span_ms,
             consumers=() if task is None else tuple(task.consumers()),
             waits_for="" if task is None else task.waits_for,
-            wants_epoch=task is not None and task.epoch_fill > _FULL_SOON,
+            wants_epoch=(task is not None and task.epoch_fill > _FULL_SOON)
+            or (self.recorder is not None and self.recorder.wants_epoch),
         )
 
     def stop(self, *, completed: bool) -> None:
@@ -372,16 +379,18 @@ class TaskRunner:
     def _new_job(self, now_ms: int) -> Job | None:
         if self._cut.is_due(self.task, self.epoch):
             self._end_epoch(self._cut.epoch)
-        if _is_due(self._timer_at_ms(now_ms), now_ms):
-            is_of_task = _is_due(self._timers.due_ms, now_ms)
+        if is_due(self._timer_at_ms(now_ms), now_ms):
+            is_of_task = is_due(self._timers.due_ms, now_ms)
             return self._fire_timer() if is_of_task else self._fire(self._keyed.due())
+        if self.recorder is not None:
+            self._flush()  # What follows belongs to the next message.
         message = self._inlet.next()
         while message is not None:
             job = self._job_of(message)
             if job is not None:
                 return job
             message = self._inlet.next()
-        if _is_due(self._produce_at_ms, now_ms):
+        if is_due(self._produce_at_ms, now_ms):
             if self.task is not None and self.task.epoch_fill > _FULL:
                 self._produce_at_ms = now_ms + _FULL_MS  # The epoch has been asked to end.
             else:
@@ -567,7 +576,7 @@ class TaskRunner:
         self.context.epoch = epoch
         self.snapshots.append(self._snapshot(epoch))
         self._outlet.begin_epoch(epoch + 1, self._clock_ms())
-        self.context.epoch = epoch + 1
+        self.context.epoch = self._rejects.epoch = epoch + 1
         self._send_later(epoch + 1)
         assert self.task is not None
         if not self.info.upstream and self._cut.on_ended(self.task):
@@ -688,9 +697,9 @@ class TaskRunner:
             return
         try:
             context = self.context
-            has_late = context.sees_late and _has_late(timestamps)
             origin = context.origin if self._tells_origin else NOWHERE
-            self._outlet.emit(values, timestamps, now_ms, has_late=has_late, origin=origin)
+            is_late = context.sees_late and has_late(timestamps)
+            self._outlet.emit(values, timestamps, now_ms, has_late=is_late, origin=origin)
             self.context.counters.records_out += len(values)
         except USER_ERRORS as error:
             if not self._rejects.may_go_on:
@@ -729,6 +738,7 @@ class TaskRunner:
             counters=counters,
             rejects=self._rejects,
             coroutines=self._coroutines,
+            is_rerun=info.is_rerun,
             enter=self._enter,
         )
 
@@ -761,9 +771,9 @@ class TaskRunner:
             wait_ms = self._wakes.wait_ms(self.task, self._claimed_clock_ms)
             waits.append(None if wait_ms is None else now_ms + wait_ms)
         if not self._outlet.is_blocked and self._may_go_on():
-            is_due = _is_due(self._produce_at_ms, now_ms)
+            is_produced = is_due(self._produce_at_ms, now_ms)
             is_cut = self._cut.is_due(self.task, self.epoch)
-            if self._parked is not None or self._inlet or is_cut or is_due:
+            if self._parked is not None or self._inlet or is_cut or is_produced:
                 return 0
             waits += [self._produce_at_ms, self._timer_at_ms(now_ms)]
         return min((at for at in waits if at is not None), default=None)
@@ -785,16 +795,6 @@ class TaskRunner:
 
     def _blame(self, error: BaseException) -> NoReturn:
         blame(self.info.operator, error)
-
-
-def _has_late(timestamps: list[int]) -> bool:
-    if type(timestamps) is Times:
-        return timestamps.promised is not None
-    return bool(late_places(timestamps))
-
-
-def _is_due(at_ms: int | None, now_ms: int) -> bool:
-    return at_ms is not None and at_ms <= now_ms
 
 
 _END: Any = object()

@@ -14,6 +14,7 @@ from gearpy.task.api.snapshots import TaskResume
 from gearpy.task.runtime.info import TaskInfo
 from gearpy.task.runtime.metering import MeterSettings
 from gearpy.task.runtime.outlet import OutputEdge, OutputLimits
+from gearpy.task.runtime.recording import Recorder
 from gearpy.task.runtime.runner import TaskRunner
 from gearpy.transport.loop.coroutines import Coroutines, CoroutineThread
 
@@ -38,6 +39,9 @@ class RunnerFactory:
     executor_id: ExecutorId = ExecutorId(0)
     coroutines: Coroutines = field(default_factory=CoroutineThread)
     metering: MeterSettings | None = None  #: None: tasks are not measured.
+    #: Makes what records the input of a task, from the first epoch; None: nothing is recorded.
+    recorder: Callable[[int], Recorder] | None = None
+    is_rerun: bool = False  #: Sinks show nothing: what runs has run before.
 
     def make(
         self,
@@ -69,6 +73,7 @@ class RunnerFactory:
             sources=processor.sources,
             run=self.run,
             program=self.application.program,
+            is_rerun=self.is_rerun,
         )
         return TaskRunner(
             info,
@@ -84,6 +89,7 @@ class RunnerFactory:
             on_error=self.on_error,
             coroutines=self.coroutines,
             metering=self.metering,
+            recorder=None if self.recorder is None else self.recorder(epoch),
         )
 
     def settle(self, task_id: TaskId) -> None:

@@ -40,8 +40,24 @@ def is_all_shown(state: Any) -> bool:
 
 
 def sink_stage(context: TaskContext, sink: Sink, name: str) -> "SinkStage":
-    """Return the stage for a sink."""
+    """Return the stage for a sink; where the task runs again, it shows nothing."""
+    if context.is_rerun:
+        return SinkStage(context, _Nowhere(), name)
     return (PacedSinkStage if sink.paced else SinkStage)(context, sink, name)
+
+
+class _Nowhere(Sink[Any]):
+    """Shows no record."""
+
+    columnar = True
+
+    def open(self, task_index: int, parallelism: int) -> SinkWriter[Any]:
+        return _NoWriter()
+
+
+class _NoWriter(SinkWriter[Any]):
+    def write_batch(self, batch: Batch) -> None:
+        pass
 
 
 class SinkStage:
@@ -80,6 +96,8 @@ class SinkStage:
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
         """Write the records."""
+        if self._context.shown is not None:
+            self._context.shown(values, timestamps)
         try:
             self._writer.write_batch(Batch(values, timestamps))
             self._counters.records_out += len(values)

@@ -84,3 +84,8 @@ def timer_at_ms(timers: TaskTimers, keyed: KeyedTask, now_ms: int) -> int | None
     if key_wait_ms is None:
         return due_ms
     return now_ms + key_wait_ms if due_ms is None else min(due_ms, now_ms + key_wait_ms)
+
+
+def is_due(at_ms: int | None, now_ms: int) -> bool:
+    """Tell whether a time is there and has come."""
+    return at_ms is not None and at_ms <= now_ms

@@ -115,6 +115,13 @@ class RegionEpochs:
         return self._next_epoch
 
     @property
+    def next_to_end(self) -> int:
+        """The first epoch that begins to end from now on."""
+        if self._coordinator is None:
+            return self._next_epoch
+        return self._coordinator.epoch + self._coordinator.is_ending
+
+    @property
     def unused_epoch(self) -> int:
         """The first number of an epoch that is not, and will not be, of an attempt of this one."""
         last = self._next_epoch if self._coordinator is None else self._coordinator.epoch

@@ -3,7 +3,14 @@ import { html } from "../app/html.js";
 import { eventTime } from "../words/time.js";
 import { Copy } from "./words.js";
 
-export function ErrorCard({ error, title, open = true, bare = false }) {
+/** The command that runs the task again, with the state that it had; see `gear debug`. */
+function again(error, app, record) {
+  if (!error.epoch || !app) return "";
+  return record ? `gear debug ${app} --record ${record}` : `gear debug ${app} ${error.task} --epoch ${error.epoch - 1} --until ${error.epoch}`;
+}
+
+export function ErrorCard({ error, app, record, title, open = true, bare = false }) {
+  const command = again(error, app, record);
   const fields = [
     ["step", error.operator],
     ["task", error.task],
@@ -11,6 +18,7 @@ export function ErrorCard({ error, title, open = true, bare = false }) {
     ["line", error.source_line && html`<code class="wrap">${error.source_line}</code>`],
     ["record", error.record && html`<code class="wrap">${error.record}</code>`],
     ["event time", error.event_time_ms !== null && error.event_time_ms !== undefined && eventTime(error.event_time_ms)],
+    ["run again", command && html`<${Copy} text=${command} />`],
   ].filter(([, value]) => value);
   return html`<section class=${bare ? "bare" : "card"} aria-label=${title}>
     ${title && html`<h2>${title}</h2>`}

@@ -16,12 +16,12 @@ const EVERY_MS = 3000;
 
 export function Errors({ view }) {
   return html`
-    ${view.cause && html`<${ErrorCard} error=${view.cause} title="What ended it" />`}
+    ${view.cause && html`<${ErrorCard} error=${view.cause} app=${view.app_id} title="What ended it" />`}
     <${Quarantine} view=${view} />
     <section class="card"><header><h2>Failures</h2><span class="quiet">the latest first</span></header>
       ${!view.failures.length && html`<p class="quiet">None since the application started.</p>`}
       <div class="stack">${[...view.failures].reverse().map((each) => html`<div class="part" key=${each.at_ms + each.what}>
-        <p><b>${each.what}</b> <span class="quiet"><${Age} at=${each.at_ms} /></span></p><${ErrorCard} error=${each.error} open=${false} bare /></div>`)}</div>
+        <p><b>${each.what}</b> <span class="quiet"><${Age} at=${each.at_ms} /></span></p><${ErrorCard} error=${each.error} app=${view.app_id} open=${false} bare /></div>`)}</div>
     </section>`;
 }
 
@@ -69,5 +69,5 @@ function Quarantine({ view }) {
 function Whole({ app, number }) {
   const { value, error } = useAnswer(`appmaster/${app}/quarantine?number=${number}`);
   const record = value?.records?.find((each) => each.number === number);
-  return html`<${Trouble} error=${error} />${record && html`<${ErrorCard} error=${record.error} title=${`Record ${number}`} />`}`;
+  return html`<${Trouble} error=${error} />${record && html`<${ErrorCard} error=${record.error} app=${app} record=${number} title=${`Record ${number}`} />`}`;
 }

@@ -31,7 +31,7 @@ export function Live({ view, series, at }) {
   return html`
     <${Notice} level=${view.headline.level} text=${view.headline.text} advice=${view.headline.advice}>
       ${view.waits && !view.headline.text.includes(view.waits) && html`<p>${sentence(view.waits)}</p>`}<//>
-    ${view.cause && html`<${ErrorCard} error=${view.cause} title="What ended it" />`}
+    ${view.cause && html`<${ErrorCard} error=${view.cause} app=${view.app_id} title="What ended it" />`}
     ${isEnded && html`<${Ended} view=${view} />`}
     ${mayAsk && html`<${Ask} view=${view} />`}
     ${view.processors.length > 0 && html`<${Dag} view=${view} picked=${picked} onPeek=${peek} />`}

@@ -1,0 +1,329 @@
+"""Runs one task of an application again, here, and says whether the same came of it."""
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from gearpy.cluster.client.client import ClusterClient
+from gearpy.cluster.net.limits import output_limits, task_limits, wall_ms
+from gearpy.cluster.programs.artifacts import load, stream_of, with_serializers
+from gearpy.cluster.programs.fetch import ArtifactCache
+from gearpy.cluster.rerun.stored import KeptState, StoredTask
+from gearpy.config.schema import Config
+from gearpy.errors import ConfigError, OperatorError
+from gearpy.ids import AppId, ProcessorId, SessionId, TaskId
+from gearpy.messages.client import Artifact, QuarantinedRecord
+from gearpy.storage.archives import ArtifactLimits
+from gearpy.task.api.application import StreamApplication
+from gearpy.task.api.rejects import OnError
+from gearpy.task.runtime.recording import Recording
+from gearpy.task.runtime.rerun import Difference, Rerun, RerunClock, RerunOutput
+from gearpy.task.runtime.wiring import RunnerFactory
+from gearpy.transport.loop.coroutines import CoroutineThread
+
+_TURN_MS: Final = 2
+#: So long a call of user code that is asynchronous is waited for.
+_PATIENCE_S: Final = 60.0
+#: A source that has given nothing for so long has nothing more.
+_IDLE_S: Final = 5.0
+_PAUSE_S: Final = 0.002
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a user wants to see again; see `TaskAgain`."""
+
+    task: TaskId | None = None
+    epoch: int | None = None
+    until: int | None = None
+    record: int | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Outcome:
+    """What came of it.
+
+    Attributes:
+        input: what the task was given, for people.
+        failed_then: what it failed with then; empty if it did not, None if nobody knows.
+        error: what it failed with now.
+        cut: why the recorded input ends too early; empty if it does not.
+    """
+
+    input: str
+    failed_then: str | None = ""
+    error: OperatorError | None = None
+    messages: int = 0
+    records: int = 0
+    compared: int = 0
+    outputs: int = 0
+    difference: Difference | None = None
+    cut: str = ""
+
+    @property
+    def is_same(self) -> bool:
+        """Whether it failed as then, and put out the same, as far as that is known."""
+        cause = "" if self.error is None else self.error.cause
+        return self.difference is None and self.failed_then in {None, cause}
+
+
+class TaskAgain:
+    """One task with its program, its state and its input, ready to run in this process.
+
+    Sinks show nothing. Other things that user code does, it does again.
+
+    Args:
+        client: of the cluster.
+        app_id: the application; it may have ended.
+        wanted: a task and the epoch behind which it is to begin, and the one in which to end; or
+            a record in quarantine.
+        configured: makes the configuration of this process, with settings ``KEY=VALUE``.
+
+    Raises:
+        ConfigError: there is no such task, epoch or record, or it cannot be run again.
+        GearpyError: what is stored of it cannot be read.
+    """
+
+    def __init__(
+        self,
+        client: ClusterClient,
+        app_id: AppId,
+        wanted: Wanted,
+        *,
+        configured: Callable[..., Config],
+    ) -> None:
+        self._client = client
+        self._app_id = app_id
+        self._wanted = wanted
+        self._record = self._quarantined(wanted.record)
+        store, self._prefix = client.store(app_id)
+        self.task = self._task()
+        self.after = 0  #: The epoch whose state it has, when it has run.
+        self._stored = StoredTask(store, self._prefix, self.task)
+        self._config = configured(*(f"{k}={v}" for k, v in self._stored.config.items()))
+        self.notes: list[str] = []
+
+    @contextmanager
+    def program(self) -> Iterator[StreamApplication]:
+        """Fetch the program and load it.
+
+        Raises:
+            ConfigError: it is not a program that can be loaded here.
+            OperatorError: the program itself raised.
+        """
+        artifact = self._stored.artifact or self._client.submission(self._app_id).artifact
+        if artifact is None or artifact.kind == "memory":
+            raise ConfigError(
+                f"application {self._app_id} is an object of the process that runs it: submit its "
+                "file with 'gear app submit', then it can be run again elsewhere"
+            )
+        with TemporaryDirectory(prefix="gearpy-debug-") as folder:
+            limits = ArtifactLimits.of(self._config.artifact)
+            cache = ArtifactCache(Path(folder).resolve(), self._client.ask, limits)
+            yield self._loaded(artifact, cache.path_of(artifact))
+
+    def run(self, application: StreamApplication) -> Outcome:
+        """Run it, up to the end of its input or until it raises.
+
+        Raises:
+            ConfigError: there is no such epoch or recording, or its source cannot be read again.
+            GearpyError: what is stored cannot be read.
+        """
+        processor = application.processors[ProcessorId(self.task.processor)]
+        if self._record is not None:
+            return self._run_record(application, self._record)
+        if application.dag.upstream_tasks(self.task):
+            return self._run_recorded(application)
+        if processor.source is None or not processor.source.replayable:
+            raise ConfigError(
+                f"task {self.task} ({processor.name}) reads a source that cannot be read again "
+                "from where it was"
+            )
+        return self._run_source(application)
+
+    def operator(self, application: StreamApplication) -> str:
+        """Return the name of the operator that the task is of."""
+        return application.processors[ProcessorId(self.task.processor)].name
+
+    # -- three kinds of input --------------------------------------------------------------
+
+    def _run_record(self, application: StreamApplication, record: QuarantinedRecord) -> Outcome:
+        before = record.error.epoch - 1
+        epoch = self._stored.nearest(before if before >= 0 else None)
+        self._note_age(epoch, before)
+        outcome = Outcome(
+            input=f"record {record.number} of the quarantine", failed_then=record.error.cause
+        )
+        with self._again(application, epoch, "fail") as (rerun, _):
+            self._watch(outcome, rerun, lambda: rerun.inject(record.value, record.event_time_ms))
+        return outcome
+
+    def _run_recorded(self, application: StreamApplication) -> Outcome:
+        path = self._stored.path(after=self._wanted.epoch, until=self._wanted.until)
+        recordings = self._stored.recordings(path)
+        policy = self._config.application.on_error
+        outcome = Outcome(
+            input=f"recorded input of {_epochs(recordings)}",
+            failed_then=recordings[-1].failed,
+            cut=next((each.cut for each in recordings if each.cut), ""),
+        )
+        first = recordings[0].first
+        with self._again(application, path.after, policy, first=first) as (rerun, _):
+            self._watch(outcome, rerun, lambda: rerun.run(recordings))
+        return outcome
+
+    def _run_source(self, application: StreamApplication) -> Outcome:
+        epoch, until = self._stored.nearest(self._wanted.epoch), self._wanted.until
+        if self._wanted.epoch is None and len(self._stored.epochs) > 1:
+            epoch = self._stored.epochs[-2]
+        if self._wanted.epoch is not None and epoch > self._wanted.epoch:
+            there = ", ".join(map(str, self._stored.epochs))
+            raise ConfigError(
+                f"epoch {self._wanted.epoch} is not stored any more, nor one before it; there "
+                f"are: {there}"
+            )
+        later = [each for each in self._stored.epochs if each > epoch]
+        end = max(later, default=None) if until is None else until if until in later else None
+        outcome = Outcome(input="its source, read again", failed_then=None)
+        with self._again(application, epoch, self._config.application.on_error) as (rerun, kept):
+            records = None
+            if end is not None:
+                outcome.input += f" up to where epoch {end} ended"
+                with self._stored.state(end) as at_end:
+                    records = at_end.records_in - kept.records_in
+            self._watch(outcome, rerun, lambda: rerun.read(_Enough(records)))
+        return outcome
+
+    def _note_age(self, epoch: int, before: int) -> None:
+        if before < 0:
+            self.notes.append("it is not known in which epoch the record was put aside")
+        elif epoch > before:
+            self.notes.append(
+                f"the record came in epoch {before + 1}, and of the epochs before none is stored "
+                "any more: the state is newer than the record"
+            )
+        elif epoch < before:
+            self.notes.append(
+                f"the record came in epoch {before + 1}: the state is older, and lacks what came "
+                "between"
+            )
+
+    # -- the task --------------------------------------------------------------------------
+
+    @contextmanager
+    def _again(
+        self, application: StreamApplication, epoch: int, policy: OnError, *, first: int = 0
+    ) -> Iterator[tuple[Rerun, KeptState]]:
+        """Make the task with its state at the end of an epoch."""
+        self.after = epoch
+        is_source = not application.dag.upstream_tasks(self.task)
+        clock = RerunClock(wall_ms) if is_source or self._record else RerunClock()
+        output, woken = RerunOutput(), threading.Event()
+        factory = RunnerFactory(
+            application=with_serializers(application, self._config),
+            output=output_limits(self._config),
+            limits=task_limits(self._config),
+            turn_ms=_TURN_MS,
+            clock_ms=clock.read,
+            wall_ms=clock.read,
+            rng=random.Random(),
+            app_id=self._app_id,
+            on_error=policy,
+            run=self._prefix,
+            coroutines=CoroutineThread(),
+            recorder=lambda _: output,
+            is_rerun=True,
+        )
+        with self._stored.state(epoch) as kept:
+            runner = factory.make(
+                self.task, SessionId(1), epoch=first or epoch + 1, resume=kept.resume
+            )
+            runner.context.wake = woken.set
+            yield Rerun(runner, output=output, clock=clock, wait=lambda: _wait(woken)), kept
+
+    def _watch(self, outcome: Outcome, rerun: Rerun, work: Callable[[], None]) -> None:
+        """Have the task work; note what has come of it."""
+        try:
+            rerun.open()
+            work()
+        except OperatorError as error:
+            outcome.error = error
+        finally:
+            with suppress(OperatorError):
+                rerun.stop()
+        outcome.messages, outcome.records = rerun.messages, rerun.records
+        outcome.compared, outcome.outputs = rerun.compared, rerun.outputs
+        outcome.difference = rerun.difference
+
+    # -- what is wanted --------------------------------------------------------------------
+
+    def _quarantined(self, number: int | None) -> QuarantinedRecord | None:
+        if number is None:
+            return None
+        return self._client.quarantined(self._app_id, [number]).records[0]
+
+    def _task(self) -> TaskId:
+        if self._record is None:
+            assert self._wanted.task is not None, "a task, or a record"
+            return self._wanted.task
+        task = task_of(self._record.error.task)
+        if task is None:
+            raise ConfigError(f"record {self._record.number} does not say which task it is of")
+        return task
+
+    def _loaded(self, artifact: Artifact, folder: Path | None) -> StreamApplication:
+        application = stream_of(load(artifact, folder), "gear debug")
+        if self.task not in application.dag.tasks():
+            there = ", ".join(
+                f"{pid}.0 ({application.processors[pid].name})" for pid in application.dag.order
+            )
+            raise ConfigError(
+                f"application {self._app_id} has no task {self.task}; there are: {there}"
+            )
+        return application
+
+
+class _Enough:
+    """Ends the reading of a source: after so many records, or when it has nothing more."""
+
+    def __init__(self, records: int | None) -> None:
+        self._wanted = records
+        self._seen = -1
+        self._since_s = self._began_s = time.monotonic()
+
+    def __call__(self, records: int) -> bool:
+        now_s = time.monotonic()
+        if records != self._seen:
+            self._seen, self._since_s = records, now_s
+        elif now_s - self._since_s < _IDLE_S:
+            time.sleep(_PAUSE_S)
+        else:
+            return True
+        if self._wanted is not None:
+            return records >= self._wanted
+        return now_s - self._began_s >= _PATIENCE_S
+
+
+def task_of(text: str) -> TaskId | None:
+    """Return the task of a text such as ``2.0``; None if it is none."""
+    processor, _, index = text.partition(".")
+    if processor.isdecimal() and index.isdecimal():
+        return TaskId(int(processor), int(index))
+    return None
+
+
+def _epochs(recordings: list[Recording]) -> str:
+    first, last = recordings[0].first, recordings[-1].epoch
+    return f"epoch {last}" if first == last else f"epochs {first} to {last}"
+
+
+def _wait(woken: threading.Event) -> bool:
+    is_woken = woken.wait(_PATIENCE_S)
+    woken.clear()
+    return is_woken

@@ -1,0 +1,121 @@
+"""What is stored of one task, for running it again: its state at an epoch, its recorded input."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from gearpy.cluster.checkpoints.reading import StoredEpochs
+from gearpy.core.coordinator.versions import Versions
+from gearpy.core.coordinator.views import ConfigView
+from gearpy.core.epoch.epochs import Manifest
+from gearpy.core.epoch.recorded import RECORDED, RecordedName, RerunPath, rerun_path
+from gearpy.errors import ConfigError
+from gearpy.ids import TaskId
+from gearpy.messages.client import Artifact
+from gearpy.state.stores.store import Section
+from gearpy.storage.checkpoints import Checkpoints
+from gearpy.storage.snapshot_files import SnapshotChain
+from gearpy.task.api.snapshots import TaskResume, TaskState
+from gearpy.task.runtime.recording import Recording
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptState:
+    """The state of a task at the end of an epoch; 0 and None: that of its beginning."""
+
+    epoch: int
+    resume: TaskResume | None
+
+    @property
+    def records_in(self) -> int:
+        """How many records the task had taken by then."""
+        return (
+            0 if self.resume is None else TaskState.decode(self.resume.head).counters["records_in"]
+        )
+
+
+class StoredTask:
+    """Finds the states and recordings of a task in a checkpoint store.
+
+    Args:
+        checkpoints: the store.
+        prefix: of the application.
+        task: which one.
+
+    Raises:
+        GearpyError: the coordinator log cannot be read.
+    """
+
+    def __init__(self, checkpoints: Checkpoints, prefix: str, task: TaskId) -> None:
+        self._checkpoints = checkpoints
+        self._prefix = prefix
+        self.task = task
+        self._stored = StoredEpochs(checkpoints, prefix)
+        self._manifests = [each for each in self._stored if task in _tasks_of(each)]
+
+    @property
+    def epochs(self) -> list[int]:
+        """The stored epochs of its region, the oldest first."""
+        return sorted(each.epoch for each in self._manifests)
+
+    @property
+    def artifact(self) -> Artifact | None:
+        """The program that runs, if it was changed since it was submitted."""
+        current = Versions(self._stored.state).current
+        return None if current is None else current.artifact
+
+    @property
+    def config(self) -> dict[str, str]:
+        """The settings of the application."""
+        return ConfigView(self._stored.state).read()
+
+    def nearest(self, epoch: int | None) -> int:
+        """Return the newest stored epoch up to one, or else the oldest; 0 where there is none."""
+        wanted = [each for each in self.epochs if epoch is None or each <= epoch]
+        return wanted[-1] if wanted else next(iter(self.epochs), 0)
+
+    @contextmanager
+    def state(self, epoch: int) -> Iterator[KeptState]:
+        """Read the state of the task at the end of an epoch.
+
+        Raises:
+            ConfigError: the epoch is not stored.
+            SnapshotDamaged: a file is missing, or not what was stored.
+        """
+        if not epoch:
+            yield KeptState(epoch=0, resume=None)
+            return
+        manifest = next((each for each in self._manifests if each.epoch == epoch), None)
+        if manifest is None:
+            there = ", ".join(map(str, self.epochs)) or "none"
+            raise ConfigError(
+                f"epoch {epoch} of task {self.task} is not stored; there are: {there}"
+            )
+        with SnapshotChain(self._checkpoints, manifest.chain) as chain:
+            sections = [Section(group, body) for group, body in chain.sections(self.task)]
+            head = chain.head(self.task)
+            yield KeptState(epoch=epoch, resume=TaskResume(head=head, sections=sections))
+
+    def path(self, *, after: int | None, until: int | None) -> RerunPath:
+        """Find the recordings to run again; see `rerun_path`."""
+        found = [each for each in map(RecordedName.parse, self._names()) if each is not None]
+        mine = [each for each in found if each.task == self.task]
+        return rerun_path(mine, self.epochs, after=after, until=until)
+
+    def recordings(self, path: RerunPath) -> list[Recording]:
+        """Read recordings.
+
+        Raises:
+            SnapshotDamaged: one is not there any more.
+            ProtocolError: one is damaged.
+        """
+        wanted = {str(each): each for each in path.recorded}
+        by_name = {name.rpartition("/")[2]: name for name in self._names()}
+        return [Recording.decode(self._checkpoints.load(by_name[each])) for each in wanted]
+
+    def _names(self) -> list[str]:
+        return self._checkpoints.names(f"{self._prefix}/{RECORDED}")
+
+
+def _tasks_of(manifest: Manifest) -> set[TaskId]:
+    return {task for file in manifest.chain for task in file.tasks}

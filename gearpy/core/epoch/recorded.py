@@ -1,0 +1,164 @@
+"""Recordings of what tasks took, by name: which of them lead from a stored epoch to another."""
+
+import itertools
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from gearpy.core.epoch.kept import BeforeFailure
+from gearpy.errors import ConfigError
+from gearpy.ids import TaskId
+
+#: Below the name of an application in the checkpoint store.
+RECORDED: Final = "recorded"
+_NAME: Final = re.compile(
+    r"task(\d+)\.(\d+)-epochs(\d+)-(\d+)-attempt(\d+)(-starts)?(-cut)?(-failed)?", re.ASCII
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedName:
+    """The name of a recording: all that a task took from the first to the last of some epochs.
+
+    Attributes:
+        first, epoch: the epochs; more than one where others were given up.
+        starts: the attempt begins with it.
+        is_cut: the last messages are missing.
+        has_failed: the task has failed at its end.
+    """
+
+    task: TaskId
+    first: int
+    epoch: int
+    attempt: int
+    starts: bool = False
+    is_cut: bool = False
+    has_failed: bool = False
+
+    def __str__(self) -> str:
+        flags = {"-starts": self.starts, "-cut": self.is_cut, "-failed": self.has_failed}
+        return (
+            f"task{self.task}-epochs{self.first}-{self.epoch}-attempt{self.attempt}"
+            f"{''.join(flag for flag, is_set in flags.items() if is_set)}"
+        )
+
+    @classmethod
+    def parse(cls, text: str) -> "RecordedName | None":
+        """Return the name that a text is; None if it is none."""
+        found = _NAME.fullmatch(text.rpartition("/")[2])
+        if found is None:
+            return None
+        processor, index, first, epoch, attempt = map(int, found.groups()[:5])
+        return cls(
+            task=TaskId(processor, index),
+            first=first,
+            epoch=epoch,
+            attempt=attempt,
+            starts=found[6] is not None,
+            is_cut=found[7] is not None,
+            has_failed=found[8] is not None,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RerunPath:
+    """What to repeat: the recordings that follow a stored epoch; 0: the beginning."""
+
+    after: int
+    recorded: tuple[RecordedName, ...]
+
+
+def rerun_path(
+    recorded: Iterable[RecordedName],
+    complete: Sequence[int],
+    *,
+    after: int | None = None,
+    until: int | None = None,
+) -> RerunPath:
+    """Find recordings of a task that lead from a stored epoch up to a later one.
+
+    A task that failed in an epoch began again from a stored one, with other numbers of epochs: of
+    all recordings behind a stored epoch only those of one attempt go together.
+
+    Args:
+        recorded: all of one task.
+        complete: the stored epochs of its region.
+        after: begin with the newest stored epoch that is not later than this; None: any.
+        until: the epoch to end in; None: the one in which the task failed last, or else the last.
+
+    Raises:
+        ConfigError: there are none.
+    """
+    known = sorted(recorded, key=lambda each: (each.has_failed, each.epoch), reverse=True)
+    starts = [0, *sorted(complete)]
+    wanted = None if after is None else max(each for each in starts if each <= after)
+    for end in known:
+        if until is not None and not end.first <= until <= end.epoch:
+            continue
+        for start in [wanted] if wanted is not None else reversed(starts):
+            if (path := _path(known, starts, start, end)) is not None:
+                return path
+    raise ConfigError(_nothing(known, complete, after=after, until=until))
+
+
+def superfluous(
+    names: Iterable[str], kept: Sequence[int], failure: BeforeFailure | None = None
+) -> list[str]:
+    """Return the names of recordings that lead from no epoch to another.
+
+    Args:
+        kept: the epochs that are kept in their turn, without those that have names.
+        failure: what leads to it stays, too.
+    """
+    if not kept:
+        return []
+    parsed = ((name, RecordedName.parse(name)) for name in names)
+    return [
+        name
+        for name, each in parsed
+        if each is not None
+        and each.epoch <= min(kept)
+        and (failure is None or not failure.after < each.epoch <= failure.epoch)
+    ]
+
+
+def _path(
+    known: Sequence[RecordedName], starts: Sequence[int], start: int, end: RecordedName
+) -> RerunPath | None:
+    """Return the recordings from a stored epoch to the end of one; None if they have a gap."""
+    of_attempt = sorted(
+        (each for each in known if each.attempt == end.attempt and start < each.first <= end.first),
+        key=lambda each: each.first,
+    )
+    if not of_attempt:
+        return None
+    head = of_attempt[0]
+    base = max(each for each in starts if each < head.first)
+    is_joined = head.first == start + 1 or (head.starts and base == start)
+    follows = all(b.first == a.epoch + 1 for a, b in itertools.pairwise(of_attempt))
+    if not (is_joined and follows):
+        return None
+    return RerunPath(after=start, recorded=tuple(of_attempt))
+
+
+def _nothing(
+    known: Sequence[RecordedName],
+    complete: Sequence[int],
+    *,
+    after: int | None,
+    until: int | None,
+) -> str:
+    stored = ", ".join(map(str, sorted(complete))) or "none"
+    if not known:
+        return (
+            "nothing of the input of this task is recorded: application.record-input-bytes says "
+            "how much is kept of each epoch, from the next start on"
+        )
+    epochs = ", ".join(str(each.epoch) for each in sorted(known, key=lambda each: each.epoch))
+    behind = "" if after is None else f" behind epoch {after}"
+    up_to = "" if until is None else f" up to epoch {until}"
+    return (
+        f"no recording leads{behind}{up_to} from a stored epoch: stored are {stored}; recorded is "
+        f"the input of {epochs}"
+    )

@@ -1,0 +1,254 @@
+"""Runs one task again: over what was recorded of its input, or over its source."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from gearpy.errors import ProtocolError
+from gearpy.ids import MIN_MS, SessionId, TaskId
+from gearpy.messages.data import (
+    Ack,
+    AckRequest,
+    Batch,
+    DataMessage,
+    InitialAckRequest,
+    LinkMessage,
+    Unmanaged,
+)
+from gearpy.task.runtime.inlet import Injected
+from gearpy.task.runtime.recording import (
+    Entry,
+    LinkPlace,
+    OutputDigest,
+    Recording,
+    is_same_output,
+)
+from gearpy.task.runtime.runner import TaskRunner
+
+_SESSION: Final = SessionId(1)
+#: Later than a task asks for an acknowledgement that it needs.
+_ACK_MS: Final = 1000
+
+
+class RerunClock:
+    """The time of a run that is repeated: that of the record at hand, as it was then.
+
+    Args:
+        wall_ms: the time of a task that reads its source again, which is that of now.
+    """
+
+    def __init__(self, wall_ms: Callable[[], int] = lambda: 0) -> None:
+        self._wall_ms = wall_ms
+        self._then_ms = 0
+
+    def read(self) -> int:
+        """Return the time in ms."""
+        return max(self._then_ms, self._wall_ms())
+
+    def reach(self, at_ms: int) -> None:
+        """Go on to a time, unless it has passed."""
+        self._then_ms = max(self._then_ms, at_ms)
+
+
+class RerunOutput:
+    """Adds up the output of a task that runs again; the `Recorder` of its runner."""
+
+    wants_epoch = False
+
+    def __init__(self) -> None:
+        self.output = OutputDigest()
+        self.finished: list[Recording] = []
+
+    def take(self, message: object) -> None:
+        """Note nothing: it is known."""
+
+    def fail(self, epoch: int, cause: str) -> None:
+        """Note nothing: who runs it is told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """The first message after which a task put out something else than then.
+
+    Attributes:
+        place: number of the message in its epoch, from 1.
+        then: so many records were put out ...
+        now: ... and so many now; where they are equal, the records differ.
+    """
+
+    epoch: int
+    place: int
+    then: int
+    now: int
+
+
+class Rerun:
+    """One task alone: what it takes is given to it by hand, what it sends is counted and dropped.
+
+    It is the runner of the task as it is made for an executor; only its clock is another one.
+
+    Args:
+        runner: not opened yet, with the state that it goes on from, and with this output.
+        clock: the one that the runner was given.
+        wait: lets what the task waits for go on; false when that has taken too long.
+
+    Attributes:
+        messages, records: so many were taken.
+        compared: after so many messages the output was compared.
+        outputs: so many records were put out.
+        difference: the first one that there was.
+    """
+
+    def __init__(
+        self,
+        runner: TaskRunner,
+        *,
+        output: RerunOutput,
+        clock: RerunClock,
+        wait: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.messages = self.records = self.compared = self.outputs = 0
+        self.difference: Difference | None = None
+        self._runner = runner
+        self._clock = clock
+        self._wait = wait
+        self._digest = output.output
+        self._seqs: dict[TaskId, int] = {}
+        self._sent: dict[TaskId, int] = {}
+        self._links: dict[int, LinkPlace] = {}
+
+    def open(self) -> None:
+        """Open the task, as at the start of an attempt.
+
+        Raises:
+            OperatorError: it raised; the same for all methods here.
+        """
+        info = self._runner.info
+        for source in info.upstream:
+            self._runner.receive(InitialAckRequest(_SESSION, source, info.task_id))
+        self._runner.open(MIN_MS)
+        if info.upstream:  # A source would read on and on.
+            self._settle()
+
+    def run(self, recordings: Sequence[Recording]) -> None:
+        """Give the task all that was recorded, epoch by epoch, and compare its output.
+
+        Raises:
+            ProtocolError: a recording is damaged.
+        """
+        for number, recording in enumerate(recordings):
+            if number:
+                self._end_epoch(recording)
+            for link in recording.links if not number else ():
+                self._links[link.source] = link
+                self._tell(link, recording.first)
+            self._digest.take()
+            for place, entry in enumerate(recording.entries, 1):
+                is_last = bool(recording.failed) and place == len(recording.entries)
+                self._repeat(entry, recording.epoch, place, is_whole=not is_last)
+
+    def inject(self, value: bytes, event_time_ms: int) -> None:
+        """Give the task one record, as it was in quarantine."""
+        self._runner.inject(value, event_time_ms)
+        self.records += 1
+        self._settle()
+
+    def read(self, is_enough: Callable[[int], bool]) -> None:
+        """Let a task without inputs read its source.
+
+        Args:
+            is_enough: is asked now and then, with the number of records that were read.
+        """
+        counters = self._runner.context.counters
+        before = counters.records_in
+        while not is_enough(self.records):
+            self._turn()
+            self.records = counters.records_in - before
+
+    def stop(self) -> None:
+        """Stop the task; called once, also after it has raised."""
+        self._runner.stop(completed=False)
+
+    # --------------------------------------------------------------------------------------
+
+    def _repeat(self, entry: Entry, epoch: int, place: int, *, is_whole: bool) -> None:
+        self._clock.reach(entry.at_ms)
+        self.messages += 1
+        self.records += entry.records
+        message = entry.message()
+        if isinstance(message, Injected):
+            self._runner.inject(message.value, message.event_time_ms)
+        else:
+            self._receive(message)
+        self._settle()
+        outputs, digest = self._digest.take()
+        self.outputs += outputs
+        if not is_whole:
+            return
+        self.compared += 1
+        if self.difference is None and not is_same_output(entry, outputs, digest):
+            self.difference = Difference(epoch=epoch, place=place, then=entry.outputs, now=outputs)
+
+    def _end_epoch(self, following: Recording) -> None:
+        """Say on all links that the epoch has ended."""
+        for source in self._runner.info.upstream:
+            packed = source.packed()
+            known = self._links.get(packed)
+            link = known or LinkPlace(source=packed, watermark_ms=MIN_MS, idle=False)
+            self._tell(link, following.first)
+
+    def _tell(self, link: LinkPlace, epoch: int) -> None:
+        bare = DataMessage(
+            session=_SESSION,
+            source=TaskId.unpack(link.source),
+            target=self._runner.info.task_id,
+            seq=0,
+            batch=Batch([], []),
+            watermark_ms=link.watermark_ms,
+            idle=link.idle,
+            epoch=epoch,
+        )
+        self._receive(bare)
+        self._settle()
+
+    def _receive(self, message: DataMessage | Unmanaged) -> None:
+        source = message.source
+        if source not in self._runner.info.upstream:
+            raise ProtocolError(f"task {source} sends nothing to task {self._runner.info.task_id}")
+        if isinstance(message, DataMessage):
+            self._seqs[source] = message.seq = self._seqs.get(source, 0) + 1
+            message.session = _SESSION
+            self._links[source.packed()] = LinkPlace(
+                source=source.packed(), watermark_ms=message.watermark_ms, idle=message.idle
+            )
+        self._runner.receive(message)
+
+    def _settle(self) -> None:
+        """Give turns until there is nothing to do before the next message."""
+        while self._turn() or (self._is_waiting and self._wait()):
+            if self._runner.is_blocked:  # It asks for an acknowledgement after a while.
+                self._clock.reach(self._clock.read() + _ACK_MS)
+
+    @property
+    def _is_waiting(self) -> bool:
+        return self._runner.task is not None and self._runner.task.is_working
+
+    def _turn(self) -> bool:
+        """Give one turn; return whether there may be more to do now."""
+        wake_ms = self._runner.turn()
+        sent = [*self._runner.outbox]
+        self._runner.outbox.clear()
+        for ack in self._acks(sent):
+            self._runner.receive(ack)
+        self._runner.snapshots.clear()
+        is_due = wake_ms is not None and wake_ms <= self._clock.read()
+        return bool(sent) or is_due or self._runner.is_blocked
+
+    def _acks(self, sent: Sequence[LinkMessage]) -> Iterator[Ack]:
+        me = self._runner.info.task_id
+        for message in sent:
+            if isinstance(message, DataMessage):
+                self._sent[message.target] = self._sent.get(message.target, 0) + message.counted
+            elif isinstance(message, AckRequest):
+                received = self._sent.get(message.target, 0)
+                yield Ack(message.session, message.target, me, message.seq, received)

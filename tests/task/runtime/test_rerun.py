@@ -1,0 +1,238 @@
+"""A task that runs again over what was recorded does the same again, or it is told where not."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gearpy as gp
+from gearpy.errors import OperatorError, ProtocolError
+from gearpy.ids import MIN_MS
+from gearpy.messages.data import Message
+from gearpy.task.api.interfaces import Task, TaskContext
+from gearpy.task.api.snapshots import TaskResume
+from gearpy.task.runtime.recording import InputRecorder, Recording
+from gearpy.task.runtime.rerun import Rerun, RerunClock, RerunOutput
+from tests.task.build import Bench
+
+
+class Totals(Task[int, Any]):
+    """Adds up by key; tells the sums when event time has come to the next ten."""
+
+    def on_start(self, start_time_ms: int) -> None:
+        """Declare the state."""
+        self.sums = self.context.state.value("sum", default=0)
+
+    def on_next(self, message: Message[int]) -> Iterable[Message[Any]]:
+        """Add; 13 is not allowed."""
+        if message.value == 13:
+            raise ValueError("13")
+        self.sums.set(self.sums.get() + message.value)
+        self.context.state.timers.event_time(message.timestamp // 10 * 10 + 10)
+        yield Message((message.value % 3, self.sums.get()), message.timestamp)
+
+    def on_key_timer(self, timer: Any) -> Iterable[Message[Any]]:
+        """Tell the sum."""
+        yield Message(("sum", timer.key, self.sums.get()), timer.at_ms)
+
+
+def bench(
+    make: Callable[[TaskContext], Task] = Totals, *, bytes_max: int = 1 << 20, **options: Any
+) -> Bench:
+    """Return an open task that is recorded."""
+    recorder = InputRecorder(1, bytes_max=bytes_max, wall_ms=lambda: 5)
+    return Bench(make, key=lambda n: n % 3, recorder=recorder, **options).open()
+
+
+class BenchClock(RerunClock):
+    """The time of a bench."""
+
+    def __init__(self, bench: Bench) -> None:
+        super().__init__(lambda: bench.now_ms)
+        self._bench = bench
+
+    def reach(self, at_ms: int) -> None:
+        """Let it pass on the bench."""
+        self._bench.now_ms = max(self._bench.now_ms, at_ms)
+
+
+def again(
+    recordings: list[Recording],
+    make: Callable[[TaskContext], Task] = Totals,
+    *,
+    resume: TaskResume | None = None,
+    upstream: int = 1,
+) -> Rerun:
+    """Run a task over recordings."""
+    output = RerunOutput()
+    bench = Bench(
+        make,
+        key=lambda n: n % 3,
+        recorder=output,
+        epoch=recordings[0].first,
+        resume=resume,
+        upstream=upstream,
+    )
+    rerun = Rerun(bench.runner, output=output, clock=BenchClock(bench))
+    rerun.open()
+    rerun.run([Recording.decode(each.encode()) for each in recordings])
+    return rerun
+
+
+def recorded(task: Bench) -> list[Recording]:
+    """Take what was recorded."""
+    assert task.runner.recorder is not None
+    return task.runner.recorder.finished
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.integers(0, 1),
+        st.lists(st.tuples(st.integers(0, 12), st.integers(0, 60)), max_size=4),
+        st.integers(0, 9),
+        st.booleans(),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=60)
+@given(first=STEPS, second=STEPS, third=STEPS)
+def test_the_same_comes_of_the_same(first: Any, second: Any, third: Any) -> None:
+    """From the beginning, and from each epoch; with inputs that are apart in event time."""
+    task = bench(upstream=2)
+    marks = [MIN_MS, MIN_MS]
+    for epoch, steps in enumerate((first, second, third), 1):
+        for source, records, ahead, idle in steps:
+            marks[source] = max(marks[source], 0) + ahead
+            task.send(
+                *(Message(value, time) for value, time in records),
+                watermark_ms=marks[source],
+                idle=idle and not records,
+                source=source,
+                epoch=epoch,
+            )
+            task.run()
+        for source in (0, 1):
+            task.send(watermark_ms=marks[source], source=source, epoch=epoch + 1)
+        task.run()
+    recordings = recorded(task)
+    assert [each.epoch for each in recordings] == [1, 2, 3]
+    assert recordings[0].starts
+    for number in range(3):
+        resume = task.snapshot(number) if number else None
+        rerun = again(recordings[number:], resume=resume, upstream=2)
+        assert rerun.difference is None
+        assert rerun.compared == sum(len(each.entries) for each in recordings[number:])
+
+
+def test_other_code_gives_another_output() -> None:
+    """It is told after which message, and how many records there were."""
+    task = bench()
+    for value in (1, 2, 3):
+        task.send(value)
+        task.run()
+    task.send(epoch=2)
+    task.run()
+
+    class Doubled(Totals):
+        def on_next(self, message: Message[int]) -> Iterable[Message[Any]]:
+            more = [*super().on_next(message)]
+            return more * 2 if message.value == 2 else more
+
+    class Wrong(Totals):
+        def on_next(self, message: Message[int]) -> Iterable[Message[Any]]:
+            return [Message("wrong", each.timestamp) for each in super().on_next(message)]
+
+    difference = again(recorded(task), Doubled).difference
+    assert difference is not None
+    assert (difference.epoch, difference.place) == (1, 2)
+    assert (difference.then, difference.now) == (1, 2)
+    difference = again(recorded(task), Wrong).difference
+    assert difference is not None
+    assert (difference.place, difference.then, difference.now) == (1, 1, 1)
+
+
+def test_it_raises_where_it_raised() -> None:
+    """On the same record, with the state that it had."""
+    task = bench()
+    task.send(1)
+    task.run()
+    task.send(epoch=2)
+    task.run()
+    kept = task.snapshot(1)
+    task.send(2, 13, epoch=2)
+    with pytest.raises(OperatorError) as then:
+        task.run()
+    assert task.runner.recorder is not None
+    task.runner.recorder.fail(2, then.value.cause)
+    _, failed = recorded(task)
+    assert (failed.failed, failed.epoch, failed.starts) == ("ValueError: 13", 2, False)
+    with pytest.raises(OperatorError) as now:
+        again([failed], resume=kept)
+    assert (now.value.cause, now.value.record) == (then.value.cause, then.value.record)
+
+
+def test_a_quarantined_record_is_given_again() -> None:
+    """In its place between the messages."""
+    task = bench(on_error="quarantine")
+    task.send(1, 13)
+    task.run()
+    (rejected,) = task.runner.rejected
+    assert rejected.error.epoch == 1
+    task.runner.inject(gp_encoded(4), 7)
+    task.run()
+    task.send(epoch=2)
+    task.run()
+    (recording,) = recorded(task)
+    assert [each.kind for each in recording.entries] == ["link", "injected"]
+    with pytest.raises(OperatorError, match="13"):
+        again([recording])
+
+
+def gp_encoded(value: Any) -> bytes:
+    """Encode a value as quarantine has it."""
+    from gearpy.wire.values.payload import encode_value  # noqa: PLC0415
+
+    return encode_value(value)
+
+
+def test_what_has_no_room_is_left_out_and_asks_for_the_end_of_the_epoch() -> None:
+    """A recording is never without its beginning."""
+    task = bench(bytes_max=500)
+    assert not task.runner.clock().wants_epoch
+    for value in range(10):
+        task.send(value)
+        task.run()
+    assert task.runner.clock().wants_epoch
+    task.send(epoch=2)
+    task.run()
+    (recording,) = recorded(task)
+    assert 1 < len(recording.entries) < 10
+    assert recording.cut == "500 bytes were full"
+    rerun = again([recording])
+    assert rerun.difference is None
+    assert rerun.records == len(recording.entries)
+    assert not task.runner.clock().wants_epoch
+
+
+def test_a_task_with_one_state_for_all_epochs_is_not_recorded() -> None:
+    """It takes records of several epochs at a time."""
+
+    class Sum(gp.PersistentTask):
+        def persistent_state(self) -> Any:
+            return gp.NonWindowState(gp.SumGroup(), gp.ValueSerializer())
+
+        def process_message(self, state: Any, message: Any) -> None:
+            state.update(message.timestamp, message.value)
+
+    recorder = InputRecorder(1, bytes_max=100, wall_ms=lambda: 0)
+    assert Bench(Sum, recorder=recorder).open().runner.recorder is None
+
+
+def test_damaged_recordings_are_refused() -> None:
+    """Not run halfway."""
+    with pytest.raises(ProtocolError, match="malformed recording"):
+        Recording.decode(b"nonsense")
