@@ -24,10 +24,10 @@ from gearpy.task.api.interfaces import Task, TaskContext, TaskLimits
 from gearpy.task.api.keyed import open_on_heap
 from gearpy.task.api.rejects import OnError
 from gearpy.task.api.snapshots import TaskResume
+from gearpy.task.runtime import recording
 from gearpy.task.runtime.info import TaskInfo
 from gearpy.task.runtime.metering import MeterSettings
 from gearpy.task.runtime.outlet import OutputEdge, OutputLimits
-from gearpy.task.runtime.recording import Recorder
 from gearpy.task.runtime.runner import OUTBOX_FULL, TaskRunner
 
 __all__ = [
@@ -161,7 +161,7 @@ class Bench:
         key: Callable[[Any], Any] | None = None,
         on_error: OnError = "fail",
         metering: MeterSettings | None = None,
-        recorder: Recorder | None = None,
+        recorder: recording.Recorder | None = None,
     ) -> None:
         self._resume = resume
         self.now_ms = 0

@@ -16,6 +16,7 @@ from gearpy.cluster.app.contacts import AppExecutors, MasterLink
 from gearpy.cluster.app.events import CoreEvent, decide
 from gearpy.cluster.app.metrics import AppMetrics
 from gearpy.cluster.app.quarantine import AppQuarantine, task_of
+from gearpy.cluster.app.savepoints import IN_MEMORY, AppSavepoints
 from gearpy.cluster.app.standing import AppStanding
 from gearpy.cluster.app.versions import AppVersions, LoadedVersion
 from gearpy.cluster.net.post import Post
@@ -41,7 +42,6 @@ from gearpy.core.app.deployment import Send
 from gearpy.core.app.executors import Launch, Release, RequestSlots, Stop
 from gearpy.core.dag.graph import Dag
 from gearpy.core.epoch.epochs import Manifest
-from gearpy.core.epoch.kept import BeforeFailure
 from gearpy.core.master.checkpoint_names import OPENED_KEY, PROGRAM_KEY
 from gearpy.errors import ConfigError, GearpyError, LogBroken, LogSuperseded
 from gearpy.ids import ActorPath, ExecutorId
@@ -62,7 +62,6 @@ from gearpy.messages.client import (
     ReplayAccepted,
     ReplayNow,
     ReplayQuarantined,
-    SavepointMade,
     UpdateApplication,
     UpdatePlanned,
 )
@@ -86,10 +85,6 @@ _log = logging.getLogger(__name__)
 _OPEN_AGAIN_MS: Final = 1000
 #: Stored before the snapshots are deleted: a relaunched app master must not look for them.
 _OUTCOME_KEY: Final = "outcome"
-_SAVEPOINT_IN_MEMORY: Final = (
-    "checkpoints are in memory here, so a savepoint would end with this process: drain without "
-    "one, run it with --resume NAME, or submit it to a cluster such as bin/local"
-)
 _STATUS_TEXTS: Final = {"active": "all tasks run", "pending": "executors are being started"}
 
 
@@ -171,6 +166,7 @@ class AppMasterActor(Actor[_Message]):
             segments_max=settings.log_segments_max,
             wall_ms=self._wall_ms,
         )
+        self._savepoints = AppSavepoints(launch.app_id, self._checkpoints)
         self._versions = AppVersions(
             self._checkpoints, launch.artifact, load=load, wall_ms=self._wall_ms
         )
@@ -367,7 +363,7 @@ class AppMasterActor(Actor[_Message]):
         if isinstance(message, DrainApplication):
             return self._drain(core, message)
         if isinstance(message, MakeSavepoint):
-            return self._make_savepoint(core, message)
+            return self._savepoints.make(core, message)
         if isinstance(message, UpdateApplication):
             return self._update(core, message)
         if isinstance(message, _Measures):
@@ -532,9 +528,8 @@ class AppMasterActor(Actor[_Message]):
         except LogBroken as error:
             _log.error("epoch %d of region %d: %s", manifest.epoch, manifest.region, error)
             return
-        self._name(self._checkpoints.epochs.on_stored(manifest.region, manifest.epoch))
         region = self._core.regions[manifest.region]
-        region.history.kept = self._checkpoints.kept(manifest.region)
+        self._savepoints.on_stored(region, manifest.epoch)
         now_ms = self.context.now_ms()
         lasted_ms = region.epochs.last_took_ms
         self._metrics_of(self._core).on_epoch(lasted_ms)
@@ -565,7 +560,7 @@ class AppMasterActor(Actor[_Message]):
             command.error.cause,
         )
         if self._core is not None:
-            self._keep_before(self._core, command.error)
+            self._savepoints.keep_before(self._core, command.error)
         self._standing.note(command.what, command.error)
         self._event("restart", f"{command.what} failed: {command.error.cause}")
 
@@ -715,7 +710,7 @@ class AppMasterActor(Actor[_Message]):
 
     def _drain(self, core: ApplicationCore, message: DrainApplication) -> DrainAccepted | Refused:
         if message.savepoint and self._checkpoints.are_in_memory:
-            return Refused(reason=_SAVEPOINT_IN_MEMORY)
+            return Refused(reason=IN_MEMORY)
         if message.savepoint or not self._checkpoints.drain.is_asked:
             try:
                 self._checkpoints.ask_drain(message.savepoint)
@@ -727,45 +722,6 @@ class AppMasterActor(Actor[_Message]):
         self._begin_drain(core)
         return DrainAccepted(app_id=self._app_id)
 
-    def _make_savepoint(
-        self, core: ApplicationCore, message: MakeSavepoint
-    ) -> SavepointMade | Refused:
-        """Let the next epoch of each region have a name; say whether it has one by now."""
-        kept, name = self._checkpoints.epochs, message.name
-        if self._checkpoints.are_in_memory:
-            return Refused(reason=_SAVEPOINT_IN_MEMORY)
-        if message.begins:
-            try:
-                self._checkpoints.check_free(name)
-            except ConfigError as error:
-                return Refused(reason=str(error))
-            kept.begin(name, *core.begin_epochs())
-            self._name(kept.whole())
-        epochs = self._checkpoints.made(name)
-        if not epochs and not kept.is_wanted(name):
-            reason = f"savepoint {name!r} is not being made: the app master was started again"
-            return Refused(reason=f"{reason}; ask for it once more")
-        return SavepointMade(app_id=self._app_id, name=name, epochs=tuple(epochs.items()))
-
-    def _name(self, savepoints: Mapping[str, Mapping[int, int]]) -> None:
-        """Give names to epochs; what cannot be noted now is noted with the next epoch."""
-        if not savepoints:
-            return
-        try:
-            self._checkpoints.name_epochs(savepoints)
-        except LogBroken as error:
-            _log.warning("application %s: %s", self._app_id, error)
-
-    def _keep_before(self, core: ApplicationCore, card: ErrorCard) -> None:
-        """Keep the epoch before a failure that can be repeated, and what leads to it."""
-        region = core.regions.of_task(task_of(card.task)) if card.epoch else None
-        if region is None:
-            return
-        before = [e.epoch for e in region.history.manifests if e.epoch < card.epoch]
-        if before:
-            failure = BeforeFailure(before[-1], card.epoch)
-            self._checkpoints.epochs.on_failure(region.number, failure)
-
     def _begin_drain(self, core: ApplicationCore) -> None:
         now_ms, timeout_ms = self.context.now_ms(), self._settings.drain_timeout_ms
         self._do(core.drain(now_ms, timeout_ms=timeout_ms))
@@ -774,7 +730,7 @@ class AppMasterActor(Actor[_Message]):
     # -- quarantine ------------------------------------------------------------------------
 
     def _on_quarantined(self, core: ApplicationCore, message: RecordQuarantined) -> None:
-        self._keep_before(core, message.error)
+        self._savepoints.keep_before(core, message.error)
         taken = self._quarantine.add(message)
         if isinstance(taken, ErrorCard):
             self._do(core.fail(taken, self.context.now_ms()))

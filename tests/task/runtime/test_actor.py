@@ -26,6 +26,7 @@ from gearpy.task.runtime.actor import (
     TaskMessage,
 )
 from gearpy.task.runtime.info import TaskInfo
+from gearpy.task.runtime.recording import Recording
 from gearpy.task.runtime.runner import TaskRunner
 from gearpy.transport.links.memory import MemoryHub, MemoryTransport
 from gearpy.wire.values.payload import decode_value, encode_value
@@ -59,6 +60,9 @@ class Events:
 
     def on_task_committed(self, task_id: TaskId, epoch: int) -> None:
         self.committed.append((task_id, epoch))
+
+    def on_task_recorded(self, task_id: TaskId, recording: Recording) -> None:
+        raise AssertionError(f"nothing is recorded of {task_id}: {recording}")
 
     def on_record_quarantined(
         self, task_id: TaskId, value: bytes, event_time_ms: int, card: ErrorCard

@@ -221,7 +221,7 @@ def test_what_has_no_room_is_left_out_and_asks_for_the_end_of_the_epoch() -> Non
 def test_a_task_with_one_state_for_all_epochs_is_not_recorded() -> None:
     """It takes records of several epochs at a time."""
 
-    class Sum(gp.PersistentTask):
+    class Sum(gp.PersistentTask[Any]):
         def persistent_state(self) -> Any:
             return gp.NonWindowState(gp.SumGroup(), gp.ValueSerializer())
 
