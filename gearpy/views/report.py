@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final
 
-from gearpy.ids import AppId
 from gearpy.messages.client import QuarantinedRecord
 from gearpy.messages.metrics import SeriesData
 from gearpy.messages.summaries import ErrorCard
@@ -380,7 +379,7 @@ def _errors(view: AppView) -> str:
     return _section("Errors", "".join(cards))
 
 
-def _card(app_id: AppId, what: str, when: str, card: ErrorCard) -> str:
+def _card(app_id: int, what: str, when: str, card: ErrorCard) -> str:
     facts = {
         "in": f"{card.operator}{f' (task {card.task})' if card.task else ''}",
         "at": card.source,

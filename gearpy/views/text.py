@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from gearpy.ids import MAX_MS, MIN_MS, AppId
+from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.summaries import ApplicationSummary, ErrorCard
 from gearpy.views.model import UserFigure
 
@@ -16,7 +16,7 @@ _KILO: Final = 1000
 _FEW: Final = 10  # Below it a digit behind the point counts.
 
 
-def run_again(app_id: AppId, card: ErrorCard, *, record: int | None = None) -> str:
+def run_again(app_id: int, card: ErrorCard, *, record: int | None = None) -> str:
     """Return the command that runs the task of a failure, or of a record, again; empty if none."""
     if not card.epoch:
         return ""

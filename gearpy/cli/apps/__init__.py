@@ -9,4 +9,5 @@
 - `report`: ``gear report``: one HTML file with all that is known of a run.
 - `screen`: what ``gear top`` draws.
 - `progress`: how far an application is: a bar on a terminal, else a line now and then.
+- `debug`: runs one task of an application again, in this process.
 """

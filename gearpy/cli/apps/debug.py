@@ -15,7 +15,7 @@ from gearpy.cli.terminal.output import (
     print_json,
     print_lines,
 )
-from gearpy.cluster.rerun.again import Outcome, TaskAgain, Wanted, task_of
+from gearpy.cluster.rerun.again import RerunOutcome, TaskAgain, Wanted, task_of
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import TaskId
 from gearpy.views import text
@@ -99,7 +99,7 @@ def _task(given: str, record: int | None) -> TaskId | None:
     return task
 
 
-def _lines(place: str, again: TaskAgain, outcome: Outcome, *, verbose: bool) -> Iterator[str]:
+def _lines(place: str, again: TaskAgain, outcome: RerunOutcome, *, verbose: bool) -> Iterator[str]:
     start = f"its state of epoch {again.after}" if again.after else "no state, as at its beginning"
     taken = text.plural(outcome.records, "record")
     yield f"{place} with {start}"
@@ -111,7 +111,7 @@ def _lines(place: str, again: TaskAgain, outcome: Outcome, *, verbose: bool) -> 
     yield _verdict(outcome)
 
 
-def _verdict(outcome: Outcome) -> str:
+def _verdict(outcome: RerunOutcome) -> str:
     if (different := outcome.difference) is not None:
         place = f"message {different.place} of epoch {different.epoch}"
         if different.then != different.now:
@@ -132,7 +132,7 @@ def _verdict(outcome: Outcome) -> str:
     return "as then: it has failed in the same way" if outcome.failed_then else "it has raised"
 
 
-def _values(again: TaskAgain, outcome: Outcome) -> dict[str, Any]:
+def _values(again: TaskAgain, outcome: RerunOutcome) -> dict[str, Any]:
     different = outcome.difference
     return {
         "task": str(again.task),

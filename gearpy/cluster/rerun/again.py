@@ -23,7 +23,7 @@ from gearpy.storage.archives import ArtifactLimits
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.api.rejects import OnError
 from gearpy.task.runtime.recording import Recording
-from gearpy.task.runtime.rerun import Difference, Rerun, RerunClock, RerunOutput
+from gearpy.task.runtime.rerun import OutputDifference, Rerun, RerunClock, RerunOutput
 from gearpy.task.runtime.wiring import RunnerFactory
 from gearpy.transport.loop.coroutines import CoroutineThread
 
@@ -46,7 +46,7 @@ class Wanted:
 
 
 @dataclass(slots=True, kw_only=True)
-class Outcome:
+class RerunOutcome:
     """What came of it.
 
     Attributes:
@@ -63,7 +63,7 @@ class Outcome:
     records: int = 0
     compared: int = 0
     outputs: int = 0
-    difference: Difference | None = None
+    difference: OutputDifference | None = None
     cut: str = ""
 
     @property
@@ -128,7 +128,7 @@ class TaskAgain:
             cache = ArtifactCache(Path(folder).resolve(), self._client.ask, limits)
             yield self._loaded(artifact, cache.path_of(artifact))
 
-    def run(self, application: StreamApplication) -> Outcome:
+    def run(self, application: StreamApplication) -> RerunOutcome:
         """Run it, up to the end of its input or until it raises.
 
         Raises:
@@ -153,22 +153,24 @@ class TaskAgain:
 
     # -- three kinds of input --------------------------------------------------------------
 
-    def _run_record(self, application: StreamApplication, record: QuarantinedRecord) -> Outcome:
+    def _run_record(
+        self, application: StreamApplication, record: QuarantinedRecord
+    ) -> RerunOutcome:
         before = record.error.epoch - 1
         epoch = self._stored.nearest(before if before >= 0 else None)
         self._note_age(epoch, before)
-        outcome = Outcome(
+        outcome = RerunOutcome(
             input=f"record {record.number} of the quarantine", failed_then=record.error.cause
         )
         with self._again(application, epoch, "fail") as (rerun, _):
             self._watch(outcome, rerun, lambda: rerun.inject(record.value, record.event_time_ms))
         return outcome
 
-    def _run_recorded(self, application: StreamApplication) -> Outcome:
+    def _run_recorded(self, application: StreamApplication) -> RerunOutcome:
         path = self._stored.path(after=self._wanted.epoch, until=self._wanted.until)
         recordings = self._stored.recordings(path)
         policy = self._config.application.on_error
-        outcome = Outcome(
+        outcome = RerunOutcome(
             input=f"recorded input of {_epochs(recordings)}",
             failed_then=recordings[-1].failed,
             cut=next((each.cut for each in recordings if each.cut), ""),
@@ -178,7 +180,7 @@ class TaskAgain:
             self._watch(outcome, rerun, lambda: rerun.run(recordings))
         return outcome
 
-    def _run_source(self, application: StreamApplication) -> Outcome:
+    def _run_source(self, application: StreamApplication) -> RerunOutcome:
         epoch, until = self._stored.nearest(self._wanted.epoch), self._wanted.until
         if self._wanted.epoch is None and len(self._stored.epochs) > 1:
             epoch = self._stored.epochs[-2]
@@ -190,7 +192,7 @@ class TaskAgain:
             )
         later = [each for each in self._stored.epochs if each > epoch]
         end = max(later, default=None) if until is None else until if until in later else None
-        outcome = Outcome(input="its source, read again", failed_then=None)
+        outcome = RerunOutcome(input="its source, read again", failed_then=None)
         with self._again(application, epoch, self._config.application.on_error) as (rerun, kept):
             records = None
             if end is not None:
@@ -247,7 +249,7 @@ class TaskAgain:
             runner.context.wake = woken.set
             yield Rerun(runner, output=output, clock=clock, wait=lambda: _wait(woken)), kept
 
-    def _watch(self, outcome: Outcome, rerun: Rerun, work: Callable[[], None]) -> None:
+    def _watch(self, outcome: RerunOutcome, rerun: Rerun, work: Callable[[], None]) -> None:
         """Have the task work; note what has come of it."""
         try:
             rerun.open()

@@ -4,4 +4,6 @@
 - `history`: the complete epochs of one region, and which files nobody needs any more.
 - `pace`: when a region ends an epoch, often enough for restarts and seldom enough for the work;
   and at which event time, if its sources are to agree on one.
+- `kept`: epochs that stay although newer ones are complete.
+- `recorded`: which recordings of a task lead from a stored epoch to another.
 """

@@ -55,7 +55,7 @@ class OutputDigest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class RecordedEntry:
     """A message that the task took, as a frame, and what it put out until the next one.
 
     ``at_ms`` is wall time. ``digest`` is that of `OutputDigest`.
@@ -108,7 +108,7 @@ class Recording:
     epoch: int
     starts: bool = False
     links: tuple[LinkPlace, ...] = ()
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[RecordedEntry, ...] = ()
     cut: str = ""
     failed: str = ""
 
@@ -216,8 +216,8 @@ class InputRecorder:
     def _begin(self, first: int) -> None:
         self._first = first
         self._begun = tuple(self._links[each] for each in sorted(self._links))
-        self._entries: list[Entry] = []
-        self._open: Entry | None = None
+        self._entries: list[RecordedEntry] = []
+        self._open: RecordedEntry | None = None
         self._bytes = 0
         self._cut = ""
 
@@ -247,7 +247,7 @@ class InputRecorder:
             return
         self._bytes += len(body)
         records = len(message.batch) if isinstance(message, DataMessage) else 1
-        self._open = Entry(kind=kind, at_ms=self._wall_ms(), body=body, records=records)
+        self._open = RecordedEntry(kind=kind, at_ms=self._wall_ms(), body=body, records=records)
 
     def _close_entry(self) -> None:
         outputs, digest = self.output.take()
@@ -267,7 +267,7 @@ def recorder(bytes_max: int, wall_ms: Callable[[], int]) -> Callable[[int], Inpu
     return partial(InputRecorder, bytes_max=bytes_max, wall_ms=wall_ms)
 
 
-def is_same_output(entry: Entry, outputs: int, digest: int) -> bool:
+def is_same_output(entry: RecordedEntry, outputs: int, digest: int) -> bool:
     """Tell whether a task has put out the same records as then, as far as that can be told."""
     return entry.outputs == outputs and (_NONE in {entry.digest, digest} or entry.digest == digest)
 

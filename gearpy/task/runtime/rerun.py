@@ -17,9 +17,9 @@ from gearpy.messages.data import (
 )
 from gearpy.task.runtime.inlet import Injected
 from gearpy.task.runtime.recording import (
-    Entry,
     LinkPlace,
     OutputDigest,
+    RecordedEntry,
     Recording,
     is_same_output,
 )
@@ -67,7 +67,7 @@ class RerunOutput:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class OutputDifference:
     """The first message after which a task put out something else than then.
 
     Attributes:
@@ -108,7 +108,7 @@ class Rerun:
         wait: Callable[[], bool] = lambda: False,
     ) -> None:
         self.messages = self.records = self.compared = self.outputs = 0
-        self.difference: Difference | None = None
+        self.difference: OutputDifference | None = None
         self._runner = runner
         self._clock = clock
         self._wait = wait
@@ -171,7 +171,7 @@ class Rerun:
 
     # --------------------------------------------------------------------------------------
 
-    def _repeat(self, entry: Entry, epoch: int, place: int, *, is_whole: bool) -> None:
+    def _repeat(self, entry: RecordedEntry, epoch: int, place: int, *, is_whole: bool) -> None:
         self._clock.reach(entry.at_ms)
         self.messages += 1
         self.records += entry.records
@@ -187,7 +187,9 @@ class Rerun:
             return
         self.compared += 1
         if self.difference is None and not is_same_output(entry, outputs, digest):
-            self.difference = Difference(epoch=epoch, place=place, then=entry.outputs, now=outputs)
+            self.difference = OutputDifference(
+                epoch=epoch, place=place, then=entry.outputs, now=outputs
+            )
 
     def _end_epoch(self, following: Recording) -> None:
         """Say on all links that the epoch has ended."""
