@@ -44,12 +44,12 @@ const CHOSEN = [
 ];
 
 const columnsOf = (view, canChange) => [
-  { name: "version", number: true, by: (row) => row.number, cell: (row) => row.number },
-  { name: "what changed", words: true, cell: (row) => html`${row.change}${row.reason && html`<p class="quiet">${row.reason.split("\n")[0]}</p>`}` },
-  { name: "state", cell: ({ state }) => html`<span class="chip ${STATES[state][1]}">${STATES[state][0]}</span>` },
+  { name: "no.", number: true, by: (row) => row.number, cell: (row) => row.number },
+  { name: "what changed", label: true, cell: (row) => html`${row.change}${row.reason && html`<p class="quiet">${row.reason.split("\n")[0]}</p>`}` },
   { name: "when", wide: true, by: (row) => row.at_ms, cell: (row) => html`<${Age} at=${row.at_ms || view.submitted_ms} />` },
   { name: "by", wide: true, cell: (row) => row.by || (row.number ? "—" : view.user || "—") },
-  { name: "program", wide: true, label: true, cell: (row) => html`<code class="wrap">${[row.filename, ...row.args].join(" ")}</code>` },
+  { name: "program", wide: true, label: true, cell: (row) => html`<code class="wrap">${[row.filename, ...row.args].join(" ") || "—"}</code>` },
   { name: "from epoch", number: true, wide: true, by: (row) => row.epoch, cell: (row) => (row.epoch ? count(row.epoch)[0] : "—") },
-  ...(canChange ? [{ name: "", cell: (row) => row.state === "replaced" && html`<button onClick=${() => askRollback(view, row)}>Roll back…</button>` }] : []),
+  { name: "state", label: true, cell: (row) => html`<div class="row"><span class="chip ${STATES[row.state][1]}">${STATES[row.state][0]}</span>
+    ${canChange && row.state === "replaced" && html`<button onClick=${() => askRollback(view, row)}>Roll back…</button>`}</div>` },
 ];
