@@ -4,7 +4,7 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -15,11 +15,13 @@ import pytest
 from pyarrow import parquet as pq  # type: ignore[import-untyped]
 
 from gearpy.ids import AppId
+from gearpy.messages.summaries import EpochsSummary
 from gearpy.storage.folder.api import Folder
 from gearpy.storage.folder.at import folder_at
 from tests.bench.process_cluster import ProcessCluster
 from tests.eventually import eventually
 from tests.servers.hdfs import Hdfs
+from tests.servers.kafka import Kafka
 from tests.servers.s3 import S3Address
 
 DEADLINE_S: Final = 150.0
@@ -70,16 +72,19 @@ class Results:
 
 
 @contextmanager
-def running(path: Path, store: str) -> Iterator[tuple[ProcessCluster, AppId]]:
-    """Run the program in two executors, with all that lasts in a store."""
+def running(
+    path: Path, store: str, *, out: str = "", changelog: str = "off"
+) -> Iterator[tuple[ProcessCluster, AppId]]:
+    """Run the program in two executors, with all that lasts in a store, or results elsewhere."""
     (path / "numbers.py").write_text(PROGRAM % RECORDS, encoding="utf-8")
     settings = {
         "checkpoint.folder": f"{store}/checkpoints",
         "checkpoint.interval-ms": "300",
+        "checkpoint.changelog": changelog,
         "application.backoff-base-ms": "10",
     }
     with ProcessCluster(path, workers=1, settings=settings) as cluster:
-        app_id = cluster.submit(path / "numbers.py", f"{store}/out", executors=2)
+        app_id = cluster.submit(path / "numbers.py", out or f"{store}/out", executors=2)
         yield cluster, app_id
 
 
@@ -135,3 +140,25 @@ def test_checkpoints_and_results_in_hdfs(tmp_path: Path, own_hdfs: Hdfs) -> None
         results.wait_for(1000)
         kill_an_executor(cluster)
         check(cluster, app_id, results)
+
+
+@pytest.mark.long
+def test_checkpoints_and_logs_in_kafka(tmp_path: Path, own_kafka: Kafka) -> None:
+    """The changelog and the coordinator log, too; no epoch is given up but for the broker."""
+    out = str(tmp_path / "out")
+    results = Results(folder_at(out, key="out"))
+    store = f"kafka://{own_kafka.address.plain}/gearpy"
+
+    with running(tmp_path, store, out=out, changelog="on") as (cluster, app_id):
+        results.wait_for(1000)
+        assert [each.aborted for each in eventually(lambda: epochs_of(cluster, app_id))] == [0]
+        own_kafka.broker.restart()
+        results.wait_for(1500)
+        kill_an_executor(cluster)
+        check(cluster, app_id, results)
+
+
+def epochs_of(cluster: ProcessCluster, app_id: AppId) -> Sequence[EpochsSummary]:
+    """Return what the app master says of epochs; nothing while it is away."""
+    detail = cluster.detail(app_id)
+    return () if detail is None else detail.epochs
