@@ -20,7 +20,6 @@ from gearpy.cluster.host.logs import LogHandler, LogSettings, log_to
 from gearpy.cluster.master.actor import MasterActor, MasterMailbox
 from gearpy.cluster.master.store import MasterFold
 from gearpy.cluster.net.endpoint import Endpoint
-from gearpy.cluster.quorum.open import MEMBER_LOG, open_member
 from gearpy.cluster.worker.actor import WorkerActor, WorkerSettings
 from gearpy.cluster.worker.processes import ProcessLauncher, ProcessSettings
 from gearpy.config.schema import Config
@@ -38,6 +37,7 @@ _log = logging.getLogger(__name__)
 MASTER: Final = "master"
 _WORKER: Final = "worker"
 _LOG: Final = "log"
+_MEMBER_LOG: Final = "members"
 _STOP_S: Final = 5.0  # Beyond the time that processes have to stop.
 
 
@@ -112,7 +112,7 @@ def _begin_alone(
 ) -> Callable[[Any], Any]:
     """Begin as the only master; return what answers clients."""
     folder = private_folder(Path(config.master.folder), "master.folder")
-    if (folder / MEMBER_LOG).exists():
+    if (folder / _MEMBER_LOG).exists():
         raise ConfigError(
             f"master.folder {folder} is of one of several masters: name them all in cluster.masters"
         )
@@ -129,6 +129,9 @@ def _begin_with_others(
     config: Config, endpoint: Endpoint, opened: ExitStack, exit_: "_Exit", *, joins: bool
 ) -> Callable[[Any], Any]:
     """Begin as one of several masters, which may come to lead; return what answers clients."""
+    # A master without others, and a worker, need nothing of it.
+    from gearpy.cluster.quorum.open import open_member  # noqa: PLC0415
+
     folder = private_folder(Path(config.master.folder), "master.folder")
     if (folder / _LOG).exists():
         raise ConfigError(
@@ -146,7 +149,8 @@ def _begin_with_others(
     desk = open_member(
         config,
         endpoint,
-        folder,
+        folder / _MEMBER_LOG,
+        ArtifactStore(folder / "artifacts", config.artifact.max_bytes),
         opened,
         joins=joins,
         machine=MasterFold(),

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from gearpy.cluster.client.client import user_at_hand
 from gearpy.cluster.client.desk import Desk
@@ -27,8 +27,6 @@ from gearpy.transport.api import split_address
 from gearpy.transport.letters.client import ControlClient
 from gearpy.transport.security.credentials import Credentials
 
-#: The folder of its log, within that of a master.
-MEMBER_LOG: Final = "members"
 #: Opens what a leader needs, and returns what answers clients then.
 Lead: TypeAlias = Callable[[int, ReplicatedLog, ArtifactDesk], Desk]
 
@@ -37,6 +35,7 @@ def open_member(
     config: Config,
     endpoint: Endpoint,
     folder: Path,
+    artifacts: ArtifactStore,
     opened: ExitStack,
     *,
     joins: bool,
@@ -55,12 +54,11 @@ def open_member(
     """
     masters = config.cluster.masters
     me = _own_name(endpoint.address, masters)
-    where = LocalFolder(folder / MEMBER_LOG, private=True)
+    where = LocalFolder(folder, private=True)
     log = FileLog(where)
     opened.callback(log.close)
     store = ReplicaStore(log, StoredLog.of_members(*(() if joins else masters)))
     disks = DiskBook(where, is_new=store.stored.term == 0)
-    artifacts = ArtifactStore(folder / "artifacts", config.artifact.max_bytes)
     timeout_s = config.masterclient.timeout_s
     spread = ProgramSpread(
         artifacts,
