@@ -3,6 +3,7 @@
 - `applications`: ``gear app ...``, ``gear info``: lists, stops and restarts them, prints logs.
 - `submit`: ``gear app submit``: starts an application, and hints at probable mistakes.
 - `versions`: ``gear app update``, ``scale``, ``history``, ``rollback``: versions of a program.
+- `shadow`: ``gear app shadow``: another version of a step beside the one that runs.
 - `describe`: shows all there is to know of one application.
 - `why`: ``gear why``: what is wrong with an application, and the tasks that hold its clock back.
 - `top`: ``gear top``: a cluster, or one application, live in the terminal.

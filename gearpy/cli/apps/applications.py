@@ -42,6 +42,12 @@ add_lazy(
 )
 add_lazy(
     commands,
+    "shadow",
+    "apps.shadow:shadow",
+    help="Run another version of a step beside the one that runs, and compare.",
+)
+add_lazy(
+    commands,
     "history",
     "apps.versions:history",
     help="List the versions of an application's program.",

@@ -22,6 +22,7 @@ from gearpy.messages.client import Artifact, QuarantinedRecord
 from gearpy.storage.archives import ArtifactLimits
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.api.rejects import OnError
+from gearpy.task.api.snapshots import TaskResume
 from gearpy.task.runtime.recording import Recording
 from gearpy.task.runtime.rerun import OutputDifference, Rerun, RerunClock, RerunOutput
 from gearpy.task.runtime.wiring import RunnerFactory
@@ -117,12 +118,7 @@ class TaskAgain:
             ConfigError: it is not a program that can be loaded here.
             OperatorError: the program itself raised.
         """
-        artifact = self._stored.artifact or self._client.submission(self._app_id).artifact
-        if artifact is None or artifact.kind == "memory":
-            raise ConfigError(
-                f"application {self._app_id} is an object of the process that runs it: submit its "
-                "file with 'gear app submit', then it can be run again elsewhere"
-            )
+        artifact = program_of(self._client, self._app_id, self._stored)
         with TemporaryDirectory(prefix="gearpy-debug-") as folder:
             limits = ArtifactLimits.of(self._config.artifact)
             cache = ArtifactCache(Path(folder).resolve(), self._client.ask, limits)
@@ -176,7 +172,7 @@ class TaskAgain:
             cut=next((each.cut for each in recordings if each.cut), ""),
         )
         first = recordings[0].first
-        with self._again(application, path.after, policy, first=first) as (rerun, _):
+        with self._again(application, path.after or 0, policy, first=first) as (rerun, _):
             self._watch(outcome, rerun, lambda: rerun.run(recordings))
         return outcome
 
@@ -226,28 +222,18 @@ class TaskAgain:
         self.after = epoch
         is_source = not application.dag.upstream_tasks(self.task)
         clock = RerunClock(wall_ms) if is_source or self._record else RerunClock()
-        output, woken = RerunOutput(), threading.Event()
-        factory = RunnerFactory(
-            application=with_serializers(application, self._config),
-            output=output_limits(self._config),
-            limits=task_limits(self._config),
-            turn_ms=_TURN_MS,
-            clock_ms=clock.read,
-            wall_ms=clock.read,
-            rng=random.Random(),
-            app_id=self._app_id,
-            on_error=policy,
-            run=self._prefix,
-            coroutines=CoroutineThread(),
-            recorder=lambda _: output,
-            is_rerun=True,
-        )
         with self._stored.state(epoch) as kept:
-            runner = factory.make(
-                self.task, SessionId(1), epoch=first or epoch + 1, resume=kept.resume
+            rerun = rerun_of(
+                application,
+                self.task,
+                RerunPlace(app_id=self._app_id, config=self._config, prefix=self._prefix),
+                epoch=first or epoch + 1,
+                resume=kept.resume,
+                output=RerunOutput(),
+                clock=clock,
+                on_error=policy,
             )
-            runner.context.wake = woken.set
-            yield Rerun(runner, output=output, clock=clock, wait=lambda: _wait(woken)), kept
+            yield rerun, kept
 
     def _watch(self, outcome: RerunOutcome, rerun: Rerun, work: Callable[[], None]) -> None:
         """Have the task work; note what has come of it."""
@@ -289,6 +275,63 @@ class TaskAgain:
                 f"application {self._app_id} has no task {self.task}; there are: {there}"
             )
         return application
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RerunPlace:
+    """The application of a task that runs again, with its settings and the name of its files."""
+
+    app_id: AppId
+    config: Config
+    prefix: str
+
+
+def program_of(client: ClusterClient, app_id: AppId, stored: StoredTask) -> Artifact:
+    """Return the program that an application runs.
+
+    Raises:
+        ConfigError: only the process that runs it has it.
+    """
+    artifact = stored.artifact or client.submission(app_id).artifact
+    if artifact is None or artifact.kind == "memory":
+        raise ConfigError(
+            f"application {app_id} is an object of the process that runs it: submit its file with "
+            "'gear app submit', then it can be run again elsewhere"
+        )
+    return artifact
+
+
+def rerun_of(
+    application: StreamApplication,
+    task: TaskId,
+    place: RerunPlace,
+    *,
+    epoch: int,
+    resume: TaskResume | None,
+    output: RerunOutput,
+    clock: RerunClock,
+    on_error: OnError,
+) -> Rerun:
+    """Make a task that is to run again, with its state before an epoch; it is not open yet."""
+    woken = threading.Event()
+    factory = RunnerFactory(
+        application=with_serializers(application, place.config),
+        output=output_limits(place.config),
+        limits=task_limits(place.config),
+        turn_ms=_TURN_MS,
+        clock_ms=clock.read,
+        wall_ms=clock.read,
+        rng=random.Random(),
+        app_id=place.app_id,
+        on_error=on_error,
+        run=place.prefix,
+        coroutines=CoroutineThread(),
+        recorder=lambda _: output,
+        is_rerun=True,
+    )
+    runner = factory.make(task, SessionId(1), epoch=epoch, resume=resume)
+    runner.context.wake = woken.set
+    return Rerun(runner, output=output, clock=clock, wait=lambda: _wait(woken))
 
 
 class _Enough:

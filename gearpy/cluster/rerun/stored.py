@@ -8,7 +8,7 @@ from gearpy.cluster.checkpoints.reading import StoredEpochs
 from gearpy.core.coordinator.versions import Versions
 from gearpy.core.coordinator.views import ConfigView
 from gearpy.core.epoch.epochs import Manifest
-from gearpy.core.epoch.recorded import RECORDED, RecordedName, RerunPath, rerun_path
+from gearpy.core.epoch.recorded import RECORDED, RecordedName, RerunPath, following, rerun_path
 from gearpy.errors import ConfigError
 from gearpy.ids import TaskId
 from gearpy.messages.client import Artifact
@@ -101,6 +101,11 @@ class StoredTask:
         found = [each for each in map(RecordedName.parse, self._names()) if each is not None]
         mine = [each for each in found if each.task == self.task]
         return rerun_path(mine, self.epochs, after=after, until=until)
+
+    def following(self, at: RecordedName | None) -> RerunPath | None:
+        """Find the recordings behind one; see `core.epoch.recorded.following`."""
+        found = [each for each in map(RecordedName.parse, self._names()) if each is not None]
+        return following([each for each in found if each.task == self.task], self.epochs, at)
 
     def recordings(self, path: RerunPath) -> list[Recording]:
         """Read recordings.

@@ -63,9 +63,12 @@ class RecordedName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RerunPath:
-    """What to repeat: the recordings that follow a stored epoch; 0: the beginning."""
+    """What to repeat: the recordings that follow a stored epoch; 0: the beginning.
 
-    after: int
+    None: those that follow what was repeated before.
+    """
+
+    after: int | None
     recorded: tuple[RecordedName, ...]
 
 
@@ -100,6 +103,47 @@ def rerun_path(
             if (path := _path(known, starts, start, end)) is not None:
                 return path
     raise ConfigError(_nothing(known, complete, after=after, until=until))
+
+
+def following(
+    recorded: Iterable[RecordedName], complete: Sequence[int], at: RecordedName | None
+) -> RerunPath | None:
+    """Find the recordings behind one, or a new start where none leads on from it.
+
+    Recordings that end with a failure are left out.
+
+    Args:
+        recorded: all of one task.
+        complete: the stored epochs of its region.
+        at: the newest that is known; None for none.
+
+    Returns:
+        recordings that follow, with no ``after``; or those behind a stored epoch. None if there is
+        nothing new.
+
+    Raises:
+        ConfigError: nothing is known and nothing is recorded.
+    """
+    known = [each for each in recorded if not each.has_failed]
+    if at is None:
+        return rerun_path(known, complete)
+    newer = {
+        each.first: each for each in known if each.attempt == at.attempt and each.first > at.epoch
+    }
+    chain: list[RecordedName] = []
+    end = at.epoch
+    while (each := newer.get(end + 1)) is not None:
+        chain.append(each)
+        end = each.epoch
+    if chain:
+        return RerunPath(after=None, recorded=tuple(chain))
+    if not newer and all(each.attempt <= at.attempt for each in known):
+        return None
+    later = [each for each in known if (each.attempt, each.first) > (at.attempt, at.epoch)]
+    try:
+        return rerun_path(later, complete)
+    except ConfigError:
+        return None  # Its epoch is not stored yet.
 
 
 def superfluous(

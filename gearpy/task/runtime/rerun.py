@@ -109,6 +109,7 @@ class Rerun:
     ) -> None:
         self.messages = self.records = self.compared = self.outputs = 0
         self.difference: OutputDifference | None = None
+        self._has_begun = False
         self._runner = runner
         self._clock = clock
         self._wait = wait
@@ -133,15 +134,18 @@ class Rerun:
     def run(self, recordings: Sequence[Recording]) -> None:
         """Give the task all that was recorded, epoch by epoch, and compare its output.
 
+        Called again, it goes on with what was recorded next.
+
         Raises:
             ProtocolError: a recording is damaged.
         """
-        for number, recording in enumerate(recordings):
-            if number:
+        for recording in recordings:
+            if self._has_begun:
                 self._end_epoch(recording)
-            for link in recording.links if not number else ():
+            for link in () if self._has_begun else recording.links:
                 self._links[link.source] = link
                 self._tell(link, recording.first)
+            self._has_begun = True
             self._digest.take()
             for place, entry in enumerate(recording.entries, 1):
                 is_last = bool(recording.failed) and place == len(recording.entries)

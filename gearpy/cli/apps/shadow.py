@@ -1,0 +1,143 @@
+"""``gear app shadow``: another version of a step beside an application, without being shown."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from gearpy.cli.terminal.connect import connected
+from gearpy.cli.terminal.exits import FAILED
+from gearpy.cli.terminal.options import AppArgs, AppRef, Given, Program, takes
+from gearpy.cli.terminal.output import (
+    card_lines,
+    json_of_error,
+    print_hints,
+    print_json,
+    print_lines,
+    table,
+)
+from gearpy.cluster.programs.artifacts import stream_of
+from gearpy.cluster.rerun.shadow import Shadow, ShadowReport, ShadowSide
+from gearpy.views import text
+
+_TEXT_MAX = 60
+
+
+@takes("conf", "set_", "master", "as_json", "verbose")
+def shadow(
+    given: Given,
+    ref: AppRef,
+    step: Annotated[str, typer.Argument(metavar="STEP", help="By id or name.", show_default=False)],
+    target: Program,
+    args: AppArgs = None,
+    *,
+    epochs: Annotated[
+        int, typer.Option("--epochs", min=1, metavar="N", help="So many epochs of each task.")
+    ] = 10,
+    examples: Annotated[
+        int, typer.Option("--examples", min=0, metavar="N", help="Differences that are shown.")
+    ] = 10,
+) -> None:
+    """Run another version of a step beside the one that runs, here, and compare the outputs.
+
+    It takes what the step takes, with the state that it had; nothing of it is shown. The input must
+    be recorded (application.record-input-bytes). If there is a difference, it ends with 1.
+    """
+    with connected(given.config()) as client:
+        app_id = client.find(ref)
+        artifact, application = client.upload(target, args or [])
+        stream_of(application, "gear app shadow")
+        found = Shadow(
+            client, app_id, step, artifact, configured=given.config, examples=examples
+        ).run(epochs)
+    if given.as_json:
+        print_json(_values(found))
+    else:
+        _print(found, verbose=given.verbose)
+        print_hints(found.notes)
+    if not found.is_same:
+        sys.exit(FAILED)
+
+
+def _print(found: ShadowReport, *, verbose: bool) -> None:
+    compared = found.compared
+    tasks, epochs = text.plural(found.tasks, "task"), text.plural(compared.epochs, "epoch")
+    print(
+        f"{text.printable(found.step)}: {tasks}, {epochs}, {text.count(found.records)} records in"
+    )
+    rows = [
+        [text.printable(side.program), text.count(number), _cost(side, found.records), change]
+        for side, number, change in (
+            (found.then, compared.then, ""),
+            (found.now, compared.now, _change(found)),
+        )
+    ]
+    table("versions", ("program", "#out", "#us a record", "#change"), rows)
+    print_lines(_verdict(found, verbose=verbose))
+    if compared.examples:
+        print()
+        table(
+            "differences",
+            ("#epoch", "key", "then", "now"),
+            [
+                [str(each.epoch), *(_short(cell) for cell in (each.key, each.then, each.now))]
+                for each in compared.examples
+            ],
+        )
+
+
+def _verdict(found: ShadowReport, *, verbose: bool) -> Iterator[str]:
+    compared = found.compared
+    for side in (found.then, found.now):
+        if side.error is not None:
+            yield f"{text.printable(side.program)} has failed:"
+            yield from card_lines(side.error, verbose=verbose)
+    if compared.is_same:
+        yield "no difference"
+        return
+    keys = text.plural(len(compared.keys), "key")
+    yield f"different: {compared.missing} records are missing, {compared.added} are new, of {keys}"
+
+
+def _cost(side: ShadowSide, records: int) -> str:
+    return f"{side.seconds * 1e6 / records:.1f}" if records else ""
+
+
+def _change(found: ShadowReport) -> str:
+    if not (found.then.seconds and found.records):
+        return ""
+    return f"{found.now.seconds / found.then.seconds - 1:+.0%}"
+
+
+def _short(cell: str) -> str:
+    shown = text.printable(cell)
+    return shown if len(shown) <= _TEXT_MAX else f"{shown[: _TEXT_MAX - 3]}..."
+
+
+def _values(found: ShadowReport) -> dict[str, Any]:
+    compared = found.compared
+    return {
+        "step": found.step,
+        "tasks": found.tasks,
+        "epochs": compared.epochs,
+        "records": found.records,
+        "same": found.is_same,
+        "then": _side_values(found.then, compared.then),
+        "now": _side_values(found.now, compared.now),
+        "missing": compared.missing,
+        "added": compared.added,
+        "keys": len(compared.keys),
+        "examples": [asdict(each) for each in compared.examples],
+        "notes": found.notes,
+    }
+
+
+def _side_values(side: ShadowSide, outputs: int) -> dict[str, Any]:
+    return {
+        "program": side.program,
+        "outputs": outputs,
+        "seconds": side.seconds,
+        "error": None if side.error is None else json_of_error(side.error),
+    }

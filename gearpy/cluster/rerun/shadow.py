@@ -1,0 +1,373 @@
+"""Runs another version of a step on the input of one that runs, here, and compares the outputs."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from gearpy.cluster.client.client import ClusterClient
+from gearpy.cluster.programs.artifacts import ApplicationLoader, stream_of
+from gearpy.cluster.programs.fetch import ArtifactCache
+from gearpy.cluster.rerun.again import RerunPlace, program_of, rerun_of
+from gearpy.cluster.rerun.stored import StoredTask
+from gearpy.config.schema import Config
+from gearpy.core.dag.graph import Dag
+from gearpy.core.dag.state_moves import layout_of, state_moves
+from gearpy.core.epoch.compared import OutputComparison, PutOut
+from gearpy.core.epoch.recorded import RecordedName
+from gearpy.errors import ConfigError, OperatorError, ProtocolError, SnapshotDamaged
+from gearpy.ids import AppId, ProcessorId, TaskId
+from gearpy.messages.client import Artifact
+from gearpy.storage.archives import ArtifactLimits
+from gearpy.task.api.application import StreamApplication
+from gearpy.task.runtime.recording import OutputDigest, Recording
+from gearpy.task.runtime.rerun import Rerun, RerunClock, RerunOutput
+from gearpy.wire.values.extensions import EncoderPool
+from gearpy.wire.values.records import DEFAULT_REGISTRY
+
+_POLL_S: Final = 0.3
+#: An application that has recorded nothing new for so long is not waited for any more.
+_PATIENCE_S: Final = 60.0
+
+
+class KeptOutput(OutputDigest):
+    """Keeps the records that a task puts out or shows, until they are taken."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._kept: list[PutOut] = []
+        self._pack = EncoderPool(DEFAULT_REGISTRY).pack
+
+    def add(self, values: Sequence[Any], timestamps: Sequence[int]) -> None:
+        """Add records in order."""
+        super().add(values, timestamps)
+        for value, at_ms in zip(values, timestamps, strict=True):
+            try:
+                mark: object = self._pack((value, int(at_ms)))
+            except ConfigError:
+                mark = repr(value), int(at_ms)
+            self._kept.append(PutOut(mark=mark, key=_key_of(value), value=value))
+
+    def take_records(self) -> list[PutOut]:
+        """Return the records since the last time."""
+        taken, self._kept = self._kept, []
+        return taken
+
+
+@dataclass(slots=True)
+class ShadowSide:
+    """What one version has cost, and what it has failed with."""
+
+    program: str
+    seconds: float = 0.0
+    error: OperatorError | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class ShadowReport:
+    """What came of a shadow.
+
+    Attributes:
+        step: what was compared: the steps of one chain.
+        records: so many were taken by both.
+        now, then: the version of the application, and the other one.
+        compared: their outputs.
+        notes: what a reader should know, such as input that was left out.
+    """
+
+    step: str
+    tasks: int
+    then: ShadowSide
+    now: ShadowSide
+    compared: OutputComparison
+    records: int = 0
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the new version has done the same, and did not fail."""
+        return self.compared.is_same and self.now.error is None
+
+    def note(self, text: str) -> None:
+        """Add a note, once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """What tasks are made from, here."""
+
+    client: ClusterClient
+    rerun: RerunPlace
+    artifact: Artifact
+    then: StreamApplication
+    now: StreamApplication
+
+
+class Shadow:
+    """Another version of a step beside an application that runs, in this process.
+
+    It takes what the tasks of the step have taken, which must be recorded, with the state that
+    they had; the version that runs does the same once more beside it. Nothing is shown, and the
+    application does nothing for it but record.
+
+    Args:
+        client: of the cluster.
+        app_id: the application.
+        step: by id or name.
+        artifact: the other version, uploaded.
+        configured: makes the configuration of this process, with settings ``KEY=VALUE``.
+        examples: so many differences are kept.
+    """
+
+    def __init__(
+        self,
+        client: ClusterClient,
+        app_id: AppId,
+        step: str,
+        artifact: Artifact,
+        *,
+        configured: Callable[..., Config],
+        examples: int,
+    ) -> None:
+        self._client = client
+        self._app_id = app_id
+        self._step = step
+        self._artifact = artifact
+        self._configured = configured
+        self._examples = examples
+
+    def run(self, epochs: int) -> ShadowReport:
+        """Compare so many epochs of each task, as they come; fewer if no more come.
+
+        Raises:
+            ConfigError: there is no such step, it takes or keeps other things in the new version,
+                or nothing is recorded.
+            GearpyError: what is stored cannot be read.
+        """
+        store, prefix = self._client.store(self._app_id)
+        stored = StoredTask(store, prefix, TaskId(0, 0))
+        config = self._configured(*(f"{k}={v}" for k, v in stored.config.items()))
+        before = program_of(self._client, self._app_id, stored)
+        after = replace(self._artifact, scale=before.scale)  # So it has as many tasks.
+        with self._loaded(config, before, after) as (then, now):
+            pid = _processor(then.dag, now.dag, self._step)
+            rerun = RerunPlace(app_id=self._app_id, config=config, prefix=prefix)
+            place = _Place(client=self._client, rerun=rerun, artifact=before, then=then, now=now)
+            report = ShadowReport(
+                step=then.processors[pid].name,
+                tasks=then.dag.processors[pid].parallelism,
+                then=ShadowSide(_shown(before)),
+                now=ShadowSide(_shown(self._artifact)),
+                compared=OutputComparison(examples=self._examples),
+            )
+            tasks = [_ShadowedTask(task, place, report) for task in then.dag.tasks_of(pid)]
+            _follow(tasks, epochs, report)
+        return report
+
+    @contextmanager
+    def _loaded(
+        self, config: Config, *artifacts: Artifact
+    ) -> Iterator[tuple[StreamApplication, ...]]:
+        """Load programs side by side; neither sees the modules of the other."""
+        loader = ApplicationLoader()
+        with TemporaryDirectory(prefix="gearpy-shadow-") as folder:
+            limits = ArtifactLimits.of(config.artifact)
+            cache = ArtifactCache(Path(folder).resolve(), self._client.ask, limits)
+            try:
+                yield tuple(
+                    stream_of(
+                        loader.load(self._app_id, each, number, cache.path_of(each)),
+                        "gear app shadow",
+                    )
+                    for number, each in enumerate(artifacts)
+                )
+            finally:
+                for number in range(len(artifacts)):
+                    loader.release(self._app_id, number)
+
+
+def _follow(tasks: Sequence["_ShadowedTask"], epochs: int, report: ShadowReport) -> None:
+    quiet_since_s = time.monotonic()
+    while report.now.error is None:
+        waiting = [each for each in tasks if each.epochs < epochs and not each.is_over]
+        if not waiting:
+            break
+        has_moved = [each.go_on() for each in waiting]
+        if any(has_moved):
+            quiet_since_s = time.monotonic()
+        elif time.monotonic() - quiet_since_s > _PATIENCE_S:
+            report.note(f"nothing new was recorded for {_PATIENCE_S:.0f} s")
+            break
+        else:
+            time.sleep(_POLL_S)
+    report.compared.epochs = min(each.epochs for each in tasks)
+    for each in tasks:
+        each.close()
+
+
+class _ShadowedTask:
+    """One task in two versions, which follows the recordings of the one that runs."""
+
+    def __init__(self, task: TaskId, place: _Place, report: ShadowReport) -> None:
+        self.epochs = 0  #: So many were compared.
+        self.is_over = False  #: There is nothing more to compare it with.
+        self._task = task
+        self._place = place
+        self._report = report
+        self._at: RecordedName | None = None  # The newest that was compared.
+        self._sides: list[tuple[ShadowSide, Rerun, KeptOutput]] = []
+
+    def go_on(self) -> bool:
+        """Compare what was recorded meanwhile; return whether there was anything."""
+        store, prefix = self._place.client.store(self._place.rerun.app_id)
+        stored = StoredTask(store, prefix, self._task)
+        if _code(program_of(self._place.client, self._place.rerun.app_id, stored)) != (
+            _code(self._place.artifact)
+        ):
+            self.is_over = True
+            self._report.note(
+                "another version of the application runs now: this is of the one before"
+            )
+            return False
+        try:
+            path = stored.following(self._at)
+            if path is None:
+                return False
+            recordings = stored.recordings(path)
+            if path.after is not None:
+                self._begin(stored, path.after, first=path.recorded[0].first)
+            for name, recording in zip(path.recorded, recordings, strict=True):
+                self._compare(recording)
+                self._at = name
+        except (SnapshotDamaged, ProtocolError):  # Its epoch has gone meanwhile.
+            self._at = None
+            self.close()
+            return False
+        return True
+
+    def close(self) -> None:
+        """Stop the tasks."""
+        for _, rerun, _ in self._sides:
+            with suppress(OperatorError):
+                rerun.stop()
+        self._sides.clear()
+
+    def _begin(self, stored: StoredTask, epoch: int, *, first: int) -> None:
+        if self._at is not None:
+            self._report.note(
+                "the tasks have begun anew from a newer state once: what came between is left out"
+            )
+        self.close()
+        place = self._place
+        for side, application in (
+            (self._report.then, place.then),
+            (self._report.now, place.now),
+        ):
+            output, kept = RerunOutput(), KeptOutput()
+            output.output = kept
+            with stored.state(epoch) as state:
+                rerun = rerun_of(
+                    application,
+                    self._task,
+                    place.rerun,
+                    epoch=first,
+                    resume=state.resume,
+                    output=output,
+                    clock=RerunClock(),
+                    on_error=place.rerun.config.application.on_error,
+                )
+                self._sides.append((side, rerun, kept))
+                self._guarded(side, rerun.open)
+
+    def _compare(self, recording: Recording) -> None:
+        if recording.cut:
+            self._report.note(f"some input was not recorded: {recording.cut}")
+        (then, first, kept), (now, second, shadowed) = self._sides
+        before = first.records
+        for side, rerun in ((then, first), (now, second)):
+            if side.error is None:
+                side.seconds += self._guarded(side, partial(rerun.run, [recording]))
+        self._report.records += first.records - before
+        self._report.compared.add(recording.epoch, kept.take_records(), shadowed.take_records())
+        self.epochs += 1
+        if first.difference is not None:
+            self._report.note(
+                "the version that runs does not repeat what it did: its output depends on more "
+                "than its input, such as the time, chance or calls; so differences tell less"
+            )
+
+    def _guarded(self, side: ShadowSide, work: Callable[[], None]) -> float:
+        """Do some work of one version; return the seconds that it took."""
+        began_s = time.perf_counter()
+        try:
+            work()
+        except OperatorError as error:
+            side.error = error
+        return time.perf_counter() - began_s
+
+
+def _processor(then: Dag, now: Dag, step: str) -> ProcessorId:
+    """Return the processor that a step is in, if both versions can take the same input there.
+
+    Raises:
+        ConfigError: there is no such step, or it takes or keeps other things in the new version.
+    """
+    found = _processors_of(then, step)
+    if len(found) != 1:
+        ids = ", ".join(each.id for spec in then.processors.values() for each in spec.steps)
+        several = "several steps are" if found else "no step is"
+        raise ConfigError(f"{several} called {step!r}: take one of {ids}")
+    (pid,) = found
+    old = then.processors[pid]
+    if not then.upstream(pid):
+        raise ConfigError(f"{old.name} reads a source: take a step behind it")
+    inputs = [_shape(dag, pid) for dag in (then, now)]
+    if pid not in _processors_of(now, step) or inputs[0] != inputs[1]:
+        raise ConfigError(
+            f"{step} takes other streams in the new version, or has other tasks: a shadow takes "
+            "the input of the old one. 'gear app update --dry-run' tells what is different"
+        )
+    mine = {each.id for each in old.steps}
+    moves = state_moves(layout_of(then), layout_of(now))
+    lost = [each for each in moves if each.id in mine and each.is_lost]
+    if lost:
+        raise ConfigError(
+            f"{lost[0]}: a shadow goes on from the state of the old version, and this step keeps "
+            "something else in the new one"
+        )
+    return pid
+
+
+def _processors_of(dag: Dag, step: str) -> set[ProcessorId]:
+    by_id = {pid for pid, spec in dag.processors.items() if step in {s.id for s in spec.steps}}
+    return by_id or {
+        pid for pid, spec in dag.processors.items() if step in {s.name for s in spec.steps}
+    }
+
+
+def _shape(dag: Dag, pid: ProcessorId) -> Mapping[ProcessorId, int]:
+    """Return the numbers of tasks of a processor, and of those that send to it."""
+    known = [each for each in (pid, *dag.upstream(pid)) if each in dag.processors]
+    return {each: dag.processors[each].parallelism for each in known}
+
+
+def _code(artifact: Artifact) -> Artifact:
+    """Return a program without what autoscale may choose, which changes no graph."""
+    return replace(artifact, bounds=())
+
+
+def _shown(artifact: Artifact) -> str:
+    return " ".join((artifact.filename or artifact.location, *artifact.args))
+
+
+def _key_of(value: Any) -> str:
+    """Return the key of a record as a text, if it says one; else an empty text."""
+    if hasattr(value, "key"):
+        return repr(value.key)
+    return repr(value[0]) if isinstance(value, tuple) and value else ""

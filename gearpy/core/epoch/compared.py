@@ -1,0 +1,103 @@
+"""Compares the output of two versions of a step that took the same input, by epoch and key."""
+
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+#: Keys that differ are counted up to this; an endless stream may have very many.
+_KEYS_MAX: Final = 100_000
+
+
+class PutOut(NamedTuple):
+    """A record that was put out.
+
+    ``mark`` is equal for equal records, event time included; ``key`` is a text, empty for none.
+    """
+
+    mark: Hashable
+    key: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DifferentOutput:
+    """One difference, as texts; ``then`` or ``now`` is empty where there is no such record."""
+
+    epoch: int
+    key: str
+    then: str
+    now: str
+
+
+class OutputComparison:
+    """Counts the records that only one version has put out, and keeps the first ones as examples.
+
+    Within an epoch it does not matter in which order records come. Of one key the records that
+    only one side has are told in pairs.
+
+    Args:
+        examples: so many are kept.
+
+    Attributes:
+        epochs: so many were compared.
+        then, now: records of the version that runs, and of the other one.
+        missing, added: records that only the first has, or only the second.
+        keys: keys of these records.
+        examples: the first of them.
+    """
+
+    def __init__(self, *, examples: int) -> None:
+        self._examples_max = examples
+        self.epochs = self.then = self.now = self.missing = self.added = 0
+        self.keys = set[str]()
+        self.examples: list[DifferentOutput] = []
+
+    @property
+    def is_same(self) -> bool:
+        """Whether both have put out the same."""
+        return not (self.missing or self.added)
+
+    def add(self, epoch: int, then: Sequence[PutOut], now: Sequence[PutOut]) -> None:
+        """Compare what both have put out in one epoch, or in a part of it."""
+        self.then += len(then)
+        self.now += len(now)
+        lacking, surplus = _only_in(then, now), _only_in(now, then)
+        self.missing += len(lacking)
+        self.added += len(surplus)
+        if lacking or surplus:
+            self._note(epoch, lacking, surplus)
+
+    def _note(self, epoch: int, lacking: list[PutOut], surplus: list[PutOut]) -> None:
+        sides: dict[str, tuple[list[PutOut], list[PutOut]]] = defaultdict(lambda: ([], []))
+        for each in lacking:
+            sides[each.key][0].append(each)
+        for each in surplus:
+            sides[each.key][1].append(each)
+        for key, (then, now) in sides.items():
+            if len(self.keys) < _KEYS_MAX:
+                self.keys.add(key)
+            for place in range(max(len(then), len(now))):
+                if len(self.examples) == self._examples_max:
+                    break
+                self.examples.append(
+                    DifferentOutput(
+                        epoch=epoch, key=key, then=_text(then, place), now=_text(now, place)
+                    )
+                )
+
+
+def _only_in(these: Sequence[PutOut], others: Sequence[PutOut]) -> list[PutOut]:
+    """Return the records that are more often among these than among the others, in order."""
+    left = Counter(each.mark for each in others)
+    only: list[PutOut] = []
+    for each in these:
+        if left[each.mark] > 0:
+            left[each.mark] -= 1
+        else:
+            only.append(each)
+    return only
+
+
+def _text(records: Sequence[PutOut], place: int) -> str:
+    return repr(records[place].value) if place < len(records) else ""

@@ -1,0 +1,154 @@
+"""Another version of a step beside an application that runs in this process."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from gearpy.cluster.boot.local import LocalCluster
+from gearpy.cluster.client.client import RunningApplication
+from gearpy.cluster.rerun.shadow import Shadow, ShadowReport
+from gearpy.config.load import load
+from gearpy.config.schema import Config
+from gearpy.errors import ConfigError
+from gearpy.messages.client import Artifact
+from tests.eventually import eventually
+
+_PROGRAM: Final = """\
+import time
+import gearpy as gp
+
+class Numbers(gp.Source):
+    replayable = True
+
+    def partitions(self):
+        return ["0"]
+
+    def open(self, partition, resume):
+        return Reader(resume or 0)
+
+class Reader(gp.SourceReader):
+    def __init__(self, at):
+        self.at = at
+
+    def read_batch(self, max_records):
+        time.sleep(0.02)
+        self.at += 3
+        values = [self.at - 3, self.at - 2, self.at - 1]
+        return gp.Batch(values, values)
+
+    def snapshot(self):
+        return self.at
+
+def count(before, number):
+    return before + 1, (number % 5, COUNTED)
+
+app = gp.StreamApp("numbers")
+read = app.read(Numbers(), name="numbers")
+keyed = read.key_by(lambda number: number % 5, parallelism=2, ordered=False)
+keyed.map_with_state(count, initial=0, name=NAME).write(gp.to_list([]), name="show")
+"""
+_SETTINGS: Final = {"checkpoint.interval-ms": "100", "application.record-input-bytes": "100000"}
+
+
+def program(
+    folder: Path, name: str, *, counted: str = "before + 1", step: str = "count"
+) -> Artifact:
+    path = folder / f"{name}.py"
+    path.write_text(_PROGRAM.replace("COUNTED", counted).replace("NAME", repr(step)))
+    return Artifact(kind="file", location=str(path))
+
+
+def wait_for_epochs(running: RunningApplication) -> None:
+    """Wait until some are stored."""
+
+    def is_there() -> bool:
+        summary = running.summary()
+        assert summary.status != "failed", summary.cause
+        return summary.progress.epoch > 1
+
+    eventually(is_there, within_s=120)
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningApplication]:
+    folder = tmp_path_factory.mktemp("shadow")
+    config = load(env={}, overrides={"transport.secret-file": str(folder / "secret")})
+    with LocalCluster(config, workers=1, slots=8) as cluster:
+        running = cluster.client.submit("numbers", program(folder, "old"), config=_SETTINGS)
+        wait_for_epochs(running)
+        yield running
+
+
+def configured(*settings: str) -> Config:
+    pairs = (each.partition("=") for each in settings)
+    return load(env={}, overrides={key: value for key, _, value in pairs})
+
+
+def report(running: RunningApplication, new: Artifact, step: str = "count") -> ShadowReport:
+    shadow = Shadow(running.client, running.app_id, step, new, configured=configured, examples=2)
+    return shadow.run(3)
+
+
+def test_the_same_program_does_the_same(running: RunningApplication, tmp_path: Path) -> None:
+    """From the state that the step has; what its sink would show is compared, too."""
+    found = report(running, program(tmp_path, "same"))
+
+    assert found.is_same
+    assert (found.tasks, found.compared.epochs, found.notes) == (2, 3, [])
+    assert found.records == found.compared.then == found.compared.now > 0
+    assert found.then.seconds > 0 < found.now.seconds
+
+
+def test_differences_are_found_by_key(running: RunningApplication, tmp_path: Path) -> None:
+    new = program(tmp_path, "new", counted="before + 1 if number % 5 != 2 else -1")
+    found = report(running, new)
+
+    compared = found.compared
+    assert compared.missing == compared.added > 0
+    assert compared.keys == {"2"}
+    first = compared.examples[0]
+    assert (first.key, first.now, first.then.startswith("(2, ")) == ("2", "(2, -1)", True)
+
+
+def test_a_version_that_fails_is_told_with_its_error(
+    running: RunningApplication, tmp_path: Path
+) -> None:
+    found = report(running, program(tmp_path, "broken", counted="1 // 0"))
+
+    assert found.now.error is not None
+    assert "ZeroDivisionError" in found.now.error.cause
+    assert found.then.error is None
+    assert not found.is_same
+
+
+@pytest.mark.parametrize(
+    ("step", "new", "mistake"),
+    [
+        ("cuont", "count", "no step is called 'cuont': take one of numbers, count, show"),
+        ("numbers", "count", "reads a source: take a step behind it"),
+        ("count", "other", "takes other streams in the new version, or has other tasks"),
+    ],
+)
+def test_steps_that_cannot_be_compared_are_refused(
+    running: RunningApplication,
+    tmp_path: Path,
+    step: str,
+    new: str,
+    mistake: str,
+) -> None:
+    with pytest.raises(ConfigError, match=mistake):
+        report(running, program(tmp_path, "another", step=new), step)
+
+
+def test_without_recordings_it_says_which_key_turns_them_on(
+    configured: Callable[..., Config], tmp_path: Path
+) -> None:
+    with LocalCluster(configured(), workers=1, slots=8) as cluster:
+        settings = {"checkpoint.interval-ms": "100"}
+        artifact = program(tmp_path, "old")
+        running = cluster.client.submit("numbers", artifact, config=settings)
+        wait_for_epochs(running)
+        with pytest.raises(ConfigError, match=r"application\.record-input-bytes"):
+            report(running, program(tmp_path, "same"))
