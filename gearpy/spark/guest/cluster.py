@@ -148,7 +148,8 @@ class SparkCluster:
         if config.transport.tls == "on":
             self._authority = make_authority(Path(config.transport.tls_folder), [config.hostname])
         bound = spark.sparkContext.getConf().get("spark.driver.bindAddress") or ""
-        host = bound if bound in _EVERYWHERE else config.hostname
+        is_for_others = bound in _EVERYWHERE and not is_here(_master(spark))
+        host = bound if is_for_others else config.hostname
         master = opened.enter_context(MasterDaemon(config, host=host, port=port, logs="gearpy"))
         self.address, self.folder = master.address, folder
         self._config = from_overrides({**as_overrides(config), "cluster.masters": self.address})
@@ -375,7 +376,9 @@ def _settings(
 ) -> Config:
     """Return the configuration of the master; that of workers follows from it."""
     context = spark.sparkContext
-    host = context.getConf().get("spark.driver.host") or LOOPBACK
+    is_local = is_here(_master(spark))
+    # On one machine `spark-submit` has its name all the same, where nothing would be encrypted.
+    host = LOOPBACK if is_local else context.getConf().get("spark.driver.host") or LOOPBACK
     own = {
         "hostname": host,
         "master.folder": str(folder / "master"),
@@ -385,7 +388,6 @@ def _settings(
     }
     config = load(overrides={**chosen, **own})
     own["cluster.masters"] = f"{host}:{_ANY_PORT}"  # Known when it listens.
-    is_local = is_here(_master(spark))
     if config.checkpoint.folder == DEFAULTS.checkpoint.folder:
         if not (is_local or is_kept):
             raise ConfigError(

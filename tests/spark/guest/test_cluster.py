@@ -8,6 +8,7 @@ import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
@@ -209,6 +210,22 @@ def test_executors_that_cannot_be_workers_are_told_in_a_line(
     assert context.statusTracker().getActiveJobsIds() == []
     assert not [each for each in threading.enumerate() if each not in threads]
     assert not (tmp_path / "cluster" / CONF_FILE).exists()
+
+
+@pytest.mark.parametrize(
+    ("master", "host", "tls"),
+    [("local[4]", "127.0.0.1", "off"), ("yarn", "192.0.2.7", "on")],
+)
+def test_a_master_on_one_machine_listens_on_loopback(
+    master: str, host: str, tls: str, tmp_path: Path
+) -> None:
+    """Also under ``spark-submit``, whose driver has the machine's name; elsewhere that is used."""
+    conf = {"spark.driver.host": "192.0.2.7"}
+    spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(master=master, getConf=lambda: conf))
+
+    config = clusters._settings(spark, tmp_path, {}, is_kept=True)  # noqa: SLF001
+
+    assert (config.hostname, config.transport.tls) == (host, tls)
 
 
 def test_a_session_of_connect_is_refused() -> None:
