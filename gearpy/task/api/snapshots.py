@@ -13,7 +13,7 @@ from gearpy.errors import CannotTravel, ConfigError, OperatorError, ProtocolErro
 from gearpy.ids import MIN_MS
 from gearpy.state.stores.store import Section, StateDelta
 from gearpy.wire.values.payload import decode_value, encode_value
-from gearpy.wire.values.pieces import Pieces, encode_pieces, encode_whole
+from gearpy.wire.values.pieces import Pieces, encode_pieces
 
 _log = logging.getLogger(__name__)
 _VERSION: Final = 1
@@ -41,7 +41,7 @@ class TaskState:
         Raises:
             OperatorError: the state of the user's task is no plain data.
         """
-        return encode_whole(
+        encoded = encode_pieces(
             [
                 _VERSION,
                 state_pieces(operator, self.task),
@@ -52,6 +52,7 @@ class TaskState:
                 self.promised_ms,
             ]
         )
+        return encoded.joined() if isinstance(encoded, Pieces) else encoded
 
     @classmethod
     def decode(cls, data: bytes) -> "TaskState":

@@ -62,16 +62,6 @@ def encode_pieces(value: Any) -> bytes | Pieces:
         return encode_value(_whole(value))  # It tells which part.
 
 
-def encode_whole(value: Any) -> bytes:
-    """Return the bytes of `encode_value`; large ones in the value are copied once.
-
-    Raises:
-        CannotTravel: a part of the value cannot.
-    """
-    encoded = encode_pieces(value)
-    return encoded.joined() if isinstance(encoded, Pieces) else encoded
-
-
 def _has_large(value: Any, depth: int) -> bool:
     kind = type(value)
     if kind is bytes:

@@ -246,19 +246,15 @@ def hand_over(
         sends: arguments of its `produce`.
         check: called while it waits; raises to give up.
     """
-    produce, left = producer.produce, iter(sends)
-    again: tuple[Any, ...] | None = None  # That found no room.
-    while True:
-        try:
-            if again is not None:
-                produce(*again)
-            for send in left:
-                again = send
+    produce = producer.produce
+    for send in sends:
+        while True:
+            try:
                 produce(*send)
-            return
-        except BufferError:
-            producer.poll(_POLL_S)
-            check()
+                break
+            except BufferError:
+                producer.poll(_POLL_S)
+                check()
 
 
 def batch_settings(topic_bytes_max: int, given: Mapping[str, Any]) -> dict[str, int]:

@@ -1,10 +1,8 @@
 """Records on their way to topics, as columns, and the functions that make them of results."""
 
-from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
-from operator import add
 from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 from gearpy.connectors.files.stamps import each
@@ -13,8 +11,7 @@ from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS
 from gearpy.messages.table import Table
 from gearpy.task.api.failure import operator_error
-from gearpy.wire.values.payload import decode_value
-from gearpy.wire.values.pieces import encode_whole
+from gearpy.wire.values.payload import decode_value, encode_value
 
 #: The headers of a record: texts and bytes by name, or pairs of these, as a name may come twice.
 Headers: TypeAlias = Mapping[str, bytes | str | None] | Sequence[tuple[str, bytes | str | None]]
@@ -76,12 +73,12 @@ class Outgoing:
         if not self._encoded:
             topics = self.topics
             is_one = topics.count(topics[0]) == len(topics) if topics else False
-            self._encoded = encode_whole(
+            self._encoded = encode_value(
                 {
                     "topics": topics[:1] if is_one else topics,
-                    "values": _packed(self.values),
-                    "times": array("q", self.times).tobytes(),
-                    "keys": _packed(self.keys),
+                    "values": self.values,
+                    "times": self.times,
+                    "keys": self.keys,
                     "partitions": self.partitions,
                     "headers": self.headers,
                     "bytes": self.size_bytes,
@@ -93,12 +90,12 @@ class Outgoing:
     def decoded(cls, body: bytes) -> Self:
         """Return the records of `encoded`."""
         plain = decode_value(body)
-        values, topics = _unpacked(plain["values"]), list(plain["topics"])
+        values, topics = list(plain["values"]), list(plain["topics"])
         return cls(
             topics=topics * len(values) if len(topics) == 1 else topics,
             values=values,
-            times=array("q", plain["times"]).tolist(),
-            keys=_unpacked(plain["keys"]),
+            times=list(plain["times"]),
+            keys=list(plain["keys"]),
             partitions=list(plain["partitions"]),
             headers=[[(name, value) for name, value in each] for each in plain["headers"]],
             size_bytes=plain["bytes"],
@@ -278,35 +275,10 @@ def _refusal(made: Outgoing, place: int, size: int, bounds: TopicFacts, now_ms: 
     return ""
 
 
-def _packed(column: list[bytes | None]) -> list[bytes]:
-    """Return a column as all its bytes, and the length of each; -1 stands for None."""
-    try:
-        return [b"".join(column), array("i", map(len, column)).tobytes()]  # type: ignore[arg-type] # None raises
-    except TypeError:
-        lengths = array("i", [-1 if each is None else len(each) for each in column])
-        return [b"".join(filter(None, column)), lengths.tobytes()]
-
-
-def _unpacked(packed: Sequence[bytes]) -> list[bytes | None]:
-    """Return the column of `_packed`."""
-    data, at, column = packed[0], 0, list[bytes | None]()
-    for length in array("i", packed[1]):
-        column.append(None if length < 0 else data[at : at + length])
-        at += max(length, 0)
-    return column
-
-
-def _lengths(column: list[bytes | None]) -> list[int]:
-    try:
-        return [*map(len, column)]  # type: ignore[arg-type] # None raises
-    except TypeError:
-        return [0 if each is None else len(each) for each in column]
-
-
 def _sizes(made: Outgoing) -> list[int]:
-    sizes = _lengths(made.values)
+    sizes = [0 if value is None else len(value) for value in made.values]
     if made.keys:
-        sizes = [*map(add, sizes, _lengths(made.keys))]
+        sizes = [size + len(key or b"") for size, key in zip(sizes, made.keys, strict=True)]
     if made.headers:
         sizes = [
             size + sum(len(name) * 4 + len(value or b"") + _HEADER_BYTES for name, value in headers)
