@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from tempfile import SpooledTemporaryFile
 from threading import Lock
-from typing import BinaryIO, Final, NamedTuple, Self, TypeAlias
+from typing import BinaryIO, Final, NamedTuple, Self, TypeAlias, cast
 from weakref import finalize
 
 import msgspec
@@ -307,13 +307,19 @@ def _merged(*sources: Iterable[_Body]) -> dict[bytes, bytes | None]:
     cells: dict[bytes, bytes | None] = {}
     for location, body in chain.from_iterable(sources):
         try:
-            cells |= _CELLS.decode(body)
+            found = _CELLS.decode(body)
+            if cells:
+                cells |= found
+            else:
+                cells = found
         except (msgspec.DecodeError, ValueError) as error:
             raise SnapshotDamaged(location=location, reason=f"no cells: {error}") from error
     return cells
 
 
 def _living(cells: Mapping[bytes, bytes | None]) -> Cells:
+    if None not in cells.values():  # Soon known, and so as a rule.
+        return cast("Cells", cells)
     return {cell: value for cell, value in cells.items() if value is not None}
 
 
