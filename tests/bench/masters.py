@@ -25,6 +25,7 @@ _KINDS: Final = ("leader SIGKILL", "leader SIGSTOP", "follower SIGKILL", "all SI
 _WEIGHTS: Final = (5, 2, 1, 1)
 _WITHIN_S: Final = 120.0
 _PAUSE_S: Final = 0.05
+_QUIET_S: Final = 0.5
 #: Such an application waits for ever: it costs the masters their log, and nobody else anything.
 _WAITS: Final = {"application.hosts": "nowhere"}
 _PROGRAM: Final = Artifact(kind="file", location="/nowhere.py")
@@ -63,6 +64,8 @@ class _Clients:
         self._cluster, self._result = cluster, result
         self._lock = threading.Lock()
         self._is_over = threading.Event()
+        #: Whether to submit often; each waiting application costs the masters a little.
+        self.is_eager = False
         self._threads = [
             threading.Thread(target=self._submit, args=(number,)) for number in range(2)
         ] + [threading.Thread(target=self._read)]
@@ -105,7 +108,7 @@ class _Clients:
     def _submit(self, number: int) -> None:
         with self._client() as client:
             count = 0
-            while not self._is_over.wait(_PAUSE_S):
+            while not self._is_over.wait(_PAUSE_S if self.is_eager else _QUIET_S):
                 count += 1
                 name, begin_s, end_s = f"waits-{number}-{count}", time.monotonic(), float("inf")
                 try:
@@ -143,8 +146,11 @@ def measure_masters(folder: Path, *, rounds: int, seed: int = 0) -> MastersResul
             clients.accepted_after(time.monotonic())
             for _ in range(rounds):
                 (kind,) = rng.choices(_KINDS, _WEIGHTS)
+                clients.is_eager = True
+                time.sleep(_QUIET_S)
                 begin_s = _strike(cluster, kind, rng)
                 accepted_s = clients.accepted_after(begin_s) - begin_s
+                clients.is_eager = False
                 result.blows.append(Blow(kind, accepted_s))
                 _heal(cluster, rng)
         _until(lambda: cluster.client.application(running).status == "active")

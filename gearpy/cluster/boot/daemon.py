@@ -139,6 +139,8 @@ def _begin_with_others(
             "a new folder"
         )
     leading = _Leading()
+    # After the node is closed: what asks others meanwhile hears at once that they are gone.
+    opened.callback(leading.close)
 
     def lead(term: int, log: Log, artifacts: ArtifactDesk) -> Desk:
         with leading.entered() as stack:
@@ -158,7 +160,6 @@ def _begin_with_others(
         on_over=exit_.fail,
     )
     exit_.watch(desk.replica)
-    opened.callback(leading.close)
     endpoint.transport.serve_control(desk.answer, desk.allows)
     return desk.answer
 
