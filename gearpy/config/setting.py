@@ -26,6 +26,7 @@ _FORMS: Final[Mapping[str, re.Pattern[str]]] = {
     "host names": re.compile(r"[^\s,|]+"),
     "a name, or nothing": re.compile(r"[^\s,|]*"),
     "step=host|host": re.compile(r"[^,=|]+=[^\s,=|]+(\|[^\s,=|]+)*"),
+    "step=least..most": re.compile(r"[^,=]+=\d{1,6}\.\.\d{1,6}(@\d{1,2}%?)?"),
     "a name": re.compile(r"[\w.-]+"),
     "module:Class=module:Serializer": re.compile(r"[^\s,=:]+:[^\s,=:]+=[^\s,=:]+:[^\s,=:]+"),
 }

@@ -75,6 +75,20 @@ def test_a_batch_larger_than_the_window_is_refused() -> None:
         Config(streaming=streaming)
 
 
+def test_every_text_is_compared_with_a_form_that_is_known() -> None:
+    """Else the first user who sets the key would see a `KeyError`."""
+    texts = [each for each in SETTINGS.values() if each.form and not each.choices]
+
+    assert texts
+    assert not any(each.allows("\n") for each in texts)
+
+
+def test_steps_that_autoscale_may_change_are_settable() -> None:
+    config = config_of({"application.autoscale": ("count=1..8", "sum-1=2..16@60%")})
+
+    assert len(config.application.autoscale) == 2
+
+
 def test_all_mistakes_of_a_configuration_are_raised_together() -> None:
     """Also where it is built by a program."""
     with pytest.raises(ConfigError) as caught:

@@ -89,7 +89,7 @@ def test_whatever_an_actor_is_told_can_travel(union: Any) -> None:
         (envelope("Submitted", {"app_id": "1"}), r"Submitted: Expected `int`.*\$\.app_id"),
         (envelope("Submitted", {"app_id": 1.0}), r"Submitted: Expected `int`.*\$\.app_id"),
         (envelope("Submitted", {"app_id": 1, "x": 2}), "Submitted: unknown field 'x'"),
-        (envelope("ErrorCard", {"cause": "x"}), "ErrorCard: missing field 'event_time_ms'"),
+        (envelope("ErrorCard", {"cause": "x"}), "ErrorCard: missing field 'epoch'"),
         (envelope("Submitted", [1]), "Submitted: Expected `object`"),
         (envelope("RegisterWorker", {"worker": ["a"], "slots": 1}), r"\$\.worker"),
         (b"", "malformed control message"),

@@ -12,7 +12,7 @@ from typing import Final
 
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.net.limits import output_limits, task_limits, wall_ms
-from gearpy.cluster.programs.artifacts import load, stream_of, with_serializers
+from gearpy.cluster.programs.artifacts import ApplicationLoader, stream_of, with_serializers
 from gearpy.cluster.programs.fetch import ArtifactCache
 from gearpy.cluster.rerun.stored import KeptState, StoredTask
 from gearpy.config.schema import Config
@@ -112,7 +112,7 @@ class TaskAgain:
 
     @contextmanager
     def program(self) -> Iterator[StreamApplication]:
-        """Fetch the program and load it.
+        """Fetch the program and load it; its modules are dropped at the end.
 
         Raises:
             ConfigError: it is not a program that can be loaded here.
@@ -122,7 +122,12 @@ class TaskAgain:
         with TemporaryDirectory(prefix="gearpy-debug-") as folder:
             limits = ArtifactLimits.of(self._config.artifact)
             cache = ArtifactCache(Path(folder).resolve(), self._client.ask, limits)
-            yield self._loaded(artifact, cache.path_of(artifact))
+            loader = ApplicationLoader(own_process=True)  # Under their own names, for a debugger.
+            loaded = loader.load(self._app_id, artifact, self.task, cache.path_of(artifact))
+            try:
+                yield self._checked(stream_of(loaded, "gear debug"))
+            finally:
+                loader.release(self._app_id, self.task)
 
     def run(self, application: StreamApplication) -> RerunOutcome:
         """Run it, up to the end of its input or until it raises.
@@ -265,8 +270,7 @@ class TaskAgain:
             raise ConfigError(f"record {self._record.number} does not say which task it is of")
         return task
 
-    def _loaded(self, artifact: Artifact, folder: Path | None) -> StreamApplication:
-        application = stream_of(load(artifact, folder), "gear debug")
+    def _checked(self, application: StreamApplication) -> StreamApplication:
         if self.task not in application.dag.tasks():
             there = ", ".join(
                 f"{pid}.0 ({application.processors[pid].name})" for pid in application.dag.order

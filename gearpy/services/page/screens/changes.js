@@ -31,7 +31,7 @@ function Scale({ view, only, close }) {
     <${Trouble} error=${error} />
     <${Planned} route=${`appmaster/${view.app_id}/scale`} body=${{ steps }} isReady=${value !== null && changed.length > 0} yes="Scale" close=${close}>
       <div class="amounts">${parts.map((each) => html`<label key=${each.id}><span>${brief(each)}</span>
-        <input type="number" min="1" max=${TASKS_MAX} required value=${wanted[each.id] ?? each.parallelism} onInput=${(event) => setWanted({ ...wanted, [each.id]: event.target.value })} /></label>`)}</div>
+        <input type="number" min="1" max=${TASKS_MAX} required disabled=${value === null} value=${wanted[each.id] ?? each.parallelism} onInput=${(event) => setWanted({ ...wanted, [each.id]: event.target.value })} /></label>`)}</div>
     <//>`;
 }
 
