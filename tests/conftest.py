@@ -1,5 +1,6 @@
 """Settings for all tests."""
 
+import gc
 import logging
 import os
 import sys
@@ -73,6 +74,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if _is_quick(item)]
         config.hook.pytest_deselected(items=left_out)
     items.sort(key=lambda item: _place(_group(item.nodeid)))
+
+
+def pytest_collection_finish() -> None:
+    """Let no garbage collection go through all modules and tests again: some tests ask for many."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """Let an end of the process find what is left, as ever."""
+    gc.unfreeze()
 
 
 def _group(nodeid: str) -> str:
