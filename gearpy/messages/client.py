@@ -370,7 +370,7 @@ class UpdatePlanned:
     """The change begins, as version ``version``; with ``refusal`` it would be refused.
 
     ``is_same``: graph and state are as they are, so that only code is different. ``goes_on``: the
-    steps that do not pause, by name.
+    steps that do not pause, by name. ``differences``: what is different in the code of others.
     """
 
     app_id: AppId
@@ -379,6 +379,7 @@ class UpdatePlanned:
     is_same: bool = False
     refusal: str = ""
     goes_on: tuple[str, ...] = ()
+    differences: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

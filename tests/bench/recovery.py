@@ -7,42 +7,18 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
 from gearpy.ids import AppId
+from tests.bench.beats import BEATS, gaps_between
 from tests.bench.process_cluster import Daemon, ProcessCluster, children_of
 
-__all__ = ["KINDS", "PROGRAM", "Recovery", "last_beats", "measure_recovery"]
+__all__ = ["KINDS", "PROGRAM", "Recovery", "measure_recovery"]
 
-#: Writes the wall time of every batch that arrives at the end of the stream.
-PROGRAM: Final = """\
-import os
-import time
-from itertools import count
-
-import gearpy as gp
-
-
-class BeatWriter(gp.SinkWriter):
-    def __init__(self, path):
-        self.file = open(path, "a", buffering=1)
-
-    def write_batch(self, batch):
-        self.file.write(f"{time.time()}\\n")
-
-    def close(self, *, completed):
-        self.file.close()
-
-
-class Beats(gp.Sink):
-    def __init__(self, folder):
-        self.folder = folder
-
-    def open(self, task_index, parallelism):
-        return BeatWriter(os.path.join(self.folder, f"beats-{task_index}.txt"))
-
+PROGRAM: Final = (
+    BEATS
+    + """
 
 def main(args):
     folder, flag = args[0], os.path.join(args[0], "raise")
@@ -63,10 +39,11 @@ def main(args):
         .map(check)
         .key_by(lambda n: n % 97)
         .reduce(lambda one, other: other)
-        .write(Beats(folder))
+        .write(Beats(folder, "beats"))
     )
     return app
 """
+)
 KINDS: Final = (
     "task exception",
     "executor SIGKILL",
@@ -185,27 +162,12 @@ class _Trial:
 
     def _end_of_gap(self, failed_s: float) -> float:
         """Return the end of the longest pause of all beats since a time; that time if none."""
-        beats = sorted(
-            beat
-            for path in self._folder.glob("beats-*.txt")
-            for beat in last_beats(path)
-            if beat > failed_s - 1
-        )
         gaps = [
             (after - before, after)
-            for before, after in pairwise(beats)
+            for before, after in gaps_between(self._folder, "beats", failed_s - 1)
             if after > failed_s and after - before > _GAP_S
         ]
         return max(gaps, default=(0.0, failed_s))[1]
-
-
-def last_beats(path: Path) -> list[float]:
-    """Return the times in the last part of a file."""
-    with path.open("rb") as file:
-        file.seek(0, os.SEEK_END)
-        file.seek(max(0, file.tell() - 200_000))
-        lines = file.read().split(b"\n")[1:-1]
-    return [float(line) for line in lines]
 
 
 def _resume(pid: int) -> None:

@@ -7,7 +7,6 @@ wall time of every batch that arrives at its end.
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -15,17 +14,14 @@ from gearpy.cluster.programs.upload import upload
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId
 from gearpy.messages.client import UpdateApplication
+from tests.bench.beats import BEATS, gaps_between
 from tests.bench.process_cluster import ProcessCluster
-from tests.bench.recovery import last_beats
 
 __all__ = ["PROGRAM", "Change", "Changed", "measure_update"]
 
-PROGRAM: Final = """\
-import os
-import time
-
-import gearpy as gp
-
+PROGRAM: Final = (
+    BEATS
+    + """
 PARTS = 4
 
 
@@ -60,25 +56,6 @@ class Reader(gp.SourceReader):
         return self.at
 
 
-class BeatWriter(gp.SinkWriter):
-    def __init__(self, path):
-        self.file = open(path, "a", buffering=1)
-
-    def write_batch(self, batch):
-        self.file.write(f"{time.time()}\\n")
-
-    def close(self, *, completed):
-        self.file.close()
-
-
-class Beats(gp.Sink):
-    def __init__(self, folder, name):
-        self.folder, self.name = folder, name
-
-    def open(self, task_index, parallelism):
-        return BeatWriter(os.path.join(self.folder, f"{self.name}-{task_index}.txt"))
-
-
 def main(args):
     folder, rate, keys, value_bytes, version = args[0], *map(int, args[1:])
     app = gp.StreamApp("update", parallelism=4)
@@ -96,6 +73,7 @@ def main(args):
         shown.write(Beats(folder, name), name=f"show {name}")
     return app
 """
+)
 #: "update": other code; "scale": from 4 tasks to 8.
 Change: TypeAlias = Literal["update", "scale"]
 _SETTINGS: Final = {"application.trial-seconds": "1"}
@@ -188,11 +166,6 @@ def _wait_for_state(cluster: ProcessCluster, app_id: AppId, keys: int) -> None:
 
 
 def _longest_pause(folder: Path, name: str, from_s: float, to_s: float) -> float:
-    beats = sorted(
-        beat
-        for path in folder.glob(f"{name}-*.txt")
-        for beat in last_beats(path)
-        if from_s - 1 < beat < to_s + 1
-    )
-    gaps = [after - before for before, after in pairwise(beats) if after > from_s and before < to_s]
+    found = gaps_between(folder, name, from_s - 1)
+    gaps = [after - before for before, after in found if after > from_s and before < to_s]
     return max(gaps, default=to_s - from_s)

@@ -356,6 +356,7 @@ PLANNED: Final = {
     "is_same": bool,
     "refusal": str,
     "goes_on": [str],
+    "differences": [str],
 }
 VERSION: Final = {
     "number": int,

@@ -47,14 +47,17 @@ class Reader(gp.SourceReader):
     def snapshot(self):
         return self.at
 
-def count(before, number):
-    return before + 1, [number, before + 1, MADE_BY]
+def counting(made_by):
+    def count(before, number):
+        return before + 1, [number, before + 1, made_by()]
+    return count
 
 def main(args):
     app = gp.StreamApp("numbers", parallelism=2)
-    for folder, more in zip(args, ("", " beside")):
+    makers = (lambda: MADE_BY), (lambda: "any")
+    for folder, more, made_by in zip(args, ("", " beside"), makers):
         keyed = app.read(Numbers(), name="numbers" + more).key_by(lambda number: number % 5)
-        counted = keyed.map_with_state(count, initial=0, name="count" + more)
+        counted = keyed.map_with_state(counting(made_by), initial=0, name="count" + more)
         counted.write(gp.jsonl_folder(folder), name="show" + more)
     return app
 """
@@ -62,7 +65,8 @@ _WITHIN_S: Final = 120.0
 
 
 def program(folder: Path, name: str, made_by: str) -> str:
-    path = folder / f"{name}.py"
+    path = folder / name / "numbers.py"
+    path.parent.mkdir()
     path.write_text(_PROGRAM.replace("MADE_BY", made_by))
     return str(path)
 
@@ -87,7 +91,7 @@ class Scene:
         self.cluster = cluster
         self.folder = folder
         self.results = folder / "results"
-        self.beside = folder / "beside"  #: Of the pipeline that no scaling touches.
+        self.beside = folder / "beside"  #: Of the pipeline that no change touches.
         self.app_id = AppId(0)
 
     @property
@@ -122,6 +126,7 @@ class Scene:
 
         eventually(is_taken, within_s=_WITHIN_S)
         assert not planned[-1].refusal
+        assert planned[-1].goes_on == ("numbers beside", "count beside", "show beside")
         return planned[-1].version
 
     def settled(self, version: int) -> str:

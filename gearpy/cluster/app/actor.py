@@ -258,6 +258,7 @@ class AppMasterActor(Actor[_Message]):
 
     def _take(self, loaded: LoadedVersion) -> None:
         """Have this version run from now on."""
+        self._versions.running = loaded
         self._dag, self._master.wishes = loaded.dag, loaded.application.wishes
         self._launch = replace(self._launch, artifact=loaded.artifact)
         self._standing.on_program(loaded.application)

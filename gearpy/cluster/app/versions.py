@@ -3,10 +3,12 @@
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Final
 
 from gearpy.cluster.app.checkpoints import AppCheckpoints, FoundEpochs, dag_version, is_same_program
 from gearpy.cluster.checkpoints.migration import check_moves
+from gearpy.cluster.programs.compared import ComparedPrograms
 from gearpy.core.app.application import ApplicationCore
 from gearpy.core.app.decisions import GoBack, PutInPlace
 from gearpy.core.coordinator.versions import ProgramVersion
@@ -16,7 +18,7 @@ from gearpy.core.epoch.epochs import Manifest
 from gearpy.core.scaling.autoscale import AUTOSCALE
 from gearpy.core.scaling.bounds import bounds_by_id
 from gearpy.errors import ConfigError
-from gearpy.ids import ExecutorId
+from gearpy.ids import ExecutorId, ProcessorId
 from gearpy.messages.app import SnapshotFile
 from gearpy.messages.client import (
     Artifact,
@@ -84,6 +86,7 @@ class AppVersions:
         self._surplus: list[SnapshotFile] = []  # Not needed once the trial has passed.
         self._appended: list[SnapshotFile] | None = None  # A switch that may be in the log.
         self._gone_back: LoadedVersion | None = None  # The same, of a switch back.
+        self.running: LoadedVersion | None = None  #: The one that runs.
         self.planned: PlannedVersion | None = None  #: The one to be put in place.
 
     # -- questions -------------------------------------------------------------------------
@@ -153,8 +156,8 @@ class AppVersions:
         )
         loaded = self._loaded(version)
         moves = state_moves(layout_of(dag), layout_of(loaded.dag))
-        is_same = _code_of(artifact) == _code_of(self.current.artifact)
-        kept = untouched_regions(dag, loaded.dag, lambda _: is_same)
+        differences = self._differences(loaded)
+        kept = untouched_regions(dag, loaded.dag, lambda pid: not differences(pid))
         answer = UpdatePlanned(
             app_id=message.app_id,
             version=version.number,
@@ -171,6 +174,7 @@ class AppVersions:
             is_same=is_same_program(dag_version(dag), dag_version(loaded.dag)),
             refusal=_refusal(dag, loaded.dag, allows_drop=message.allows_drop),
             goes_on=tuple(_steps_of(loaded.dag, kept)),
+            differences=tuple(dict.fromkeys(filter(None, map(differences, loaded.dag.order)))),
         )
         return PlannedVersion(
             version=replace(version, kept=tuple(sorted(kept))),
@@ -349,6 +353,15 @@ class AppVersions:
             told = [f"executors={message.executors}"]
         scaled = replace(current, scale=scale)
         return _bounded(scaled, bounds), f"scale {' '.join(told)}"
+
+    def _differences(self, loaded: LoadedVersion) -> Callable[[ProcessorId], str]:
+        """Return a function that says how the code of a processor differs from the running one."""
+        running = self.running
+        if _code_of(loaded.artifact) == _code_of(self.current.artifact):
+            return lambda _: ""
+        if running is None:
+            return lambda _: "what runs is not known"
+        return cache(ComparedPrograms(running.application, loaded.application).difference)
 
     def _first(self, artifact: Artifact) -> ProgramVersion:
         return ProgramVersion(number=0, artifact=artifact, change=_SUBMITTED, state="running")

@@ -6,6 +6,9 @@
 - `origin`: the target of an application that a program has as an object.
 - `fetch`: fetches programs from the master to the machine that runs them.
 - `artifacts`: loads the application that an artifact describes.
+- `compared`: tells which processors of two versions of a program do the same.
+- `same_code`: compares the code of two functions, with all that it reaches.
+- `setup_code`: finds the statements of a program that set something for all of its code.
 - `requirements`: checks that the packages that a program needs are installed.
 - `isolation`: imports the modules of a program so that they do not mix with those of others.
 """

@@ -247,6 +247,8 @@ def _load(
         scale = dict(artifact.scale)
         application = application_of(found, artifact.args, where=where, scale=scale)
         application.program = modules.package
+        if artifact.kind == "stored" and isinstance(application, StreamApplication):
+            application.folder = str(folder)
         return application, modules
     except BaseException:
         modules.close()

@@ -150,7 +150,7 @@ def _graph(
     edges = [edge for chain in chains for edge in _edges(chain, chain_of)]
     graph = Graph()
     for chain in chains:
-        chain.processor = _processor(chain, ids)
+        chain.processor = _processor(chain, {step: ids[step] for step in chain.steps})
         chain.processor.steps = [specs[step] for step in chain.steps]
         graph.add(chain.processor)
     for edge in edges:

@@ -117,6 +117,7 @@ class StreamApplication:
         wishes: where and when it wants its slots, by the arguments; see `StreamApp`.
         of_no_use: the text for the user, if a run would give nothing; empty otherwise.
         program: the package of the modules that made it, where several programs share a process.
+        folder: where its files are, which never change; empty if it was not uploaded.
 
     Raises:
         ConfigError: name, graph or a source is wrong; all mistakes at once.
@@ -134,7 +135,7 @@ class StreamApplication:
         self.name = name
         self.wishes = slot_wishes(hosts=hosts, priority=priority, relaxation=relaxation)
         self.of_no_use = ""
-        self.program = ""
+        self.program = self.folder = ""
         mistakes = name_mistakes(name)
         if no_numbers := [m for p in graph.processors for m in _number_mistakes(p)]:
             raise ConfigError(*mistakes, *no_numbers)  # Nothing else could be compared with them.
@@ -177,7 +178,8 @@ class StreamApplication:
             graph.connect(copies[source], copies[target], partitioner)
         scaled = StreamApplication(self.name, graph)
         scaled.wishes = self.wishes
-        scaled.of_no_use, scaled.program = self.of_no_use, self.program
+        scaled.of_no_use = self.of_no_use
+        scaled.program, scaled.folder = self.program, self.folder
         return scaled
 
     def _number(self, graph: Graph) -> None:

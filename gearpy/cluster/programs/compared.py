@@ -1,0 +1,60 @@
+"""Two versions of a program, compared processor by processor."""
+
+from dataclasses import fields
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from gearpy.cluster.programs.same_code import difference
+from gearpy.cluster.programs.setup_code import setup_of
+from gearpy.ids import ProcessorId
+from gearpy.task.api.application import Processor, StreamApplication
+
+#: Parts of processors that say nothing of code: the graph tells them, and compares them itself.
+_OF_GRAPH: Final = frozenset({"steps"})
+
+
+class ComparedPrograms:
+    """Tells whether processors of the same number do the same in both versions.
+
+    Args:
+        old, new: both are loaded in this process.
+    """
+
+    def __init__(self, old: StreamApplication, new: StreamApplication) -> None:
+        self._old = old
+        self._new = new
+
+    def difference(self, pid: ProcessorId) -> str:
+        """Return what is different, for people; empty if both do the same."""
+        if pid not in self._old.processors or pid not in self._new.processors:
+            return "it is only in one of them"
+        return self._setup or difference(_parts(self._old, pid), _parts(self._new, pid))
+
+    @cached_property
+    def _setup(self) -> str:
+        """What one of them sets for all of its code, and the other does not."""
+        if self._old.folder == self._new.folder:  # Objects of this process have none.
+            return ""
+        if not (self._old.folder and self._new.folder):
+            return "only one of them was uploaded"
+        try:
+            is_same = _setups(self._old) == _setups(self._new)
+        except (OSError, SyntaxError, ValueError) as error:
+            return f"a file of it cannot be read: {error}"
+        return "" if is_same else "what is set for all of the program"
+
+
+def _setups(application: StreamApplication) -> list[list[str]]:
+    """Return what its files set, without their names: that of a program may be another one."""
+    return sorted(filter(None, setup_of(Path(application.folder)).values()))
+
+
+def _parts(application: StreamApplication, pid: ProcessorId) -> list[object]:
+    """Return the code and the parameters of a processor, and how its output is spread."""
+    processor = application.processors[pid]
+    mine = [
+        getattr(processor, each.name) for each in fields(Processor) if each.name not in _OF_GRAPH
+    ]
+    edges = [application.partitioners[pid, target] for target in application.dag.downstream(pid)]
+    return [application.name, mine, edges]

@@ -1,0 +1,135 @@
+"""Two versions of a program that were loaded from files: which of their steps differ."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from gearpy.cluster.programs.artifacts import ApplicationLoader
+from gearpy.cluster.programs.compared import ComparedPrograms
+from gearpy.ids import AppId
+from gearpy.messages.client import Artifact
+from gearpy.task.api.application import StreamApplication
+
+_PROGRAM = """
+import random
+from dataclasses import dataclass
+import gearpy as gp
+import texts
+from rules import least
+
+LIMIT = 10
+
+@dataclass(frozen=True)
+class Visit:
+    user: str
+    cents: int
+
+def visit(line):
+    return Visit(texts.clean(line), len(line))
+
+def is_dear(each):
+    return each.cents > LIMIT
+
+def main(args):
+    app = gp.StreamApp("shop", parallelism=2)
+    dear = app.read(gp.files(args[0]), name="lines").map(visit).filter(is_dear, name="dear")
+    by_user = dear.key_by(lambda each: each.user)
+    by_user.sum(lambda each: each.cents).write(gp.jsonl_folder(args[1]), name="sums")
+
+    def keep(before, line):
+        return before + least(line), before
+
+    more = app.read(gp.files(args[0]), name="more lines").key_by(len)
+    kept = more.map_with_state(keep, initial=0, name="least")
+    kept.write(gp.jsonl_folder(args[2]), name="least shown")
+    return app
+"""
+_FILES = {
+    "program.py": _PROGRAM,
+    "texts.py": "def clean(line):\n    return line.strip()\n",
+    "rules.py": "OF = 3\ndef least(line):\n    return min(OF, len(line))\n",
+}
+_SUMS, _LEAST = {"lines", "dear", "sums"}, {"more lines", "least", "least shown"}
+
+
+def loaded(folder: Path, files: dict[str, str], *args: str) -> StreamApplication:
+    folder.mkdir()
+    lines = folder.parent / "lines.txt"
+    lines.touch()
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    digest = hashlib.sha256(str(sorted(files.items())).encode()).hexdigest()
+    artifact = Artifact(
+        kind="stored", location=digest, filename="program.py", args=(str(lines), *args)
+    )
+    application = ApplicationLoader().load(AppId(1), artifact, str(folder), folder=folder)
+    assert isinstance(application, StreamApplication)
+    return application
+
+
+def differing(
+    tmp_path: Path, files: dict[str, str], *, args: tuple[str, ...] = ("b", "c")
+) -> set[str]:
+    """Return the named steps of the processors that differ from those of the program above."""
+    old = loaded(tmp_path / "old", _FILES, "b", "c")
+    new = loaded(tmp_path / "new", _FILES | files, *args)
+    compared = ComparedPrograms(old, new)
+    return {
+        step.name
+        for pid, spec in new.dag.processors.items()
+        for step in spec.steps
+        if compared.difference(pid) and step.name in _SUMS | _LEAST
+    }
+
+
+def changed(was: str, now: str, *, name: str = "program.py") -> dict[str, str]:
+    assert was in _FILES[name]
+    return {name: _FILES[name].replace(was, now)}
+
+
+def test_the_same_program_in_another_place_is_alike(tmp_path: Path) -> None:
+    assert differing(tmp_path, {}) == set()
+
+
+def test_lines_and_comments_do_not_count(tmp_path: Path) -> None:
+    moved = {name: f"# Moved.\n\n{text}\n# The end.\n" for name, text in _FILES.items()}
+
+    assert differing(tmp_path, moved) == set()
+
+
+@pytest.mark.parametrize(
+    ("files", "steps"),
+    [
+        (changed("LIMIT = 10", "LIMIT = 11"), _SUMS),
+        (changed("each.user)", "each.cents)"), {"sums"}),
+        (changed("each.cents)", "-each.cents)"), {"sums"}),
+        (changed("cents: int", "cents: float"), _SUMS),
+        (changed(".strip()", ".lower()", name="texts.py"), _SUMS),
+        (changed("OF = 3", "OF = 4", name="rules.py"), {"least", "least shown"}),
+        (changed("before + least", "before - least"), {"least", "least shown"}),
+        (changed("initial=0", "initial=1"), {"least", "least shown"}),
+        (changed("def main(args):\n", "def main(args):\n    random.seed(7)\n"), _SUMS | _LEAST),
+        (changed("LIMIT = 10", "LIMIT = 10\nrandom.seed(1)"), _SUMS | _LEAST),
+    ],
+)
+def test_what_uses_a_change_differs(tmp_path: Path, files: dict[str, str], steps: set[str]) -> None:
+    """What is behind it in the stream may differ, too; a pipeline beside it does not."""
+    found = differing(tmp_path, files)
+
+    assert steps <= found
+    assert steps & _SUMS == set() or steps & _LEAST != set() or not found & _LEAST
+    assert steps & _LEAST == set() or steps & _SUMS != set() or not found & _SUMS
+
+
+def test_an_argument_counts_where_it_is_used(tmp_path: Path) -> None:
+    assert differing(tmp_path, {}, args=("b", "d")) == {"least", "least shown"}
+
+
+def test_a_comparison_says_what_is_different(tmp_path: Path) -> None:
+    old = loaded(tmp_path / "old", _FILES, "b", "c")
+    new = loaded(tmp_path / "new", _FILES | changed("LIMIT = 10", "LIMIT = 11"), "b", "c")
+
+    found = {ComparedPrograms(old, new).difference(pid) for pid in new.dag.order}
+
+    assert "what is_dear uses: 10 is 11" in found
