@@ -47,6 +47,11 @@ def _homes() -> dict[str, tuple[str, str]]:
     return public
 
 
+#: Words for a direction in names of other libraries, and those of them that mean a sink.
+_WRITES: Final = {"to", "write", "sink", "writer"}
+_DIRECTIONS: Final = {"read", "from", "source", "reader", *_WRITES}
+_ENDS_OF_SINKS: Final = ("_sink", "_folder", "_file", "_table")
+
 _HOME_OF: Final = _homes()
 __all__ = sorted(_HOME_OF)  # noqa: PLE0605 - written once, in the table
 
@@ -54,7 +59,9 @@ __all__ = sorted(_HOME_OF)  # noqa: PLE0605 - written once, in the table
 def __getattr__(name: str) -> Any:
     public = _EARLIER.get(name, name)
     if public not in _HOME_OF:
-        raise AttributeError(f"module 'gearpy' has no attribute {name!r}{_advice(name)}")
+        # With an object of its own the error gets no second advice from Python.
+        text = f"module 'gearpy' has no attribute {name!r}{_advice(name)}"
+        raise AttributeError(text, name=name, obj=None)
     module, own = _HOME_OF[public]
     home = import_module(module)
     # A module of the table is an attribute of its package only when it was imported.
@@ -66,10 +73,24 @@ def __getattr__(name: str) -> Any:
 def _advice(name: str) -> str:
     if name.startswith("_"):
         return ""
+    nearest = _nearest(name)
+    return f": did you mean {nearest}?" if nearest else ""
+
+
+def _nearest(name: str) -> str:
+    """Find what somebody may have meant who comes from pandas, Spark or an aggregate's name."""
     from difflib import get_close_matches  # noqa: PLC0415 - only for mistakes
 
-    nearest = get_close_matches(name, __all__, n=1)
-    return f": did you mean {nearest[0]}?" if nearest else ""
+    if name in import_module("gearpy.core.window.aggregates").__all__:
+        return f"agg.{name}"
+    words = name.split("_")
+    kinds = [word for word in words if word not in _DIRECTIONS]
+    if len(kinds) == 1 and len(words) > 1:  # read_csv, from_kafka, parquet_sink
+        ends = _ENDS_OF_SINKS if _WRITES & {*words} else ("",)
+        for found in (f"{kinds[0]}{end}" for end in ends):
+            if found in _HOME_OF:
+                return found
+    return next(iter(get_close_matches(name, __all__, n=1)), "")
 
 
 def __dir__() -> list[str]:

@@ -65,6 +65,22 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         getattr(gearpy, "tumblign")  # noqa: B009 - checkers know that it is not there
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("sum", "agg.sum"),
+        ("read_csv", "csv"),
+        ("kafka_source", "kafka"),
+        ("to_parquet", "parquet_folder"),
+        ("kafka_writer", "kafka_sink"),
+    ],
+)
+def test_a_name_of_another_library_is_answered_by_the_one_here(name: str, meant: str) -> None:
+    """People come with the names of pandas, Spark and SQL; Python adds no guess of its own."""
+    with pytest.raises(AttributeError, match=f"did you mean {meant}\\?$"):
+        getattr(gearpy, name)
+
+
 def test_importing_gearpy_loads_nothing_heavy() -> None:
     """A program that only names gearpy starts at once."""
     assert not _loaded_by("import gearpy") & HEAVY

@@ -3,8 +3,11 @@
 import linecache
 import os
 import re
+import sys
 import traceback
 from collections.abc import Iterable
+from difflib import get_close_matches
+from inspect import signature
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Final
@@ -28,6 +31,9 @@ class TimerFailure(Exception):
 #: The folder of a program that was fetched: its hash, and its name.
 _FETCHED: Final = re.compile(r"^.*/[0-9a-f]{64}-[^/]+/")
 _GEARPY: Final = str(Path(__file__).resolve().parents[2]) + os.sep
+_NO_ARGUMENT: Final = re.compile(
+    r"^(?P<called>[\w.]+)\(\) got an unexpected keyword argument '(?P<given>\w+)'"
+)
 _RECORD_CHARS_MAX: Final = 500
 _TRACEBACK_CHARS_MAX: Final = 8000
 _CAUSE_CHARS_MAX: Final = 4000  # Cards travel in control messages, whose size has a limit.
@@ -79,8 +85,24 @@ def _cause_of(error: BaseException, source: str) -> str:
         return type(error).__name__
     # With no line of the user's it was a step that could not look a key up.
     is_key = isinstance(error, TypeError) and "unhashable type" in str(error) and not source
-    cure = ": choose a key of text, numbers or tuples of them" if is_key else ""
+    cure = ": choose a key of text, numbers or tuples of them" if is_key else _arguments(error)
     return f"{type(error).__name__}: {error}{cure}"
+
+
+def _arguments(error: BaseException) -> str:
+    """Advise on an argument that a public function or method of gearpy does not take."""
+    if not (isinstance(error, TypeError) and (found := _NO_ARGUMENT.search(str(error)))):
+        return ""
+    called: Any = sys.modules["gearpy"]
+    for part in found["called"].split("."):
+        called = getattr(called, part, None)
+    last = [frame for frame, _ in traceback.walk_tb(error.__traceback__)][-1:]
+    theirs = any(found["called"] in {**frame.f_globals, **frame.f_locals} for frame in last)
+    if called is None or theirs:  # A function of the program may have the same name.
+        return ""
+    takes = [f"{name}=" for name in signature(called).parameters if name != "self"]
+    nearest = get_close_matches(f"{found['given']}=", takes, n=1)
+    return f": did you mean {nearest[0]}?" if nearest else f": it takes {', '.join(takes)}"
 
 
 def source_of(trace: TracebackType | None) -> tuple[str, str]:

@@ -4,6 +4,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
+import gearpy as gp
 from gearpy.errors import MessageLost
 from gearpy.task.api.failure import card_of, operator_error, raised_by_user, source_of
 
@@ -35,6 +38,33 @@ def test_error_has_operator_cause_line_record_and_time() -> None:
     assert error.source_line == "return 1 / 0"
     assert (error.record, error.event_time_ms) == ("{'a': 1}", 5)
     assert error.traceback.rstrip().endswith("ZeroDivisionError: division by zero")
+
+
+@pytest.mark.parametrize(
+    ("function", "argument", "advice"),
+    [
+        (gp.csv, "timestamp", ": did you mean time=?"),
+        (gp.tumbling, "zzz", ": it takes size=, offset=, clock="),
+        (gp.StreamApp, "nome", ": did you mean name=?"),
+        (json.JSONDecodeError, "zzz", ""),
+    ],
+)
+def test_an_argument_that_is_not_taken_is_answered_by_those_that_are(
+    function: Callable[..., Any], argument: str, advice: str
+) -> None:
+    """Nobody has to look a signature up."""
+    cause = operator_error("shop", error_of(lambda: function("1h", **{argument: 1}))).cause
+
+    assert cause.partition("keyword argument")[2].partition("'")[2].partition("'")[2] == advice
+
+
+def test_functions_of_the_program_are_not_taken_for_those_of_gearpy() -> None:
+    def csv(*, path: str) -> str:
+        return path
+
+    error = operator_error("import shop", error_of(lambda: csv(timestamp="at")))  # type: ignore[call-arg]
+
+    assert error.cause.endswith("'timestamp'")
 
 
 def test_library_lines_are_passed_over_for_the_users_line() -> None:
