@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Iterable
 from difflib import get_close_matches
 from inspect import signature
+from operator import attrgetter
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Final
@@ -93,12 +94,13 @@ def _arguments(error: BaseException) -> str:
     """Advise on an argument that a public function or method of gearpy does not take."""
     if not (isinstance(error, TypeError) and (found := _NO_ARGUMENT.search(str(error)))):
         return ""
-    called: Any = sys.modules["gearpy"]
-    for part in found["called"].split("."):
-        called = getattr(called, part, None)
+    try:
+        called = attrgetter(found["called"])(sys.modules["gearpy"])
+    except AttributeError:
+        return ""
     last = [frame for frame, _ in traceback.walk_tb(error.__traceback__)][-1:]
     theirs = any(found["called"] in {**frame.f_globals, **frame.f_locals} for frame in last)
-    if called is None or theirs:  # A function of the program may have the same name.
+    if theirs:  # A function of the program may have the same name.
         return ""
     takes = [f"{name}=" for name in signature(called).parameters if name != "self"]
     nearest = get_close_matches(f"{found['given']}=", takes, n=1)
