@@ -9,7 +9,7 @@ from gearpy.actor.api import Actor, Cancellable, Exited, Failed
 from gearpy.cluster.master.answers import MasterAnswers, MasterLookup
 from gearpy.cluster.master.contacts import MasterContacts
 from gearpy.cluster.master.last_answers import LastAnswers
-from gearpy.cluster.master.limits import app_master_times, config_of, mistakes_in
+from gearpy.cluster.master.limits import ApplicationConfigs, app_master_times
 from gearpy.cluster.master.policies import policy_named
 from gearpy.cluster.master.store import SNAPSHOT_RECORDS, MasterStore
 from gearpy.cluster.master.workers import MasterWorkers
@@ -153,7 +153,7 @@ class MasterActor(Actor[MasterMailbox]):
         snapshot_records: int = SNAPSHOT_RECORDS,
         ended_max: int = _ENDED_MAX,
     ) -> None:
-        self._config = config
+        self._configs = ApplicationConfigs(config)
         self._ended_max = ended_max
         self._store = MasterStore(log, snapshot_records=snapshot_records, rng=rng)
         self._state = self._store.state
@@ -264,7 +264,7 @@ class MasterActor(Actor[MasterMailbox]):
     def _submit(self, request: SubmitApplication) -> Submitted | Refused:
         if (before := self._state.submitted_as(request.key)) is not None:
             return Submitted(app_id=before)
-        refusal = self._state.refusal_of(request) or mistakes_in(self._config, request)
+        refusal = self._state.refusal_of(request) or self._configs.mistakes_in(request)
         if refusal:
             return Refused(reason=refusal)
         (app_id,) = self._commit(Submit(request=request, at_ms=self.context.wall_ms()))
@@ -494,7 +494,7 @@ class MasterActor(Actor[MasterMailbox]):
         """
         request = self._state.request_of(app_id)
         assert request is not None, app_id
-        settings = config_of(self._config, request).application
+        settings = self._configs.wishes(request.config)
         wished = {
             each.name: value
             for each in fields(program)
@@ -559,7 +559,7 @@ class MasterActor(Actor[MasterMailbox]):
         known, request = self._state.get(app_id), self._state.request_of(app_id)
         if path is None or known is None or request is None or known.status in TERMINAL:
             return
-        limit = config_of(self._config, request).application.quarantine_max_records
+        limit = self._configs.of(request.config).application.quarantine_max_records
         if len(self._state.quarantined(app_id)) >= limit:
             cause = f"more than {limit} records in quarantine (application.quarantine-max-records)"
             self._end(known, "failed", cause=replace(message.error, cause=cause))
@@ -703,7 +703,7 @@ class MasterActor(Actor[MasterMailbox]):
     def _policy_of(self, app_id: AppId) -> RestartPolicy:
         request = self._state.request_of(app_id)
         assert request is not None
-        return restart_policy(config_of(self._config, request))
+        return restart_policy(self._configs.of(request.config))
 
     def _now(self) -> LaunchTimes:
         return LaunchTimes(self.context.now_ms(), self.context.wall_ms())

@@ -1,11 +1,19 @@
 """From the configuration to how a master keeps applications alive."""
 
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Final
+
 from gearpy.cluster.net.limits import transport_limits
 from gearpy.config.load import as_overrides, from_overrides
-from gearpy.config.schema import Config
+from gearpy.config.schema import ROOT, ApplicationConfig, Config
 from gearpy.core.master.app_masters import AppMasterTimes
 from gearpy.errors import ConfigError
 from gearpy.messages.client import SubmitApplication
+from gearpy.messages.cluster import SlotWishes
+
+_MADE_MAX: Final = 1000
+_WISHES: Final = frozenset(f"application.{each.name}" for each in fields(SlotWishes))
 
 
 def app_master_times(config: Config) -> AppMasterTimes:
@@ -19,19 +27,42 @@ def app_master_times(config: Config) -> AppMasterTimes:
     )
 
 
-def config_of(config: Config, request: SubmitApplication) -> Config:
-    """Return the cluster's configuration, changed by the application's own settings.
+class ApplicationConfigs:
+    """The configurations of applications: the cluster's, changed by their own settings.
 
-    Raises:
-        ConfigError: a setting of the application is wrong.
+    Thousands of applications have few different settings, and one of each is made.
+
+    Runs on: the master's turns.
     """
-    return from_overrides({**as_overrides(config), **request.config})
 
+    def __init__(self, config: Config) -> None:
+        self._own = as_overrides(config)
+        self._made: dict[tuple[tuple[str, str], ...], Config] = {}
 
-def mistakes_in(config: Config, request: SubmitApplication) -> str:
-    """Return the mistakes in an application's settings, or an empty text."""
-    try:
-        config_of(config, request)
-    except ConfigError as error:
-        return f"application {request.name!r} has a wrong configuration: {error}"
-    return ""
+    def of(self, settings: Mapping[str, str]) -> Config:
+        """Return the configuration with these settings of an application.
+
+        Raises:
+            ConfigError: one of them is wrong.
+        """
+        key = tuple(sorted(settings.items()))
+        made = self._made.get(key)
+        if made is None:
+            made = from_overrides({**self._own, **settings})
+            while len(self._made) >= _MADE_MAX:
+                del self._made[next(iter(self._made))]
+            self._made[key] = made
+        return made
+
+    def wishes(self, settings: Mapping[str, str]) -> ApplicationConfig:
+        """Return the settings that say where and when an application gets its slots."""
+        wishes = {k: v for k, v in settings.items() if k.removeprefix(f"{ROOT}.") in _WISHES}
+        return self.of(wishes).application
+
+    def mistakes_in(self, request: SubmitApplication) -> str:
+        """Return the mistakes in an application's settings, or an empty text."""
+        try:
+            self.of(request.config)
+        except ConfigError as error:
+            return f"application {request.name!r} has a wrong configuration: {error}"
+        return ""

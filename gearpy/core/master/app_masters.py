@@ -5,6 +5,7 @@ Gearpump: `AppManager`'s recovery, which has no pause, and no word with those th
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
@@ -92,7 +93,10 @@ KeeperAction: TypeAlias = RequestSlot | Kill | RecordLoss | EndApplication
 
 @dataclass(slots=True)
 class _Kept:
-    """One living application. ``due_ms``: the deadline of its present phase, if it has one."""
+    """One living application. ``due_ms``: the deadline of its present phase, if it has one.
+
+    Both it and the path stay while the phase does.
+    """
 
     phase: Phase
     due_ms: int | None = None
@@ -124,6 +128,8 @@ class AppMasters:
         self._times = times
         self._rng = rng
         self._kept: dict[AppId, _Kept] = {}
+        self._by_path: dict[ActorPath, AppId] = {}
+        self._dues: list[tuple[int, AppId]] = []  # A heap; with some that do not count any more.
         self._leaving: set[WorkerId] = set()
         self.stale = 0  # Messages of app masters that were given up.
 
@@ -141,14 +147,18 @@ class AppMasters:
 
     def of_path(self, path: ActorPath) -> AppId | None:
         """Return the application whose app master has this path."""
-        return next((app_id for app_id, kept in self._kept.items() if kept.path == path), None)
+        return self._by_path.get(path)
 
     @property
     def next_due_ms(self) -> int | None:
         """The next time at which `on_tick` acts."""
-        return min(
-            (each.due_ms for each in self._kept.values() if each.due_ms is not None), default=None
-        )
+        while self._dues:
+            due_ms, app_id = self._dues[0]
+            kept = self._kept.get(app_id)
+            if kept is not None and kept.due_ms == due_ms:
+                return due_ms
+            heappop(self._dues)
+        return None
 
     def is_current(self, app_id: AppId, launch: int) -> bool:
         """Whether this launch of an app master is the one to listen to; counted if not."""
@@ -176,7 +186,7 @@ class AppMasters:
                 actions += self._request(summary.app_id, avoid)
             else:
                 due_ms = now.now_ms + self._times.return_timeout_ms
-                self._kept[summary.app_id] = _Kept("returning", due_ms)
+                self._keep(summary.app_id, _Kept("returning", due_ms))
         return actions
 
     def on_submitted(self, app_id: AppId) -> list[KeeperAction]:
@@ -185,13 +195,14 @@ class AppMasters:
 
     def on_ended(self, app_id: AppId) -> None:
         """Forget an application."""
+        self._leave_path(app_id)
         self._kept.pop(app_id, None)
 
     def on_launched(self, app_id: AppId, now: LaunchTimes) -> None:
         """Wait for an app master whose launch was stored, and sent to a worker."""
         assert self._kept[app_id].phase == "waiting-for-slot", self._kept[app_id]
         due_ms = now.now_ms + self._times.start_timeout_ms
-        self._kept[app_id] = _Kept("launching", due_ms)
+        self._keep(app_id, _Kept("launching", due_ms))
 
     def on_registered(self, app_id: AppId, launch: int, path: ActorPath) -> bool:
         """Take an app master as the one that runs, or refuse it."""
@@ -200,7 +211,7 @@ class AppMasters:
         if self._kept[app_id].phase not in _EXPECTED:
             self.stale += 1
             return False
-        self._kept[app_id] = _Kept("running", path=path)
+        self._keep(app_id, _Kept("running", path=path))
         return True
 
     # -- losses ----------------------------------------------------------------------------
@@ -222,7 +233,7 @@ class AppMasters:
         if kept.cause:  # There is no worker to ask.
             return self._lose(app_id, kept.cause, now)
         due_ms = now.now_ms + self._times.word_timeout_ms
-        self._kept[app_id] = _Kept("leaving", due_ms, cause=cause)
+        self._keep(app_id, _Kept("leaving", due_ms, cause=cause))
         return [Kill(app_id, newest.worker_id, newest.number, cause)]
 
     def on_worker_leaving(self, worker_id: WorkerId) -> None:
@@ -262,15 +273,18 @@ class AppMasters:
                     cause = kept.cause or f"worker {worker_id} does not have it"
                     actions += self._lose(app_id, cause, now)
             elif kept.phase == "returning":
-                kept.due_ms = now.now_ms + self._times.return_timeout_ms
+                due_ms = now.now_ms + self._times.return_timeout_ms
+                self._keep(app_id, _Kept("returning", due_ms, cause=kept.cause))
         return actions
 
     def on_tick(self, now: LaunchTimes) -> list[KeeperAction]:
         """Do the actions that are due."""
         actions: list[KeeperAction] = []
-        for app_id, kept in list(self._kept.items()):
-            if kept.due_ms is not None and kept.due_ms <= now.now_ms:
-                actions += self._on_due(app_id, kept, now)
+        due = set[AppId]()
+        while (due_ms := self.next_due_ms) is not None and due_ms <= now.now_ms:
+            due.add(heappop(self._dues)[1])
+        for app_id in sorted(due):
+            actions += self._on_due(app_id, self._kept[app_id], now)
         return actions
 
     def _on_due(self, app_id: AppId, kept: _Kept, now: LaunchTimes) -> list[KeeperAction]:
@@ -307,12 +321,26 @@ class AppMasters:
         if isinstance(decision, GiveUp):
             return [EndApplication(app_id, _spent(cause, policy))]
         due_ms = now.now_ms + decision.delay_ms
-        self._kept[app_id] = _Kept("pausing", due_ms, avoid=newest.worker_id)
+        self._keep(app_id, _Kept("pausing", due_ms, avoid=newest.worker_id))
         return [RecordLoss(app_id, newest.number, cause, is_planned)]
 
     def _request(self, app_id: AppId, avoid: WorkerId | None) -> list[KeeperAction]:
-        self._kept[app_id] = _Kept("waiting-for-slot")
+        self._keep(app_id, _Kept("waiting-for-slot"))
         return [RequestSlot(app_id, avoid)]
+
+    def _keep(self, app_id: AppId, kept: _Kept) -> None:
+        """Let an application go into a phase."""
+        self._leave_path(app_id)
+        self._kept[app_id] = kept
+        if kept.path is not None:
+            self._by_path[kept.path] = app_id
+        if kept.due_ms is not None:
+            heappush(self._dues, (kept.due_ms, app_id))
+
+    def _leave_path(self, app_id: AppId) -> None:
+        kept = self._kept.get(app_id)
+        if kept is not None and kept.path is not None and self._by_path[kept.path] == app_id:
+            del self._by_path[kept.path]
 
     def _on(self, worker_id: WorkerId) -> list[AppId]:
         """Return the applications whose app master was launched on this worker, and not lost."""

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from heapq import heapify, heappop, heappush
 from typing import Final, Literal, TypeAlias
 
 from gearpy.errors import SubmitRefused
@@ -61,6 +62,11 @@ class Registry:
     ) -> None:
         self._next_id = next_id
         self._applications = {each.app_id: each for each in applications}
+        known = self._applications.values()
+        self._living = {each.name: each.app_id for each in known if each.status not in TERMINAL}
+        #: A heap by time; with some that are forgotten.
+        self._ended = [_end_of(each) for each in known if each.status in TERMINAL]
+        heapify(self._ended)
 
     @property
     def next_id(self) -> int:
@@ -84,6 +90,7 @@ class Registry:
             user=request.user,
             submitted_ms=now_ms,
         )
+        self._living[request.name] = app_id
         return app_id
 
     def on_status(
@@ -109,7 +116,7 @@ class Registry:
             self._applications[app_id] = replace(old, progress=reported)
             return False
         is_first_start = status == "active" and not old.started_ms
-        self._applications[app_id] = replace(
+        new = self._applications[app_id] = replace(
             old,
             status=status,
             progress=reported,
@@ -117,6 +124,9 @@ class Registry:
             started_ms=now_ms if is_first_start else old.started_ms,
             finished_ms=now_ms if status in TERMINAL else 0,
         )
+        if status in TERMINAL:
+            del self._living[old.name]
+            heappush(self._ended, _end_of(new))
         return True
 
     def on_progress(self, app_id: AppId, progress: ApplicationProgress) -> None:
@@ -140,7 +150,19 @@ class Registry:
 
     def living(self, name: str) -> ApplicationSummary | None:
         """Return the application of this name that is pending or active, if there is one."""
-        return next((each for each in self._alive() if each.name == name), None)
+        app_id = self._living.get(name)
+        return None if app_id is None else self._applications[app_id]
+
+    @property
+    def ended_count(self) -> int:
+        """How many applications are over and not forgotten."""
+        return len(self._applications) - len(self._living)
+
+    def oldest_ended(self) -> AppId | None:
+        """Return the application that ended first, of those that are not forgotten."""
+        while self._ended and self._ended[0][1] not in self._applications:
+            heappop(self._ended)
+        return self._ended[0][1] if self._ended else None
 
     def summaries(self) -> tuple[ApplicationSummary, ...]:
         """Return all applications, oldest first."""
@@ -171,5 +193,6 @@ class Registry:
             )
         return ""
 
-    def _alive(self) -> list[ApplicationSummary]:
-        return [each for each in self._applications.values() if each.status not in TERMINAL]
+
+def _end_of(summary: ApplicationSummary) -> tuple[int, AppId]:
+    return summary.finished_ms, summary.app_id

@@ -1,23 +1,13 @@
 """Requests for slots, and the workers that have them. Gearpump: `PriorityScheduler`."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 
 from gearpy.core.master.placing import Offer, PlacingPolicy, SpreadPolicy
 from gearpy.core.master.quotas import NO_QUOTAS, Quotas
 from gearpy.core.master.requests import Relaxation, ResourceRequest
 from gearpy.core.master.slots import Grant, HeldSlots, Reservations, SlotLedger, WorkerSlots
+from gearpy.core.master.waiting import Waiting, WaitingLines
 from gearpy.ids import AppId, WorkerId
-
-
-@dataclass(slots=True)
-class _Waiting:
-    """A request and the parts of it that were not granted yet."""
-
-    request: ResourceRequest
-    parts: list[int]
-    granted: Counter[WorkerId] = field(default_factory=Counter)
 
 
 class SlotScheduler:
@@ -52,7 +42,9 @@ class SlotScheduler:
         self._quotas = quotas
         self._reservations = Reservations(timeout_ms=reserve_ms)
         self._expected: set[AppId] = set()
-        self._queue: list[_Waiting] = []
+        self._lines = WaitingLines()
+        self._changes = 0  # Of requests and reservations.
+        self._held_at: dict[bool, tuple[tuple[int, int], HeldSlots]] = {}
 
     def workers(self) -> dict[WorkerId, WorkerSlots]:
         """Return the slots of the workers, by id."""
@@ -61,20 +53,24 @@ class SlotScheduler:
     # -- requests --------------------------------------------------------------------------
 
     def request(self, request: ResourceRequest) -> None:
-        """Queue a request; `allocate` serves it."""
-        self._queue.append(_Waiting(request, request.parts()))
-        # A stable sort keeps the older first among equals.
-        self._queue.sort(
-            key=lambda each: (not each.request.is_restart, self._policy.order(each.request))
-        )
+        """Queue a request; `allocate` serves it.
+
+        App masters that want the same are alike. All other requests depend on what their
+        applications have.
+        """
+        self._changes += 1
+        has_kept = self._reservations.slots_of(request.app_id) > 0
+        is_alone = has_kept or not request.is_for_app_master
+        self._lines.add(request, self._policy.order(request), is_alone=is_alone)
 
     def cancel(self, app_id: AppId) -> None:
         """Drop the requests of an application that has ended, or asks anew."""
-        self._queue = [each for each in self._queue if each.request.app_id != app_id]
+        self._changes += 1
+        self._lines.cancel(app_id)
 
     def waiting_slots(self, app_id: AppId) -> int:
         """Return the number of slots that an application still waits for."""
-        return sum(sum(each.parts) for each in self._queue if each.request.app_id == app_id)
+        return sum(sum(each.parts) for each in self._lines.of(app_id))
 
     def missing(self, worker_slots: int) -> int:
         """Return the slots that are waited for, and that further workers of this size would have.
@@ -82,9 +78,9 @@ class SlotScheduler:
         They cannot help a request for certain workers, one that waits for a quota, or an executor
         that is bigger than they are.
         """
-        return sum(self._brought(each, worker_slots) for each in self._queue)
+        return sum(self._brought(each, worker_slots) for each in self._lines)
 
-    def _brought(self, waiting: _Waiting, worker_slots: int) -> int:
+    def _brought(self, waiting: Waiting, worker_slots: int) -> int:
         request, wanted = waiting.request, sum(waiting.parts)
         if request.worker_id is not None or request.hosts or self._lacks_quota(waiting):
             return 0
@@ -97,8 +93,8 @@ class SlotScheduler:
 
     def why_waiting(self, app_id: AppId) -> str | None:
         """Return the reason why an application's oldest request waits; None if it has all."""
-        mine = (each for each in self._queue if each.request.app_id == app_id)
-        if (waiting := next(mine, None)) is None:
+        waiting = min(self._lines.of(app_id), key=lambda each: each.rank, default=None)
+        if waiting is None:
             return None
         request, candidates = waiting.request, self._candidates(waiting.request)
         if request.hosts and not candidates:
@@ -118,7 +114,7 @@ class SlotScheduler:
             text += f", {kept} of them kept for applications that have lost theirs"
         return text
 
-    def _lacks_quota(self, waiting: _Waiting) -> str:
+    def _lacks_quota(self, waiting: Waiting) -> str:
         """Return the text that says which quota a request waits for; empty if it is not that."""
         request = waiting.request
         user, left = self._quotas.user_of(request.app_id), self._quota_left(request)
@@ -142,6 +138,8 @@ class SlotScheduler:
 
     def on_lost(self, had: Grant, now_ms: int) -> None:
         """Keep the slots of an executor that has ended, or was not begun, for its application."""
+        self._changes += 1
+        self._lines.set_apart(had.app_id)
         self._reservations.on_lost(had, now_ms)
 
     def kept_slots(self, app_id: AppId) -> int:
@@ -150,6 +148,7 @@ class SlotScheduler:
 
     def on_regained(self, grant: Grant) -> None:
         """Note that an application has slots that the master did not know of any more."""
+        self._changes += 1
         self._reservations.on_granted(grant)
 
     def on_application_over(self, app_id: AppId) -> None:
@@ -175,6 +174,7 @@ class SlotScheduler:
 
     def on_tick(self, now_ms: int) -> None:
         """Give up reservations that were kept for too long."""
+        self._changes += 1
         self._reservations.on_tick(now_ms)
 
     # -- grants ----------------------------------------------------------------------------
@@ -182,23 +182,16 @@ class SlotScheduler:
     def allocate(self, now_ms: int) -> list[Grant]:
         """Grant the requests that fit now; divide a divisible one as there is room, in one go."""
         grants: list[Grant] = []
-        held, is_for_restarts = None, True
         stopped: set[str] = set()  # Users whose requests wait for a quota.
-        for waiting in self._queue:
+        for waiting in self._lines.in_turn():
             is_restart = waiting.request.is_restart
             if self._expected and not is_restart:
                 break  # These come last.
-            if not self._has_turn(waiting, stopped):
-                continue
-            if held is None or is_restart != is_for_restarts:
-                held, is_for_restarts = self._held(is_restart=is_restart), is_restart
-            if granted := self._serve(waiting, held, now_ms):
-                grants += granted
-                held = None  # Granted slots may have been held ones.
-        self._queue = [waiting for waiting in self._queue if waiting.parts]
+            if self._has_turn(waiting, stopped):
+                grants += self._serve(waiting, self._held(is_restart=is_restart), now_ms)
         return grants
 
-    def _has_turn(self, waiting: _Waiting, stopped: set[str]) -> bool:
+    def _has_turn(self, waiting: Waiting, stopped: set[str]) -> bool:
         """Whether no earlier request of the same user waits for the quota that this one needs."""
         left = self._quota_left(waiting.request)
         if left is None:
@@ -220,7 +213,7 @@ class SlotScheduler:
         taken = self._ledger.taken() + self._reservations.taken(apart=request.app_id)
         return limit - self._quotas.used(user, taken)
 
-    def _serve(self, waiting: _Waiting, held: HeldSlots, now_ms: int) -> list[Grant]:
+    def _serve(self, waiting: Waiting, held: HeldSlots, now_ms: int) -> list[Grant]:
         request = waiting.request
         quota = self._quota_left(request)
         if quota is None:
@@ -243,7 +236,7 @@ class SlotScheduler:
         waiting.parts = left
         return grants
 
-    def _serve_on_one(self, waiting: _Waiting, held: HeldSlots, now_ms: int) -> list[Grant]:
+    def _serve_on_one(self, waiting: Waiting, held: HeldSlots, now_ms: int) -> list[Grant]:
         """Grant all of it on one worker."""
         parts, request = waiting.parts, waiting.request
         worker_id = self._best_worker(waiting, sum(parts), held)
@@ -252,7 +245,7 @@ class SlotScheduler:
         waiting.parts = []
         return [self._grant(request, worker_id, part, now_ms) for part in parts]
 
-    def _serve_divided(self, waiting: _Waiting, held: HeldSlots, now_ms: int) -> list[Grant]:
+    def _serve_divided(self, waiting: Waiting, held: HeldSlots, now_ms: int) -> list[Grant]:
         """Grant all of it, on one worker if it has room, else on as few as can be."""
         request, (left,) = waiting.request, waiting.parts
         room = self._room(request, held, at_least=1)
@@ -290,11 +283,12 @@ class SlotScheduler:
             request.is_for_app_master,
             request.named,
         )
+        self._changes += 1
         self._ledger.on_granted(grant, now_ms)
         self._reservations.on_granted(grant)
         return grant
 
-    def _best_worker(self, waiting: _Waiting, slots: int, held: HeldSlots) -> WorkerId | None:
+    def _best_worker(self, waiting: Waiting, slots: int, held: HeldSlots) -> WorkerId | None:
         """Return the worker with room enough that the policy likes best; then the lowest id.
 
         What is kept for another executor of the same application it gets last, and an app master
@@ -314,7 +308,7 @@ class SlotScheduler:
             default=None,
         )
 
-    def _offer(self, waiting: _Waiting, worker_id: WorkerId, room: int) -> Offer:
+    def _offer(self, waiting: Waiting, worker_id: WorkerId, room: int) -> Offer:
         workers = self._ledger.workers
         worker, own = workers[worker_id], waiting.granted[worker_id]
         host, granted = worker.place.host, waiting.granted.items()
@@ -332,14 +326,18 @@ class SlotScheduler:
 
     def _held(self, *, is_restart: bool) -> HeldSlots:
         """Return the held slots: reserved ones, and for first starts also slots for restarts."""
+        now = self._changes, self._ledger.changes
+        known = self._held_at.get(is_restart)
+        if known is not None and known[0] == now:
+            return known[1]
         held = self._reservations.held(self._ledger.workers)
         if not is_restart:
-            for waiting in self._queue:
-                if waiting.request.is_restart:
-                    self._hold(held, waiting)
+            for waiting in self._lines.restarts():
+                self._hold(held, waiting)
+        self._held_at[is_restart] = now, held
         return held
 
-    def _hold(self, held: HeldSlots, waiting: _Waiting) -> None:
+    def _hold(self, held: HeldSlots, waiting: Waiting) -> None:
         """Hold the slots that a restart waits for, beside those reserved for its application."""
         request, among = waiting.request, self._candidates(waiting.request)
         reserved = self._reservations.slots_of(request.app_id)

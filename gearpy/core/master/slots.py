@@ -150,6 +150,7 @@ class SlotLedger:
         self._grant_timeout_ms = grant_timeout_ms
         self._accounts: dict[WorkerId, _Account] = {}
         self._summaries: dict[WorkerId, WorkerSlots] = {}
+        self.changes = 0  #: Counts changes: while it is the same, so are the slots of all workers.
 
     # -- questions -------------------------------------------------------------------------
 
@@ -231,6 +232,7 @@ class SlotLedger:
         """Forget a worker and its slots; return their holders, as if just granted."""
         account = self._accounts.pop(worker_id, None)
         self._summaries.pop(worker_id, None)
+        self.changes += 1
         if account is None:
             return []
         running = [_grant_of(worker_id, each) for each in account.running.values()]
@@ -288,6 +290,7 @@ class SlotLedger:
         return ended
 
     def _count(self, worker_id: WorkerId) -> None:
+        self.changes += 1
         self._summaries[worker_id] = self._accounts[worker_id].summary()
 
 

@@ -85,6 +85,7 @@ class MasterState:
     def __init__(self) -> None:
         self._registry = Registry()
         self._applications: dict[AppId, _Application] = {}
+        self._by_key: dict[str, list[AppId]] = {}  # Of their submissions.
         self._next_worker = 0
         self._cluster_id = ""
 
@@ -128,8 +129,20 @@ class MasterState:
 
     def _submit(self, command: Submit) -> AppId:
         app_id = self._registry.submit(command.request, command.at_ms)
-        self._applications[app_id] = _Application(request=command.request)
+        self._add(app_id, _Application(request=command.request))
         return app_id
+
+    def _add(self, app_id: AppId, application: _Application) -> None:
+        self._applications[app_id] = application
+        if key := application.request.key:
+            self._by_key.setdefault(key, []).append(app_id)
+
+    def _forget(self, app_id: AppId) -> None:
+        self._registry.forget(app_id)
+        if key := self._applications.pop(app_id).request.key:
+            self._by_key[key].remove(app_id)
+            if not self._by_key[key]:
+                del self._by_key[key]
 
     def _change_status(self, command: ChangeStatus) -> bool:
         changed = self._registry.on_status(
@@ -197,13 +210,13 @@ class MasterState:
                 application.quarantined.pop(number, None)
 
     def _forget_ended(self, keep: int) -> tuple[AppId, ...]:
-        ended = [each for each in self._registry.summaries() if each.status in TERMINAL]
-        ended.sort(key=lambda each: (each.finished_ms, each.app_id))
-        forgotten = tuple(each.app_id for each in ended[: max(0, len(ended) - keep)])
-        for app_id in forgotten:
-            self._registry.forget(app_id)
-            del self._applications[app_id]
-        return forgotten
+        forgotten: list[AppId] = []
+        for _ in range(self._registry.ended_count - keep):
+            app_id = self._registry.oldest_ended()
+            assert app_id is not None, "some have ended"
+            self._forget(app_id)
+            forgotten.append(app_id)
+        return tuple(forgotten)
 
     # -- questions -------------------------------------------------------------------------
 
@@ -233,8 +246,8 @@ class MasterState:
 
     def submitted_as(self, key: str) -> AppId | None:
         """Return the application that was submitted with a key, which is not empty."""
-        known = self._applications.items()
-        return next((each for each, it in known if key and it.request.key == key), None)
+        known = self._by_key.get(key)
+        return known[0] if known else None
 
     @property
     def cluster_id(self) -> str:
@@ -264,7 +277,7 @@ class MasterState:
     @property
     def ended_count(self) -> int:
         """How many applications are over and not forgotten."""
-        return sum(each.status in TERMINAL for each in self._registry.summaries())
+        return self._registry.ended_count
 
     def request_of(self, app_id: AppId) -> SubmitApplication | None:
         """Return the request of an application."""
@@ -359,7 +372,8 @@ class MasterState:
         state = cls()
         summaries = [summary for summary, _ in snapshot.applications]
         state._registry = Registry(next_id=snapshot.next_app, applications=summaries)
-        state._applications = {each.app_id: more for each, more in snapshot.applications}
+        for summary, application in snapshot.applications:
+            state._add(summary.app_id, application)
         state._next_worker = snapshot.next_worker
         state._cluster_id = snapshot.cluster_id
         return state
