@@ -83,9 +83,13 @@ class Refused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotLeader:
-    """This master does not lead, and answers nothing; ``leader`` does, if that is known."""
+    """This master does not lead, and answers nothing; ``leader`` does, if that is known.
+
+    ``masters``: all, as far as this one knows.
+    """
 
     leader: str = ""
+    masters: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,11 +99,15 @@ class GetMasters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MasterSummary:
-    """One master. ``behind``: the entries of the log that it lacks, as far as the leader knows."""
+    """One master. ``behind``: the entries of the log that it lacks, as far as the leader knows.
+
+    ``away_since_ms``: wall time since which nothing was heard of one that is away.
+    """
 
     address: str
     role: Literal["leader", "follower", "away"]
     behind: int = 0
+    away_since_ms: int = 0
 
     @property
     def leads(self) -> bool:
@@ -144,9 +152,13 @@ class GetCluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSummary:
-    """The cluster itself. Its id is part of the names of its checkpoints, and never changes."""
+    """The cluster itself. Its id is part of the names of its checkpoints, and never changes.
+
+    ``masters``: all, where there are several.
+    """
 
     cluster_id: str
+    masters: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -60,6 +60,17 @@ class WorkerRegistered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MastersChanged:
+    """The addresses of all masters, for who may have to look for another one.
+
+    Told behind the answer to a registration, and when masters were added or removed.
+    """
+
+    masters: tuple[str, ...]
+    term: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OtherCluster:
     """The asker belongs to another cluster; ``cluster_id`` is that of this master."""
 
@@ -390,9 +401,17 @@ MasterMessage: TypeAlias = (
     | Quarantine
     | LastAnswer
     | GetLastAnswer
+    | MastersChanged
 )
 #: What a master demands of workers and app masters; ``term`` says since when it leads.
 MasterOrder: TypeAlias = (
-    WorkerRegistered | LaunchExecutor | ShutdownExecutor | AppMasterRegistered | ResourceAllocated
+    WorkerRegistered
+    | MastersChanged
+    | LaunchExecutor
+    | ShutdownExecutor
+    | AppMasterRegistered
+    | ResourceAllocated
 )
-WorkerMessage: TypeAlias = WorkerRegistered | OtherCluster | LaunchExecutor | ShutdownExecutor
+WorkerMessage: TypeAlias = (
+    WorkerRegistered | MastersChanged | OtherCluster | LaunchExecutor | ShutdownExecutor
+)

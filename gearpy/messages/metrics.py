@@ -142,7 +142,7 @@ class ApplicationSample:
 
     ``epoch_ms`` and ``epoch_bytes`` are of the newest epoch: how long it took from its beginning to
     its being stored, and the size of all that a restart from it reads. ``epoch_durations`` has
-    seconds.
+    seconds. ``refused_orders`` came from masters that did not lead any more.
     """
 
     clock_ms: int | None = None
@@ -153,6 +153,7 @@ class ApplicationSample:
     epochs_failed: int = 0
     epoch_durations: HistogramSample = HistogramSample()
     restarts: int = 0
+    refused_orders: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

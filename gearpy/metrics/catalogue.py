@@ -205,6 +205,35 @@ CLUSTER_METRICS: Final = (
     _of_tasks("gearpy_applications", "gauge", "1", "Applications by status.", ("status",)),
 )
 
+#: Metrics of one of several masters, as `CLUSTER_METRICS` has those that its leader knows.
+MASTER_METRICS: Final = (
+    _of_tasks("gearpy_master_term", "gauge", "1", "Number of the present leader.", ()),
+    _of_tasks("gearpy_master_leads", "gauge", "1", "1 if this master leads, else 0.", ()),
+    _of_tasks(
+        "gearpy_master_committed_entries",
+        "gauge",
+        "1",
+        "Entries of the log of all masters that a majority has, as far as this one knows.",
+        (),
+    ),
+    _of_tasks(
+        "gearpy_master_applied_entries",
+        "gauge",
+        "1",
+        "Entries of that log that this master has applied.",
+        (),
+    ),
+)
+
+#: The one metric of all who obey a master: workers and app masters.
+REFUSED_ORDERS: Final = _of_tasks(
+    "gearpy_refused_orders_total",
+    "counter",
+    "1",
+    "Orders that were refused, as they came from a master that did not lead any more.",
+    _PROCESS,
+)
+
 #: Metrics that whoever shows them derives from others and the time at that moment.
 _DERIVED: Final = (
     _of_tasks(
@@ -233,6 +262,8 @@ CATALOGUE: Final[Mapping[str, MetricInfo]] = {
         *APPLICATION_METRICS,
         *PROCESS_METRICS,
         *CLUSTER_METRICS,
+        *MASTER_METRICS,
+        REFUSED_ORDERS,
         *_DERIVED,
     )
 }

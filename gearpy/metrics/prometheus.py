@@ -31,7 +31,9 @@ from gearpy.metrics.catalogue import (
     APPLICATION_METRICS,
     CATALOGUE,
     CLUSTER_METRICS,
+    MASTER_METRICS,
     PROCESS_METRICS,
+    REFUSED_ORDERS,
     TASK_METRICS,
     USER_PREFIX,
     MetricInfo,
@@ -87,6 +89,7 @@ def metrics_of(sample: ClusterSample) -> list[Metric]:
         _add(families, info, labels, value)
     for process in sample.processes:
         _add_gauges(families, process.gauges)
+        _add(families, REFUSED_ORDERS, ("", process.name), process.gauges.get(REFUSED_ORDERS.name))
     return list(families.values())
 
 
@@ -96,6 +99,8 @@ def metrics_of(sample: ClusterSample) -> list[Metric]:
 def _add_application(families: _Families, app: str, data: MetricsData) -> None:
     for info, of_application in APPLICATION_METRICS.items():
         _add(families, info, (app,), of_application(data.application))
+    refused = data.application.refused_orders
+    _add(families, REFUSED_ORDERS, (app, "appmaster"), refused)
     for processor, name in data.processors.items():
         _add(families, CATALOGUE["gearpy_processor_info"], (app, str(processor), name), 1)
 
@@ -176,7 +181,7 @@ def _processes(sample: ClusterSample) -> Iterator[tuple[str, str, ProcessSample]
 
 
 def _add_gauges(families: _Families, gauges: Mapping[str, float]) -> None:
-    for info in CLUSTER_METRICS:
+    for info in (*CLUSTER_METRICS, *MASTER_METRICS):
         for name, value in gauges.items():
             plain, _, label = name.partition(".")
             if plain == info.name:

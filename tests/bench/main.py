@@ -99,7 +99,7 @@ def recovery(
     times: Annotated[int, typer.Option(help="how often each kind of failure happens")] = 10,
 ) -> None:
     """How long records stop flowing after a failure, on a cluster of processes."""
-    from tests.bench.recovery import measure_recovery
+    from tests.bench.recovery import measure_leader_losses, measure_recovery
 
     with TemporaryDirectory(prefix="gearpy-recovery-") as folder:
         typer.echo(f"{'failure':24} {'times':>5} {'p50 s':>7} {'p95 s':>7} {'max s':>7}")
@@ -107,6 +107,12 @@ def recovery(
             typer.echo(
                 f"{each.kind:24} {len(each.seconds):5} {each.quantile(0.5):7.2f} "
                 f"{each.quantile(0.95):7.2f} {max(each.seconds):7.2f}"
+            )
+    with TemporaryDirectory(prefix="gearpy-recovery-") as folder:
+        for each in measure_leader_losses(Path(folder), times=times):
+            typer.echo(
+                f"{each.kind:40} {len(each.seconds):5} p50 {each.quantile(0.5):6.2f} s, "
+                f"max {max(each.seconds):6.2f} s"
             )
 
 
@@ -579,10 +585,15 @@ def _simulate_changes(seeds: int, first: int, processes: int) -> None:
 def masters(
     rounds: Annotated[int, typer.Option(help="blows, one after the other")] = 20,
     seed: Annotated[int, typer.Option(help="draws what is done to whom")] = 0,
+    *,
+    all_at_once: Annotated[bool, typer.Option(help="kill all of them, each time")] = False,
 ) -> None:
     """Three masters that are killed and frozen under load; says what was lost, and for how long."""
     from tests.bench.masters import measure_masters
+    from tests.bench.measure import percentile
 
+    if all_at_once:
+        _masters_at_once(rounds, seed)
     with TemporaryDirectory(prefix="gearpy-masters-") as folder:
         result = measure_masters(Path(folder), rounds=rounds, seed=seed)
     kinds = sorted({each.kind for each in result.blows})
@@ -592,10 +603,33 @@ def masters(
             f"{kind}: {len(waits)} times, next submission accepted after {median(waits):.2f} s, "
             f"at most {waits[-1]:.2f} s"
         )
+    waits = [each.accepted_s for each in result.blows]
+    typer.echo(
+        f"all blows: p50 {percentile(waits, 0.5):.2f} s, p99 {percentile(waits, 0.99):.2f} s"
+    )
     accepted = sum(each.end_s != inf for each in result.added)
     told = f"{accepted} submissions accepted, {len(result.seen)} lists"
     typer.echo(f"{told}: {result.problem or 'all fits one order'}")
     raise typer.Exit(1 if result.problem else 0)
+
+
+def _masters_at_once(rounds: int, seed: int) -> None:
+    from tests.bench.masters_at_once import measure_at_once
+    from tests.bench.measure import percentile
+
+    with TemporaryDirectory(prefix="gearpy-masters-") as folder:
+        result = measure_at_once(Path(folder), rounds=rounds, seed=seed)
+    back = result.back_s
+    typer.echo(
+        f"all masters killed {len(back)} times, {result.around_snapshots} of them around a "
+        f"snapshot; {result.acknowledged} writes acknowledged, {len(result.lost)} lost"
+    )
+    typer.echo(
+        f"accepted again: p50 {percentile(back, 0.5):.2f} s, p99 {percentile(back, 0.99):.2f} s"
+    )
+    problem = result.problem or f"lost: {sorted(result.lost)[:5]}" * bool(result.lost)
+    typer.echo(problem or "all fits one order")
+    raise typer.Exit(1 if problem else 0)
 
 
 @app.command()

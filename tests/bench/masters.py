@@ -19,7 +19,7 @@ from gearpy.transport.security.secret import load_or_create_secret
 from tests.bench.history import Added, Seen, problem_of
 from tests.bench.process_cluster import Daemon, ProcessCluster
 
-__all__ = ["Blow", "MastersResult", "measure_masters"]
+__all__ = ["NOWHERE", "WAITS", "Blow", "Clients", "MastersResult", "measure_masters", "until"]
 
 _KINDS: Final = ("leader SIGKILL", "leader SIGSTOP", "follower SIGKILL", "all SIGKILL")
 _WEIGHTS: Final = (5, 2, 1, 1)
@@ -27,8 +27,8 @@ _WITHIN_S: Final = 120.0
 _PAUSE_S: Final = 0.05
 _QUIET_S: Final = 0.5
 #: Such an application waits for ever: it costs the masters their log, and nobody else anything.
-_WAITS: Final = {"application.hosts": "nowhere"}
-_PROGRAM: Final = Artifact(kind="file", location="/nowhere.py")
+WAITS: Final = {"application.hosts": "nowhere"}
+NOWHERE: Final = Artifact(kind="file", location="/nowhere.py")
 _RUNNING: Final = """\
 from itertools import count
 import gearpy as gp
@@ -57,7 +57,7 @@ class MastersResult:
     problem: str = ""
 
 
-class _Clients:
+class Clients:
     """Clients that submit and read, each on a thread of its own, and note what they see."""
 
     def __init__(self, cluster: ProcessCluster, result: MastersResult) -> None:
@@ -112,7 +112,7 @@ class _Clients:
                 count += 1
                 name, begin_s, end_s = f"waits-{number}-{count}", time.monotonic(), float("inf")
                 try:
-                    client.submit(name, _PROGRAM, config=_WAITS)
+                    client.submit(name, NOWHERE, config=WAITS)
                     end_s = time.monotonic()
                 except SubmitRefused as error:
                     self._result.problem = self._result.problem or f"{name} was refused: {error}"
@@ -140,9 +140,9 @@ def measure_masters(folder: Path, *, rounds: int, seed: int = 0) -> MastersResul
     cluster = ProcessCluster(folder, masters=3, workers=1)
     with cluster:
         running = cluster.submit(program, executors=1)
-        _until(lambda: cluster.client.application(running).status == "active")
+        until(lambda: cluster.client.application(running).status == "active")
         before = cluster.launched("appmaster"), cluster.launched("executor")
-        with _Clients(cluster, result) as clients:
+        with Clients(cluster, result) as clients:
             clients.accepted_after(time.monotonic())
             for _ in range(rounds):
                 (kind,) = rng.choices(_KINDS, _WEIGHTS)
@@ -153,7 +153,7 @@ def measure_masters(folder: Path, *, rounds: int, seed: int = 0) -> MastersResul
                 clients.is_eager = False
                 result.blows.append(Blow(kind, accepted_s))
                 _heal(cluster, rng)
-        _until(lambda: cluster.client.application(running).status == "active")
+        until(lambda: cluster.client.application(running).status == "active")
         after = cluster.launched("appmaster"), cluster.launched("executor")
         if before != after:
             result.problem = result.problem or f"the application has restarted: {before}, {after}"
@@ -163,7 +163,7 @@ def measure_masters(folder: Path, *, rounds: int, seed: int = 0) -> MastersResul
 
 def _strike(cluster: ProcessCluster, kind: str, rng: random.Random) -> float:
     """Do something to masters; return when."""
-    leader = _until(cluster.leader)
+    leader = until(cluster.leader)
     followers = [each for each in cluster.masters if each is not leader]
     struck: list[Daemon] = {"all": cluster.masters, "follower": [rng.choice(followers)]}.get(
         kind.split(maxsplit=1)[0], [leader]
@@ -186,15 +186,22 @@ def _heal(cluster: ProcessCluster, rng: random.Random) -> None:
         if each.pid is None:
             each.start()
             each.wait_ready()
-    _until(lambda: all(each.role != "away" for each in cluster.client.masters().masters))
+    until(lambda: all(each.role != "away" for each in cluster.client.masters().masters))
 
 
-def _until(holds: Callable[[], Any]) -> Any:
-    until_s = time.monotonic() + _WITHIN_S
+def until(holds: Callable[[], Any]) -> Any:
+    """Wait until something holds, while masters may be away; return it.
+
+    Raises:
+        TimeoutError: it does not come to hold.
+    """
+    until_s, failure = time.monotonic() + _WITHIN_S, "it does not hold"
     while True:
-        with suppress(GearpyError):
+        try:
             if found := holds():
                 return found
+        except GearpyError as error:
+            failure = str(error)
         if time.monotonic() > until_s:
-            raise TimeoutError("the masters do not come back")
+            raise TimeoutError(f"the masters do not come back: {failure}")
         time.sleep(_PAUSE_S)

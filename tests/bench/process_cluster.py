@@ -32,8 +32,10 @@ _POLL_S: Final = 0.02
 class Daemon:
     """A master or worker process that can be killed and started again."""
 
-    def __init__(self, args: list[str], env: Mapping[str, str], said: Path) -> None:
-        self._args = args
+    def __init__(
+        self, args: list[str], env: Mapping[str, str], said: Path, module: str = "gearpy"
+    ) -> None:
+        self._args, self._module = args, module
         self._env = dict(env)
         self._said = said
         self.process: subprocess.Popen[bytes] | None = None
@@ -49,7 +51,7 @@ class Daemon:
         """Start it; `wait_ready` waits until it says that it is ready."""
         with self._said.open("wb") as said:
             self.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "gearpy", *self._args],
+                [sys.executable, *_begin_of(self._module), *self._args],
                 env=self._env,
                 stdin=subprocess.DEVNULL,
                 stdout=said,
@@ -102,6 +104,7 @@ class ProcessCluster:
         slots: of each worker.
         settings: keys of the configuration, for daemons and applications alike.
         master_options: more options of the master.
+        master_module: is run as the masters, instead of ``gearpy``.
     """
 
     def __init__(
@@ -113,6 +116,7 @@ class ProcessCluster:
         slots: int = 16,
         settings: Mapping[str, str] | None = None,
         master_options: Sequence[str] = (),
+        master_module: str = "gearpy",
     ) -> None:
         self.folder = folder
         self.addresses = [f"127.0.0.1:{free_port()}" for _ in range(masters)]
@@ -135,7 +139,7 @@ class ProcessCluster:
             name = f"master{number or ''}"
             own = ["--host", host, "--port", port, "--folder", str(folder / name)]
             args = ["master", *own, *options, *master_options]
-            self.masters.append(Daemon(args, env, folder / f"{name}.out"))
+            self.masters.append(Daemon(args, env, folder / f"{name}.out", master_module))
         self.master = self.masters[0]
         self.workers = [
             Daemon(["worker", "--slots", str(slots), *options], env, folder / f"worker{n}.out")
@@ -248,6 +252,11 @@ class ProcessCluster:
             raise RuntimeError(done.stderr or done.stdout)
         answer: dict[str, Any] = json.loads(done.stdout)
         return AppId(answer["app_id"])
+
+
+def _begin_of(module: str) -> Sequence[str]:
+    """Return the options that run a module; those of tests are found in the folder of now."""
+    return ("-P", "-m", module) if module == "gearpy" else ("-m", module)
 
 
 def free_port() -> int:

@@ -12,9 +12,10 @@ from typing import Final
 
 from gearpy.ids import AppId
 from tests.bench.beats import BEATS, gaps_between
+from tests.bench.masters import NOWHERE, WAITS, until
 from tests.bench.process_cluster import Daemon, ProcessCluster, children_of
 
-__all__ = ["KINDS", "PROGRAM", "Recovery", "measure_recovery"]
+__all__ = ["KINDS", "PROGRAM", "Recovery", "measure_leader_losses", "measure_recovery"]
 
 PROGRAM: Final = (
     BEATS
@@ -54,6 +55,8 @@ KINDS: Final = (
 )
 _WATCH_S: Final = 15.0
 _GAP_S: Final = 0.1  # Shorter ones are the normal rhythm.
+#: Before and after the loss of a leader, in which pauses of records are compared.
+_BESIDE_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,35 @@ def measure_recovery(
         trial.wait_healthy()
         for kind in kinds:
             yield Recovery(kind, tuple(trial.run(kind) for _ in range(times)))
+
+
+def measure_leader_losses(folder: Path, *, times: int) -> Iterator[Recovery]:
+    """Kill the leader of three masters; measure the longest pause of records, and the next submit.
+
+    The longest pause of as long a time before tells what is usual.
+    """
+    program = folder / "recovery.py"
+    program.write_text(PROGRAM, encoding="utf-8")
+    usual, paused, accepted = list[float](), list[float](), list[float]()
+    with ProcessCluster(folder, masters=3, workers=3, slots=16) as cluster:
+        app_id = cluster.submit(program, str(folder), executors=4)
+        trial = _Trial(cluster, app_id, folder, random.Random(0))
+        for number in range(times):
+            trial.wait_healthy()
+            time.sleep(_BESIDE_S)
+            leader = until(cluster.leader)
+            killed_s = time.time()
+            leader.signal(signal.SIGKILL)
+            cluster.client.submit(f"waits-{number}", NOWHERE, config=WAITS)
+            accepted.append(time.time() - killed_s)
+            time.sleep(max(0.0, _BESIDE_S - accepted[-1]))
+            usual.append(trial.longest_gap(killed_s - _BESIDE_S, killed_s))
+            paused.append(trial.longest_gap(killed_s, killed_s + _BESIDE_S))
+            leader.kill()
+            _restart(leader)
+    yield Recovery("longest pause of records before", tuple(usual))
+    yield Recovery("leader of three killed: pause of records", tuple(paused))
+    yield Recovery("leader of three killed: next submit", tuple(accepted))
 
 
 class _Trial:
@@ -159,6 +191,11 @@ class _Trial:
         """Return a worker that something runs on."""
         busy = [each for each in self._cluster.workers if each.pid and children_of(each.pid)]
         return self._rng.choice(busy)
+
+    def longest_gap(self, begin_s: float, end_s: float) -> float:
+        """Return the longest pause of all beats that begins between two times."""
+        gaps = gaps_between(self._folder, "beats", begin_s)
+        return max(after - before for before, after in gaps if before <= end_s)
 
     def _end_of_gap(self, failed_s: float) -> float:
         """Return the end of the longest pause of all beats since a time; that time if none."""

@@ -293,7 +293,7 @@ MASTERS: Final = MasterList(
     masters=(
         MasterSummary(address="127.0.0.1:3000", role="leader"),
         MasterSummary(address="127.0.0.1:3001", role="follower"),
-        MasterSummary(address="127.0.0.1:3002", role="away", behind=12),
+        MasterSummary(address="127.0.0.1:3002", role="away", behind=12, away_since_ms=NOON_MS),
     ),
     term=3,
 )

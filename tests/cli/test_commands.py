@@ -389,7 +389,10 @@ SHAPES: Final = {
     "app restart-tasks 2": {"app_id": int, "epoch": int},
     "app logs 2": LOG,
     "worker list": {"workers": [WORKER]},
-    "master list": {"term": int, "masters": [{"address": str, "role": str, "behind": int}]},
+    "master list": {
+        "term": int,
+        "masters": [{"address": str, "role": str, "behind": int, "away_since_ms": int}],
+    },
     "why 2": WHY,
     "quarantine list 2": {"app_id": int, "total": int, "records": [RECORD]},
     "quarantine show 2": {"app_id": int, "records": [{**RECORD, "value": str, "error": CARD}]},

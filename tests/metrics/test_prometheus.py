@@ -6,6 +6,7 @@ from typing import Any, Final
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from gearpy.cluster.quorum.log import Standing
 from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId, SessionId, TaskId
 from gearpy.messages.metrics import (
     ApplicationSample,
@@ -87,7 +88,9 @@ WHOLE: Final = ClusterSample(
             at_ms=AT_MS,
             process=process(12, open_files=9, rss_bytes=8192),
             gauges={"gearpy_workers": 2.0, "gearpy_slots": 8.0, "gearpy_free_slots": 3.0}
-            | {"gearpy_applications.active": 1.0, "gearpy_applications.failed": 4.0},
+            | {"gearpy_applications.active": 1.0, "gearpy_applications.failed": 4.0}
+            | {"gearpy_refused_orders_total": 2.0}
+            | Standing(role="leader", term=3, applied=7, committed=9).gauges(),
         )
     ],
 )
@@ -123,6 +126,11 @@ def test_every_metric_of_the_catalogue_is_on_the_page() -> None:
         ("process_start_time_seconds", ("words", "appmaster"), 5),
         ("gearpy_applications", ("failed",), 4),
         ("gearpy_slots", (), 8),
+        ("gearpy_master_term", (), 3),
+        ("gearpy_master_leads", (), 1),
+        ("gearpy_master_committed_entries", (), 9),
+        ("gearpy_refused_orders_total", ("master",), 2),
+        ("gearpy_refused_orders_total", ("words", "appmaster"), 0),
     ],
 )
 def test_a_value_is_where_prometheus_looks_for_it(

@@ -76,7 +76,7 @@ def info(
         cluster, applications, workers = client.cluster(), client.applications(), client.workers()
     if given.as_json:
         lists = {**_as_values(applications=applications), **_as_values(workers=workers)}
-        print_json({**asdict(cluster), **lists})
+        print_json({"cluster_id": cluster.cluster_id, **lists})
     else:
         print(f"cluster {text.printable(cluster.cluster_id)}\n")
         _table_of_applications(applications)

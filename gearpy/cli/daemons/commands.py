@@ -178,7 +178,7 @@ def master(
             with (
                 suppress(LeadershipLost),  # Begin anew: as another node, which does not lead.
                 MasterDaemon(config, host=host, port=port, joins=joins) as daemon,
-                _metrics_at(metrics, lambda: cluster_sample(daemon.client), config) as url,
+                _metrics_at(metrics, daemon.sample, config) as url,
             ):
                 if not is_told:
                     _tell_ready(given, daemon.address, url)

@@ -10,6 +10,7 @@ from gearpy.cli.terminal.options import Given, asking
 from gearpy.cli.terminal.output import print_json, table
 from gearpy.cluster.client.client import MasterChange
 from gearpy.messages.client import MasterList
+from gearpy.views import text
 
 _Address: TypeAlias = Annotated[str, typer.Argument(metavar="HOST:PORT", help="Of a master.")]
 
@@ -60,5 +61,8 @@ def _show(given: Given, found: MasterList) -> None:
         masters = [asdict(each) for each in found.masters]
         print_json({"term": found.term, "masters": masters})
         return
-    rows = [[each.address, each.role, str(each.behind)] for each in found.masters]
-    table("masters", ("address", "role", "#behind"), rows)
+    rows = [
+        [each.address, each.role, str(each.behind), text.moment(each.away_since_ms)]
+        for each in found.masters
+    ]
+    table("masters", ("address", "role", "#behind", "away since"), rows)

@@ -68,6 +68,7 @@ from gearpy.messages.client import (
 from gearpy.messages.cluster import (
     AppMasterRegistered,
     LaunchExecutor,
+    MastersChanged,
     QuarantineStored,
     ResourceAllocated,
     ValueStored,
@@ -130,7 +131,13 @@ _Request: TypeAlias = (
 _Question: TypeAlias = DescribeApplication | _Request
 _Event: TypeAlias = CoreEvent | RegisterExecutor | ReportMetrics | ValueStored | _Switch
 _Message: TypeAlias = (
-    _Event | RecordQuarantined | AppMasterRegistered | QuarantineStored | _Question | _Tick
+    _Event
+    | RecordQuarantined
+    | AppMasterRegistered
+    | MastersChanged
+    | QuarantineStored
+    | _Question
+    | _Tick
 )
 
 
@@ -344,6 +351,8 @@ class AppMasterActor(Actor[_Message]):
             return None
         if isinstance(message, AppMasterRegistered):
             self._on_registered(message)
+        elif isinstance(message, MastersChanged):
+            self._master.on_masters(message)
         elif isinstance(message, _Tick):
             self._on_tick()
         elif isinstance(message, DescribeApplication):
@@ -376,7 +385,10 @@ class AppMasterActor(Actor[_Message]):
     def _metrics_of(self, core: ApplicationCore) -> AppMetrics:
         """Return the measurements; made with the first that there is to measure."""
         if self._metrics is None:
-            self._metrics = AppMetrics(self._app_id, core.dag, self._launch.launch, self._wall_ms)
+            launch, master = self._launch.launch, self._master
+            self._metrics = AppMetrics(
+                self._app_id, core.dag, launch, self._wall_ms, lambda: master.refused_orders
+            )
         return self._metrics
 
     def _before_begin(self, message: _Message) -> object:

@@ -34,6 +34,7 @@ from gearpy.messages.cluster import (
     ExecutorLaunchRejected,
     FindWorkers,
     LaunchExecutor,
+    MastersChanged,
     ResourceAllocated,
     ValueStored,
 )
@@ -99,7 +100,14 @@ _OfStreams: TypeAlias = (
     | ReplayQuarantined
 )
 _Message: TypeAlias = (
-    AppMasterRegistered | _Event | _OfStreams | AskAppMaster | DescribeApplication | _Tick | _Call
+    AppMasterRegistered
+    | MastersChanged
+    | _Event
+    | _OfStreams
+    | AskAppMaster
+    | DescribeApplication
+    | _Tick
+    | _Call
 )
 
 
@@ -155,6 +163,8 @@ class ActorAppMaster(Actor[_Message]):
         match message:
             case AppMasterRegistered():
                 self._on_registered(message)
+            case MastersChanged():
+                self._master.on_masters(message)
             case AskAppMaster():
                 return self._answer(message)
             case DescribeApplication():

@@ -12,12 +12,12 @@ from gearpy.core.consensus.fence import TermFence
 from gearpy.ids import ActorPath, ExecutorId
 from gearpy.messages.app import RegisterExecutor
 from gearpy.messages.cluster import (
-    AppMasterRegistered,
     LaunchExecutor,
+    MasterOrder,
+    MastersChanged,
     PutValue,
     RegisterAppMaster,
     RequestResource,
-    ResourceAllocated,
     ReturnResource,
     ShutdownExecutor,
     SlotWishes,
@@ -83,9 +83,14 @@ class MasterLink:
         elif not self.is_there and now_ms - self._asked_ms >= _REGISTER_AGAIN_MS:
             self.register(status)
 
+    @property
+    def refused_orders(self) -> int:
+        """How many orders came from masters that did not lead any more."""
+        return self._fence.refused
+
     def admits(self, message: object) -> bool:
         """Whether a message is no order of a master that does not lead any more; counted if so."""
-        if not isinstance(message, AppMasterRegistered | ResourceAllocated):
+        if not isinstance(message, MasterOrder):
             return True
         if self._fence.admits(message.term):
             return True
@@ -99,6 +104,10 @@ class MasterLink:
             self.path = master or self.path
             if (ref := self._post.find(self.path)) is not None:
                 self._context().watch(ref)
+
+    def on_masters(self, message: MastersChanged) -> None:
+        """Look for a master at these addresses from now on."""
+        self._places = tuple(ActorPath(each, self.path.name) for each in message.masters)
 
     def on_lost(self) -> None:
         """Note that the master is away."""

@@ -32,10 +32,18 @@ class AppMetrics:
     Runs on: the app master's turns.
     """
 
-    def __init__(self, app_id: AppId, dag: Dag, launch: int, wall_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        app_id: AppId,
+        dag: Dag,
+        launch: int,
+        wall_ms: Callable[[], int],
+        refused_orders: Callable[[], int],
+    ) -> None:
         self._kept = ApplicationMetrics(app_id, outline_of(dag))
         self._launch = launch
         self._wall_ms = wall_ms
+        self._refused_orders = refused_orders
         self._epochs_stored = 0
         self._epoch_ms = 0
         self._epoch_durations = Histogram()
@@ -119,6 +127,7 @@ class AppMetrics:
             epochs_failed=sum(region.epochs.aborted for region in core.regions),
             epoch_durations=self._epoch_durations.sample(),
             restarts=core.restarts,
+            refused_orders=self._refused_orders(),
         )
 
 

@@ -4,14 +4,15 @@ import logging
 import random
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from gearpy.actor.api import Exited, ExitReason, Failed, Killed, Ref
 from gearpy.cluster.client.alerting import following
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.client.desk import Desk
+from gearpy.cluster.client.measured import cluster_sample
 from gearpy.cluster.host.about import names_of_machine, this_process
 from gearpy.cluster.host.audit import audit_log, note_action
 from gearpy.cluster.host.folders import Claim, private_folder
@@ -20,16 +21,25 @@ from gearpy.cluster.host.logs import LogHandler, LogSettings, log_to
 from gearpy.cluster.master.actor import MasterActor, MasterMailbox
 from gearpy.cluster.master.store import MasterFold
 from gearpy.cluster.net.endpoint import Endpoint
+from gearpy.cluster.net.limits import wall_ms
 from gearpy.cluster.worker.actor import WorkerActor, WorkerSettings
 from gearpy.cluster.worker.processes import ProcessLauncher, ProcessSettings
 from gearpy.config.schema import Config
-from gearpy.errors import ConfigError, GearpyError, LeadershipLost, NodeGivenUp
+from gearpy.errors import ConfigError, GearpyError, LeadershipLost, MailboxFull, NodeGivenUp
 from gearpy.ids import ActorPath
 from gearpy.messages.client import DrainWorker
+from gearpy.messages.cluster import MastersChanged
+from gearpy.messages.metrics import ProcessMetricsData
+from gearpy.metrics.process import process_meter
+from gearpy.metrics.samples import ClusterSample
 from gearpy.storage.artifacts import ArtifactDesk, ArtifactStore
 from gearpy.storage.log import FileLog, Log
 from gearpy.transport.api import split_address
 from gearpy.transport.security.credentials import Credentials
+
+if TYPE_CHECKING:
+    from gearpy.cluster.quorum.desk import MemberDesk
+    from gearpy.cluster.quorum.log import ReplicatedLog
 
 _log = logging.getLogger(__name__)
 
@@ -77,11 +87,13 @@ class MasterDaemon:
             _begin_log(LogSettings.of(config), config, name, opened, logger=logs)
             opened.enter_context(audit_log(config))
             self._exit = _Exit()
+            self._gauges: Callable[[], dict[str, float]] = dict
             with _usable("master.folder"):
                 if len(config.cluster.masters) == 1:
                     ask = _begin_alone(config, endpoint, opened, self._exit)
                 else:
-                    ask = _begin_with_others(config, endpoint, opened, self._exit, joins=joins)
+                    desk = _begin_with_others(config, endpoint, opened, self._exit, joins=joins)
+                    ask, self._gauges = desk.answer, desk.gauges
             self.client = ClusterClient(ask)  #: For what is beside it in this process.
             self._opened = opened.pop_all()
         _log.info("master ready at %s", self.address)
@@ -94,6 +106,15 @@ class MasterDaemon:
             GearpyError: why it did.
         """
         self._exit.wait()
+
+    def sample(self) -> ClusterSample:
+        """Return what its page shows: of the whole cluster, or of itself if it does not lead."""
+        sample = cluster_sample(self.client)
+        if sample.processes:
+            return sample
+        process, gauges = process_meter().sample(), self._gauges()
+        own = ProcessMetricsData(name=MASTER, at_ms=wall_ms(), process=process, gauges=gauges)
+        return ClusterSample(processes=(own,))
 
     def close(self) -> None:
         """Listen no more, end the master, close its log."""
@@ -127,7 +148,7 @@ def _begin_alone(
 
 def _begin_with_others(
     config: Config, endpoint: Endpoint, opened: ExitStack, exit_: "_Exit", *, joins: bool
-) -> Callable[[Any], Any]:
+) -> "MemberDesk":
     """Begin as one of several masters, which may come to lead; return what answers clients."""
     # A master without others, and a worker, need nothing of it.
     from gearpy.cluster.quorum.open import open_member  # noqa: PLC0415
@@ -142,7 +163,12 @@ def _begin_with_others(
     # After the node is closed: what asks others meanwhile hears at once that they are gone.
     opened.callback(leading.close)
 
-    def lead(term: int, log: Log, artifacts: ArtifactDesk) -> Desk:
+    def lead(term: int, log: "ReplicatedLog", artifacts: ArtifactDesk) -> Desk:
+        def tell(masters: tuple[str, ...]) -> None:
+            with suppress(MailboxFull):  # Whoever registers is told again.
+                endpoint.post.tell(ActorPath("", MASTER), MastersChanged(masters=masters))
+
+        log.on_members = tell
         with leading.entered() as stack:
             return _open_desk(
                 config, endpoint, log, artifacts, opened=stack, exit_=exit_, term=term
@@ -161,7 +187,7 @@ def _begin_with_others(
     )
     exit_.watch(desk.replica)
     endpoint.transport.serve_control(desk.answer, desk.allows)
-    return desk.answer
+    return desk
 
 
 class _Leading:
@@ -329,6 +355,7 @@ class WorkerDaemon:
             read_log=LogReader(logs.folder).answer,
             on_ready=on_ready,
             on_waiting=on_waiting,
+            on_masters=self._launcher.on_masters,
             about=this_process(
                 config,
                 self._endpoint.address,

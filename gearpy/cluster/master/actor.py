@@ -65,6 +65,7 @@ from gearpy.messages.cluster import (
     LastAnswer,
     LaunchExecutor,
     MasterMessage,
+    MastersChanged,
     PutValue,
     Quarantine,
     QuarantineStored,
@@ -232,6 +233,8 @@ class MasterActor(Actor[MasterMailbox]):
                 return self._serve(message)
             case GetProcessMetrics() | GetHistory():
                 return self._answers.measured(message)
+            case MastersChanged():
+                self._contacts.on_masters(message)
             case _:
                 return self._answers.answer(message)
         return None
@@ -445,6 +448,7 @@ class MasterActor(Actor[MasterMailbox]):
         )
         if not self._contacts.tell(path, answer):
             self._on_unreachable(app_id, "")
+        self._contacts.tell_masters(path)
 
     def _on_slot_news(self, message: _SlotNews) -> None:
         app_id, launch = message.app_id, message.launch

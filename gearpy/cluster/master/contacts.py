@@ -9,7 +9,7 @@ from gearpy.actor.api import ActorContext, Ref
 from gearpy.cluster.net.post import Post
 from gearpy.errors import ConfigError, MailboxFull
 from gearpy.ids import ActorPath
-from gearpy.messages.cluster import MasterOrder
+from gearpy.messages.cluster import MasterOrder, MastersChanged
 
 _log = logging.getLogger(__name__)
 
@@ -31,6 +31,18 @@ class MasterContacts:
         self._term = term
         self._context = context
         self._watched: dict[ActorPath, Ref[Any]] = {}
+        self._masters = MastersChanged(masters=())
+
+    def on_masters(self, message: MastersChanged) -> None:
+        """Tell everybody who is watched that there are other masters now."""
+        self._masters = message
+        for path in list(self._watched):
+            self.tell_masters(path)
+
+    def tell_masters(self, path: ActorPath) -> None:
+        """Tell somebody which masters there are, if there are several."""
+        if self._masters.masters:
+            self.tell(path, self._masters)
 
     def tell(self, path: ActorPath, message: object) -> bool:
         """Send a message; return whether it is under way."""

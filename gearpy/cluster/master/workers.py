@@ -74,6 +74,7 @@ class MasterWorkers:
         answer = WorkerRegistered(worker_id=worker_id, master=master, cluster_id=cluster_id)
         if not self._contacts.tell(message.worker, answer):
             return self.on_lost(worker_id, now)
+        self._contacts.tell_masters(message.worker)
         return self._compare(message, worker_id, now) if message.worker_id is not None else []
 
     def on_lost(self, worker_id: WorkerId, now: LaunchTimes) -> list[KeeperAction]:

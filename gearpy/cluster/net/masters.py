@@ -2,7 +2,8 @@
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Final, Self
 
 from gearpy.config.schema import Config
@@ -25,15 +26,17 @@ from gearpy.messages.client import (
     Refused,
 )
 from gearpy.transport.api import TransportLimits
-from gearpy.transport.letters.client import ControlClient
+from gearpy.transport.letters.client import ControlClient, WhileSilent
 from gearpy.transport.security.credentials import Shown
 
 _log = logging.getLogger(__name__)
 _AGAIN_S: Final = 0.2
 #: Several masters have found a leader within this time, if a majority is there.
 _ELECTION_S: Final = 10.0
-#: One of several masters that says nothing for so long is passed over.
+#: One of several masters that says nothing for so long is passed over by who looks for a leader.
 _SILENCE_S: Final = 2.0
+#: While a master says nothing, the others are asked so often whether one of them leads.
+_ELSEWHERE_S: Final = 0.4
 
 
 def the_only(masters: Sequence[str]) -> str:
@@ -68,7 +71,9 @@ class Masters:
 
     With patience a question may be asked several times, and a broken connection costs only time.
     Several masters are always waited for until they have found a leader; but a change of an
-    application that may have been made is not asked for again.
+    application that may have been made is not asked for again. One that says nothing is waited for
+    until another one leads, which a majority has told that one just then. Masters that were added
+    are heard of from the others.
     Use as a context manager, or call `close`.
 
     Runs on: any thread; `ask` blocks.
@@ -135,6 +140,7 @@ class Masters:
                 continue
             if isinstance(answer, NotLeader):
                 self._leader = answer.leader
+                self._learn(answer.masters)
             elif isinstance(answer, Refused) and isinstance(message, GetArtifactPart):
                 refused = answer  # Another master may have it.
             else:
@@ -143,7 +149,7 @@ class Masters:
 
     def _ask(self, client: ControlClient, message: Any) -> Any:
         try:
-            return client.ask(message, self._timeout_s)
+            return client.ask(message, self._timeout_s, silence=self._silence(client))
         except (ConnectionLost, AskTimeout, LeadershipLost) as error:
             if isinstance(message, ApplicationChange | ChangeMasters):
                 raise _MayBeDone(error) from error
@@ -161,14 +167,41 @@ class Masters:
         asked = set[str]()
         while True:
             leader = self._leader
-            if leader and leader not in self._clients:
-                self._clients[leader] = ControlClient(leader, self._shown, self._limits)
+            if leader:
+                self._learn([leader])
             left = [each for each in self._clients if each not in asked]
             if not left:
                 return
             address = leader if leader in left else left[0]
             asked.add(address)
             yield self._clients[address]
+
+    def _learn(self, masters: Iterable[str]) -> None:
+        """Ask these, too, from now on."""
+        for each in masters:
+            if each not in self._clients:
+                client = ControlClient(each, self._shown, self._limits)
+                self._clients = {**self._clients, each: client}
+
+    def _silence(self, client: ControlClient) -> WhileSilent | None:
+        """Return what to do while a master says nothing: see whether another one leads."""
+        if not self._are_several:
+            return None
+        return WhileSilent(_ELSEWHERE_S, lambda: self._led_elsewhere(client.address))
+
+    def _led_elsewhere(self, silent: str) -> str:
+        """Say which other master leads, by its own word; empty if none does."""
+        for address in [each for each in self._clients if each != silent]:
+            # A connection that nobody else waits on: two who wait must not wait for each other.
+            asker = ControlClient(address, self._shown, self._limits)
+            with asker, suppress(GearpyError):
+                found = asker.ask(GetCluster(), _ELSEWHERE_S)
+                if isinstance(found, ClusterSummary):
+                    self._leader = address
+                    return f"{address} leads now"
+                if isinstance(found, NotLeader):
+                    self._learn([*found.masters, *filter(None, [found.leader])])
+        return ""
 
     def close(self) -> None:
         """Close all connections."""
@@ -186,7 +219,7 @@ class Masters:
         if not self._one_cluster or client.is_connected:
             return None
         timeout_s = min(self._timeout_s, _SILENCE_S) if self._are_several else self._timeout_s
-        found = client.ask(GetCluster(), timeout_s)
+        found = client.ask(GetCluster(), timeout_s, silence=self._silence(client))
         if isinstance(found, NotLeader):
             return found
         if not isinstance(found, ClusterSummary):
@@ -199,4 +232,5 @@ class Masters:
                 "was started over"
             )
         self._cluster_id = found.cluster_id
+        self._learn(found.masters)
         return None

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from typing import Any, Protocol
 
 from gearpy.actor.api import Ref
@@ -14,12 +15,14 @@ from gearpy.errors import ActorStopped, LeadershipLost, LogBroken
 from gearpy.messages.client import (
     Artifact,
     ChangeMasters,
+    ClusterSummary,
     GetMasters,
     NotLeader,
     Refused,
     SubmitApplication,
     UpdateApplication,
 )
+from gearpy.messages.metrics import GetProcessMetrics, ProcessMetricsData
 from gearpy.storage.artifacts import ARTIFACT_QUESTIONS
 from gearpy.wire.connection.keys import CLUSTER, Principal
 
@@ -74,6 +77,10 @@ class MemberDesk:
         """Where this master stands."""
         return self._standing
 
+    def gauges(self) -> dict[str, float]:
+        """Return what is measured of this one of the masters."""
+        return self._standing.gauges()
+
     def answer(self, message: object, principal: Principal = CLUSTER) -> object:
         """Answer a client that has proved to be ``principal``.
 
@@ -86,7 +93,7 @@ class MemberDesk:
         if isinstance(message, ARTIFACT_QUESTIONS):
             return self._artifacts.answer(message)
         if self._leading is None:
-            return NotLeader(leader=self._standing.leader)
+            return NotLeader(leader=self._standing.leader, masters=self._standing.members)
         if isinstance(message, GetMasters | ChangeMasters):
             return self._of_masters(message)
         return self._answer(self._leading, message, principal)
@@ -107,13 +114,22 @@ class MemberDesk:
             return Refused(reason=refusal)
         try:
             self._ask(Confirm)
-            return leading.answer(message, principal)
+            return self._completed(message, leading.answer(message, principal))
         except LeadershipLost:
             raise
         except (ActorStopped, LogBroken) as error:
             raise LeadershipLost(
                 f"the master ended meanwhile, and what it was asked may have been done: {error}"
             ) from error
+
+    def _completed(self, asked: object, answer: object) -> object:
+        """Add what only one of several masters knows."""
+        if isinstance(answer, ClusterSummary):
+            return replace(answer, masters=self._standing.members)
+        if isinstance(asked, GetProcessMetrics) and asked.worker_id is None:
+            assert isinstance(answer, ProcessMetricsData), answer
+            return replace(answer, gauges={**answer.gauges, **self._standing.gauges()})
+        return answer
 
 
 def _program_of(message: object) -> Artifact | None:

@@ -39,6 +39,16 @@ class Standing:
     leader: str = ""
     members: tuple[str, ...] = ()
     applied: int = 0
+    committed: int = 0
+
+    def gauges(self) -> dict[str, float]:
+        """Return it as metrics, by their names in `metrics.catalogue`."""
+        return {
+            "gearpy_master_term": float(self.term),
+            "gearpy_master_leads": float(self.role == "leader"),
+            "gearpy_master_committed_entries": float(self.committed),
+            "gearpy_master_applied_entries": float(self.applied),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +101,8 @@ class ReplicatedLog:
         self._replica = replica
         self._system = system
         self._count = 0
+        #: Told the addresses of all masters when they have changed.
+        self.on_members: Callable[[tuple[str, ...]], object] = lambda _: None
 
     def append(self, records: Sequence[bytes]) -> int:
         """See `Log`.

@@ -4,7 +4,8 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
+from itertools import chain
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, assert_never
 
 import msgspec
 
@@ -51,8 +52,10 @@ REPLICA: Final = "replica"
 _TICK_MS: Final = 50
 _WATCH_AGAIN_MS: Final = 1000
 #: After so many entries, or bytes of them, a master writes its whole state.
-_SNAPSHOT_ENTRIES: Final = 10_000
+SNAPSHOT_ENTRIES: Final = 10_000
 _SNAPSHOT_BYTES: Final = 64 << 20
+#: What waits is proposed together up to about this size.
+_ENTRY_BYTES: Final = 128 << 10
 _RECORDS: Final = msgspec.msgpack.Decoder(tuple[bytes, ...])
 
 
@@ -100,14 +103,16 @@ class ReplicaActor(BatchActor[_Message]):
         self._role = RoleChange("follower", 0, "")
         self._is_leading = False  # And somebody was told so.
         self._has_led = False
+        self._led: ReplicatedLog | None = None
         self._to_write: DiskWrite | None = None
-        self._proposed: dict[int, Reply] = {}
+        self._proposed: dict[int, list[Reply]] = {}
         self._waiting: deque[Propose] = deque()  # While leadership is handed over.
         self._reads: dict[int, Reply] = {}
         self._read_number = 0
         self._entries = self._bytes = 0  # Applied since the snapshot.
         self._watched: set[str] = set()
         self._lost_ms: dict[str, int] = {}
+        self._away_since_ms: dict[str, int] = {}  # Wall time.
         self._told = Standing()
 
     def on_start(self) -> None:
@@ -121,9 +126,9 @@ class ReplicaActor(BatchActor[_Message]):
         """Take what has come, then write once or twice."""
         for message in messages:
             self._take(message)
-        self._write_all()
-        self._propose_waiting()
-        self._write_all()
+        for _ in range(2):  # A write may make room for more.
+            self._propose_waiting()
+            self._write_all()
         self._compact()
         self._tell_standing()
 
@@ -132,6 +137,7 @@ class ReplicaActor(BatchActor[_Message]):
         member = address_of(exited.ref.path.node)
         self._watched.discard(member)
         self._lost_ms[member] = self.context.now_ms()
+        self._away_since_ms.setdefault(member, self.context.wall_ms())
         _log.info("master %s is lost", member)
         self._do(self._replica.on_lost(member, self.context.now_ms()))
         self._write_all()
@@ -155,7 +161,6 @@ class ReplicaActor(BatchActor[_Message]):
                     raise refusal_of(self._me, message.member)
             case Propose():
                 self._waiting.append(message)
-                self._propose_waiting()
             case Confirm():
                 self._confirm(message.reply, now_ms)
             case LookAround():
@@ -169,14 +174,15 @@ class ReplicaActor(BatchActor[_Message]):
         """Return how the masters are, as the leader sees them."""
         replica = self._replica
         last, is_long = replica.commit_index, self._limits.election_ms
-        seen = [
-            MasterSummary(
-                address=member,
-                role="follower" if silent_ms < is_long else "away",
-                behind=max(0, last - match),
+        seen = list[MasterSummary]()
+        for member, match, silent_ms in replica.others(now_ms):
+            if silent_ms >= is_long:
+                self._away_since_ms.setdefault(member, self.context.wall_ms() - silent_ms)
+            since_ms, behind = self._away_since_ms.get(member), max(0, last - match)
+            role: Literal["follower", "away"] = "follower" if since_ms is None else "away"
+            seen.append(
+                MasterSummary(address=member, role=role, behind=behind, away_since_ms=since_ms or 0)
             )
-            for member, match, silent_ms in replica.others(now_ms)
-        ]
         own = MasterSummary(address=self._me, role="leader" if self._is_leading else "follower")
         masters = tuple(sorted([own, *seen], key=lambda each: each.address))
         return MasterList(masters=masters, term=replica.term)
@@ -194,7 +200,7 @@ class ReplicaActor(BatchActor[_Message]):
             reply.set("another change of the masters is under way: try again in a moment")
         else:
             index, actions = self._replica.change_members(sorted(wanted), now_ms)
-            self._proposed[index] = reply
+            self._proposed[index] = [reply]
             self._do(actions)
 
     def _on_part(self, part: ReplicaPart, now_ms: int) -> None:
@@ -211,6 +217,7 @@ class ReplicaActor(BatchActor[_Message]):
             return
         if message is not None:
             self._lost_ms.pop(part.member, None)
+            self._away_since_ms.pop(part.member, None)
             self._do(self._replica.on_message(part.member, message, now_ms))
 
     def _confirm(self, reply: Reply, now_ms: int) -> None:
@@ -222,13 +229,19 @@ class ReplicaActor(BatchActor[_Message]):
         self._do(self._replica.read(self._read_number, now_ms))
 
     def _propose_waiting(self) -> None:
+        """Propose all that waits, many in one entry: that is one message, and one piece of work."""
         if self._waiting and not self._is_leading:
             self._fail_all("this master does not lead")
         while self._waiting and self._replica.can_propose:
-            message = self._waiting.popleft()
-            command = msgspec.msgpack.encode(message.records)
+            records, replies, size = list[bytes](), list[Reply](), 0
+            while self._waiting and size < _ENTRY_BYTES:
+                message = self._waiting.popleft()
+                records += message.records
+                replies.append(message.reply)
+                size += sum(map(len, message.records))
+            command = msgspec.msgpack.encode(records)
             index, actions = self._replica.propose(command, self.context.now_ms())
-            self._proposed[index] = message.reply
+            self._proposed[index] = replies
             self._do(actions)
 
     def _watch_others(self, now_ms: int) -> None:
@@ -283,7 +296,7 @@ class ReplicaActor(BatchActor[_Message]):
         is_of_mine = self._role.role == "leader" and entry.term == self._role.term
         if is_of_mine and not self._has_led:
             self._begin_to_lead()
-        if (reply := self._proposed.pop(index, None)) is not None:
+        for reply in self._proposed.pop(index, ()):
             reply.set("")
 
     def _begin_to_lead(self) -> None:
@@ -294,6 +307,8 @@ class ReplicaActor(BatchActor[_Message]):
         state = self._state.to_bytes()
         log = ReplicatedLog(state, self.context.self_ref, self.context.system)
         self._lead(self._role.term, log)
+        self._led = log
+        log.on_members(self._replica.members)
 
     def _on_role(self, role: RoleChange) -> None:
         self._role = role
@@ -309,7 +324,7 @@ class ReplicaActor(BatchActor[_Message]):
                 self.context.stop_self()
 
     def _fail_all(self, why: str) -> None:
-        replies = [*self._proposed.values(), *self._reads.values()]
+        replies = [*chain.from_iterable(self._proposed.values()), *self._reads.values()]
         replies += [each.reply for each in self._waiting]
         self._proposed, self._reads = {}, {}
         self._waiting.clear()
@@ -317,7 +332,7 @@ class ReplicaActor(BatchActor[_Message]):
             reply.set_exception(lost(f"{why}; what it was asked last may have been done"))
 
     def _compact(self) -> None:
-        if self._entries < _SNAPSHOT_ENTRIES and self._bytes < _SNAPSHOT_BYTES:
+        if self._entries < SNAPSHOT_ENTRIES and self._bytes < _SNAPSHOT_BYTES:
             return
         self._entries = self._bytes = 0
         index, now_ms = self._replica.applied_index, self.context.now_ms()
@@ -333,7 +348,10 @@ class ReplicaActor(BatchActor[_Message]):
             leader=role.leader if is_ready else "",
             members=self._replica.members,
             applied=self._replica.applied_index,
+            committed=self._replica.commit_index,
         )
+        if self._led is not None and standing.members != self._told.members:
+            self._led.on_members(standing.members)
         if standing != self._told:
             self._told = standing
             self._on_standing(standing)

@@ -27,6 +27,7 @@ from gearpy.messages.cluster import (
     ExecutorLaunchRejected,
     LaunchExecutor,
     MasterOrder,
+    MastersChanged,
     OtherCluster,
     RegisterWorker,
     ResourceUpdate,
@@ -69,7 +70,7 @@ class ExecutorLauncher(Protocol):
         ...
 
 
-def _ignore(_: str) -> None:
+def _ignore(_: object) -> None:
     pass
 
 
@@ -83,6 +84,7 @@ class WorkerSettings:
         stop_timeout_ms: what an app master's end leaves behind is killed after so long.
         on_ready: is told, in a line for people, that a master has the worker; once.
         on_waiting: likewise, that there is no master yet; once.
+        on_masters: is told the addresses of all masters, where there are several.
         about: answers `DescribeWorker`, with what the worker has at that moment.
         hosts: names of the machine.
         rack: where that stands.
@@ -94,6 +96,7 @@ class WorkerSettings:
     read_log: Callable[[ReadLog], LogText | Refused] | None = None
     on_ready: Callable[[str], None] = _ignore
     on_waiting: Callable[[str], None] = _ignore
+    on_masters: Callable[[tuple[str, ...]], None] = _ignore
     about: ProcessDetail | None = None
     hosts: tuple[str, ...] = ()
     rack: str = ""
@@ -213,6 +216,8 @@ class WorkerActor(Actor[_Message]):
         match message:
             case WorkerRegistered():
                 self._on_registered(message)
+            case MastersChanged():
+                self._on_masters(message)
             case OtherCluster():
                 self._on_other_cluster(message)
             case LaunchExecutor():
@@ -243,7 +248,8 @@ class WorkerActor(Actor[_Message]):
         at_ms = self.context.wall_ms()
         if isinstance(message, GetHistory):
             return self._process.answer(message, at_ms)
-        return self._process.latest(at_ms)
+        refused = {"gearpy_refused_orders_total": float(self._fence.refused)}
+        return self._process.latest(at_ms, refused)
 
     def on_exited(self, exited: Exited) -> None:
         """Look for the lost master; care for the executors that a lost app master leaves."""
@@ -334,6 +340,12 @@ class WorkerActor(Actor[_Message]):
         self._watched = ref
         self.context.watch(ref)
         self._tell_that_it_is_ready(is_first=is_first)
+
+    def _on_masters(self, message: MastersChanged) -> None:
+        """Look for a master at these addresses from now on, and let what is launched do so."""
+        name = self._addresses[0].name
+        self._addresses = tuple(ActorPath(each, name) for each in message.masters)
+        self._settings.on_masters(message.masters)
 
     def _on_other_cluster(self, message: OtherCluster) -> None:
         """Keep all launches, and search on: the master may have started over another folder."""

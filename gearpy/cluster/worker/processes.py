@@ -119,6 +119,10 @@ class ProcessLauncher:
         known.set()
         return child
 
+    def on_masters(self, masters: Sequence[str]) -> None:
+        """Have all that is started from now on look for a master at these addresses."""
+        self._own = {**self._own, "cluster.masters": ",".join(masters)}
+
     def close(self, timeout_s: float = 5.0) -> None:
         """Kill all children that still run, and wait until they are gone."""
         with self._lock:

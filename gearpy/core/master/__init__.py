@@ -5,6 +5,7 @@
 - `state`: the durable facts of a master, as a state machine that a log can be replayed into.
 - `registry`: the master's applications and the states they go through. Gearpump: `AppManager`.
 - `scheduling`: requests for slots, and the workers that have them. Gearpump: `PriorityScheduler`.
+- `waiting`: the requests that wait for slots, in lines of those that are alike.
 - `requests`: requests for slots: how many, for whom, and the places that they may be at.
 - `placing`: the choice of a worker for an executor, and the order of requests, as policies.
 - `quotas`: the slots that all applications of a user may have together.

@@ -3,7 +3,9 @@
 import select
 import socket
 import threading
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import count
 from typing import NoReturn, Self
 
@@ -19,6 +21,23 @@ from gearpy.wire.connection.frames import Frame
 from gearpy.wire.connection.machine import Authenticated, Connection, ConnectionClosed
 
 _READ_BYTES = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class WhileSilent:
+    """What a client does while an answer does not come.
+
+    Args:
+        every_s: after so long without anything, and again after as much.
+        why_not_wait: returns why the answer is not waited for any longer; "" to wait on.
+    """
+
+    every_s: float
+    why_not_wait: Callable[[], str]
+
+
+class _GivenUp(Exception):
+    """An answer is not waited for any longer."""
 
 
 class ControlClient:
@@ -46,25 +65,38 @@ class ControlClient:
         self._connection: Connection | None = None
         self._tls: TlsPipe | None = None
         self._frames: list[Frame] = []
+        self._silence: WhileSilent | None = None  # Of the question that is asked.
 
-    def ask(self, message: object, timeout_s: float) -> object:
+    def ask(
+        self, message: object, timeout_s: float, *, silence: WhileSilent | None = None
+    ) -> object:
         """Return the answer to a control message.
+
+        Args:
+            timeout_s: how long to wait for it.
+            silence: is asked whether to wait on while nothing comes.
 
         Raises:
             ConnectionLost: there is no cluster at the address, or it went away; the question
                 may have been handled.
             AuthenticationFailed: the cluster has another secret.
-            AskTimeout: no answer within ``timeout_s``; the question may still be handled.
+            AskTimeout: no answer within ``timeout_s``, or it was not waited for; the question may
+                still be handled.
             GearpyError: what the other side raised.
         """
         deadline_ms = monotonic_ms() + int(timeout_s * 1000)
         with self._lock:
+            self._silence = silence
             ask = next(self._ids)
             letter = Letter(number=ask, to="", body=encode_control(message), ask=ask)
             data = b"".join(encode_peer(letter, self._limits.frames))
             try:
                 self._send(data, deadline_ms)
                 answer = self._answer(ask, deadline_ms)
+            except _GivenUp as error:
+                self._disconnect()
+                name = type(message).__name__
+                raise AskTimeout(f"{self.address} did not answer {name}: {error}") from None
             except TimeoutError:
                 self._disconnect()
                 name = type(message).__name__
@@ -154,7 +186,7 @@ class ControlClient:
     def _receive(self, deadline_ms: int) -> None:
         assert self._socket is not None
         assert self._connection is not None
-        self._socket.settimeout(_seconds_until(deadline_ms))
+        self._await_data(self._socket, deadline_ms)
         try:
             data = self._socket.recv(_READ_BYTES)
         except TimeoutError:
@@ -169,6 +201,16 @@ class ControlClient:
             self._connection.receive_eof()
         self._flush()
         self._on_events()
+
+    def _await_data(self, sock: socket.socket, deadline_ms: int) -> None:
+        """Wait until there is something to read, and ask now and then whether to go on."""
+        while (silence := self._silence) is not None:
+            left_s = _seconds_until(deadline_ms)
+            if select.select([sock], [], [], min(silence.every_s, left_s))[0]:
+                break
+            if why := silence.why_not_wait():
+                raise _GivenUp(why)
+        sock.settimeout(_seconds_until(deadline_ms))
 
     def _flush(self) -> None:
         assert self._socket is not None

@@ -14,6 +14,7 @@ from gearpy.messages.cluster import (
     AppMasterRegistered,
     ExecutorLaunchRejected,
     LaunchExecutor,
+    MastersChanged,
     OtherCluster,
     PutValue,
     RegisterWorker,
@@ -35,6 +36,21 @@ from tests.cluster.master_build import (
     back,
     running,
 )
+
+# -- other masters -----------------------------------------------------------------------------
+
+
+def test_workers_and_app_masters_are_told_which_masters_there_are() -> None:
+    """When that changes, and when they register."""
+    cluster, worker, app_master = a_running()
+    changed = MastersChanged(masters=("a:1", "b:1", "c:1"))
+
+    cluster.tell(changed)
+    late = cluster.worker()
+
+    for each in (worker, app_master, late):
+        assert each.all(MastersChanged) == [changed]
+
 
 # -- loss of an app master -------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ import pytest
 
 from gearpy.cluster.net.masters import Masters, the_only
 from gearpy.errors import (
+    AskTimeout,
     AuthenticationFailed,
     ConfigError,
     ConnectionLost,
@@ -135,11 +136,16 @@ class Member:
         self.leader = ""
         self.asked: list[object] = []
         self.error: GearpyError | None = None
+        self.masters: tuple[str, ...] = ()
+        self.speaks = threading.Event()
+        self.speaks.set()
+        stack.callback(self.speaks.set)
         server.serve_control(self.answer)
 
     def answer(self, message: object) -> object:
+        self.speaks.wait()
         if self.leader != self.address:
-            return NotLeader(leader=self.leader)
+            return NotLeader(leader=self.leader, masters=self.masters)
         if isinstance(message, GetCluster):
             return ClusterSummary(cluster_id="c")
         self.asked.append(message)
@@ -198,3 +204,53 @@ def test_what_may_have_been_done_is_not_asked_for_again(stack: ExitStack) -> Non
         client.ask(stop)
 
     assert made[2].asked == [submit, submit, stop]
+
+
+def test_a_leader_that_says_nothing_is_left_for_another_one(stack: ExitStack) -> None:
+    """In a fraction of the time that it has; a submission is made there, once by its key."""
+    made = members(stack)
+    client = asking(stack, *made)
+    client.ask(QUESTION)
+    made[2].speaks.clear()
+    submit = SubmitApplication(name="a", artifact=Artifact(kind="file", location="a"), key="k")
+
+    def elect() -> None:
+        for each in made:
+            each.leader = made[0].address
+
+    threading.Timer(0.5, elect).start()
+
+    assert client.ask(submit) == submit
+    assert made[0].asked == [submit]
+
+    made[0].speaks.clear()
+    for each in made:
+        each.leader = made[1].address
+    with pytest.raises(AskTimeout, match=f"{made[1].address} leads now"):
+        client.ask(ShutdownApplication(app_id=AppId(1)))
+    assert made[1].asked == []
+    assert client.ask(QUESTION) == QUESTION
+
+
+def test_a_leader_that_says_nothing_is_waited_for_while_no_other_one_leads(
+    stack: ExitStack,
+) -> None:
+    """It may be slow; the others know of no other one."""
+    made = members(stack)
+    client = asking(stack, *made)
+    client.ask(QUESTION)
+    made[2].speaks.clear()
+    threading.Timer(1.0, made[2].speaks.set).start()
+
+    assert client.ask(QUESTION) == QUESTION
+    assert made[2].asked == [QUESTION, QUESTION]
+
+
+def test_masters_that_were_added_are_asked_too(stack: ExitStack) -> None:
+    """Also when the one that leads is known to nobody who was named."""
+    made = members(stack, 4)
+    made[0].leader = ""
+    made[0].masters = tuple(each.address for each in made)
+
+    assert asking(stack, made[0]).ask(QUESTION) == QUESTION
+    assert made[3].asked == [QUESTION]

@@ -23,6 +23,7 @@ from gearpy.messages.cluster import (
     ExecutorExited,
     ExecutorLaunchRejected,
     LaunchExecutor,
+    MastersChanged,
     OtherCluster,
     RegisterWorker,
     ResourceUpdate,
@@ -89,6 +90,7 @@ class Scene:
         self.launcher = FakeLauncher()
         self.said: list[str] = []
         self.waited: list[str] = []
+        self.masters: list[tuple[str, ...]] = []
         self.exits: list[Exited] = []
         self.got: dict[str, list[Any]] = {}
         self.probe("boss")
@@ -103,6 +105,7 @@ class Scene:
             read_log=read_log,
             on_ready=self.said.append,
             on_waiting=self.waited.append,
+            on_masters=self.masters.append,
         )
         self.worker = self.system.spawn(
             lambda: WorkerActor(ActorPath("", first), SLOTS, self.launcher, self.post, settings),
@@ -422,6 +425,19 @@ def test_an_old_master_is_not_listened_to(scene: Scene) -> None:
 
     assert scene.got["late"] == []
     assert scene.told("master", ResourceUpdate) == [an_update(a_running()), an_update()]
+
+
+def test_a_worker_looks_for_the_masters_that_there_are(scene: Scene) -> None:
+    """Those that its master has told it last; what it starts is told the same."""
+    scene.tell(MastersChanged(masters=("a:1", "b:1"), term=2))
+    scene.tell(MastersChanged(masters=("c:1",), term=1))
+    assert scene.masters == [("a:1", "b:1")]
+
+    scene.stop("master")
+    scene.run(60 * SECOND_MS)
+
+    (exited,) = scene.exits
+    assert "no master at a:1 or b:1 for 10 s" in str(exited.reason)
 
 
 def test_orders_of_a_master_that_leads_no_more_are_refused(scene: Scene) -> None:
