@@ -633,6 +633,34 @@ def _masters_at_once(rounds: int, seed: int) -> None:
 
 
 @app.command()
+def linear(
+    runs: Annotated[int, typer.Option(help="clusters, one after the other")] = 50,
+    faults: Annotated[int, typer.Option(help="in each")] = 12,
+    first: Annotated[int, typer.Option(help="seed of the first one")] = 1,
+    bug: Annotated[str | None, typer.Option(help="a mistake that masters have then")] = None,
+    keep: Annotated[
+        Path | None, typer.Option(help="where all that was written goes in runs that are wrong")
+    ] = None,
+) -> None:
+    """Strike three masters; what clients see must fit one order, says an independent checker."""
+    from tests.bench.linear import run_many
+    from tests.bench.linear_site import BUGS
+
+    planted = next((each for each in BUGS if each == bug), None)
+    if bug != planted:
+        raise typer.BadParameter(f"--bug must be one of {', '.join(BUGS)}")
+    done, bad, operations, struck = 0, 0, 0, Counter[str]()
+    for run in run_many(runs, first=first, faults=faults, bug=planted, keep=keep):
+        done, bad, struck = done + 1, bad + (not run.is_good), struck + run.faults
+        operations += run.verdict.operations if run.verdict else 0
+        typer.echo(run)
+    kinds = ", ".join(f"{number} {kind}" for kind, number in struck.most_common())
+    typer.echo(f"{done} runs, {struck.total()} faults ({kinds})")
+    typer.echo(f"{operations} operations, {bad} runs went wrong")
+    raise typer.Exit(1 if bad else 0)
+
+
+@app.command()
 def consensus(
     seeds: Annotated[int, typer.Option(help="how many")] = 100_000,
     first: Annotated[int, typer.Option(help="the first one")] = 0,

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Literal, Self
@@ -30,12 +30,26 @@ _POLL_S: Final = 0.02
 
 
 class Daemon:
-    """A master or worker process that can be killed and started again."""
+    """A master or worker process that can be killed and started again.
+
+    Args:
+        args: of ``gear``.
+        env: its environment.
+        said: the file for its output.
+        module: is run instead of ``gearpy``.
+        before: words before the command.
+    """
 
     def __init__(
-        self, args: list[str], env: Mapping[str, str], said: Path, module: str = "gearpy"
+        self,
+        args: list[str],
+        env: Mapping[str, str],
+        said: Path,
+        *,
+        module: str = "gearpy",
+        before: Sequence[str] = (),
     ) -> None:
-        self._args, self._module = args, module
+        self._args, self._module, self._before = args, module, before
         self._env = dict(env)
         self._said = said
         self.process: subprocess.Popen[bytes] | None = None
@@ -51,7 +65,7 @@ class Daemon:
         """Start it; `wait_ready` waits until it says that it is ready."""
         with self._said.open("wb") as said:
             self.process = subprocess.Popen(
-                [sys.executable, *_begin_of(self._module), *self._args],
+                [*self._before, sys.executable, *_begin_of(self._module), *self._args],
                 env=self._env,
                 stdin=subprocess.DEVNULL,
                 stdout=said,
@@ -105,6 +119,7 @@ class ProcessCluster:
         settings: keys of the configuration, for daemons and applications alike.
         master_options: more options of the master.
         master_module: is run as the masters, instead of ``gearpy``.
+        master_env: what each master has in its environment, by its address and those of all.
     """
 
     def __init__(
@@ -117,6 +132,7 @@ class ProcessCluster:
         settings: Mapping[str, str] | None = None,
         master_options: Sequence[str] = (),
         master_module: str = "gearpy",
+        master_env: Callable[[str, Sequence[str]], Mapping[str, str]] = lambda *_: {},
     ) -> None:
         self.folder = folder
         self.addresses = [f"127.0.0.1:{free_port()}" for _ in range(masters)]
@@ -139,7 +155,9 @@ class ProcessCluster:
             name = f"master{number or ''}"
             own = ["--host", host, "--port", port, "--folder", str(folder / name)]
             args = ["master", *own, *options, *master_options]
-            self.masters.append(Daemon(args, env, folder / f"{name}.out", master_module))
+            its_env = {**env, **master_env(address, self.addresses)}
+            said = folder / f"{name}.out"
+            self.masters.append(Daemon(args, its_env, said, module=master_module))
         self.master = self.masters[0]
         self.workers = [
             Daemon(["worker", "--slots", str(slots), *options], env, folder / f"worker{n}.out")

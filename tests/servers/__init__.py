@@ -6,7 +6,7 @@
 - `shared`: one server for all processes of a test run.
 - `kafka`: brokers; `registry`: schemas of their records; `postgres`: a database server; `hdfs`: a
   name node and a data node; `s3`: an object store; `faulty_proxy`: what a bad network makes of it.
-- `programs`: what tests start by themselves.
+- `programs`: what tests start by themselves; `checker`: what judges histories.
 - `guard`: ends servers with the test run.
 
 `python -m tests.servers` downloads everything that is not in the cache.

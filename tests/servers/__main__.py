@@ -5,13 +5,13 @@
 
 import sys
 
-from tests.servers import hdfs, kafka, postgres, programs, registry, s3, yarn
+from tests.servers import checker, hdfs, kafka, postgres, programs, registry, s3, yarn
 from tests.servers.recipes import Unavailable
 
 
 def main() -> None:
     """Fetch everything; what cannot be had is named, and its tests will be skipped."""
-    servers = [kafka.fetch, postgres.fetch, hdfs.fetch, s3.fetch]
+    servers = [kafka.fetch, postgres.fetch, hdfs.fetch, s3.fetch, checker.checker]
     if "long" in sys.argv:
         servers += [lambda: kafka.fetch(3), registry.fetch, yarn.fetch]
     for fetch in (*servers, programs.chromium, programs.prometheus):

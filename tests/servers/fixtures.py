@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.servers import programs
+from tests.servers.checker import checker
 from tests.servers.faulty_proxy import FaultyProxy
 from tests.servers.hdfs import Hdfs, HdfsAddress
 from tests.servers.kafka import Kafka, KafkaAddress
@@ -160,6 +161,13 @@ def prometheus() -> str:
     """Return the path of Prometheus."""
     with _skipped_if_unavailable():
         return programs.prometheus()
+
+
+@pytest.fixture(scope="session")
+def history_checker() -> Path:
+    """Return the path of the program that judges histories."""
+    with _skipped_if_unavailable():
+        return checker()
 
 
 @contextmanager

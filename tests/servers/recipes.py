@@ -35,6 +35,11 @@ _UNPACK: Final = """cd "$0" || exit
 apt-get -q download "$1" || { apt-get -q update && apt-get -q download "$1"; } || exit
 dpkg -x ./*.deb "$2"
 """
+#: Where Go is on machines that did not get it as a package.
+_GO: Final = "/usr/local/go/bin"
+_BUILD_IN_GO: Final = (
+    'cd "$0" && GOTOOLCHAIN=local "$1" build -mod=readonly -buildvcs=false -o "$2" .'
+)
 
 
 class Unavailable(Exception):
@@ -129,6 +134,29 @@ def packages(name: str, requirements: Sequence[str]) -> Path:
         _download(f"{name} ({', '.join(requirements)}) by pip", [*install, *requirements])
 
     return cached(name, f"{sys.version} {requirements}", fill)
+
+
+def built_in_go(name: str, source: Path) -> Path:
+    """Return a program in Go, built with the modules that its ``go.sum`` names.
+
+    Args:
+        name: of the program, for people.
+        source: a folder with ``go.mod``, ``go.sum`` and the sources.
+
+    Raises:
+        Unavailable: there is no Go here, or a module is not to be had.
+    """
+    files = sorted(
+        each for each in source.iterdir() if each.name.startswith("go.") or each.suffix == ".go"
+    )
+    recipe = "".join(each.read_text(encoding="utf-8") for each in files)
+
+    def fill(folder: Path) -> None:
+        go = program("go", package="golang-go", path=lambda: f"{os.environ['PATH']}:{_GO}")
+        build = ["sh", "-c", _BUILD_IN_GO, str(source), go, str(folder / name)]
+        _download(f"what {name} needs, by Go", build)
+
+    return cached(name, recipe, fill) / name
 
 
 def program(name: str, *, package: str, path: Callable[[], str | None] = lambda: None) -> str:

@@ -1,0 +1,17 @@
+"""The checker of histories: the program in Go of `tests/checker`, around Porcupine (ADR 0069)."""
+
+from pathlib import Path
+from typing import Final
+
+from tests.servers.recipes import built_in_go
+
+_SOURCE: Final = Path(__file__).parents[1] / "checker"
+
+
+def checker() -> Path:
+    """Return the program; it is built when it is asked for first.
+
+    Raises:
+        Unavailable: there is no Go here, or a module is not to be had.
+    """
+    return built_in_go("checker", _SOURCE)
