@@ -38,6 +38,7 @@ class RegisterWorker:
     ``running`` what takes some of its slots, so that a new master can count them. A master of
     another cluster than ``cluster_id``, if that is not empty, answers `OtherCluster` instead.
     ``hosts`` are names of its machine, ``rack`` is where that stands; both may be unknown.
+    ``home`` is where it works, the same for the next process there; empty if there is none.
     """
 
     worker: ActorPath
@@ -47,6 +48,7 @@ class RegisterWorker:
     running: tuple[RunningExecutor, ...] = ()
     hosts: tuple[str, ...] = ()
     rack: str = ""
+    home: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

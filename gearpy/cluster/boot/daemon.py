@@ -2,6 +2,7 @@
 
 import logging
 import random
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -308,7 +309,8 @@ class WorkerDaemon:
                 )
             )
             opened.callback(self._launcher.close)
-            self._worker = self._spawn(logs, on_ready, on_waiting)
+            home = f"{socket.gethostname()}:{folder / name}"
+            self._worker = self._spawn(logs, home, on_ready, on_waiting)
             self._exit = _Exit()
             self._exit.watch(self._worker)
             self._endpoint.peers.on_given_up = self._exit.give_up
@@ -344,7 +346,11 @@ class WorkerDaemon:
         self.close()
 
     def _spawn(
-        self, logs: LogSettings, on_ready: Callable[[str], None], on_waiting: Callable[[str], None]
+        self,
+        logs: LogSettings,
+        home: str,
+        on_ready: Callable[[str], None],
+        on_waiting: Callable[[str], None],
     ) -> Ref[Any]:
         config, post = self._config, self._endpoint.post
         master, *others = (ActorPath(each, MASTER) for each in config.cluster.masters)
@@ -365,6 +371,7 @@ class WorkerDaemon:
             ),
             hosts=names_of_machine(config),
             rack=config.worker.rack,
+            home=home,
         )
         return self._endpoint.system.spawn(
             lambda: WorkerActor(master, config.worker.slots, self._launcher, post, settings),
@@ -375,12 +382,16 @@ class WorkerDaemon:
 def address_to_listen(config: Config, *, host: str | None, port: int | None) -> tuple[str, int]:
     """Return where a master listens: at one of ``cluster.masters``, if those were chosen.
 
+    Of several it is the one on this host, ``hostname``, unless something else is said.
+
     Raises:
         ConfigError: it is not among them, or it is not clear which is meant.
     """
     masters = config.cluster.masters
     listed = [split_address(each) for each in masters]
     found = [each for each in listed if host in {None, each[0]} and port in {None, each[1]}]
+    if len(found) > 1 and host is None:
+        found = [each for each in found if each[0] == config.hostname] or found
     if len(found) == 1:
         return found[0]
     if masters == Config().cluster.masters:  # Nobody has chosen any.
@@ -389,7 +400,9 @@ def address_to_listen(config: Config, *, host: str | None, port: int | None) -> 
     wanted = f"{host or '*'}:{'*' if port is None else port}"
     text = ", ".join(masters)
     if found:
-        raise ConfigError(f"cluster.masters is {text}: say which one this is, --host and --port")
+        raise ConfigError(
+            f"cluster.masters is {text}: say which one this is, by hostname, or --host and --port"
+        )
     raise ConfigError(f"{wanted} is not among cluster.masters, which is {text}: add it everywhere")
 
 

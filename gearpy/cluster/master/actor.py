@@ -323,6 +323,7 @@ class MasterActor(Actor[MasterMailbox]):
                 grant.worker_id,
             )
         self._scheduler.on_tick(now.now_ms)
+        self._workers.on_tick(now)
         self._do(self._app_masters.on_tick(now))
 
     def _on_worker_news(self, message: _WorkerNews) -> None:
@@ -718,6 +719,7 @@ class MasterActor(Actor[MasterMailbox]):
             self._app_masters.next_due_ms,
             self._slots.next_due_ms,
             self._scheduler.next_due_ms,
+            self._workers.next_due_ms,
         )
         due_ms = min((each for each in dues if each is not None), default=None)
         if self._timer is not None:

@@ -1,11 +1,13 @@
 """The workers of a master: their paths, their executors, and how to end those."""
 
+import logging
 from collections.abc import Iterable, Mapping
 
 from gearpy.cluster.master.contacts import MasterContacts
 from gearpy.cluster.master.store import MasterStore
 from gearpy.core.master.app_masters import AppMasters, KeeperAction, LaunchTimes
 from gearpy.core.master.commands import AddWorker
+from gearpy.core.master.flapping import WorkerFlaps
 from gearpy.core.master.scheduling import SlotScheduler
 from gearpy.core.master.slots import Grant, RunningChange, SlotLedger, WorkerPlace
 from gearpy.ids import ActorPath, WorkerId
@@ -17,6 +19,8 @@ from gearpy.messages.cluster import (
     ShutdownExecutor,
     WorkerRegistered,
 )
+
+_log = logging.getLogger(__name__)
 
 
 class MasterWorkers:
@@ -42,6 +46,7 @@ class MasterWorkers:
         self._contacts = contacts
         self._scheduler = scheduler
         self._paths: dict[WorkerId, ActorPath] = {}
+        self._flaps = WorkerFlaps()
 
     @property
     def paths(self) -> Mapping[WorkerId, ActorPath]:
@@ -70,6 +75,7 @@ class MasterWorkers:
         place = WorkerPlace((*message.hosts, f"worker{worker_id}"), message.rack)
         change = self._slots.on_worker(worker_id, total=message.slots, running=running, place=place)
         self._account(change, now)
+        self._look_for_flaps(worker_id, message.home, now)
         self._contacts.watch(message.worker)
         answer = WorkerRegistered(worker_id=worker_id, master=master, cluster_id=cluster_id)
         if not self._contacts.tell(message.worker, answer):
@@ -80,6 +86,7 @@ class MasterWorkers:
     def on_lost(self, worker_id: WorkerId, now: LaunchTimes) -> list[KeeperAction]:
         """Forget a worker, with its slots."""
         self._paths.pop(worker_id, None)
+        self._flaps.on_lost(worker_id, now.now_ms)
         self.reserve(self._slots.on_worker_lost(worker_id), now)
         return self._app_masters.on_worker_lost(worker_id, now)
 
@@ -87,6 +94,7 @@ class MasterWorkers:
         """Note the changes on a worker; end executors that begin too late."""
         if message.is_leaving:
             self._slots.on_leaving(message.worker_id)
+            self._flaps.on_leaving(message.worker_id)
             self._app_masters.on_worker_leaving(message.worker_id)
         for each in message.refused:
             self.reserve(self._slots.on_refused(message.worker_id, each), now)
@@ -94,6 +102,24 @@ class MasterWorkers:
         self._account(change, now)
         for begun in change.begun:
             self._end_unwanted(message.worker_id, begun)
+
+    @property
+    def next_due_ms(self) -> int | None:
+        """The next time at which `on_tick` acts."""
+        return self._flaps.next_due_ms
+
+    def on_tick(self, now: LaunchTimes) -> None:
+        """Let workers back that have stayed."""
+        for worker_id in self._flaps.on_tick(now.now_ms):
+            self._slots.put_aside(worker_id, is_aside=False)
+            _log.info("worker %s has stayed, and gets executors again", worker_id)
+
+    def _look_for_flaps(self, worker_id: WorkerId, home: str, now: LaunchTimes) -> None:
+        is_aside = self._flaps.on_worker(worker_id, home, now.now_ms)
+        if is_aside and not self._slots.workers[worker_id].is_aside:
+            text = "worker %s at %s was lost again and again: nothing starts there until it stays"
+            _log.warning(text, worker_id, home)
+        self._slots.put_aside(worker_id, is_aside=is_aside)
 
     def _account(self, change: RunningChange, now: LaunchTimes) -> None:
         """Keep lost slots for their application; release the slots of launches that are back."""

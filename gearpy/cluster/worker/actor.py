@@ -88,6 +88,7 @@ class WorkerSettings:
         about: answers `DescribeWorker`, with what the worker has at that moment.
         hosts: names of the machine.
         rack: where that stands.
+        home: where the worker works; the next process there has the same.
     """
 
     other_masters: Sequence[ActorPath] = ()
@@ -100,6 +101,7 @@ class WorkerSettings:
     about: ProcessDetail | None = None
     hosts: tuple[str, ...] = ()
     rack: str = ""
+    home: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,6 +304,7 @@ class WorkerActor(Actor[_Message]):
                 running=self._what_runs(),
                 hosts=self._settings.hosts,
                 rack=self._settings.rack,
+                home=self._settings.home,
             ),
         )
 

@@ -10,6 +10,7 @@
 - `placing`: the choice of a worker for an executor, and the order of requests, as policies.
 - `quotas`: the slots that all applications of a user may have together.
 - `slots`: the holders of the slots of each worker, and the applications they are kept for.
+- `flapping`: workers that are lost again and again: put aside, and let back when they stay.
 - `rights`: the rule whose application a user may change.
 - `checkpoint_names`: names in a checkpoint store, below which applications of a cluster keep their
   files.

@@ -112,6 +112,9 @@ class SlotScheduler:
         text = f"needs {sum(waiting.parts)} more slots, {free} are free on the workers it may use"
         if kept := self._kept_from(request, candidates):
             text += f", {kept} of them kept for applications that have lost theirs"
+        if aside := [each for each, worker in candidates.items() if worker.is_aside]:
+            names = ", ".join(f"worker {each}" for each in sorted(aside))
+            text += f"; nothing starts on {names} until it stays: it was lost again and again"
         return text
 
     def _lacks_quota(self, waiting: Waiting) -> str:

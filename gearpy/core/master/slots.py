@@ -87,11 +87,12 @@ class WorkerSlots:
     used: int = 0
     executors: int = 0  # Those that run, and those that are granted.
     place: WorkerPlace = NOWHERE
+    is_aside: bool = False  # Nothing is granted, as it comes and goes.
 
     @property
     def free(self) -> int:
         """Slots that can be granted."""
-        return max(0, self.total - self.used)
+        return 0 if self.is_aside else max(0, self.total - self.used)
 
 
 @dataclass(slots=True)
@@ -106,6 +107,7 @@ class _Outstanding:
 class _Account:
     total: int
     place: WorkerPlace = NOWHERE
+    is_aside: bool = False
     running: dict[_Key, RunningExecutor] = field(default_factory=dict)
     grants: list[_Outstanding] = field(default_factory=list)
 
@@ -118,6 +120,7 @@ class _Account:
             used=granted + running,
             executors=len(self.grants) + len(self.running),
             place=self.place,
+            is_aside=self.is_aside,
         )
 
     def holders(self) -> Iterator[tuple[AppId, int]]:
@@ -216,6 +219,12 @@ class SlotLedger:
         unasked = [grant for grant in grants if not self._end_one(grant)]
         self._count(worker_id)
         return RunningChange(begun, unasked, [_grant_of(worker_id, each) for each in ended])
+
+    def put_aside(self, worker_id: WorkerId, *, is_aside: bool) -> None:
+        """Give out no slots of a worker for now, or do so again."""
+        if worker_id in self._accounts:
+            self._accounts[worker_id].is_aside = is_aside
+            self._count(worker_id)
 
     def on_leaving(self, worker_id: WorkerId) -> None:
         """Give out no more slots of a worker that is about to end."""

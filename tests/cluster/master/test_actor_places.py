@@ -7,11 +7,13 @@ import pytest
 
 from gearpy.cluster.master import policies
 from gearpy.cluster.master.policies import policy_named
+from gearpy.core.master.flapping import STAY_MS
 from gearpy.core.master.placing import PackPolicy
 from gearpy.errors import ConfigError
 from gearpy.ids import WorkerId
 from gearpy.messages.cluster import (
     LaunchExecutor,
+    RegisterWorker,
     RequestResource,
     ResourceAllocated,
     ResourceUpdate,
@@ -127,6 +129,27 @@ def test_a_worker_that_leaves_gets_nothing_new() -> None:
     cluster.worker(2)
 
     assert places(app_master) == [(1, 2, ())]
+
+
+def test_a_worker_that_comes_and_goes_gets_nothing_until_it_stays() -> None:
+    """What waits for its slots says so, and gets them then."""
+    cluster = Cluster()
+    worker = cluster.worker(1)
+    cluster.submit()
+    launch = worker.last(LaunchExecutor)
+    app_master = cluster.app_master(launch)
+    for number in range(7):
+        role = Role(cluster, f"flapping{number}")
+        cluster.tell(RegisterWorker(worker=role.path, slots=9, home="machine:/worker"))
+        if number < 6:
+            role.die()
+
+    cluster.tell(asked(launch, 2))
+    assert places(app_master) == []
+    assert "nothing starts on worker 7 until it stays" in cluster.summary().progress.stall
+    cluster.settle(STAY_MS + 1)
+
+    assert places(app_master) == [(7, 2, ())]
 
 
 # -- policies ----------------------------------------------------------------------------------
