@@ -273,6 +273,19 @@ class EpochStored:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EpochUnstored:
+    """The executor could not store an epoch, as its disk is full; it tries again when it is asked.
+
+    Nothing is lost by that: what was not stored is part of the next epoch.
+    """
+
+    executor_id: ExecutorId
+    attempt: int
+    epoch: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LinkBroken:
     """The connection to another executor's data listener is lost."""
 
@@ -376,6 +389,7 @@ ExecutorToAppMaster: TypeAlias = (
     | TasksStopped
     | SnapshotsDamaged
     | EpochStored
+    | EpochUnstored
     | EpochCommitted
     | LinkBroken
     | RecordQuarantined

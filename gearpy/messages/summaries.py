@@ -281,7 +281,7 @@ class ApplicationDetail:
     ago the sources had read what the slowest task has processed, open windows apart. One
     ``of_actors`` has executors and no processors. ``known_ms`` is above 0 if its app master went
     without a word: it is the wall time at which this was so. ``has_savepoints``: its last epoch
-    can be given a name.
+    can be given a name. ``unstored``: which executors cannot store the present epoch, and why.
     """
 
     app_id: AppId
@@ -302,3 +302,4 @@ class ApplicationDetail:
     of_actors: bool = False
     known_ms: int = 0
     has_savepoints: bool = True
+    unstored: tuple[str, ...] = ()

@@ -95,8 +95,17 @@ def findings_of(
         found.append(clock_finding(detail, stall=summary.progress.stall))
     if detail is not None:
         found += [stuck_finding(each, now_ms) for each in stalled(detail.consumers, now_ms)]
+        found += [_unstored(each) for each in detail.unstored]
     found += _counted(summary)
     return tuple(sorted(found, key=lambda each: _LOUDNESS.index(each.level)))
+
+
+def _unstored(why: str) -> Headline:
+    return Headline(
+        level="warn",
+        text=f"the present epoch is not stored by {why}",
+        advice="records go on, and what sinks show at the end of an epoch waits; it is tried again",
+    )
 
 
 def sentence(finding: Headline) -> str:

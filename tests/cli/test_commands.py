@@ -178,6 +178,7 @@ DETAIL: Final = {
     "of_actors": bool,
     "known_ms": int,
     "has_savepoints": bool,
+    "unstored": [str],
 }
 RECORD: Final = {
     "number": int,

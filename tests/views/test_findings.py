@@ -173,6 +173,16 @@ def a_stuck(**report: Any) -> ConsumerSummary:
     )
 
 
+def test_an_epoch_that_cannot_be_stored_is_told_with_its_reason() -> None:
+    full = "executor 1: No space left on device"
+    detail = a_detail("source has not advanced", lag_ms=0, unstored=(full,))
+    summary = ApplicationSummary(app_id=AppId(1), name="orders", status="active")
+    found = findings_of(summary, detail, 0)
+    assert [each.text for each in found if each.level == "warn"] == [
+        f"the present epoch is not stored by {full}"
+    ]
+
+
 def test_stuck_consumer_is_named_with_its_trouble() -> None:
     """The clock goes on although nothing arrives, so the chain does not tell."""
     advice = sentence(stuck_finding(a_stuck(batch_id=7, trouble="Spark is not there"), 43_000))

@@ -46,6 +46,8 @@ from gearpy.core.master.checkpoint_names import OPENED_KEY, PROGRAM_KEY
 from gearpy.errors import ConfigError, GearpyError, LogBroken, LogSuperseded
 from gearpy.ids import ActorPath, ExecutorId
 from gearpy.messages.app import (
+    EpochStored,
+    EpochUnstored,
     InjectRecord,
     LaunchTasks,
     RecordQuarantined,
@@ -133,6 +135,7 @@ _Event: TypeAlias = CoreEvent | RegisterExecutor | ReportMetrics | ValueStored |
 _Message: TypeAlias = (
     _Event
     | RecordQuarantined
+    | EpochUnstored
     | AppMasterRegistered
     | MastersChanged
     | QuarantineStored
@@ -365,6 +368,8 @@ class AppMasterActor(Actor[_Message]):
             self._quarantine.on_stored(message.number)
         elif isinstance(message, RecordQuarantined):
             self._on_quarantined(self._core, message)
+        elif isinstance(message, EpochUnstored):
+            self._standing.on_unstored(message)
         else:
             self._do(self._decide(self._core, message))
         return None
@@ -414,6 +419,8 @@ class AppMasterActor(Actor[_Message]):
             return []
         if isinstance(message, RegisterExecutor):
             return self._on_executor_registered(core, message, self.context.now_ms())
+        if isinstance(message, EpochStored):
+            self._standing.on_stored(message)
         return decide(core, message, self.context.now_ms())
 
     def _on_executor_registered(

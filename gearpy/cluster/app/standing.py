@@ -9,6 +9,8 @@ from gearpy.cluster.app.contacts import MasterLink
 from gearpy.cluster.app.describe import detail_of, long_turns_of, path_lines, plan_text
 from gearpy.core.app.application import ApplicationCore
 from gearpy.core.app.clock import progress_of
+from gearpy.ids import ExecutorId
+from gearpy.messages.app import EpochStored, EpochUnstored
 from gearpy.messages.cluster import ApplicationStatusChanged, LaunchExecutor
 from gearpy.messages.summaries import (
     ApplicationDetail,
@@ -54,6 +56,7 @@ class AppStanding:
         self._stored_ms = stored_ms
         self._has_savepoints = has_savepoints
         self._failures: list[Failure] = []
+        self._unstored: dict[ExecutorId, EpochUnstored] = {}
         self._guarantees: tuple[str, ...] = ()
         self.plan = ""  #: As JSON.
         self.status: ApplicationStatus = "pending"
@@ -72,6 +75,22 @@ class AppStanding:
         self._failures.append(Failure(at_ms=self._wall_ms(), what=what, error=error))
         del self._failures[:-_FAILURES_KEPT]
 
+    def on_unstored(self, message: EpochUnstored) -> None:
+        """Note why an executor cannot store an epoch, until it has stored one."""
+        self._unstored[message.executor_id] = message
+
+    def on_stored(self, message: EpochStored) -> None:
+        """Note that an executor stores epochs."""
+        self._unstored.pop(message.executor_id, None)
+
+    def _why_unstored(self, core: ApplicationCore | None) -> tuple[str, ...]:
+        running = {} if core is None else core.executors.running
+        return tuple(
+            f"executor {number}: {each.reason}"
+            for number, each in sorted(self._unstored.items())
+            if number in running
+        )
+
     def detail(self, core: ApplicationCore | None) -> ApplicationDetail:
         """Describe the application for people."""
         detail = detail_of(
@@ -84,7 +103,8 @@ class AppStanding:
             scaled=self.scaled,
             stored_ms=self._stored_ms,
         )
-        return replace(detail, has_savepoints=self._has_savepoints)
+        unstored = self._why_unstored(core)
+        return replace(detail, has_savepoints=self._has_savepoints, unstored=unstored)
 
     def tell(self, core: ApplicationCore | None) -> None:
         """Tell the master, if it is there; when it is back it is told again."""

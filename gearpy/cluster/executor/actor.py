@@ -32,6 +32,7 @@ from gearpy.messages.app import (
     AbortEpoch,
     BeginEpoch,
     CommitEpoch,
+    EpochUnstored,
     ExecutorFailed,
     ExecutorMessage,
     FailureKind,
@@ -233,7 +234,7 @@ class ExecutorActor(Actor[_Message]):
             lambda address, reason: me.tell(_LinkLost(address, reason))
         )
         self._writer = self.context.spawn(
-            lambda: SnapshotWriter(me, self._checkpoints),
+            lambda: SnapshotWriter(me, self._checkpoints, prefix=settings.checkpoints_prefix),
             f"app{settings.app_id}-executor{settings.executor_id}-{settings.launch}-snapshots",
         )
         dag = self._runners.application.dag
@@ -656,6 +657,14 @@ class ExecutorActor(Actor[_Message]):
         if epochs is None:
             return
         epochs.on_failed(message)
+        self._tell(
+            EpochUnstored(
+                executor_id=self._settings.executor_id,
+                attempt=job.attempt,
+                epoch=job.epoch,
+                reason=message.reason,
+            )
+        )
         if (error := message.operator_error) is not None:  # It would, whenever it is tried.
             task = min(job.snapshots)
             self._on_task(_Failed(job.attempt, task, card_of(error), kind_of(error)))
