@@ -100,14 +100,14 @@ class FolderCheckpoints:
     """
 
     def __init__(self, folder: Folder) -> None:
-        self._folder = folder
+        self.folder = folder  #: Where the files are.
         folder.make()
         self._remove_leftovers()
 
     @property
     def place(self) -> str:
         """See `Checkpoints`."""
-        return self._folder.place
+        return self.folder.place
 
     def save(self, name: str, chunks: Iterable[bytes]) -> StoredFile:
         """See `Checkpoints`."""
@@ -121,14 +121,14 @@ class FolderCheckpoints:
                 size += len(chunk)
                 yield chunk
 
-        self._folder.write(name, counted())
+        self.folder.write(name, counted())
         return StoredFile(name, digest.hexdigest(), size)
 
     def open(self, location: str) -> BinaryIO:
         """See `Checkpoints`."""
         try:
             _check_name(location)
-            return self._folder.open(location)
+            return self.folder.open(location)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError, ConfigError) as error:
             raise SnapshotDamaged(location=location, reason=str(error)) from error
 
@@ -146,29 +146,29 @@ class FolderCheckpoints:
         """See `Checkpoints`."""
         if prefix:
             _check_name(prefix)
-        return sorted(filter(_is_name, self._folder.walk(prefix)))
+        return sorted(filter(_is_name, self.folder.walk(prefix)))
 
     def drop(self, location: str) -> None:
         """See `Checkpoints`."""
         _check_name(location)
-        self._folder.remove(location)
-        self._folder.prune(parent_of(location))
+        self.folder.remove(location)
+        self.folder.prune(parent_of(location))
 
     def drop_all(self, prefix: str) -> None:
         """See `Checkpoints`."""
         _check_name(prefix)
-        self._folder.remove_tree(prefix)
-        self._folder.prune(parent_of(prefix))
+        self.folder.remove_tree(prefix)
+        self.folder.prune(parent_of(prefix))
 
     def _remove_leftovers(self) -> None:
-        if self._folder.promises.puts_whole:
+        if self.folder.promises.puts_whole:
             return  # It has none, and may have a million files.
         latest_ms = time.time() * 1000 - _LEFTOVER_MS
-        for name in self._folder.walk():
-            facts = self._folder.look(name) if name.endswith(TEMPORARY) else None
+        for name in self.folder.walk():
+            facts = self.folder.look(name) if name.endswith(TEMPORARY) else None
             # Where nobody knows how old a file is, it stays; it does no harm but to take space.
             if facts is not None and 0 < facts.changed_ms < latest_ms:
-                self._folder.remove(name)
+                self.folder.remove(name)
 
 
 class MemoryCheckpoints(FolderCheckpoints):

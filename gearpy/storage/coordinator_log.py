@@ -23,7 +23,7 @@ from gearpy.core.coordinator.segments import (
     Step,
     Steps,
 )
-from gearpy.errors import GearpyError, LogAbsent, LogBroken
+from gearpy.errors import ConfigError, GearpyError, LogAbsent, LogBroken
 from gearpy.storage.checkpoints import Checkpoints
 
 _log = logging.getLogger(__name__)
@@ -165,6 +165,20 @@ def newest_launch(checkpoints: Checkpoints, prefix: str) -> int:
     folder = log_folder(prefix)
     with _store_errors(folder):
         return segments.newest_launch(_names(checkpoints, folder))
+
+
+def check_same_store(checkpoints: Checkpoints, prefix: str) -> None:
+    """Refuse a store that does not have what the app master of an application has written.
+
+    Raises:
+        ConfigError: it does not.
+        LogBroken: the store cannot be used.
+    """
+    if not newest_launch(checkpoints, prefix):
+        raise ConfigError(
+            f"checkpoint.folder {checkpoints.place} has nothing of {prefix} here, where its app "
+            "master has: is the folder mounted on this machine, and the same as on the others?"
+        )
 
 
 class FileReport(NamedTuple):

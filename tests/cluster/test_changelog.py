@@ -27,6 +27,7 @@ from gearpy.messages.app import LaunchTasks, SnapshotFile, TaskLaunch
 from gearpy.state.stores.store import Section
 from gearpy.storage.changelog import Changelog, chain_of, changelog_of
 from gearpy.storage.checkpoints import Checkpoints, MemoryCheckpoints, checkpoints_at
+from gearpy.storage.coordinator_log import CoordinatorLog
 from gearpy.task.api.snapshots import TaskSnapshot
 from tests.connectors.kafka.writing.reading import read
 from tests.servers.kafka import KafkaAddress
@@ -74,6 +75,7 @@ class Group:
         checkpoints: Checkpoints | None = None,
     ) -> None:
         self.checkpoints: Checkpoints = checkpoints or MemoryCheckpoints()
+        CoordinatorLog(self.checkpoints, PREFIX, launch=1, source="test", wall_ms=lambda: 0)
         self.most = most
         self.has_changelog = has_changelog
         self.attempt = 0
@@ -139,7 +141,7 @@ class Group:
 
     def _ask(self, message: object) -> WriterAnswer:
         answers = Answers()
-        writer = SnapshotWriter(answers, self.checkpoints)  # type: ignore[arg-type]
+        writer = SnapshotWriter(answers, self.checkpoints, prefix=PREFIX)  # type: ignore[arg-type]
         writer.receive(message)  # type: ignore[arg-type]
         (answer,) = answers.told
         return answer

@@ -15,6 +15,7 @@ from gearpy.ids import ExecutorId, SessionId
 from gearpy.messages.app import LaunchTasks, SnapshotFile, SnapshotsDamaged, TaskLaunch
 from gearpy.state.open import heap_state
 from gearpy.storage.checkpoints import checkpoints_at
+from gearpy.storage.coordinator_log import CoordinatorLog
 from gearpy.storage.snapshot_files import TaskPart, snapshot_chunks
 from tests.core.region_build import ONE, SOURCE, some_epochs
 
@@ -32,8 +33,9 @@ class Stored:
 
     def __init__(self, folder: Path) -> None:
         self.store = checkpoints_at(folder)
+        CoordinatorLog(self.store, "app1", launch=1, source="test", wall_ms=lambda: 0)
         self.owner = Owner()
-        self.writer = SnapshotWriter(self.owner, self.store)  # type: ignore[arg-type] # takes answers
+        self.writer = SnapshotWriter(self.owner, self.store, prefix="app1")  # type: ignore[arg-type] # takes answers
         state = heap_state()
         count = state.value("count", coder="int", default=0)
         files: list[SnapshotFile] = []
@@ -168,3 +170,15 @@ def test_file_that_all_epochs_need_leaves_nothing_to_go_back_to(stored: Stored) 
     )
 
     assert fell_back is None
+
+
+def test_a_store_that_is_not_the_one_of_the_others_is_not_damaged(tmp_path: Path) -> None:
+    """A folder that is not mounted on one machine costs no epoch: it is tried elsewhere."""
+    stored = Stored(tmp_path)
+    stored.store.drop_all("app1")
+
+    refused = stored.load(stored.manifests[1])
+
+    assert isinstance(refused, TasksUnloadable)
+    assert refused.location == ""
+    assert "is the folder mounted on this machine" in refused.reason

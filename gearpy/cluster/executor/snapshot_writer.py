@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from gearpy.actor.api import Actor, Ref
-from gearpy.errors import ConfigError, GearpyError, OperatorError, SnapshotDamaged
+from gearpy.errors import ConfigError, GearpyError, LogBroken, OperatorError, SnapshotDamaged
 from gearpy.ids import MIN_MS, TaskId
 from gearpy.messages.app import LaunchTasks, SnapshotFile
 from gearpy.state.stores.store import Section
 from gearpy.storage.changelog import NextSegment, RecordedDelta, chain_of, rebuilt, store_segment
 from gearpy.storage.checkpoints import Checkpoints
+from gearpy.storage.coordinator_log import check_same_store
 from gearpy.storage.snapshot_files import (
     SnapshotChain,
     TaskPart,
@@ -120,13 +121,17 @@ WriterAnswer: TypeAlias = TasksLoaded | TasksUnloadable | EpochSaved | EpochFail
 class SnapshotWriter(Actor[WriterMessage]):
     """Encodes and stores snapshots of tasks; verifies and reads the snapshots of a restart.
 
+    Args:
+        prefix: of all names of the application.
+
     Runs on: a thread of its own, so that neither tasks nor the executor wait for a disk.
     Restart: none; its executor ends with it.
     """
 
-    def __init__(self, owner: Ref[WriterAnswer], checkpoints: Checkpoints) -> None:
+    def __init__(self, owner: Ref[WriterAnswer], checkpoints: Checkpoints, *, prefix: str) -> None:
         self._owner = owner
         self._checkpoints = checkpoints
+        self._prefix = prefix
 
     def receive(self, message: WriterMessage) -> None:
         """Do one job, and answer."""
@@ -190,9 +195,17 @@ class SnapshotWriter(Actor[WriterMessage]):
         try:
             return self._loaded(launch)
         except SnapshotDamaged as error:
-            return TasksUnloadable(launch=launch, location=error.location, reason=error.reason)
+            return self._unloadable(launch, error)
         except (OSError, GearpyError) as error:
             return TasksUnloadable(launch=launch, location="", reason=str(error))
+
+    def _unloadable(self, launch: LaunchTasks, damage: SnapshotDamaged) -> TasksUnloadable:
+        """Tell damage from another store than that of the app master, where no epoch is."""
+        try:
+            check_same_store(self._checkpoints, self._prefix)
+        except (ConfigError, LogBroken) as error:
+            return TasksUnloadable(launch=launch, location="", reason=str(error))
+        return TasksUnloadable(launch=launch, location=damage.location, reason=damage.reason)
 
     def _loaded(self, launch: LaunchTasks) -> TasksLoaded:
         try:

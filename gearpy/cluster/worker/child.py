@@ -23,6 +23,7 @@ from typing import Any, Final, NoReturn
 
 from gearpy.actor.api import Actor, Exited, ExitReason, Failed, Killed, Ref
 from gearpy.cluster.host.logs import log_to
+from gearpy.cluster.host.open_files import allow_open_files
 from gearpy.cluster.host.tuning import ProcessTuning
 from gearpy.cluster.net.endpoint import Endpoint
 from gearpy.cluster.net.limits import transport_limits, wall_ms
@@ -39,6 +40,8 @@ from gearpy.messages.client import Artifact
 from gearpy.messages.cluster import LaunchExecutor
 from gearpy.storage.archives import ArtifactLimits
 from gearpy.storage.checkpoints import checkpoints_at
+from gearpy.storage.coordinator_log import check_same_store
+from gearpy.storage.folder.local import LocalFolder
 from gearpy.task.api.application import StreamApplication
 from gearpy.transport.security.credentials import Credentials
 from gearpy.wire.connection.keys import LaunchToken
@@ -48,7 +51,6 @@ _log = logging.getLogger("gearpy.cluster.worker.child")  # Not what runs as a pr
 _FAILED: Final = 1
 _STOP_AGAIN: Final = 128 + signal.SIGTERM  # As shells have it.
 _STDIN: Final = 0
-_OPEN_FILES: Final = 65_536  # As far as the system allows.
 _FOR_LIFE: Final = ExitStack()  # Nothing is closed before the process ends.
 
 
@@ -138,6 +140,8 @@ def _role(
         )
     from gearpy.cluster.worker.executor_role import executor, new_dispatcher  # noqa: PLC0415
 
+    if isinstance(checkpoints.folder, LocalFolder):  # What is stored elsewhere, others never see.
+        check_same_store(checkpoints, launch.store_prefix)
     tuning = ProcessTuning()
     return lambda: executor(
         launch,
@@ -176,9 +180,7 @@ def limit_resources(config: ExecutorConfig) -> None:
     Raises:
         OSError: the system does not let it.
     """
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    files = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+    allow_open_files()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # A core holds the key and users' records.
     if most := config.memory_max_bytes:
         resource.setrlimit(resource.RLIMIT_DATA, (most, most))
