@@ -1,14 +1,14 @@
 """Services: Gearpump's REST API, pushed events and the page, from a thread of this process."""
 
 import logging
-import resource
 import shutil
 import socket
 import ssl
 import tempfile
 import threading
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, Self
 
@@ -16,6 +16,7 @@ import uvicorn
 
 from gearpy.cluster.client.client import ClusterClient, user_at_hand
 from gearpy.cluster.host.audit import audit_log
+from gearpy.cluster.host.open_files import allow_open_files
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError
 from gearpy.services.application import services_app
@@ -35,7 +36,7 @@ from gearpy.transport.security.tokens import TokenFile
 _BACKLOG: Final = 2048
 _KEEP_ALIVE_S: Final = 30
 _STOP_S: Final = 5.0
-_FILES_WANTED: Final = 8192
+_FILES_WANTED: Final = 8192  # Twice as many as connections: uploads and questions need some, too.
 
 
 class Services:
@@ -71,6 +72,8 @@ class Services:
     ) -> None:
         host = config.services.host if host is None else host
         limits = limits or RequestLimits(upload_max_bytes=config.artifact.max_bytes)
+        connections = min(limits.connections_max, allow_open_files(_FILES_WANTED) // 2)
+        limits = replace(limits, connections_max=connections)
         tokens = TokenFile(config.services.token_file)
         needs_login = not is_loopback(host)
         if needs_login and not tokens.tokens():
@@ -132,7 +135,6 @@ class Services:
 
 
 def _server(deps: Deps, limits: RequestLimits, tls: ssl.SSLContext | None) -> uvicorn.Server:
-    _allow_files(_FILES_WANTED)
     config = uvicorn.Config(
         services_app(deps),
         http=LimitedProtocol.with_limits(limits),
@@ -180,12 +182,3 @@ def _names_of(host: str, names: Sequence[str]) -> frozenset[str]:
 
 def _in_url(host: str) -> str:
     return f"[{host}]" if ":" in host else host
-
-
-def _allow_files(wanted: int) -> None:
-    """Let this process have so many open files, if it may: each connection is one."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    if soft != resource.RLIM_INFINITY and soft < allowed:
-        with suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))

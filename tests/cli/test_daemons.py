@@ -298,6 +298,13 @@ def test_a_master_listens_at_its_address_in_the_list(
     assert address_to_listen(a_config(masters), host=host, port=port) == address
 
 
+def test_a_master_knows_its_address_by_the_name_of_its_host() -> None:
+    """So all machines may have the same command, and each its own hostname."""
+    here = {"cluster.masters": "a:1,b:1,c:1", "hostname": "b"}
+    assert address_to_listen(load(env={}, overrides=here), host=None, port=None) == ("b", 1)
+    assert address_to_listen(load(env={}, overrides=here), host="c", port=None) == ("c", 1)
+
+
 @pytest.mark.parametrize(
     ("masters", "host", "port"),
     [

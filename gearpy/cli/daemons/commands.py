@@ -21,6 +21,7 @@ from gearpy.cluster.boot.daemon import MasterDaemon, WorkerDaemon, address_to_li
 from gearpy.cluster.boot.local import LocalCluster
 from gearpy.cluster.client.measured import cluster_sample
 from gearpy.cluster.host.metrics_page import metrics_page
+from gearpy.cluster.host.open_files import allow_open_files
 from gearpy.cluster.net.limits import wall_ms
 from gearpy.cluster.net.masters import the_only
 from gearpy.config.schema import Config
@@ -87,6 +88,7 @@ def local(
     --from-checkpoint'.
     """
     config = given.config()
+    allow_open_files()
     log_to_stderr(verbose=given.verbose, warnings=True)
     the_only(config.cluster.masters)
     # At a signal it stops, as it was asked to.
@@ -170,6 +172,7 @@ def master(
         return
     flags = {"master.folder": folder, "log.format": log_format, "log.level": log_level}
     config = given.config(*_assignments(flags), master=listed)
+    allow_open_files()
     log_to_console(config, verbose=given.verbose)
     host, port = address_to_listen(config, host=host, port=port)
     is_told = False
@@ -236,6 +239,7 @@ def worker(
         "log.level": log_level,
     }
     config = given.config(*_assignments(flags), master=master)
+    allow_open_files()
     log_to_console(config, verbose=given.verbose)
 
     def tell(text: str) -> None:

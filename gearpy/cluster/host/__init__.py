@@ -7,6 +7,7 @@
 - `about`: about the process of a master or worker: what the services show of it.
 - `metrics_page`: the page of metrics of a process, which Prometheus reads by HTTP; `metrics_server`
   is loaded where one is shown.
+- `open_files`: the number of files and connections that this process may have open.
 - `tuning`: tunes the interpreter for a process that runs tasks, and undoes it.
 - `leftovers`: finds and ends processes started by user code that would outlive their own process.
 """
