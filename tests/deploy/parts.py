@@ -12,8 +12,10 @@ import yaml  # type: ignore[import-untyped]
 
 DEPLOY: Final = Path(__file__).parents[2] / "docs" / "deploy"
 KUBERNETES: Final = DEPLOY / "kubernetes"
-#: Fields of a pod that its environment asks for.
+#: Fields of a pod that its environment asks for, besides its name.
 _FIELDS: Final = {"status.podIP": "127.0.0.1", "spec.nodeName": "node1"}
+#: Stands for the name of the pod in what a test puts in place of a path.
+POD: Final = "%POD%"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,34 +50,59 @@ def manifests() -> dict[str, list[dict[str, Any]]]:
 
 
 def of_kubernetes(change: Changes) -> Iterator[Part]:
-    """Yield the containers of all pods."""
+    """Yield the containers of all pods of StatefulSets, and of one pod of each Deployment."""
     documents = (each for some in manifests().values() for each in some)
     for each in documents:
         pod = each.get("spec", {}).get("template", {}).get("spec")
         if pod is None:
             continue
-        (container,) = pod["containers"]
-        ports = {port["name"]: str(port["containerPort"]) for port in container["ports"]}
-        probes = [container[name] for name in ("readinessProbe", "livenessProbe")]
-        for probe in probes:
-            (asked,) = (probe[kind] for kind in ("httpGet", "tcpSocket") if kind in probe)
-            asked["port"] = ports[asked["port"]]
-        yield Part(
-            container["name"],
-            [_gear(), *map(change, container["args"])],
-            {one["name"]: change(_value(one)) for one in container["env"]},
-            [list(map(change, init["command"])) for init in pod["initContainers"]],
-            probes,
-        )
+        is_set = each["kind"] == "StatefulSet"
+        for number in range(each["spec"]["replicas"] if is_set else 1):
+            yield _of_pod(pod, f"{each['metadata']['name']}-{number}", change)
 
 
-def of_compose(change: Changes) -> Iterator[Part]:
-    """Yield the services of the file for Docker Compose."""
-    content = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
-    for name, service in content["services"].items():
+def _of_pod(pod: Mapping[str, Any], name: str, change: Changes) -> Part:
+    def changed(text: str) -> str:
+        return change(text).replace(POD, name)
+
+    (container,) = pod["containers"]
+    ports = {port["name"]: str(port["containerPort"]) for port in container["ports"]}
+    probes = []
+    for probe in (container["readinessProbe"], container["livenessProbe"]):
+        (kind,) = (kind for kind in ("httpGet", "tcpSocket") if kind in probe)
+        probes.append({kind: {**probe[kind], "port": ports[probe[kind]["port"]]}})
+    env: dict[str, str] = {}
+    for variable in container["env"]:
+        text = _value(variable, name)
+        for known, value in env.items():
+            text = text.replace(f"$({known})", value)
+        env[variable["name"]] = text
+    return Part(
+        name,
+        [_gear(), *map(changed, container["args"])],
+        {key: changed(text) for key, text in env.items()},
+        [list(map(changed, init["command"])) for init in pod["initContainers"]],
+        probes,
+    )
+
+
+def of_compose(change: Changes, *more: str) -> Iterator[Part]:
+    """Yield the services of the file for Docker Compose, with further files over it."""
+    services: dict[str, dict[str, Any]] = {}
+    for file in ("compose.yaml", *more):
+        content = yaml.safe_load((DEPLOY / file).read_text(encoding="utf-8"))
+        for name, service in content["services"].items():
+            before = services.get(service.get("extends", {}).get("service", name), {})
+            env = {**before.get("environment", {}), **service["environment"]}
+            services[name] = {**before, **service, "environment": env}
+    for name, service in services.items():
         command = [*service.get("entrypoint", [_gear()]), *service["command"]]
-        env = {key: change(str(value)) for key, value in service["environment"].items()}
-        yield Part(name, [change(each).replace("$$", "$") for each in command], env)
+        env = {
+            key: change(str(value)).replace(POD, name)
+            for key, value in service["environment"].items()
+        }
+        words = [change(each).replace("$$", "$").replace(POD, name) for each in command]
+        yield Part(name, words, env)
 
 
 def of_systemd(change: Changes) -> Iterator[Part]:
@@ -89,10 +116,10 @@ def of_systemd(change: Changes) -> Iterator[Part]:
         yield Part(path.stem.removeprefix("gearpy-"), words, env)
 
 
-def _value(variable: Mapping[str, Any]) -> str:
+def _value(variable: Mapping[str, Any], pod: str) -> str:
     if "value" in variable:
         return str(variable["value"])
-    return _FIELDS[variable["valueFrom"]["fieldRef"]["fieldPath"]]
+    return {**_FIELDS, "metadata.name": pod}[variable["valueFrom"]["fieldRef"]["fieldPath"]]
 
 
 def _gear() -> str:

@@ -58,9 +58,10 @@ def test_manifests_are_what_kubernetes_takes(checkers: dict[str, str]) -> None:
 
 
 @pytest.mark.long
-def test_the_file_for_compose_is_what_it_takes(checkers: dict[str, str]) -> None:
+def test_files_for_compose_are_what_it_takes(checkers: dict[str, str]) -> None:
     schema = ("--builtin-schema", "vendor.compose-spec")
-    command = [sys.executable, "-m", "check_jsonschema", *schema, str(DEPLOY / "compose.yaml")]
+    files = [str(DEPLOY / name) for name in ("compose.yaml", "compose.masters.yaml")]
+    command = [sys.executable, "-m", "check_jsonschema", *schema, *files]
     subprocess.run(command, env=checkers, check=True, capture_output=True, timeout=_WITHIN_S)
 
 
