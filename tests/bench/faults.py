@@ -1,4 +1,7 @@
-"""What can happen to the processes of a real cluster: they are killed, or frozen for a while."""
+"""What can happen to the processes of a real cluster: they are killed, or frozen for a while.
+
+The machine may lose its power, too: then all of them are killed at once.
+"""
 
 import os
 import random
@@ -6,6 +9,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Final, Protocol
 
 from tests.bench.process_cluster import Daemon, ProcessCluster
@@ -91,10 +95,11 @@ class Faults:
         what, _, how = kind.rpartition(" ")
         if what in self.outsiders:
             return self._strike_outsider(self.outsiders[what], how)
-        if what == "worker":
-            return self._strike_daemon(self._rng.choice(self._cluster.workers), how)
-        if what == "master":
-            return self._strike_daemon(self._cluster.master, how)
+        if what == "machine":
+            return self._strike_machine()
+        if what in {"worker", "master"}:
+            daemons = self._cluster.workers if what == "worker" else [self._cluster.master]
+            return self._strike_daemon(self._rng.choice(daemons), how)
         pids = self._cluster.launched("appmaster" if what == "app master" else "executor")
         if not pids:
             return False
@@ -126,6 +131,19 @@ class Faults:
         daemon.kill()  # Also a frozen one.
         self._do_later(self._away_s, lambda: _start(daemon))
         return True
+
+    def _strike_machine(self) -> bool:
+        """Kill all processes at once; later all daemons are started, in any order."""
+        cluster = self._cluster
+        daemons = [*cluster.masters, *cluster.workers]
+        launched = [*cluster.launched("appmaster"), *cluster.launched("executor")]
+        pids = [pid for pid in (*(each.pid for each in daemons), *launched) if pid is not None]
+        for pid in pids:
+            _has_sent(pid, signal.SIGKILL)
+        for daemon in daemons:
+            daemon.kill()
+            self._do_later(self._away_s, partial(_start, daemon))
+        return bool(pids)
 
     def _strike_outsider(self, server: Outsider, how: str) -> bool:
         if server.pid is None:

@@ -1,9 +1,7 @@
 """A disk that is full: the error names the file, how full the disk is, and what to do."""
 
 import errno
-import os
 import resource
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,6 +15,7 @@ from gearpy.storage.checkpoints import checkpoints_at
 from gearpy.storage.folder.files import create_file
 from gearpy.storage.folder.local import LocalFolder
 from gearpy.storage.log import FileLog
+from tests.small_disk import small_disk
 
 
 @contextmanager
@@ -37,16 +36,12 @@ def full(tmp_path: Path) -> Iterator[tuple[Path, str]]:
     It is a disk of its own; or, for who may not mount one, a limit of this process.
     """
     folder = tmp_path / "small"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "gearpy-test", str(folder)]
-    if os.geteuid() or subprocess.run(mount, check=False, capture_output=True).returncode:
-        with file_limit(64 << 10):
-            yield folder, "raise executor.file-max-bytes, or what ulimit -f says"
-        return
-    try:
-        yield folder, f"of 65,536 bytes are free: make room in {folder}"
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
+    with small_disk(folder, "64k") as disk:
+        if disk is None:
+            with file_limit(64 << 10):
+                yield folder, "raise executor.file-max-bytes, or what ulimit -f says"
+        else:
+            yield folder, f"of 65,536 bytes are free: make room in {folder}"
 
 
 def fill_checkpoints(folder: Path) -> None:
