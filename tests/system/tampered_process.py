@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 __all__ = ["environment", "install", "tamper"]
 
@@ -50,9 +50,9 @@ def install(environ: Mapping[str, str] = os.environ) -> None:
     tampered = _Tampered(Path(environ[_FOLDER]) / _role(sys.orig_argv))
     true_ns, true_sync = time.time_ns, os.fsync
 
-    def sync(handle: int) -> None:
+    def sync(fd: Any) -> None:
         time.sleep(tampered.sync_s)
-        true_sync(handle)
+        true_sync(fd)
 
     time.time_ns = lambda: true_ns() + tampered.wrong_ns
     time.time = lambda: (true_ns() + tampered.wrong_ns) / 1e9

@@ -38,7 +38,6 @@ def test_a_worker_that_was_lost_often_is_aside_until_it_has_stayed() -> None:
     assert flaps.next_due_ms == now_ms + STAY_MS
     assert flaps.on_tick(now_ms + STAY_MS - 1) == []
     assert flaps.on_tick(now_ms + STAY_MS) == [6]
-    assert flaps.next_due_ms is None
     assert not flaps.on_worker(WorkerId(6), "home", now_ms + STAY_MS)
 
 
@@ -77,7 +76,8 @@ def test_the_only_worker_is_never_aside() -> None:
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 40_000)), max_size=80))
 def test_at_most_half_are_aside_and_all_come_back(steps: list[tuple[int, int]]) -> None:
     """Whoever comes and goes, and when."""
-    flaps, there, now_ms, aside, next_id = WorkerFlaps(), dict[int, WorkerId](), 0, set(), 0
+    flaps, now_ms, next_id = WorkerFlaps(), 0, 0
+    there, aside = dict[int, WorkerId](), set[WorkerId]()
     for home, pause_ms in steps:
         now_ms += pause_ms
         aside -= set(flaps.on_tick(now_ms))
@@ -90,3 +90,4 @@ def test_at_most_half_are_aside_and_all_come_back(steps: list[tuple[int, int]]) 
                 aside.add(there[home])
                 assert 2 * len(aside) <= len(there)
     assert set(flaps.on_tick(now_ms + STAY_MS)) == aside
+    assert flaps.next_due_ms is None
