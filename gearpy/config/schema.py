@@ -381,6 +381,12 @@ class ApplicationConfig:
         "epochs. 0: nothing is.",
         Setting(low=0, high=_GIB, unit="bytes"),
     ] = 0
+    record_input_epochs: Annotated[
+        int,
+        "Of so many epochs the input of one is recorded. With more than 1 it costs less, and `gear "
+        "debug` and `gear app shadow` have these epochs only.",
+        Setting(low=1, high=1000, unit="epochs"),
+    ] = 1
     quarantine_max_records: Annotated[
         _Records,
         "An application that puts more records into quarantine fails: something is wrong with the "

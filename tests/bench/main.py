@@ -146,6 +146,20 @@ def update(
 
 
 @app.command()
+def recording(
+    records: Annotated[int, typer.Option(help="of each run")] = 300_000,
+    runs: Annotated[int, typer.Option(help="of each kind, in turns")] = 7,
+) -> None:
+    """Processor time that recording the input of tasks costs."""
+    from tests.bench.recording import measure_recording
+
+    with TemporaryDirectory(prefix="gearpy-recording-") as folder:
+        typer.echo(f"{'records':8} {'recorded':9} {'us':>6} {'ratio':>6}")
+        for each in measure_recording(Path(folder), records=records, runs=runs):
+            typer.echo(f"{each.kind:8} {each.way:9} {each.us:6.2f} {each.ratio:6.2f}")
+
+
+@app.command()
 def chaos(
     faults: _Faults = 30, seed: _Seed = 1, rate: _Rate = 2000, folder: _Folder = None
 ) -> None:

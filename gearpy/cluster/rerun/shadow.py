@@ -24,7 +24,8 @@ from gearpy.ids import AppId, ProcessorId, TaskId
 from gearpy.messages.client import Artifact
 from gearpy.storage.archives import ArtifactLimits
 from gearpy.task.api.application import StreamApplication
-from gearpy.task.runtime.recording import OutputDigest, Recording
+from gearpy.task.runtime.digest import OutputDigest
+from gearpy.task.runtime.recording import Recording
 from gearpy.task.runtime.rerun import Rerun, RerunClock, RerunOutput
 from gearpy.wire.values.extensions import EncoderPool
 from gearpy.wire.values.records import DEFAULT_REGISTRY
@@ -245,6 +246,10 @@ class _ShadowedTask:
             for name, recording in zip(path.recorded, recordings, strict=True):
                 self._compare(recording)
                 self._at = name
+        except ConfigError:
+            if self._place.rerun.config.application.record_input_bytes:
+                return False  # No epoch that is recorded is stored at this moment.
+            raise
         except (SnapshotDamaged, ProtocolError):  # Its epoch has gone meanwhile.
             self._at = None
             self.close()

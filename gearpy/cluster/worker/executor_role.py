@@ -139,5 +139,9 @@ def runner_factory(
         open_state=partial(open_state, state_settings(config)),
         coroutines=coroutines or CoroutineThread(),
         metering=MeterSettings() if config.metrics.report_interval_ms else None,
-        recorder=recorder(config.application.record_input_bytes, now_ms),
+        recorder=recorder(
+            config.application.record_input_bytes,
+            now_ms,
+            every=config.application.record_input_epochs,
+        ),
     )

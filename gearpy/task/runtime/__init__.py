@@ -13,6 +13,6 @@
 - `info`: what a task is: its id, its operator, its links.
 - `wiring`: from an application and a task id to the runner of that task.
 - `turns`: the turns of an executor's tasks at this moment, for turns that do not end.
-- `recording`: what a task takes, and digests of what it puts out.
+- `recording`: what a task takes, with a `digest` of what it puts out.
 - `rerun`: runs one task again, over what was recorded or over its source.
 """

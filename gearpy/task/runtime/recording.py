@@ -1,10 +1,9 @@
 """What a task takes, and digests of what it puts out: enough to run it once more."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sized
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Literal, Protocol, TypeAlias
-from zlib import crc32
+from typing import Final, Literal, Protocol, TypeAlias
 
 import msgspec
 
@@ -13,60 +12,35 @@ from gearpy.core.flow.alignment import EpochEnd
 from gearpy.errors import ConfigError, ProtocolError
 from gearpy.ids import MIN_MS, TaskId
 from gearpy.messages.data import DataMessage, LinkMessage, Unmanaged
+from gearpy.task.runtime.digest import NO_DIGEST, OutputDigest
 from gearpy.task.runtime.inlet import Injected
 from gearpy.wire.connection.frames import FrameDecoder, FrameLimits
 from gearpy.wire.link_codec import LinkCodec
-from gearpy.wire.values.extensions import EncoderPool
-from gearpy.wire.values.records import DEFAULT_REGISTRY
 
-#: Digest of output that cannot be told apart, as a value of it cannot be encoded.
-_NONE: Final = -1
 _LIMITS: Final = FrameLimits()
 
 #: What stands in a recording: a message of a link, or a record that was given by hand.
 _Taken: TypeAlias = DataMessage | Unmanaged | Injected
-
-
-class OutputDigest:
-    """Adds up the records that a task puts out; it does not matter how they were batched."""
-
-    def __init__(self) -> None:
-        self._encoders = EncoderPool(DEFAULT_REGISTRY)
-        self._records = self._crc = 0
-
-    def add(self, values: Sequence[Any], timestamps: Sequence[int]) -> None:
-        """Add records in order."""
-        self._records += len(timestamps)
-        if self._crc == _NONE:
-            return
-        crc, pack = self._crc, self._encoders.pack
-        try:
-            for value, time in zip(values, timestamps, strict=True):
-                crc = crc32(pack((value, int(time))), crc)
-        except ConfigError:
-            crc = _NONE
-        self._crc = crc
-
-    def take(self) -> tuple[int, int]:
-        """Return the number and the digest of the records since the last time."""
-        taken = self._records, self._crc
-        self._records = self._crc = 0
-        return taken
+_Kind: TypeAlias = Literal["link", "injected"]
+#: A message whose output is not known yet: its kind, wall time, frame and number of records.
+_OpenEntry: TypeAlias = tuple[_Kind, int, bytes, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedEntry:
     """A message that the task took, as a frame, and what it put out until the next one.
 
-    ``at_ms`` is wall time. ``digest`` is that of `OutputDigest`.
+    ``at_ms`` is wall time. ``digest`` is that of `OutputDigest`. ``is_joined``: the next message
+    was taken before all of the output was sent, and has it with its own.
     """
 
-    kind: Literal["link", "injected"]
+    kind: _Kind
     at_ms: int
     body: bytes
     records: int
     outputs: int = 0
     digest: int = 0
+    is_joined: bool = False
 
     def message(self) -> _Taken:
         """Return the message again.
@@ -159,8 +133,11 @@ class Recorder(Protocol):
         """Whether the epoch should end before its time."""
         ...
 
-    def take(self, message: object) -> None:
-        """Note a message that is processed next, or the end of an epoch."""
+    def take(self, unsent: Sized, message: object) -> None:
+        """Note a message that is processed next, or the end of an epoch.
+
+        ``unsent`` has what the task has put out of the messages before and not sent yet.
+        """
         ...
 
     def fail(self, epoch: int, cause: str) -> None:
@@ -176,14 +153,18 @@ class InputRecorder:
     Args:
         epoch: the one that is open.
         bytes_max: of the messages of one epoch; those behind are left out.
+        every: of so many epochs one is recorded.
         wall_ms: wall time.
     """
 
-    def __init__(self, epoch: int, *, bytes_max: int, wall_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, epoch: int, *, bytes_max: int, wall_ms: Callable[[], int], every: int = 1
+    ) -> None:
         self.finished: list[Recording] = []  #: Emptied by the owner.
         self.output = OutputDigest()
         self._wall_ms = wall_ms
         self._bytes_max = bytes_max
+        self._every = every
         self._links: dict[int, LinkPlace] = {}
         self._starts = True
         self._begin(epoch)
@@ -193,13 +174,13 @@ class InputRecorder:
         """Whether so much is recorded that the epoch should end before its time."""
         return self._bytes > self._bytes_max // 2
 
-    def take(self, message: object) -> None:
+    def take(self, unsent: Sized, message: object) -> None:
         """Note a message that is processed next, or the end of an epoch."""
         if isinstance(message, EpochEnd):
             self._finish(message.epoch)
         elif isinstance(message, DataMessage | Unmanaged | Injected):
-            self._close_entry()
-            if not self._cut:
+            self._close_entry(is_joined=len(unsent) > 0)
+            if self._is_on and not self._cut:
                 self._add(message)
             if isinstance(message, DataMessage):
                 source = message.source.packed()
@@ -217,22 +198,29 @@ class InputRecorder:
         self._first = first
         self._begun = tuple(self._links[each] for each in sorted(self._links))
         self._entries: list[RecordedEntry] = []
-        self._open: RecordedEntry | None = None
+        self._open: _OpenEntry | None = None
         self._bytes = 0
-        self._cut = ""
+        self._is_on = first % self._every == 0
+        self._leave_out("")
+
+    def _leave_out(self, cut: str) -> None:
+        """Record no more of this epoch, for a reason; with none, all of it."""
+        self._cut = cut
+        self.output.only_counts = bool(cut) or not self._is_on
 
     def _finish(self, epoch: int, failed: str = "") -> None:
-        self._close_entry()
-        recording = Recording(
-            first=self._first,
-            epoch=epoch,
-            starts=self._starts,
-            links=self._begun,
-            entries=tuple(self._entries),
-            cut=self._cut,
-            failed=failed,
-        )
-        self.finished.append(recording)
+        self._close_entry(is_joined=False)
+        if self._is_on:
+            recording = Recording(
+                first=self._first,
+                epoch=epoch,
+                starts=self._starts,
+                links=self._begun,
+                entries=tuple(self._entries),
+                cut=self._cut,
+                failed=failed,
+            )
+            self.finished.append(recording)
         self._starts = False
         self._begin(epoch + 1)
 
@@ -240,39 +228,53 @@ class InputRecorder:
         try:
             kind, body = _encoded(message)
         except ConfigError as error:
-            self._cut = str(error)
+            self._leave_out(str(error))
             return
         if self._bytes + len(body) > self._bytes_max:
-            self._cut = f"{self._bytes_max} bytes were full"
+            self._leave_out(f"{self._bytes_max} bytes were full")
             return
         self._bytes += len(body)
         records = len(message.batch) if isinstance(message, DataMessage) else 1
-        self._open = RecordedEntry(kind=kind, at_ms=self._wall_ms(), body=body, records=records)
+        self._open = kind, self._wall_ms(), body, records
 
-    def _close_entry(self) -> None:
-        outputs, digest = self.output.take()
+    def _close_entry(self, *, is_joined: bool) -> None:
+        outputs, digest = (0, 0) if is_joined else self.output.take()
         if self._open is not None:
-            self._entries.append(replace(self._open, outputs=outputs, digest=digest))
+            kind, at_ms, body, records = self._open
             self._open = None
+            entry = RecordedEntry(
+                kind=kind,
+                at_ms=at_ms,
+                body=body,
+                records=records,
+                outputs=outputs,
+                digest=digest,
+                is_joined=is_joined,
+            )
+            self._entries.append(entry)
 
     def _watermark_ms(self, source: int) -> int:
         known = self._links.get(source)
         return MIN_MS if known is None else known.watermark_ms
 
 
-def recorder(bytes_max: int, wall_ms: Callable[[], int]) -> Callable[[int], InputRecorder] | None:
+def recorder(
+    bytes_max: int, wall_ms: Callable[[], int], *, every: int = 1
+) -> Callable[[int], InputRecorder] | None:
     """Return what makes a recorder from the first epoch of a task; None with no room for one."""
     if not bytes_max:
         return None
-    return partial(InputRecorder, bytes_max=bytes_max, wall_ms=wall_ms)
+    return partial(InputRecorder, bytes_max=bytes_max, wall_ms=wall_ms, every=every)
 
 
 def is_same_output(entry: RecordedEntry, outputs: int, digest: int) -> bool:
     """Tell whether a task has put out the same records as then, as far as that can be told."""
-    return entry.outputs == outputs and (_NONE in {entry.digest, digest} or entry.digest == digest)
+    return entry.outputs == outputs and (
+        NO_DIGEST in {entry.digest, digest} or entry.digest == digest
+    )
 
 
-def _encoded(message: _Taken) -> tuple[Literal["link", "injected"], bytes]:
+def _encoded(message: _Taken) -> tuple[_Kind, bytes]:
     if isinstance(message, Injected):
         return "injected", msgspec.msgpack.encode((message.value, message.event_time_ms))
     link: LinkMessage = message

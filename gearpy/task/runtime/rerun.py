@@ -1,6 +1,6 @@
 """Runs one task again: over what was recorded of its input, or over its source."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Sized
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,14 +15,9 @@ from gearpy.messages.data import (
     LinkMessage,
     Unmanaged,
 )
+from gearpy.task.runtime.digest import OutputDigest
 from gearpy.task.runtime.inlet import Injected
-from gearpy.task.runtime.recording import (
-    LinkPlace,
-    OutputDigest,
-    RecordedEntry,
-    Recording,
-    is_same_output,
-)
+from gearpy.task.runtime.recording import LinkPlace, RecordedEntry, Recording, is_same_output
 from gearpy.task.runtime.runner import TaskRunner
 
 _SESSION: Final = SessionId(1)
@@ -59,7 +54,7 @@ class RerunOutput:
         self.output = OutputDigest()
         self.finished: list[Recording] = []
 
-    def take(self, message: object) -> None:
+    def take(self, unsent: Sized, message: object) -> None:
         """Note nothing: it is known."""
 
     def fail(self, epoch: int, cause: str) -> None:
@@ -109,6 +104,7 @@ class Rerun:
     ) -> None:
         self.messages = self.records = self.compared = self.outputs = 0
         self.difference: OutputDifference | None = None
+        self._joined = 0  # Messages whose output is told with that of a later one.
         self._has_begun = False
         self._runner = runner
         self._clock = clock
@@ -147,6 +143,7 @@ class Rerun:
                 self._tell(link, recording.first)
             self._has_begun = True
             self._digest.take()
+            self._joined = 0
             for place, entry in enumerate(recording.entries, 1):
                 is_last = bool(recording.failed) and place == len(recording.entries)
                 self._repeat(entry, recording.epoch, place, is_whole=not is_last)
@@ -185,11 +182,15 @@ class Rerun:
         else:
             self._receive(message)
         self._settle()
+        if entry.is_joined:
+            self._joined += 1
+            return
         outputs, digest = self._digest.take()
         self.outputs += outputs
         if not is_whole:
             return
-        self.compared += 1
+        self.compared += 1 + self._joined
+        self._joined = 0
         if self.difference is None and not is_same_output(entry, outputs, digest):
             self.difference = OutputDifference(
                 epoch=epoch, place=place, then=entry.outputs, now=outputs

@@ -8,6 +8,7 @@ in `rejected`. The task actor does so on a thread, the simulator in virtual time
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from functools import partial
 from typing import Any, Final, NoReturn
 
 from gearpy.core.flow.alignment import EpochEnd
@@ -59,6 +60,7 @@ from gearpy.wire.values.payload import decode_batch, decode_value
 #: Messages that wait to be sent at which a turn ends: their targets can begin meanwhile, and an
 #: answer that grants credit is not late by a whole turn.
 OUTBOX_FULL: Final = 4
+_END: Final[Any] = object()
 
 #: Shares of the room for one epoch: at the first the epoch is asked to end, at
 #: the second a source waits until it has, looking every so often.
@@ -192,7 +194,7 @@ class TaskRunner:
             self._inlet.hold_nothing_back()
             self.recorder = None  # It takes records of several epochs at a time.
         if self.recorder is not None:
-            self._inlet.note = self.recorder.take
+            self._inlet.note = partial(self.recorder.take, self._buffer)
             self.context.shown = self._outlet.note = self.recorder.output.add
         self._counts_taken = not self.info.edges and not self.task.counts_output
         self._flush()
@@ -382,8 +384,8 @@ class TaskRunner:
         if is_due(self._timer_at_ms(now_ms), now_ms):
             is_of_task = is_due(self._timers.due_ms, now_ms)
             return self._fire_timer() if is_of_task else self._fire(self._keyed.due())
-        if self.recorder is not None:
-            self._flush()  # What follows belongs to the next message.
+        if self.recorder is not None and self._inlet.is_at_end:
+            self._flush()  # What follows belongs to the next epoch.
         message = self._inlet.next()
         while message is not None:
             job = self._job_of(message)
@@ -795,6 +797,3 @@ class TaskRunner:
 
     def _blame(self, error: BaseException) -> NoReturn:
         blame(self.info.operator, error)
-
-
-_END: Any = object()

@@ -101,6 +101,22 @@ def test_the_same_program_does_the_same(running: RunningApplication, tmp_path: P
     assert found.then.seconds > 0 < found.now.seconds
 
 
+def test_where_one_epoch_of_three_is_recorded_these_are_compared(
+    running: RunningApplication, tmp_path: Path
+) -> None:
+    """Each from the state at the end of the one before it."""
+    settings = {**_SETTINGS, "application.record-input-epochs": "3"}
+    sampled = running.client.submit("sampled", program(tmp_path, "sampled"), config=settings)
+    wait_for_epochs(sampled)
+
+    found = report(sampled, program(tmp_path, "again"))
+
+    assert found.is_same
+    assert found.compared.epochs == 3
+    assert [each for each in found.notes if "from a newer state" in each]
+    sampled.shutdown()
+
+
 def test_differences_are_found_by_key(running: RunningApplication, tmp_path: Path) -> None:
     new = program(tmp_path, "new", counted="before + 1 if number % 5 != 2 else -1")
     found = report(running, new)

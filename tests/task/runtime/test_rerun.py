@@ -39,10 +39,14 @@ class Totals(Task[int, Any]):
 
 
 def bench(
-    make: Callable[[TaskContext], Task] = Totals, *, bytes_max: int = 1 << 20, **options: Any
+    make: Callable[[TaskContext], Task] = Totals,
+    *,
+    bytes_max: int = 1 << 20,
+    every: int = 1,
+    **options: Any,
 ) -> Bench:
     """Return an open task that is recorded."""
-    recorder = InputRecorder(1, bytes_max=bytes_max, wall_ms=lambda: 5)
+    recorder = InputRecorder(1, bytes_max=bytes_max, wall_ms=lambda: 5, every=every)
     return Bench(make, key=lambda n: n % 3, recorder=recorder, **options).open()
 
 
@@ -153,6 +157,47 @@ def test_other_code_gives_another_output() -> None:
     difference = again(recorded(task), Wrong).difference
     assert difference is not None
     assert (difference.place, difference.then, difference.now) == (1, 1, 1)
+
+
+def test_messages_of_one_turn_are_compared_together() -> None:
+    """No output is sent earlier for the recording; other code is found all the same."""
+    task = bench()
+    for value in (1, 2, 3, 4):
+        task.send(value)
+    task.run()
+    task.send(epoch=2)
+    task.run()
+    (recording,) = recorded(task)
+    assert [each.is_joined for each in recording.entries] == [True, True, True, False]
+    assert recording.entries[-1].outputs == 4
+    rerun = again([recording])
+    assert (rerun.difference, rerun.compared, rerun.outputs) == (None, 4, 4)
+
+    class Wrong(Totals):
+        def on_next(self, message: Message[int]) -> Iterable[Message[Any]]:
+            value = 0 if message.value == 2 else message.value
+            return super().on_next(Message(value, message.timestamp))
+
+    difference = again([recording], Wrong).difference
+    assert difference is not None
+    assert (difference.place, difference.then, difference.now) == (4, 4, 4)
+
+
+def test_of_several_epochs_one_is_recorded() -> None:
+    """It is whole, and leads from the end of the one before."""
+    task = bench(every=3)
+    for epoch in range(1, 8):
+        task.send(epoch, epoch=epoch)
+        task.run()
+        task.send(epoch=epoch + 1)
+        task.run()
+    recordings = recorded(task)
+    assert [(each.first, each.epoch, each.starts) for each in recordings] == [
+        (3, 3, False),
+        (6, 6, False),
+    ]
+    rerun = again([recordings[1]], resume=task.snapshot(5))
+    assert (rerun.difference, rerun.records, rerun.outputs) == (None, 1, 1)
 
 
 def test_it_raises_where_it_raised() -> None:
