@@ -7,6 +7,7 @@
 - `checkpoints`: files of checkpoints in such a folder.
 - `snapshot_files`: the state of tasks at the end of an epoch, as chains of such files; their bytes
   are in `snapshot_format`.
+- `savepoints`: epochs under names, as such files.
 - `coordinator_log`: the memory that app masters of one application share, as such files.
 - `changelog`: keyed state once more, by task, to rebuild it from when such files get lost.
 - `artifacts`: programs that were uploaded, each under the SHA-256 of its bytes.

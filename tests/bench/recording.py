@@ -61,9 +61,9 @@ def measure_recording(folder: Path, *, records: int, runs: int) -> Iterator[Reco
                 seconds = _run(made, kind, folder / f"{kind}-{way}-{run}", settings)
                 if run:  # The first one warms up.
                     times[way].append(seconds)
-        for way, seconds in times.items():
-            ratios = [each / off for each, off in zip(seconds, times["off"], strict=True)]
-            us = median(seconds) / records * 1e6
+        for way, of_runs in times.items():
+            ratios = [each / off for each, off in zip(of_runs, times["off"], strict=True)]
+            us = median(of_runs) / records * 1e6
             yield RecordingCost(kind=kind, way=way, us=us, ratio=median(ratios))
 
 

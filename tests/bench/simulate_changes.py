@@ -2,21 +2,27 @@
 
 What must come out has a closed form: each record is shown once, by the version that ran when it was
 read; of a partition, records that one version has shown come before those of the next. What is
-kept by key goes on over all changes. A version that has failed shows nothing.
+kept by key goes on over all changes. A version that has failed shows nothing. A source that a
+version brings along is read from its beginning, and up to where it was when another version has
+it no more; each time, if it comes again. A savepoint has all its files at the end.
 """
 
 import logging
 import multiprocessing
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final
 
 import gearpy as gp
+from gearpy.cluster.checkpoints.savepoints import drop_savepoint, stored_savepoints
 from gearpy.core.coordinator.versions import ProgramVersion, Versions
+from gearpy.errors import GearpyError, SnapshotDamaged
 from gearpy.ids import AppId
-from gearpy.messages.client import UpdatePlanned
+from gearpy.messages.client import MakeSavepoint, SavepointMade, UpdatePlanned
 from gearpy.storage.coordinator_log import read_log
 from gearpy.testing.transactions import MemoryTransactions
 from tests.bench.simulate import FaultSchedule, SeedResult, end_problem, slots_problem
@@ -31,13 +37,16 @@ _AGAIN_MS: Final = 300
 _TRIES: Final = 20
 _PAUSE: Final = 8  # So long that there is time for changes.
 _KEYED: Final = ("numbered", "windows")
+_MORE_PARTITIONS: Final = 2
+_SAVEPOINTS_MAX: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class _Variant:
     """One version of the program; records tell which one has shown them.
 
-    ``breaks``: it raises at each record, so that its trial fails.
+    ``breaks``: it raises at each record, so that its trial fails. ``more``: it has so many sources
+    with sinks of their own, those of the smallest numbers. ``shows``: the sink of tagged records.
     """
 
     tag: int
@@ -45,6 +54,8 @@ class _Variant:
     branches: tuple[str, ...]
     has_more_steps: bool
     breaks: bool
+    more: int = 0
+    shows: int = 0
 
 
 @dataclass(slots=True)
@@ -54,7 +65,11 @@ class ChangingApp:
     base: SimulatedApp
     beside: SimulatedApp  #: Runs in regions of its own, which most changes do not touch.
     is_beside_first: bool
-    tagged: MemoryTransactions = field(default_factory=lambda: MemoryTransactions("tagged"))
+    more_records: int = 60  #: Of each source that only some versions have.
+    tagged: tuple[MemoryTransactions, ...] = field(
+        default_factory=lambda: tuple(map(MemoryTransactions, ("tagged", "tagged, too")))
+    )
+    more: dict[int, MemoryTransactions] = field(default_factory=dict)
 
     def build(self, variant: _Variant) -> gp.StreamApp:
         """Return the program of one version."""
@@ -64,6 +79,12 @@ class ChangingApp:
         self._build_changed(app, variant)
         if not self.is_beside_first:
             self._build_beside(app)
+        for number in range(variant.more):
+            source = Words(self.more_records, _MORE_PARTITIONS, by_bound=False, pause=_PAUSE)
+            sink = self.more.setdefault(number, MemoryTransactions(f"more {number}"))
+            app.read(source, name=f"more words {number}").map(upper).write(
+                sink, name=f"show more {number}"
+            )
         return app
 
     def _build_beside(self, app: gp.StreamApp) -> None:
@@ -82,7 +103,7 @@ class ChangingApp:
         if variant.has_more_steps:
             words = words.filter(lambda _: True, name="all")
         words.map(lambda record: _tagged(record, variant), name="tag").write(
-            self.tagged, name="show tagged"
+            self.tagged[variant.shows], name=f"show tagged {variant.shows}"
         )
         keyed = words.key_by(word_of)
         for name in variant.branches:
@@ -91,21 +112,41 @@ class ChangingApp:
 
     def problem(self, versions: list[ProgramVersion], tags: dict[str, _Variant]) -> str:
         """Return what is wrong with what the sinks show; empty when nothing is."""
-        retracted = self.base.retracted + self.beside.retracted + len(self.tagged.retracted)
+        sinks = (*self.tagged, *self.more.values())
+        retracted = self.base.retracted + self.beside.retracted
+        retracted += sum(len(each.retracted) for each in sinks)
         if retracted:
             return f"{retracted} records have vanished that were shown"
-        return self.base.problem() or self.beside.problem() or self._tag_problem(versions, tags)
+        ran = [tags[each.artifact.location] for each in versions if each.state != "failed"]
+        ran = ran or [next(iter(tags.values()))]
+        return (
+            self.base.problem()
+            or self.beside.problem()
+            or self._tag_problem([each.tag for each in ran])
+            or self._more_problem(ran)
+        )
 
-    def _tag_problem(self, versions: list[ProgramVersion], tags: dict[str, _Variant]) -> str:
+    def _more_problem(self, ran: list[_Variant]) -> str:
+        """Return what is wrong with sources that not all versions have had."""
+        for at, sink in sorted(self.more.items()):
+            has = [each.more > at for each in ran]
+            times = sum(_runs(has))
+            counts = Counter(number for _, number in sink.values)
+            for part in range(_MORE_PARTITIONS):
+                seen = [counts[n] for n in range(part, self.more_records, _MORE_PARTITIONS)]
+                is_read = all(one >= two for one, two in pairwise(seen))
+                if not is_read or max(seen) > times or (has[-1] and min(seen) < 1):
+                    return f"source {at} was there in {has}, and shown so often: {seen}"
+        return ""
+
+    def _tag_problem(self, ran: list[int]) -> str:
         shown: dict[int, int] = {}
-        for _, number, tag in self.tagged.values:
+        for _, number, tag in (each for sink in self.tagged for each in sink.values):
             if number in shown:
                 return f"record {number} was shown twice, by {shown[number]} and {tag}"
             shown[number] = tag
         if missing := {*range(self.base.records)} - shown.keys():
             return f"records {sorted(missing)[:3]} are missing"
-        ran = [tags[each.artifact.location].tag for each in versions if each.state != "failed"]
-        ran = ran or [0]
         for part in range(self.base.partitions):
             seen = [shown[n] for n in range(part, self.base.records, self.base.partitions)]
             rest = iter(ran)
@@ -134,8 +175,8 @@ def _number(before: int, record: tuple[str, int]) -> tuple[int, tuple[str, int, 
     return before + 1, (record[0], before + 1, record[1])
 
 
-def _runs(tags: list[int]) -> list[int]:
-    """Return the tags without those that repeat the one before."""
+def _runs(tags: Sequence[int]) -> list[int]:
+    """Return the tags, or flags, without those that repeat the one before."""
     return [tag for at, tag in enumerate(tags) if at == 0 or tags[at - 1] != tag]
 
 
@@ -155,6 +196,28 @@ class _Changes:
     def begin(self, app_id: AppId, first: str, variant: _Variant) -> None:
         self._app_id, self.variants[first] = app_id, variant
         self._cluster.world.later(self._rng.randrange(300, 3000), self._next)
+        for number in range(self._rng.randrange(_SAVEPOINTS_MAX + 1)):
+            self._save_later(f"save{number}")
+
+    def _save_later(self, name: str) -> None:
+        """Make a savepoint some time, and drop it later, perhaps."""
+        world, at_ms = self._cluster.world, self._rng.randrange(300, 6000)
+
+        def save() -> None:
+            message = MakeSavepoint(app_id=self._app_id, name=name)
+            if isinstance(self._cluster.ask_app_master(message), SavepointMade):
+                self._done.append(f"{world.now_ms} savepoint {name}")
+
+        def drop() -> None:
+            stored = self._cluster.checkpoints.stored
+            for each in stored_savepoints(stored, name=name):
+                with suppress(GearpyError):  # The log may be written at this moment.
+                    drop_savepoint(stored, each)
+                    self._done.append(f"{world.now_ms} savepoint {name} dropped")
+
+        world.later(at_ms, save)
+        if self._rng.random() < 0.5:
+            world.later(at_ms + self._rng.randrange(3000), drop)
 
     def _next(self) -> None:
         if self._left <= 0 or self._tries <= 0:
@@ -171,7 +234,9 @@ class _Changes:
             variant = a_variant(self._rng, len(self.variants), may_break=True)
             location = f"update{len(self._cluster.programs)}"
             self.variants[location] = variant
-            answer = self._cluster.update(self._app_id, lambda: self._app.build(variant))
+            answer = self._cluster.update(
+                self._app_id, lambda: self._app.build(variant), allows_drop=True
+            )
         elif way == "scale":
             step = self._rng.choice(["number", "count", "tag", "beside number"])
             scale = {step: self._rng.randrange(1, 4)}
@@ -181,7 +246,7 @@ class _Changes:
             if not versions:
                 return False
             number = self._rng.choice(versions).number
-            answer = self._cluster.update(self._app_id, version=number)
+            answer = self._cluster.update(self._app_id, version=number, allows_drop=True)
         return isinstance(answer, UpdatePlanned) and not answer.refusal
 
 
@@ -193,6 +258,8 @@ def a_variant(rng: random.Random, tag: int, *, may_break: bool) -> _Variant:
         branches=_KEYED if rng.random() < 0.5 else _KEYED[::-1],
         has_more_steps=rng.random() < 0.5,
         breaks=may_break and rng.random() < 0.25,
+        more=rng.choice([0, 0, 1, 2]),
+        shows=rng.randrange(2),
     )
 
 
@@ -201,13 +268,18 @@ def run_change_seed(seed: int, *, calm: bool = False) -> SeedResult:
     result, rng = SeedResult(seed, "changes"), random.Random(seed)
     base = SimulatedApp(rng.randrange(400, 1200), _KEYED, by_bound=rng.random() < 0.5, partitions=2)
     beside = SimulatedApp(rng.randrange(400, 1200), _KEYED[:1], partitions=2)
-    app = ChangingApp(base, beside, is_beside_first=rng.random() < 0.5)
+    app = ChangingApp(
+        base,
+        beside,
+        is_beside_first=rng.random() < 0.5,
+        more_records=rng.randrange(20, 200),
+    )
     first = a_variant(rng, 0, may_break=False)
     try:
         cluster = ClusterSimulation(
             seed,
             workers=3,
-            slots=rng.choice([8, 10, 16]),
+            slots=rng.choice([12, 14, 20]),
             settings={
                 "checkpoint.interval-ms": rng.choice(["50", "200"]),
                 "checkpoint.timeout-ms": rng.choice(["2000", "20000"]),
@@ -234,9 +306,22 @@ def run_change_seed(seed: int, *, calm: bool = False) -> SeedResult:
         "; ".join(cluster.promises.broken[:1])
         or end_problem(summary, "finish")
         or app.problem(versions, changes.variants)
+        or _savepoints_problem(cluster)
         or slots_problem(cluster)
     )
     return result
+
+
+def _savepoints_problem(cluster: ClusterSimulation) -> str:
+    """Return which savepoint lacks a file; empty if none does."""
+    stored = cluster.checkpoints.stored
+    for each in stored_savepoints(stored):
+        for file in (file for m in each.savepoint.manifests for file in m.snapshots):
+            try:
+                stored.load(file.location, file.sha256)
+            except SnapshotDamaged as error:
+                return f"savepoint {each.savepoint.name} lacks a file: {error}"
+    return ""
 
 
 def _versions(cluster: ClusterSimulation) -> list[ProgramVersion]:

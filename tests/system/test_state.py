@@ -91,16 +91,19 @@ def test_state_is_looked_at_savepoints_are_made_and_gone_on_from(scene: Scene) -
     eventually(lambda: scene.summary(app_id)["progress"]["epoch"] > going_on + 3)
     at_epoch = ("state", "query", "first", "counts", "--epoch", str(going_on))
     kept = is_prefix(counts_of(scene.ask(*at_epoch)["rows"]))
-    assert "it has savepoints" in scene.gear("app", "scale", "first", "counts=1", code=2)
+    assert "version 1 runs" in scene.gear("app", "scale", "first", "counts=1")
+    third = started(scene, "third", "--from-checkpoint", "going-on", "--drop-state")
+    assert min(shown_in(scene.folder / "third")) == kept
+    scene.gear("app", "kill", str(third))
+    scene.ask("app", "savepoint", "first", "short")
+    scene.gear("savepoint", "drop", "short")
+    assert scene.summary(app_id)["progress"]["restarts"] == 0
 
     stopped = scene.ask("app", "stop", "first", "--savepoint", "before-change")
     assert stopped["status"] == "terminated"
     assert stopped["progress"]["savepoint"] == "before-change"
     savepoints = scene.ask("savepoint", "list")["savepoints"]
     assert [each["name"] for each in savepoints] == ["going-on", "before-change"]
-    third = started(scene, "third", "--from-checkpoint", "going-on", "--drop-state")
-    assert min(shown_in(scene.folder / "third")) == kept
-    scene.gear("app", "kill", str(third))
 
     folder = str(scene.folder / "cluster" / "checkpoints")
     at_end = is_prefix(counts_of(gp.stored_state(folder, str(app_id), "counts").to_pylist()))
@@ -113,9 +116,10 @@ def test_state_is_looked_at_savepoints_are_made_and_gone_on_from(scene: Scene) -
     shown = shown_in(scene.folder / "first")
     assert shown == [*range(len(shown))]
     assert len(shown) >= now
-    assert "has the savepoint going-on, before-change" in scene.gear(
+    assert "has the savepoint before-change, going-on" in scene.gear(
         "checkpoint", "drop", str(app_id), "--apply", code=2
     )
+    scene.gear("checkpoint", "drop", str(second), "--apply")
     scene.gear("savepoint", "drop", "going-on")
     scene.gear("savepoint", "drop", "before-change")
 

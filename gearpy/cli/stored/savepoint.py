@@ -1,6 +1,5 @@
 """``gear savepoint ...``: epochs under names, which are kept until they are dropped."""
 
-import time
 from typing import Annotated, Any
 
 import typer
@@ -52,11 +51,11 @@ def drop(
         ),
     ],
 ) -> None:
-    """Drop a savepoint: the epoch loses its name, and 'gear checkpoint drop' may remove it."""
+    """Drop a savepoint, and the files that only it needs. Its application may run."""
     store = _store(given)
     try:
         found = find_savepoint(store, name, given.cluster)
-        drop_savepoint(store, found, wall_ms=lambda: time.time_ns() // 1_000_000)
+        drop_savepoint(store, found)
     except OSError as error:
         raise ConfigError(f"checkpoint store {store.place} cannot be read: {error}") from error
     if given.as_json:
@@ -72,7 +71,7 @@ def _store(given: Given) -> Checkpoints:
 def _values(found: StoredSavepoint) -> dict[str, Any]:
     return {
         "name": found.savepoint.name,
-        "application": found.application,
+        "application": found.savepoint.application,
         "prefix": found.prefix,
         "epochs": {str(region): epoch for region, epoch in found.savepoint.epochs.items()},
         "stored_ms": found.savepoint.stored_ms,
@@ -83,7 +82,7 @@ def _row(found: StoredSavepoint) -> list[str]:
     epochs = dict.fromkeys(map(str, found.savepoint.epochs.values()))
     return [
         found.savepoint.name,
-        found.application,
+        found.savepoint.application,
         found.prefix,
         ", ".join(epochs),
         text.moment(found.savepoint.stored_ms),

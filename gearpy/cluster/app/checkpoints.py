@@ -9,7 +9,7 @@ from gearpy.cluster.app.config import inherited, of_submission
 from gearpy.cluster.checkpoints.changing import drop_expired
 from gearpy.cluster.checkpoints.migration import check_moves, migrate
 from gearpy.core.coordinator.log import EPOCH, CoordinatorMessage, CoordinatorState, draft
-from gearpy.core.coordinator.savepoints import DrainView, Savepoints, check_savepoint
+from gearpy.core.coordinator.savepoints import DrainView, Savepoint, check_savepoint
 from gearpy.core.coordinator.versions import ProgramVersion, Versions
 from gearpy.core.coordinator.views import (
     SET_CHECKPOINT,
@@ -26,12 +26,18 @@ from gearpy.core.dag.state_moves import layout_of
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.core.epoch.kept import KeptEpochs
 from gearpy.core.epoch.recorded import RECORDED, superfluous
-from gearpy.core.master.checkpoint_names import DROP_STATE, RESTART
-from gearpy.errors import ConfigError, GearpyError, LogBroken, LogSuperseded
+from gearpy.core.master.checkpoint_names import DROP_STATE, RESTART, ResumePoint
+from gearpy.errors import ConfigError, GearpyError, LogBroken, LogSuperseded, SnapshotDamaged
 from gearpy.ids import TaskId
 from gearpy.messages.app import LaunchTasks, SnapshotFile, TaskOffsets
 from gearpy.storage.checkpoints import Checkpoints, MemoryCheckpoints
 from gearpy.storage.coordinator_log import CoordinatorLog, newest_launch, read_log
+from gearpy.storage.savepoints import (
+    read_savepoint,
+    read_savepoints,
+    save_savepoint,
+    savepoint_names,
+)
 
 _log = logging.getLogger(__name__)
 _SOURCE: Final = "app master"
@@ -77,6 +83,7 @@ class AppCheckpoints:
         self._log: CoordinatorLog | None = None
         self._retired: list[tuple[int, int]] = []  # Regions and epochs that the log still has.
         self._surplus: list[SnapshotFile] = []  # To be deleted when it has them no more.
+        self._savepoints: dict[str, Savepoint] = {}  # Some may have been dropped meanwhile.
         self.epochs = KeptEpochs()
         self.keeps_recordings = False  #: The input of tasks is recorded.
 
@@ -114,6 +121,7 @@ class AppCheckpoints:
             segments_max=self._segments_max,
             known_launch=known_launch,
         )
+        self._savepoints = self._stored_savepoints()
         version = dag_version(dag)
         is_known = bool(EpochManifests(log.state).regions() or Versions(log.state).read())
         resumes = bool(resume_from) and not is_known
@@ -245,9 +253,12 @@ class AppCheckpoints:
         """Return the state in the log of another application, and close that log to its app master.
 
         Its app master may not have heard yet that it is over. An epoch that it completed from now
-        on would be shown, and come again.
+        on would be shown, and come again. The application of a savepoint may go on.
         """
-        prefix = resume_from.partition("@")[0]
+        point = ResumePoint.parse(resume_from)
+        prefix = point.prefix
+        if point.savepoint:  # It may run: nothing of a savepoint is its any more.
+            return read_log(self._checkpoints, prefix).state
         launch = newest_launch(self._checkpoints, prefix)
         if not launch:
             return CoordinatorState()
@@ -329,59 +340,97 @@ class AppCheckpoints:
 
     def kept(self, region: int) -> frozenset[int]:
         """Return the epochs of a region that stay although newer ones are complete."""
-        named = [each.epochs for each in Savepoints(self._opened.state).read()]
-        return self.epochs.kept(region, named)
+        return self.epochs.kept(region)
 
     def check_free(self, savepoint: str) -> None:
         """Refuse the name of a new savepoint if it is none, or is taken.
 
         Raises:
             ConfigError: it is.
+            LogBroken: the store cannot be used.
         """
         check_savepoint(savepoint)
-        if savepoint in {each.name for each in Savepoints(self._opened.state).read()}:
+        if savepoint in self._names():
             raise ConfigError(f"savepoint {savepoint!r} is there already: take another name")
-
-    @property
-    def has_savepoints(self) -> bool:
-        """Whether epochs have names."""
-        return bool(Savepoints(self._opened.state).read())
 
     def made(self, savepoint: str) -> Mapping[int, int]:
         """Return the epoch of each region that a savepoint has; nothing if there is none."""
-        found = (each for each in Savepoints(self._opened.state).read() if each.name == savepoint)
-        return next((each.epochs for each in found), {})
+        found = self._savepoints.get(savepoint)
+        return {} if found is None else found.epochs
 
     def name_epochs(self, savepoints: Mapping[str, Mapping[int, int]]) -> None:
-        """Give names to epochs.
+        """Give names to epochs; those that are not there any more get none.
 
         Raises:
-            LogSuperseded: a later launch has opened the log.
             LogBroken: the store cannot be used.
         """
-        view = Savepoints(self._opened.state)
-        self._opened.append(
-            each for name, epochs in savepoints.items() for each in view.write(name, epochs)
-        )
-        for name in savepoints:
+        manifests = self.manifests()
+        for name, epochs in savepoints.items():
+            found = tuple(each for each in manifests if epochs.get(each.region) == each.epoch)
+            if len(found) == len(epochs):
+                self._save(name, found)
+            else:
+                _log.warning("savepoint %s is not made: its epochs were replaced meanwhile", name)
             self.epochs.on_named(name)
 
     def drop(self, files: Iterable[SnapshotFile]) -> None:
-        """Delete files that nobody needs; a failure to delete is logged, and the file stays."""
+        """Delete files that nobody needs; a failure to delete is logged, and the file stays.
+
+        What savepoints need stays, too, until they are dropped.
+        """
         if self._retired:
             self._surplus += files
             return
-        for file in files:
-            try:
-                self._checkpoints.drop(file.location)
-            except OSError as error:
-                _log.warning("snapshot %s stays: %s", file.location, error)
+        try:
+            needed = self._needed_by_savepoints()
+            for file in files:
+                if file.location not in needed:
+                    self._checkpoints.drop(file.location)
+        except (OSError, LogBroken) as error:
+            _log.warning("snapshots of %s stay: %s", self.prefix, error)
+
+    def _save(self, name: str, manifests: tuple[Manifest, ...]) -> None:
+        """Make a savepoint; raises `LogBroken` if the store cannot be used."""
+        state = self._opened.state
+        savepoint = Savepoint(
+            name=name,
+            application=ApplicationView(state).name,
+            graph=DagVersions(state).read()[-1],
+            manifests=manifests,
+            stored_ms=self._wall_ms(),
+        )
+        try:
+            save_savepoint(self._checkpoints, self.prefix, savepoint)
+        except OSError as error:
+            raise LogBroken(f"savepoint {name} cannot be stored: {error}") from error
+        self._savepoints[name] = savepoint
+
+    def _stored_savepoints(self) -> dict[str, Savepoint]:
+        try:
+            found = read_savepoints(self._checkpoints, self.prefix)
+        except OSError as error:
+            raise LogBroken(f"savepoints of {self.prefix} cannot be read: {error}") from error
+        return {each.name: each for each in found}
+
+    def _names(self) -> set[str]:
+        """Return the names of the savepoints that are there now; raises `LogBroken`."""
+        try:
+            return {*savepoint_names(self._checkpoints, self.prefix)}
+        except OSError as error:
+            raise LogBroken(f"savepoints of {self.prefix} cannot be read: {error}") from error
+
+    def _needed_by_savepoints(self) -> set[str]:
+        if self._savepoints:
+            names = self._names()
+            self._savepoints = {n: each for n, each in self._savepoints.items() if n in names}
+        return {file for each in self._savepoints.values() for file in each.files}
 
     def drop_all(self) -> None:
-        """Delete everything of the application."""
+        """Delete everything of the application, unless it has savepoints."""
         try:
-            self._checkpoints.drop_all(self.prefix)
-        except OSError as error:
+            if not self._names():
+                self._checkpoints.drop_all(self.prefix)
+        except (OSError, LogBroken) as error:
             _log.warning("checkpoints of %s stay: %s", self.prefix, error)
 
     def end(self) -> None:
@@ -442,7 +491,7 @@ class AppCheckpoints:
         """
         name = self.drain.savepoint
         if name and epochs:
-            self._opened.append(Savepoints(self._opened.state).write(name, epochs))
+            self._save(name, tuple(e for e in self.manifests() if epochs.get(e.region) == e.epoch))
         return name if epochs else ""
 
     def stored_ms(self, region: int, epoch: int) -> int:
@@ -468,40 +517,29 @@ class AppCheckpoints:
         dag: Dag,
     ) -> None:
         point = resume_from.partition("+")[0]
-        prefix, _, epoch = point.partition("@")
-        known = DagVersions(other).read()
-        view = EpochManifests(other)
-        adopted = [_chosen(view.manifests(region), epoch, point) for region in view.regions()]
-        if not adopted and resume_from.endswith(RESTART) and known:
+        adopted, overrides, graph = self._chosen(other, ResumePoint.parse(resume_from), point)
+        if not adopted and resume_from.endswith(RESTART) and graph is not None:
             return  # It was stopped before its first epoch.
-        if not known:
+        if graph is None:
             raise ConfigError(
-                f"there is nothing of {prefix} in checkpoint store {self._checkpoints.place} to go "
-                "on from: is the folder mounted, and the same as before?"
+                f"there is nothing of {point.partition('@')[0]} in checkpoint store "
+                f"{self._checkpoints.place} to go on from: is the folder mounted, and the same as "
+                "before?"
             )
         if not adopted:
-            raise ConfigError(f"there is no complete epoch below {prefix} to go on from")
-        overrides = {
-            manifest.region: SourcePlaces(other).overrides(
-                [task for file in manifest.snapshots for task in file.tasks], epoch=manifest.epoch
-            )
-            for manifest in adopted
-        }
-        if known and not is_same_program(known[-1], version):
-            if known[-1].layout is None:
+            raise ConfigError(f"there is no complete epoch of {point} to go on from")
+        if not is_same_program(graph, version):
+            if graph.layout is None:
                 raise ConfigError(
                     f"checkpoint {point} is of another program: its graph was "
-                    f"{'; '.join(known[-1].description)}; "
-                    f"now it is {'; '.join(version.description)}"
+                    f"{'; '.join(graph.description)}; now it is {'; '.join(version.description)}"
                 )
-            check_moves(
-                known[-1].layout, layout_of(dag), drops_state=resume_from.endswith(DROP_STATE)
-            )
+            check_moves(graph.layout, layout_of(dag), drops_state=resume_from.endswith(DROP_STATE))
             moved = migrate(
                 self._checkpoints,
                 adopted,
                 [each for of_region in overrides.values() for each in of_region],
-                old=known[-1].layout,
+                old=graph.layout,
                 dag=dag,
                 prefix=self.prefix,
             )
@@ -515,6 +553,31 @@ class AppCheckpoints:
             for each in overrides[manifest.region]
         ]
         log.append(drafts)
+
+    def _chosen(
+        self, other: CoordinatorState, point: ResumePoint, text: str
+    ) -> tuple[list[Manifest], dict[int, tuple[TaskOffsets, ...]], DagVersion | None]:
+        """Return the epochs to go on from, by region the places set by hand, and their graph."""
+        if point.savepoint:
+            try:
+                savepoint = read_savepoint(self._checkpoints, point.prefix, point.savepoint)
+            except SnapshotDamaged as error:
+                raise ConfigError(f"there is no savepoint {text} to go on from") from error
+            return (
+                list(savepoint.manifests),
+                dict.fromkeys(savepoint.epochs, ()),
+                savepoint.graph,
+            )
+        view, places = EpochManifests(other), SourcePlaces(other)
+        epoch = "" if point.epoch is None else str(point.epoch)
+        found = [_chosen(view.manifests(region), epoch, text) for region in view.regions()]
+        overrides = {
+            manifest.region: places.overrides(
+                [task for file in manifest.snapshots for task in file.tasks], epoch=manifest.epoch
+            )
+            for manifest in found
+        }
+        return found, overrides, next(reversed(DagVersions(other).read()), None)
 
     def _found(self, log: CoordinatorLog, dag: Dag) -> FoundEpochs:
         view, places = EpochManifests(log.state), SourcePlaces(log.state)

@@ -39,22 +39,20 @@ class AppSavepoints:
         if message.begins:
             try:
                 self._checkpoints.check_free(name)
-            except ConfigError as error:
+            except (ConfigError, LogBroken) as error:
                 return Refused(reason=str(error))
+            if core.succession.change is not None:
+                return Refused(reason="it is being changed: ask again when the new version runs")
             kept.begin(name, *core.begin_epochs())
             self._name(kept.whole())
         epochs = self._checkpoints.made(name)
         if not epochs and not kept.is_wanted(name):
-            reason = f"savepoint {name!r} is not being made: the app master was started again"
-            return Refused(reason=f"{reason}; ask for it once more")
+            reason = f"savepoint {name!r} is not being made: the app master was started again, or"
+            return Refused(reason=f"{reason} a change has gone back; ask for it once more")
         return SavepointMade(app_id=self._app_id, name=name, epochs=tuple(epochs.items()))
 
     def on_stored(self, region: Region, epoch: int) -> None:
-        """Note a complete epoch, before others go for it.
-
-        Raises:
-            LogSuperseded: a later launch has opened the log.
-        """
+        """Note a complete epoch, before others go for it."""
         self._name(self._checkpoints.epochs.on_stored(region.number, epoch))
         region.history.kept = self._checkpoints.kept(region.number)
 
@@ -69,7 +67,7 @@ class AppSavepoints:
             self._checkpoints.epochs.on_failure(region.number, failure)
 
     def _name(self, savepoints: Mapping[str, Mapping[int, int]]) -> None:
-        """Give names to epochs; what cannot be noted now is noted with the next epoch."""
+        """Give names to epochs; what cannot be stored now is stored with the next epoch."""
         if not savepoints:
             return
         try:

@@ -193,12 +193,8 @@ class AppVersions:
                 loaded.
         """
         refusal = core.why_unchangeable()
-        if self._checkpoints.has_savepoints and not refusal:
-            refusal = (
-                "it has savepoints, and a new version takes over files that they need: drop them "
-                "with 'gear savepoint drop', or end it with 'gear app stop --savepoint' and submit "
-                "the new version with --from-checkpoint"
-            )
+        if (names := self._checkpoints.epochs.wanted) and not refusal:
+            refusal = f"savepoint {names[0]} is being made: ask again when it is there"
         if refusal:
             raise ConfigError(f"application {message.app_id} cannot be changed now: {refusal}")
         planned = self.plan(message, core.dag)

@@ -14,7 +14,7 @@ from gearpy.cluster.checkpoints.reading import (
     plain,
     stored_prefixes,
 )
-from gearpy.core.coordinator.savepoints import Savepoints
+from gearpy.core.coordinator.versions import Versions
 from gearpy.core.coordinator.views import ApplicationView, SourcePlaces, task_of
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.errors import ConfigError, ProtocolError, SnapshotDamaged
@@ -22,6 +22,7 @@ from gearpy.ids import TaskId
 from gearpy.messages.app import TaskOffsets
 from gearpy.storage.checkpoints import Checkpoints, orphans
 from gearpy.storage.coordinator_log import SEGMENTS_MAX, CoordinatorLog, newest_launch, read_log
+from gearpy.storage.savepoints import read_savepoints, savepoint_names
 from gearpy.wire.values.payload import encode_value
 
 #: Says of a message of the coordinator log that this tool has appended it.
@@ -186,7 +187,7 @@ class Orphan(NamedTuple):
 
 
 def needed_files(checkpoints: Checkpoints) -> set[str]:
-    """Return the files that the epochs of all applications in a store need.
+    """Return the files that the epochs and savepoints of all applications in a store need.
 
     An application may have gone on from another one, and need its files.
 
@@ -195,7 +196,7 @@ def needed_files(checkpoints: Checkpoints) -> set[str]:
         OSError: the store cannot be read.
     """
     return {
-        file for prefix in stored_prefixes(checkpoints) for file in _needed_by(checkpoints, prefix)
+        file for prefix in stored_prefixes(checkpoints) for file in needed_by(checkpoints, prefix)
     }
 
 
@@ -229,13 +230,13 @@ def check_unused(checkpoints: Checkpoints, prefix: str) -> None:
         GearpyError: the log of another application in the store cannot be read.
         OSError: the store cannot be read.
     """
-    if named := Savepoints(read_log(checkpoints, prefix).state).read():
-        names = ", ".join(each.name for each in named)
+    if names := savepoint_names(checkpoints, prefix):
+        told = ", ".join(names)
         raise ConfigError(
-            f"{prefix} has the savepoint {names}: drop it first, with gear savepoint drop"
+            f"{prefix} has the savepoint {told}: drop it first, with gear savepoint drop"
         )
     for other in stored_prefixes(checkpoints).keys() - {prefix}:
-        used = [each for each in _needed_by(checkpoints, other) if each.startswith(f"{prefix}/")]
+        used = [each for each in needed_by(checkpoints, other) if each.startswith(f"{prefix}/")]
         if used:
             raise ConfigError(
                 f"{other} has gone on from {prefix} and needs {len(used)} files of it, such as "
@@ -269,9 +270,25 @@ def drop_expired(checkpoints: Checkpoints, own: str, keep_ms: int, now_ms: int) 
         yield prefix
 
 
-def _needed_by(checkpoints: Checkpoints, prefix: str) -> list[str]:
+def needed_by(checkpoints: Checkpoints, prefix: str, *, but: str = "") -> list[str]:
+    """Return the files that the epochs and savepoints of one application need.
+
+    So it is with the epochs that a version on trial goes back to.
+
+    Args:
+        checkpoints: the store.
+        prefix: below which name the application is.
+        but: the name of a savepoint that does not count.
+
+    Raises:
+        GearpyError: the log of the application cannot be read.
+        OSError: the store cannot be read.
+    """
     stored = StoredEpochs(checkpoints, prefix)
-    return [file.location for manifest in stored for file in manifest.snapshots]
+    bases = (each for version in Versions(stored.state).read() for each in version.base)
+    savepoints = (each for each in read_savepoints(checkpoints, prefix) if each.name != but)
+    epochs = (file.location for each in (*stored, *bases) for file in each.snapshots)
+    return [*epochs, *(file for each in savepoints for file in each.files)]
 
 
 def _size(checkpoints: Checkpoints, location: str) -> int:

@@ -21,6 +21,7 @@ from gearpy.messages.app import SnapshotFile
 from gearpy.storage.changelog import rebuilt
 from gearpy.storage.checkpoints import Checkpoints, checkpoints_at
 from gearpy.storage.coordinator_log import read_log
+from gearpy.storage.savepoints import read_savepoints
 from gearpy.storage.snapshot_files import Cells, SnapshotChain
 from gearpy.task.api.snapshots import decode_state
 
@@ -86,12 +87,15 @@ class EpochContents:
 
 
 class StoredEpochs:
-    """The complete epochs of an application, as its coordinator log has them.
+    """The complete epochs of an application, as its coordinator log has them, or a savepoint.
+
+    Those of savepoints of an earlier graph are left out: steps would be looked for in other tasks.
 
     Raises:
         LogDamaged: the log is not as it was stored.
         LogBroken: the store cannot be used.
         ProtocolError: a newer gearpy has written the log.
+        OSError: the store cannot be read.
     """
 
     def __init__(self, checkpoints: Checkpoints, prefix: str) -> None:
@@ -101,6 +105,13 @@ class StoredEpochs:
         view = EpochManifests(self.state)
         #: By region, the oldest first.
         self.manifests = {region: view.manifests(region) for region in view.regions()}
+        graph = next(reversed(DagVersions(self.state).read()), None)
+        self._named = {
+            (manifest.region, manifest.epoch): (manifest, savepoint.stored_ms)
+            for savepoint in read_savepoints(checkpoints, prefix)
+            for manifest in savepoint.manifests
+            if graph is not None and savepoint.graph.layout == graph.layout
+        }
         self._operators = _operators(self.state)
 
     def find(self, epoch: int | None = None) -> list[Manifest]:
@@ -109,14 +120,15 @@ class StoredEpochs:
         Raises:
             ConfigError: there is none.
         """
-        found = [
-            each
-            for manifests in self.manifests.values()
-            for each in (manifests[-1:] if epoch is None else manifests)
-            if epoch in {None, each.epoch}
-        ]
+        if epoch is None:
+            found = [each[-1] for each in self.manifests.values() if each]
+        else:
+            every = {(each.region, each.epoch): each for each in self}
+            every |= {place: named for place, (named, _) in self._named.items()}
+            found = [every[place] for place in sorted(every) if place[1] == epoch]
         if not found:
-            there = ", ".join(map(str, sorted({each.epoch for each in self})))
+            known = {each.epoch for each in self} | {place[1] for place in self._named}
+            there = ", ".join(map(str, sorted(known)))
             wanted = "complete epoch" if epoch is None else f"epoch {epoch}"
             raise ConfigError(f"{self.prefix} has no {wanted}; there are: {there or 'none'}")
         return found
@@ -131,6 +143,7 @@ class StoredEpochs:
     def summary(self, manifest: Manifest) -> EpochSummary:
         """Return the facts about an epoch that need none of its files."""
         stored = self.state.find(EPOCH, f"{manifest.region}/{manifest.epoch}")
+        _, named_ms = self._named.get((manifest.region, manifest.epoch), (None, 0))
         return EpochSummary(
             region=manifest.region,
             epoch=manifest.epoch,
@@ -139,8 +152,8 @@ class StoredEpochs:
             cut_time_ms=manifest.cut_time_ms,
             files=len(manifest.chain),
             size_bytes=manifest.total_bytes,
-            stored_ms=stored.timestamp_ms if stored else 0,
-            newest=manifest == self.manifests[manifest.region][-1],
+            stored_ms=stored.timestamp_ms if stored else named_ms,
+            newest=manifest in self.manifests.get(manifest.region, [])[-1:],
         )
 
     def places(self, manifest: Manifest) -> dict[TaskId, dict[str, bytes]]:

@@ -22,6 +22,7 @@ from gearpy.errors import ConfigError
 from gearpy.ids import AppId
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.storage.coordinator_log import read_log
+from gearpy.storage.savepoints import read_savepoint
 
 _NUMBER: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 _EPOCH: Final = re.compile(r"[0-9]{0,18}", re.ASCII)
@@ -49,12 +50,12 @@ def resume_point(text: str, *, config: Config, cluster_id: str, drops_state: boo
     except ConfigError as error:
         raise _refusal(text, *error.mistakes) from error
     try:
-        prefix, epoch = _found(text, checkpoints, cluster_id)
+        point = _found(text, checkpoints, cluster_id)
     except ConfigError as error:
         raise _refusal(text, *(f"{place}: {each}" for each in error.mistakes)) from error
     except OSError as error:
         raise _refusal(text, f"{place} cannot be read: {error}") from error
-    return str(replace(ResumePoint.parse(f"{prefix}@{epoch or ''}"), drops_state=drops_state))
+    return str(replace(point, drops_state=drops_state))
 
 
 def resume_moves(point: str, dag: Dag, *, config: Config) -> list[StateMove]:
@@ -69,7 +70,10 @@ def resume_moves(point: str, dag: Dag, *, config: Config) -> list[StateMove]:
     """
     found = ResumePoint.parse(point)
     checkpoints = open_store(config.checkpoint.folder, named_by="checkpoint.folder")
-    known = DagVersions(read_log(checkpoints, found.prefix).state).read()
+    if found.savepoint:
+        known = [read_savepoint(checkpoints, found.prefix, found.savepoint).graph]
+    else:
+        known = DagVersions(read_log(checkpoints, found.prefix).state).read()
     if not known or known[-1].layout is None:
         return []
     return check_moves(known[-1].layout, layout_of(dag), drops_state=found.drops_state)
@@ -79,13 +83,13 @@ def _refusal(text: str, *mistakes: str) -> ConfigError:
     return ConfigError(*(f"--from-checkpoint {text}: {each}" for each in mistakes))
 
 
-def _found(text: str, checkpoints: Checkpoints, cluster_id: str) -> tuple[str, int | None]:
-    """Return the prefix of an application and its epoch, None for the newest.
+def _found(text: str, checkpoints: Checkpoints, cluster_id: str) -> ResumePoint:
+    """Return the epoch or savepoint of an application.
 
     A number or a name alone means an application of this cluster, or a savepoint in it.
     """
     if (found := _savepoint(text, checkpoints, cluster_id)) is not None:
-        return _newest(found, checkpoints)
+        return ResumePoint.parse(found.full_name)
     name, _, epoch = text.rpartition("@") if "@" in text else (text, "", "")
     if not _EPOCH.fullmatch(epoch):
         raise ConfigError(
@@ -107,7 +111,7 @@ def _found(text: str, checkpoints: Checkpoints, cluster_id: str) -> tuple[str, i
             f"{prefix} has epoch {epoch} of some regions only, and not of {lacking}: each has "
             "epochs of its own, take the newest"
         )
-    return prefix, wanted
+    return ResumePoint.parse(f"{prefix}@{wanted or ''}")
 
 
 def _savepoint(text: str, checkpoints: Checkpoints, cluster_id: str) -> StoredSavepoint | None:
@@ -137,19 +141,6 @@ def _savepoint(text: str, checkpoints: Checkpoints, cluster_id: str) -> StoredSa
 def _is_of(found: StoredSavepoint, application: str, cluster_id: str) -> bool:
     mine = found.prefix.startswith(f"{cluster_id}/")
     number = found.prefix.rpartition("/app")[2]
-    return found.prefix == application or (mine and application in {number, found.application})
-
-
-def _newest(found: StoredSavepoint, checkpoints: Checkpoints) -> tuple[str, int | None]:
-    """Return the place of a savepoint: the newest epochs of an application that was stopped."""
-    manifests = StoredEpochs(checkpoints, found.prefix).manifests
-    newest = {region: each[-1].epoch for region, each in manifests.items()}
-    epochs = found.savepoint.epochs
-    if newest == epochs:
-        return found.prefix, None
-    if len(set(epochs.values())) > 1:
-        raise ConfigError(
-            f"{found.full_name}: its application has gone on since, with epochs of "
-            "its regions that have other numbers; take the newest"
-        )
-    return found.prefix, next(iter(epochs.values()))
+    return found.prefix == application or (
+        mine and application in {number, found.savepoint.application}
+    )

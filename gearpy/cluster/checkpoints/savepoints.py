@@ -1,27 +1,20 @@
-"""Savepoints in a checkpoint store: epochs under names, of applications that were stopped."""
+"""Savepoints in a checkpoint store: lists, finds and drops them. Their applications may run."""
 
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
 
+from gearpy.cluster.checkpoints.changing import needed_by
 from gearpy.cluster.checkpoints.reading import stored_prefixes
-from gearpy.core.coordinator.savepoints import Savepoint, Savepoints
-from gearpy.core.coordinator.views import ApplicationView
-from gearpy.errors import ConfigError, GearpyError
+from gearpy.core.coordinator.savepoints import Savepoint
+from gearpy.errors import ConfigError
 from gearpy.storage.checkpoints import Checkpoints
-from gearpy.storage.coordinator_log import CoordinatorLog, newest_launch, read_log
-
-#: Says of a message of the coordinator log that this tool has appended it.
-_SOURCE: Final = "gear savepoint"
+from gearpy.storage.savepoints import read_savepoints, remove_savepoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSavepoint:
-    """A savepoint and whose it is: the application below ``prefix``, called ``application``."""
+    """A savepoint and whose it is: the application below ``prefix``."""
 
     prefix: str
-    application: str
     savepoint: Savepoint
 
     @property
@@ -33,9 +26,7 @@ class StoredSavepoint:
 def stored_savepoints(
     checkpoints: Checkpoints, cluster: str | None = None, *, name: str = ""
 ) -> list[StoredSavepoint]:
-    """Return the savepoints in a store, the oldest first.
-
-    Applications whose log cannot be read are passed over; 'gear checkpoint repair' is for those.
+    """Return the savepoints in a store, the oldest first; those that are damaged are passed over.
 
     Args:
         checkpoints: the store.
@@ -45,16 +36,12 @@ def stored_savepoints(
     Raises:
         OSError: the store cannot be read.
     """
-    found = list[StoredSavepoint]()
-    for prefix in stored_prefixes(checkpoints, cluster or ""):
-        with suppress(GearpyError):
-            state = read_log(checkpoints, prefix).state
-            application = ApplicationView(state).name
-            found += [
-                StoredSavepoint(prefix=prefix, application=application, savepoint=each)
-                for each in Savepoints(state).read()
-                if name in {"", each.name}
-            ]
+    found = [
+        StoredSavepoint(prefix=prefix, savepoint=each)
+        for prefix in stored_prefixes(checkpoints, cluster or "")
+        for each in read_savepoints(checkpoints, prefix)
+        if name in {"", each.name}
+    ]
     return sorted(found, key=lambda each: each.savepoint.stored_ms)
 
 
@@ -82,20 +69,26 @@ def find_savepoint(
     raise ConfigError(f"no savepoint {name!r}; there are: {', '.join(sorted(there)) or 'none'}")
 
 
-def drop_savepoint(
-    checkpoints: Checkpoints, found: StoredSavepoint, *, wall_ms: Callable[[], int]
-) -> None:
-    """Take its name from a savepoint; its epoch stays as long as others of the application do.
+def drop_savepoint(checkpoints: Checkpoints, found: StoredSavepoint) -> None:
+    """Drop a savepoint, and the files that nothing else needs. Its application may run.
+
+    What the application needs of them is in its log: an epoch only has files that the one before
+    it has had, or new ones.
 
     Raises:
-        LogSuperseded: the application was launched meanwhile.
-        LogBroken: the store cannot be used.
+        ConfigError: another application that has begun with it needs files of it.
+        GearpyError: the log of an application in the store cannot be read.
+        OSError: the store cannot be used.
     """
-    log = CoordinatorLog(
-        checkpoints,
-        found.prefix,
-        launch=newest_launch(checkpoints, found.prefix),
-        source=_SOURCE,
-        wall_ms=wall_ms,
-    )
-    log.append(Savepoints(log.state).drop(found.savepoint.name))
+    files, name = found.savepoint.files, found.savepoint.name
+    for other in stored_prefixes(checkpoints).keys() - {found.prefix}:
+        if used := files & {*needed_by(checkpoints, other)}:
+            raise ConfigError(
+                f"{other} has begun with savepoint {name} and needs {len(used)} files of it, such "
+                f"as {min(used)}: wait until it has stored everything anew, or drop {other} first"
+            )
+    unneeded = files - {*needed_by(checkpoints, found.prefix, but=name)}
+    remove_savepoint(checkpoints, found.prefix, name)
+    for file in sorted(unneeded):
+        if file.startswith(f"{found.prefix}/"):
+            checkpoints.drop(file)

@@ -3,7 +3,7 @@
 - `log`: the messages of a coordinator log, and the state that they lead to.
 - `views`: views: they read and write the messages of each type: epochs, places, configuration,
   graph.
-- `savepoints`: views of how an application is to end, and of epochs that have names.
+- `savepoints`: epochs that have names, as files; the view of how an application is to end.
 - `versions`: view of the versions of the program that an application has had.
 - `segments`: the protocol of a coordinator log, in steps: only its latest opening may append.
 - `codec`: files of a coordinator log as bytes: messages with a checksum each, and marks of an

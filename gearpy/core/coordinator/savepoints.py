@@ -1,16 +1,21 @@
-"""Views of how an application is to end, and of the epochs that have names, in its log."""
+"""Epochs that have names, each as a file of its own; and the view of how an application ends."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
+from zlib import crc32
+
+import msgspec
 
 from gearpy.core.coordinator.log import CoordinatorMessage, CoordinatorState, draft
-from gearpy.core.coordinator.views import APPLICATION
+from gearpy.core.coordinator.views import APPLICATION, DAG, DagVersion, DagVersions
+from gearpy.core.epoch.epochs import Manifest
 from gearpy.errors import ConfigError, ProtocolError
 
 _DRAIN: Final = "drain"  # Of the application: the savepoint to make at its end.
-SAVEPOINT: Final = "savepoint"  # Name -> the epoch of each region.
+#: Of the file of a savepoint; raised when an older gearpy cannot read it any more.
+_FORMAT: Final = 1
+_SUM_BYTES: Final = 4
 _NAME: Final = re.compile(r"(?!app[0-9]+$)[A-Za-z][A-Za-z0-9._-]{0,62}", re.ASCII)
 _SHOWN_CHARS_MAX: Final = 100
 
@@ -60,42 +65,83 @@ class DrainView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Savepoint:
-    """An epoch of each region under a name. ``stored_ms`` is when it was made, as wall time."""
+    """An epoch of each region under a name, and all that an application needs to begin with it.
+
+    Attributes:
+        application: the name of the application that it is of.
+        graph: that of its tasks.
+        manifests: the epochs.
+        stored_ms: when it was made, as wall time.
+    """
 
     name: str
-    epochs: Mapping[int, int]
+    manifests: tuple[Manifest, ...]
+    graph: DagVersion
     stored_ms: int
+    application: str = ""
+
+    @property
+    def epochs(self) -> dict[int, int]:
+        """The epoch of each region."""
+        return {each.region: each.epoch for each in self.manifests}
+
+    @property
+    def files(self) -> frozenset[str]:
+        """Where the files are that it needs."""
+        return frozenset(file.location for each in self.manifests for file in each.snapshots)
 
 
-class Savepoints:
-    """View of the savepoints of an application."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stored:
+    """What stands in the file of a savepoint, behind its checksum."""
 
-    def __init__(self, state: CoordinatorState) -> None:
-        self._state = state
-
-    def read(self) -> list[Savepoint]:
-        """Return all, the oldest first.
-
-        Raises:
-            ProtocolError: a message cannot be understood.
-        """
-        return [_savepoint(each) for each in self._state.messages(SAVEPOINT)]
-
-    def write(self, name: str, epochs: Mapping[int, int]) -> list[CoordinatorMessage]:
-        """Return the message that makes one."""
-        by_region = {str(region): epoch for region, epoch in epochs.items()}
-        return [draft(SAVEPOINT, name, {"epochs": by_region})]
-
-    def drop(self, name: str) -> list[CoordinatorMessage]:
-        """Return the message that drops one."""
-        return [draft(SAVEPOINT, name, None)]
+    format: int
+    name: str
+    application: str
+    stored_ms: int
+    version: int
+    graph: dict[str, Any]
+    manifests: tuple[Manifest, ...]
 
 
-def _savepoint(message: CoordinatorMessage) -> Savepoint:
+def encode_savepoint(savepoint: Savepoint) -> bytes:
+    """Return a savepoint as the bytes of its file."""
+    (graph,) = DagVersions(CoordinatorState()).write(savepoint.graph)
+    stored = _Stored(
+        format=_FORMAT,
+        name=savepoint.name,
+        application=savepoint.application,
+        stored_ms=savepoint.stored_ms,
+        version=savepoint.graph.version,
+        graph=dict(graph.values or {}),
+        manifests=savepoint.manifests,
+    )
+    body = msgspec.msgpack.encode(stored)
+    return crc32(body).to_bytes(_SUM_BYTES) + body
+
+
+def decode_savepoint(data: bytes) -> Savepoint:
+    """Return the savepoint that `encode_savepoint` made.
+
+    Raises:
+        ProtocolError: it is none, or of a newer gearpy.
+    """
+    body = data[_SUM_BYTES:]
+    if crc32(body).to_bytes(_SUM_BYTES) != data[:_SUM_BYTES]:
+        raise ProtocolError("malformed savepoint: its checksum is another one")
     try:
-        epochs = {int(region): int(each) for region, each in message.understood()["epochs"].items()}
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        stored = msgspec.msgpack.decode(body, type=_Stored)
+    except (msgspec.DecodeError, ValueError) as error:
+        raise ProtocolError(f"malformed savepoint: {error}") from error
+    if stored.format != _FORMAT:
         raise ProtocolError(
-            f"savepoint {message.key} of the coordinator log has no epochs: {error!r}"
-        ) from error
-    return Savepoint(name=message.key, epochs=epochs, stored_ms=message.timestamp_ms)
+            f"savepoint {stored.name} has format {stored.format}, of another gearpy than this one"
+        )
+    graph = draft(DAG, str(stored.version), stored.graph)
+    return Savepoint(
+        name=stored.name,
+        application=stored.application,
+        stored_ms=stored.stored_ms,
+        graph=DagVersions(CoordinatorState([graph])).read()[0],
+        manifests=stored.manifests,
+    )

@@ -1,6 +1,6 @@
-"""Epochs that stay although newer ones are complete: under names, and those before a failure."""
+"""Epochs that stay although newer ones are complete: for savepoints, and those before a failure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -28,6 +28,11 @@ class KeptEpochs:
         """Tell whether a savepoint of this name is being made."""
         return name in self._wanted
 
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """The names of the savepoints that are being made."""
+        return tuple(self._wanted)
+
     def begin(self, name: str, running: Mapping[int, int], ended: Mapping[int, int]) -> None:
         """Begin to make a savepoint.
 
@@ -47,7 +52,7 @@ class KeptEpochs:
         return self.whole()
 
     def whole(self) -> dict[str, dict[int, int]]:
-        """Return the savepoints that are made, and not in the log yet, by name."""
+        """Return the savepoints that are made, and not stored yet, by name."""
         return {
             name: self._made[name]
             for name, regions in self._wanted.items()
@@ -55,7 +60,7 @@ class KeptEpochs:
         }
 
     def on_named(self, name: str) -> None:
-        """Note that a savepoint is in the log, or cannot be."""
+        """Note that a savepoint is stored, or cannot be."""
         self._wanted.pop(name, None)
         self._made.pop(name, None)
 
@@ -63,9 +68,9 @@ class KeptEpochs:
         """Keep the epoch that a task had gone on from when it failed, until it fails again."""
         self._failures[region] = failure
 
-    def kept(self, region: int, named: Iterable[Mapping[int, int]]) -> frozenset[int]:
-        """Return the epochs of a region that stay; ``named``: those of savepoints in the log."""
-        found = {each[region] for each in (*named, *self._made.values()) if region in each}
+    def kept(self, region: int) -> frozenset[int]:
+        """Return the epochs of a region that stay in the log."""
+        found = {each[region] for each in self._made.values() if region in each}
         if (failure := self._failures.get(region)) is not None:
             found.add(failure.after)
         return frozenset(found)

@@ -31,7 +31,7 @@ PROGRAM_KEY: Final = "program"
 _ALPHABET: Final = string.ascii_lowercase + string.digits
 _SHOWN_CHARS_MAX: Final = 100
 _TEXT: Final = re.compile(
-    rf"([a-z0-9]{{{CLUSTER_ID_CHARS}}})/app([1-9][0-9]{{0,17}})@([1-9][0-9]{{0,17}})?(\+drop-state|\+restart)?",
+    rf"([a-z0-9]{{{CLUSTER_ID_CHARS}}})/app([1-9][0-9]{{0,17}})@(?:([1-9][0-9]{{0,17}})|([A-Za-z][A-Za-z0-9._-]{{0,62}}))?(\+drop-state|\+restart)?",
     re.ASCII,
 )
 
@@ -48,7 +48,7 @@ def prefix_of(cluster_id: str, app_id: AppId) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumePoint:
-    """The epoch of another application to begin with; without a number, the newest.
+    """The epoch of another application to begin with, by number or savepoint; or the newest.
 
     With ``drops_state`` it may leave behind what its program has no place for. With ``is_restart``
     it is the same application again: what its coordinator log says of its configuration counts, and
@@ -62,14 +62,15 @@ class ResumePoint:
     cluster_id: str
     app_id: AppId
     epoch: int | None = None
+    savepoint: str = ""
     drops_state: bool = False
     is_restart: bool = False
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parse ``cluster/appN@EPOCH``; the epoch may be left out behind the ``@``.
+        """Parse ``cluster/appN@EPOCH`` or ``cluster/appN@SAVEPOINT``.
 
-        ``+drop-state`` or ``+restart`` may stand at the end.
+        ``@`` alone means the newest epoch; ``+drop-state`` or ``+restart`` may stand at the end.
 
         Raises:
             ConfigError: the text is none.
@@ -80,11 +81,12 @@ class ResumePoint:
                 f"{text[:_SHOWN_CHARS_MAX]!r} is no place to resume from: name a cluster, an "
                 "application and an epoch, as in k3f9a1c2/app3@7, or k3f9a1c2/app3@ for its newest"
             )
-        cluster_id, app_id, epoch, how = found.groups()
+        cluster_id, app_id, epoch, savepoint, how = found.groups()
         return cls(
             cluster_id=cluster_id,
             app_id=AppId(int(app_id)),
             epoch=int(epoch) if epoch else None,
+            savepoint=savepoint or "",
             drops_state=how == DROP_STATE,
             is_restart=how == RESTART,
         )
@@ -96,4 +98,4 @@ class ResumePoint:
 
     def __str__(self) -> str:
         how = DROP_STATE if self.drops_state else RESTART if self.is_restart else ""
-        return f"{self.prefix}@{'' if self.epoch is None else self.epoch}{how}"
+        return f"{self.prefix}@{self.savepoint or self.epoch or ''}{how}"

@@ -237,10 +237,11 @@ class MasterState:
         except ConfigError as error:
             return f"application {request.name!r}: {error}"
         is_ours = point.cluster_id == self._cluster_id and point.app_id != instead_of
-        if is_ours and self.is_living(point.app_id):
+        if is_ours and not point.savepoint and self.is_living(point.app_id):
             return (
                 f"application {request.name!r} cannot begin with a checkpoint of application "
-                f"{point.app_id} while that runs and replaces its checkpoints: stop it first"
+                f"{point.app_id} while that runs and replaces its checkpoints: stop it first, or "
+                f"begin with a savepoint: gear app savepoint {point.app_id} NAME"
             )
         return ""
 

@@ -6,11 +6,12 @@ from gearpy.cluster.app.checkpoints import AppCheckpoints, FoundEpochs
 from gearpy.core.coordinator.views import EpochManifests, SourcePlaces
 from gearpy.core.dag.graph import Dag
 from gearpy.core.epoch.epochs import Manifest
-from gearpy.errors import ConfigError
+from gearpy.errors import ConfigError, SnapshotDamaged
 from gearpy.ids import SessionId, TaskId
 from gearpy.messages.app import LaunchTasks, SnapshotFile, TaskLaunch, TaskOffsets
 from gearpy.storage.checkpoints import Checkpoints, MemoryCheckpoints
 from gearpy.storage.coordinator_log import CoordinatorLog
+from gearpy.storage.savepoints import remove_savepoint
 from tests.core.manager_bench import a_dag
 
 PREFIX = "k/app1"
@@ -73,6 +74,8 @@ def test_the_last_epochs_of_a_drain_get_the_name_that_was_asked_for() -> None:
     app = opened(checkpoints, 1)
     app.ask_drain("before")
 
+    app.store(a_manifest(0, 7))
+
     assert app.end_drain({}) == ""
     assert app.end_drain({0: 7}) == "before"
     with pytest.raises(ConfigError, match="savepoint 'before' is there already"):
@@ -93,6 +96,44 @@ def test_a_version_replaces_the_epochs_of_what_it_touches() -> None:
     app.begin_version([], dag, [moved], kept={0})
 
     assert app.manifests() == [kept, moved]
+
+
+def test_a_savepoint_outlives_all_that_its_application_does() -> None:
+    """A change, what is deleted behind it, another launch, and the end; until it is dropped."""
+    checkpoints, dag = MemoryCheckpoints(), a_dag((1, 1))
+    app = opened(checkpoints, 1)
+    manifest = a_manifest(0, 7)
+    location = manifest.snapshots[0].location
+    checkpoints.save(location, [b"state"])
+    app.store(manifest)
+    app.name_epochs({"before": {0: 7}})
+    assert app.made("before") == {0: 7}
+
+    app.begin_version([], dag, [a_manifest(0, 8)], kept=())
+    app.drop(manifest.snapshots)
+    later = opened(checkpoints, 2, known=1)
+    later.drop(manifest.snapshots)
+    later.drop_all()
+    assert checkpoints.load(location) == b"state"
+    assert later.made("before") == {0: 7}
+
+    remove_savepoint(checkpoints, PREFIX, "before")
+    later.drop(manifest.snapshots)
+    with pytest.raises(SnapshotDamaged):
+        checkpoints.load(location)
+    later.check_free("before")
+
+
+def test_an_epoch_that_a_change_has_replaced_gets_no_name() -> None:
+    """What would begin with it had lost its files."""
+    app = opened(MemoryCheckpoints(), 1)
+    app.store(a_manifest(0, 7))
+    app.begin_version([], a_dag((1, 1)), [a_manifest(0, 8)], kept=())
+
+    app.name_epochs({"before": {0: 7}})
+
+    assert not app.made("before")
+    app.check_free("before")
 
 
 def a_manifest(region: int, epoch: int) -> Manifest:

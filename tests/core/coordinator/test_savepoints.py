@@ -1,16 +1,27 @@
-"""What the log of an application says of its end, and of epochs with names."""
+"""What the log of an application says of its end; and epochs with names."""
+
+from dataclasses import replace
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from gearpy.core.coordinator.log import CoordinatorMessage, CoordinatorState, draft
+from gearpy.core.coordinator.log import CoordinatorMessage, CoordinatorState
 from gearpy.core.coordinator.savepoints import (
-    SAVEPOINT,
     DrainView,
     Savepoint,
-    Savepoints,
     check_savepoint,
+    decode_savepoint,
+    encode_savepoint,
 )
+from gearpy.core.coordinator.views import DagVersion
+from gearpy.core.dag.graph import StepSpec
+from gearpy.core.dag.state_moves import StepPlace
+from gearpy.core.epoch.epochs import Manifest
 from gearpy.errors import ConfigError, ProtocolError
+from gearpy.ids import ProcessorId, TaskId
+from gearpy.messages.app import SnapshotFile
 
 
 def after(*messages: CoordinatorMessage) -> CoordinatorState:
@@ -40,20 +51,35 @@ def test_a_drain_is_asked_for_and_taken_back() -> None:
     assert not DrainView(after(*nobody.write(""))).savepoint
 
 
-def test_savepoints_are_kept_by_name_until_they_are_dropped() -> None:
-    view = Savepoints(after())
-    both = after(*view.write("one", {0: 17, 1: 5}), *view.write("two", {0: 18}))
-
-    assert Savepoints(both).read() == [
-        Savepoint(name="one", epochs={0: 17, 1: 5}, stored_ms=0),
-        Savepoint(name="two", epochs={0: 18}, stored_ms=0),
-    ]
-    both.on_message(*view.drop("one"))
-    assert [each.name for each in Savepoints(both).read()] == ["two"]
+def a_savepoint(**values: Any) -> Savepoint:
+    step = StepSpec(id="count-1", name="count", kind="count", keeps="counts", is_whole=False)
+    layout = {"count-1": StepPlace(ProcessorId(1), 2, 0, step)}
+    file = SnapshotFile(location="k/app1/epochs/x", sha256="1f", tasks=(TaskId(1, 0),))
+    manifest = Manifest(region=1, epoch=17, attempt=2, clock_ms=5, snapshots=(file,))
+    graph = DagVersion(3, "4f2a9c", ("1 count x2",), layout)
+    made = Savepoint(name="one", manifests=(manifest,), graph=graph, stored_ms=9, application="a")
+    return replace(made, **values)
 
 
-@pytest.mark.parametrize("values", [{}, {"epochs": 3}, {"epochs": {"x": 1}}])
-def test_one_without_epochs_is_told(values: dict[str, object]) -> None:
-    """A newer gearpy may write others; this is none of it."""
-    with pytest.raises(ProtocolError, match=r"savepoint one .* has no epochs"):
-        Savepoints(after(draft(SAVEPOINT, "one", values))).read()
+def test_a_savepoint_has_all_that_is_needed_to_begin_with_it() -> None:
+    savepoint = decode_savepoint(encode_savepoint(a_savepoint()))
+
+    assert savepoint == a_savepoint()
+    assert savepoint.epochs == {1: 17}
+    assert savepoint.files == {"k/app1/epochs/x"}
+    without_layout = a_savepoint(graph=DagVersion(1, "4f", ("0 read x1",)))
+    assert decode_savepoint(encode_savepoint(without_layout)) == without_layout
+
+
+@given(at=st.integers(0, 10_000), to=st.integers(0, 255))
+def test_damage_is_noticed(at: int, to: int) -> None:
+    data = bytearray(encode_savepoint(a_savepoint()))
+    at %= len(data)
+    before, data[at] = data[at], to
+    if before == to:
+        assert decode_savepoint(bytes(data)) == a_savepoint()
+    else:
+        with pytest.raises(ProtocolError, match="malformed savepoint"):
+            decode_savepoint(bytes(data))
+    with pytest.raises(ProtocolError, match="malformed savepoint"):
+        decode_savepoint(bytes(data[:at]))

@@ -11,7 +11,7 @@ def test_a_savepoint_is_made_when_all_regions_have_ended_an_epoch() -> None:
     kept.begin("friday", {0: 8, 1: 3}, {2: 40})
     assert kept.on_stored(0, 7) == {}
     assert kept.on_stored(0, 8) == {}
-    assert kept.kept(0, []) == {8}
+    assert kept.kept(0) == {8}
     assert kept.on_stored(0, 9) == {}
     assert kept.is_wanted("friday")
     made = {"friday": {0: 8, 1: 4, 2: 40}}
@@ -20,8 +20,7 @@ def test_a_savepoint_is_made_when_all_regions_have_ended_an_epoch() -> None:
     kept.on_named("friday")
     assert kept.on_stored(0, 11) == {}
     assert not kept.is_wanted("friday")
-    assert kept.kept(0, [made["friday"]]) == {8}
-    assert kept.kept(0, []) == frozenset()
+    assert kept.kept(0) == frozenset()
 
 
 def test_one_of_which_all_has_ended_is_made_at_once() -> None:
@@ -36,7 +35,7 @@ def test_the_epoch_before_the_last_failure_stays() -> None:
     kept = KeptEpochs()
     kept.on_failure(0, BeforeFailure(5, 6))
     kept.on_failure(0, BeforeFailure(8, 9))
-    assert kept.kept(0, [{0: 2}, {1: 3}]) == {2, 8}
+    assert kept.kept(0) == {8}
     assert kept.failure(0) == BeforeFailure(8, 9)
     assert kept.failure(1) is None
 

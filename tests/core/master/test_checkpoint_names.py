@@ -22,15 +22,21 @@ POINTS = st.builds(
     epoch=st.none() | NUMBERS,
 ).flatmap(
     lambda point: st.sampled_from(
-        [point, replace(point, drops_state=True), replace(point, is_restart=True)]
+        [
+            point,
+            replace(point, drops_state=True),
+            replace(point, is_restart=True),
+            replace(point, epoch=None, savepoint="before.the-sale_1", drops_state=True),
+        ]
     )
 )
 
 
 def test_a_point_names_an_epoch_or_the_newest() -> None:
-    """Nothing behind the sign means that whoever begins shall look."""
+    """Nothing behind the sign means that whoever begins shall look; a word is a savepoint."""
     one, newest = ResumePoint.parse("k3f9a1c2/app3@7"), ResumePoint.parse("k3f9a1c2/app3@")
 
+    assert ResumePoint.parse("k3f9a1c2/app3@before").savepoint == "before"
     assert one == ResumePoint(cluster_id="k3f9a1c2", app_id=AppId(3), epoch=7)
     assert newest == ResumePoint(cluster_id="k3f9a1c2", app_id=AppId(3))
     assert one.prefix == newest.prefix == "k3f9a1c2/app3"
