@@ -65,7 +65,7 @@ class Daemon:
         """Start it; `wait_ready` waits until it says that it is ready."""
         with self._said.open("wb") as said:
             self.process = subprocess.Popen(
-                [*self._before, sys.executable, *_begin_of(self._module), *self._args],
+                [*self._before, sys.executable, "-P", "-m", self._module, *self._args],
                 env=self._env,
                 stdin=subprocess.DEVNULL,
                 stdout=said,
@@ -147,24 +147,40 @@ class ProcessCluster:
             **(settings or {}),
         }
         self.config = from_overrides(self.settings)
-        env = {key: value for key, value in os.environ.items() if not key.startswith("GEARPY_")}
-        options = [part for pair in self.settings.items() for part in ("--set", "=".join(pair))]
-        self.masters = []
-        for number, address in enumerate(self.addresses):
-            host, _, port = address.partition(":")
-            name = f"master{number or ''}"
-            own = ["--host", host, "--port", port, "--folder", str(folder / name)]
-            args = ["master", *own, *options, *master_options]
-            its_env = {**env, **master_env(address, self.addresses)}
-            said = folder / f"{name}.out"
-            self.masters.append(Daemon(args, its_env, said, module=master_module))
+        self._env = {key: text for key, text in os.environ.items() if not key.startswith("GEARPY_")}
+        self._master_module, self._master_env = master_module, master_env
+        self.masters: list[Daemon] = []
+        for address in self.addresses:
+            self.masters.append(self._new_master(address, *master_options))
         self.master = self.masters[0]
+        args = ["worker", "--slots", str(slots), *self._options()]
         self.workers = [
-            Daemon(["worker", "--slots", str(slots), *options], env, folder / f"worker{n}.out")
-            for n in range(workers)
+            Daemon(args, self._env, folder / f"worker{number}.out") for number in range(workers)
         ]
         self._control: ControlClient | None = None
         self._asking: Masters | None = None
+
+    def _options(self) -> list[str]:
+        return [part for pair in self.settings.items() for part in ("--set", "=".join(pair))]
+
+    def _new_master(self, address: str, *options: str) -> Daemon:
+        host, _, port = address.partition(":")
+        name = f"master{len(self.masters) or ''}"
+        own = ["--host", host, "--port", port, "--folder", str(self.folder / name)]
+        args = ["master", *own, *self._options(), *options]
+        env = {**self._env, **self._master_env(address, self.addresses)}
+        return Daemon(args, env, self.folder / f"{name}.out", module=self._master_module)
+
+    def add_master(self) -> str:
+        """Add one more master to several; return its address. Who runs is given no new list."""
+        address = f"127.0.0.1:{free_port()}"
+        self.addresses.append(address)
+        self.settings["cluster.masters"] = ",".join(self.addresses)
+        self.masters.append(self._new_master(address, "--join"))
+        self.masters[-1].start()
+        self.masters[-1].wait_ready()
+        self.client.change_masters("add", address)
+        return address
 
     def start(self) -> None:
         """Start everything and wait until it is ready."""
@@ -255,10 +271,18 @@ class ProcessCluster:
         Raises:
             RuntimeError: it was refused.
         """
-        options = [part for pair in self.settings.items() for part in ("--set", "=".join(pair))]
         done = subprocess.run(
             [
-                *(sys.executable, "-P", "-m", "gearpy", "app", "submit", "--json", *options),
+                *(
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    "gearpy",
+                    "app",
+                    "submit",
+                    "--json",
+                    *self._options(),
+                ),
                 *("--executors", str(executors), str(program), "--", *args),
             ],
             capture_output=True,
@@ -270,11 +294,6 @@ class ProcessCluster:
             raise RuntimeError(done.stderr or done.stdout)
         answer: dict[str, Any] = json.loads(done.stdout)
         return AppId(answer["app_id"])
-
-
-def _begin_of(module: str) -> Sequence[str]:
-    """Return the options that run a module; those of tests are found in the folder of now."""
-    return ("-P", "-m", module) if module == "gearpy" else ("-m", module)
 
 
 def free_port() -> int:

@@ -93,6 +93,33 @@ def test_losing_one_of_three_costs_nothing_that_was_acknowledged(tmp_path: Path)
         assert set(processes) <= set(running)
 
 
+def test_all_masters_are_exchanged_while_everything_runs(tmp_path: Path) -> None:
+    """Workers, applications and clients that were given the old list follow to the new ones."""
+    scene = Scene(tmp_path)
+    with scene.cluster as cluster:
+        first = scene.submit("first")
+        eventually(scene.has_all, within_s=_PATIENCE_S)
+        processes = cluster.launched("appmaster") + cluster.launched("executor")
+        old, client = dict(zip(cluster.addresses, cluster.masters, strict=True)), cluster.client
+
+        new = {cluster.add_master(), cluster.add_master()}
+        for address, daemon in old.items():
+            client.change_masters("remove", address)
+            daemon.stop()
+
+        def have_taken_over() -> bool:
+            found = client.masters().masters
+            return {each.address for each in found} == new and any(each.leads for each in found)
+
+        eventually(have_taken_over, within_s=_PATIENCE_S)
+        scene.submit("second")
+        eventually(scene.has_all, within_s=_PATIENCE_S)
+        before = scene.results(first)
+        eventually(lambda: scene.results(first) > before, within_s=_PATIENCE_S)
+        running = cluster.launched("appmaster") + cluster.launched("executor")
+        assert set(processes) <= set(running)
+
+
 def test_what_clients_have_seen_under_blows_fits_one_order(tmp_path: Path) -> None:
     """No acknowledged submission is lost, no list is old, and what runs is not touched."""
     result = measure_masters(tmp_path, rounds=20)
