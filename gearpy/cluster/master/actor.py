@@ -345,11 +345,13 @@ class MasterActor(Actor[MasterMailbox]):
 
     def _allocate(self) -> None:
         granted: dict[AppId, list[Grant]] = {}
+        to_launch: list[Grant] = []
         for grant in self._scheduler.allocate(self.context.now_ms()):
             if grant.is_for_app_master:
-                self._launch_app_master(grant)
+                to_launch.append(grant)
             else:
                 granted.setdefault(grant.app_id, []).append(grant)
+        self._launch_app_masters(to_launch)
         for app_id, grants in granted.items():
             if not self._give(app_id, grants):
                 for grant in grants:
@@ -378,14 +380,27 @@ class MasterActor(Actor[MasterMailbox]):
         """Return the path by which others know this master."""
         return _at_address(self.context.self_ref.path)
 
+    def _launch_app_masters(self, grants: list[Grant]) -> None:
+        """Note all launches at once, since each write waits for the disks of a majority."""
+        if not grants:
+            return
+        now = self._now()
+        launches = self._commit(
+            *(
+                LaunchAppMaster(app_id=each.app_id, worker_id=each.worker_id, at_ms=now.wall_ms)
+                for each in grants
+            )
+        )
+        for grant, launch in zip(grants, launches, strict=True):
+            assert launch == grant.launch, grant
+            self._app_masters.on_launched(grant.app_id, now)
+        for grant in grants:
+            self._launch_app_master(grant)
+
     def _launch_app_master(self, grant: Grant) -> None:
-        app_id, worker_id = grant.app_id, grant.worker_id
-        request, now = self._state.request_of(app_id), self._now()
+        app_id, worker_id, launch = grant.app_id, grant.worker_id, grant.launch
+        request = self._state.request_of(app_id)
         assert request is not None
-        command = LaunchAppMaster(app_id=app_id, worker_id=worker_id, at_ms=now.wall_ms)
-        (launch,) = self._commit(command)
-        assert launch == grant.launch, grant
-        self._app_masters.on_launched(app_id, now)
         message = LaunchExecutor(
             app_id=app_id,
             executor_id=MASTER_EXECUTOR,
@@ -596,6 +611,9 @@ class MasterActor(Actor[MasterMailbox]):
                 self._kill(kill)
 
     def _do(self, actions: Iterable[KeeperAction]) -> None:
+        actions = list(actions)
+        if losses := [self._loss(each) for each in actions if isinstance(each, RecordLoss)]:
+            self._commit(*losses)  # All at once: each write waits for the disks of a majority.
         for action in actions:
             match action:
                 case RequestSlot():
@@ -603,7 +621,7 @@ class MasterActor(Actor[MasterMailbox]):
                 case Kill():
                     self._kill(action)
                 case RecordLoss():
-                    self._record_loss(action)
+                    self._on_loss(action)
                 case EndApplication():
                     self._give_up(action)
                 case _:
@@ -625,22 +643,22 @@ class MasterActor(Actor[MasterMailbox]):
             )
         )
 
-    def _record_loss(self, action: RecordLoss) -> None:
-        app_id, launch = action.app_id, action.launch
+    def _loss(self, action: RecordLoss) -> LoseAppMaster:
+        known = self._state.get(action.app_id)
+        return LoseAppMaster(
+            app_id=action.app_id,
+            launch=action.launch,
+            at_ms=self.context.wall_ms(),
+            restarts=known.progress.restarts if known else 0,
+            is_planned=action.is_planned,
+        )
+
+    def _on_loss(self, action: RecordLoss) -> None:
+        app_id = action.app_id
         level = logging.INFO if action.is_planned else logging.WARNING
         _log.log(level, "app master of application %s is lost: %s", app_id, action.cause)
         self._scheduler.cancel(app_id)  # The next one asks anew.
         self._workers.reserve(self._slots.on_app_master_over(app_id), self._now())
-        known = self._state.get(app_id)
-        self._commit(
-            LoseAppMaster(
-                app_id=app_id,
-                launch=launch,
-                at_ms=self.context.wall_ms(),
-                restarts=known.progress.restarts if known else 0,
-                is_planned=action.is_planned,
-            )
-        )
 
     def _give_up(self, action: EndApplication) -> None:
         if known := self._state.get(action.app_id):

@@ -1,5 +1,6 @@
 """What a master does when an app master, a worker or itself was lost."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from gearpy.ids import MASTER_EXECUTOR, AppId, WorkerId
@@ -22,6 +23,7 @@ from gearpy.messages.cluster import (
     WorkerRegistered,
 )
 from gearpy.messages.summaries import ApplicationProgress, ApplicationSummary
+from gearpy.storage.log import MemoryLog
 from tests.cluster.master_build import (
     APP,
     ARTIFACT,
@@ -50,6 +52,33 @@ def test_workers_and_app_masters_are_told_which_masters_there_are() -> None:
 
     for each in (worker, app_master, late):
         assert each.all(MastersChanged) == [changed]
+
+
+class CountingLog(MemoryLog):
+    """Notes how many records each append has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.appended: list[int] = []
+
+    def append(self, records: Sequence[bytes]) -> int:
+        self.appended.append(len(records))
+        return super().append(records)
+
+
+def test_launches_and_losses_of_one_worker_are_one_write_each() -> None:
+    """Each write waits for disks, of several masters for those of a majority."""
+    log = CountingLog()
+    cluster = Cluster("", log)
+    for number in range(5):
+        cluster.submit(f"a{number}")
+
+    worker = cluster.worker()
+    assert len(worker.all(LaunchExecutor)) == 5
+    assert log.appended[-2:] == [1, 5]  # The id of the worker, and all launches.
+
+    worker.die()
+    assert log.appended[-2:] == [5, 5]
 
 
 # -- loss of an app master -------------------------------------------------------------------
