@@ -595,6 +595,12 @@ class Config:
         "This host as the others see it.",
         Setting(form="a host name or address", unit="host name"),
     ] = "127.0.0.1"
+    listen_host: Annotated[
+        str,
+        "Where processes listen, if not at the name by which the others see them: 0.0.0.0 where "
+        "that name means another address on this machine, or none. Empty: at that name.",
+        Setting(form="a host name or address, or nothing", unit="host name"),
+    ] = ""
     task_dispatcher: Annotated[
         Literal["shared", "pinned"],
         "Where tasks run that do not say: on threads shared by an executor's tasks, or pinned to "

@@ -24,6 +24,7 @@ _FORMS: Final[Mapping[str, re.Pattern[str]]] = {
     "user names": re.compile(r"[^\s,]{1,64}"),
     "user=slots": re.compile(r"[^\s,=]{1,64}=\d{1,9}"),
     "host names": re.compile(r"[^\s,|]+"),
+    "a host name or address, or nothing": re.compile(r"[^\s,]*"),
     "a name, or nothing": re.compile(r"[^\s,|]*"),
     "step=host|host": re.compile(r"[^,=|]+=[^\s,=|]+(\|[^\s,=|]+)*"),
     "step=least..most": re.compile(r"[^,=]+=\d{1,6}\.\.\d{1,6}(@\d{1,2}%?)?"),

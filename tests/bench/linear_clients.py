@@ -43,6 +43,7 @@ _PAUSE_S: Final = 0.15
 _ASK_S: Final = 1.0
 #: A witness waits for an answer longer than any fault lasts: it may be from before.
 _WITNESS_S: Final = 8.0
+_LAST_S: Final = 20.0
 _WITNESS_PAUSE_S: Final = 0.5
 _WITHIN_S: Final = 120.0
 _POLL_S: Final = 0.02
@@ -118,7 +119,7 @@ class Clients:
         with self._connected(self._cluster.addresses) as masters:
             while time.monotonic() < until_s:
                 for master in masters.values():
-                    if self._leads(master) and self._list(master, -1, self._names, _ASK_S):
+                    if self._list(master, -1, self._names, _LAST_S):
                         return
                 time.sleep(_POLL_S)
         raise TimeoutError("nobody lists applications, although all masters are there")

@@ -699,6 +699,33 @@ def linear(
 
 
 @app.command()
+def hosts(
+    runs: Annotated[int, typer.Option(help="clusters, one after the other")] = 5,
+    faults: Annotated[int, typer.Option(help="in each; the first ones all different")] = 14,
+    first: Annotated[int, typer.Option(help="seed of the first one")] = 1,
+) -> None:
+    """Cut off, freeze and lose machines of a cluster with TLS; each result must be there once."""
+    from tests.bench.hosts import why_no_hosts
+    from tests.bench.hosts_run import run_hosts
+
+    if reason := why_no_hosts():
+        raise typer.BadParameter(reason)
+    bad = 0
+    for seed in range(first, first + runs):
+        with TemporaryDirectory(prefix="gearpy-hosts-") as folder:
+            run = run_hosts(Path(folder), seed=seed, faults=faults)
+        bad += bool(run.problem)
+        longest = max((took_s for _, took_s in run.done), default=0.0)
+        typer.echo(
+            f"run {seed}: {len(run.done)} faults, {run.leaders} leaders, {run.records} records; "
+            f"all were there again after {longest:.1f} s at most: {run.problem or 'exact'}"
+        )
+        for kind, took_s in run.done:
+            typer.echo(f"  {took_s:6.1f} s after: {kind}")
+    raise typer.Exit(1 if bad else 0)
+
+
+@app.command()
 def consensus(
     seeds: Annotated[int, typer.Option(help="how many")] = 100_000,
     first: Annotated[int, typer.Option(help="the first one")] = 0,

@@ -17,6 +17,7 @@ NOT_OF_APPLICATIONS: Final = (
     "artifact.",
     "cluster.",
     "hostname",
+    "listen-host",
     "log.",
     "master.",
     "masterclient.",
@@ -27,6 +28,7 @@ NOT_OF_APPLICATIONS: Final = (
 #: Keys by which the operator of a worker limits applications, which so cannot change them.
 _OF_WORKERS: Final = (
     "hostname",
+    "listen-host",
     "cluster.",
     "master.",
     "worker.",

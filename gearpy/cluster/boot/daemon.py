@@ -61,7 +61,7 @@ class MasterDaemon:
 
     Args:
         config: with the folder of the master.
-        host: where to listen.
+        host: where to listen, unless at ``listen-host``.
         port: 0 lets the system choose.
         logs: the logger whose lines go into its log file; all, if the process is the master's own.
         joins: it waits until it is made one of several, if its folder is new.
@@ -267,7 +267,7 @@ class WorkerDaemon:
 
     Args:
         config: ``cluster.masters`` has the addresses of the masters.
-        host: where to listen; ``hostname`` if not given.
+        host: where to listen, unless at ``listen-host``; ``hostname`` if not given.
         on_ready: is told once that a master has the worker.
         on_waiting: is told once that there is no master yet.
         metrics: the address of its page of metrics, if it has one.

@@ -70,7 +70,7 @@ class Endpoint:
     Runs on: any thread but the loop's and those of actors.
 
     Args:
-        host: where to listen; ``hostname`` of the configuration if not given.
+        host: where to listen, unless at ``listen-host``; ``hostname`` if not given.
         port: 0 lets the system choose.
 
     Raises:
@@ -125,6 +125,7 @@ class Endpoint:
             self._credentials,
             host=host,
             port=port,
+            listen_host=self._config.listen_host,
             limits=transport_limits(self._config),
             loop=self._loop,
             on_link_lost=on_lost,

@@ -150,6 +150,7 @@ class ThreadLauncher:
         return TcpTransport(
             Credentials.of_cluster(self._config),
             host=self._config.hostname,
+            listen_host=self._config.listen_host,
             limits=transport_limits(self._config),
             on_link_lost=on_lost,
         )

@@ -12,7 +12,7 @@ from gearpy.errors import ConfigError
 
 #: Keys of the machine on which a process is, and of the master; a worker elsewhere has its own.
 _OF_THE_DRIVER: Final = (
-    *("alerts.", "master.", "services.", "log.folder", "hostname"),
+    *("alerts.", "master.", "services.", "log.folder", "hostname", "listen-host"),
     *("worker.folder", "worker.machine", "worker.rack", "state.folder", "checkpoint.runs-folder"),
     *("transport.secret-file", "transport.tls-folder"),
 )

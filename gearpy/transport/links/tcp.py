@@ -16,7 +16,7 @@ from gearpy.transport.links.listener import Listener
 from gearpy.transport.links.peer import LinkPeer
 from gearpy.transport.links.routes import RoutedTransport
 from gearpy.transport.loop.loop import LoopThread
-from gearpy.transport.security.credentials import Shown, credentials_of
+from gearpy.transport.security.credentials import Shown, credentials_of, is_loopback
 from gearpy.wire.connection.frames import Frame
 from gearpy.wire.link_codec import LinkCodec
 from gearpy.wire.values.records import DEFAULT_REGISTRY, RecordRegistry
@@ -40,6 +40,7 @@ class TcpTransport(RoutedTransport):
         *,
         host: str = "127.0.0.1",
         port: int = 0,
+        listen_host: str = "",
         limits: TransportLimits = TransportLimits(),  # noqa: B008 - frozen
         registry: RecordRegistry = DEFAULT_REGISTRY,
         loop: LoopThread | None = None,
@@ -47,6 +48,7 @@ class TcpTransport(RoutedTransport):
     ) -> None:
         """Prepare a transport; port 0 lets the system choose.
 
+        ``host`` is what others know it by; it listens there, unless at ``listen_host``.
         ``loop`` may be shared with others and is then not stopped.
 
         Raises:
@@ -55,8 +57,9 @@ class TcpTransport(RoutedTransport):
         """
         super().__init__()
         self._credentials = credentials_of(shown)
-        self._credentials.check_host(host)
+        self._credentials.check_host(host, listen_host)
         self._host, self._port = host, port
+        self._listen_host = listen_host or host
         self._limits = limits
         self._codec = LinkCodec(registry, limits.frames)
         self._owns_loop = loop is None
@@ -88,11 +91,19 @@ class TcpTransport(RoutedTransport):
         if self._owns_loop:
             self._loop.start()
         try:
-            _, self._port = self._loop.call(self._listener.start(self._host, self._port))
+            bound, self._port = self._loop.call(self._listener.start(self._listen_host, self._port))
         except OSError as error:
             if self._owns_loop:
                 self._loop.stop()
-            raise ConfigError(f"cannot listen on {self.address}: {error}") from error
+            place = _address(self._listen_host, self._port)
+            raise ConfigError(f"cannot listen on {place}: {error}") from error
+        if is_loopback(bound) and not is_loopback(self._listen_host):
+            _log.warning(
+                "%s is %s on this machine: others cannot reach what listens there; set "
+                "listen-host = 0.0.0.0",
+                self._listen_host,
+                bound,
+            )
         with self._lock:
             self._running = not self._stopped
         return self.address

@@ -51,8 +51,8 @@ class Credentials:
         tls = load_contexts(transport.tls_folder) if transport.tls == "on" else None
         return cls(keys=keys, tls=tls, plain_text_anywhere=transport.plain_text == "anywhere")
 
-    def check_host(self, host: str) -> None:
-        """Find out whether this process may listen at an address.
+    def check_host(self, host: str, listen_host: str = "") -> None:
+        """Find out whether this process may be known as a host, and listen there or elsewhere.
 
         Raises:
             ConfigError: it is beyond this machine and nothing hides what is said; or the
@@ -61,8 +61,8 @@ class Credentials:
         if self.tls is not None:
             if not is_unspecified(host):
                 self.tls.check_host(host)
-        elif not is_loopback(host):
-            _check_plain_text(host, allowed=self.plain_text_anywhere)
+        elif not is_loopback(listen_host or host):
+            _check_plain_text(listen_host or host, allowed=self.plain_text_anywhere)
 
 
 #: What a process shows: a secret is short for the keys of the cluster, in plain text.

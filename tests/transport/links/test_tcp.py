@@ -213,3 +213,33 @@ def _no_ipv6_loopback() -> bool:
             return False
     except OSError:
         return True
+
+
+def test_others_know_it_by_another_name_than_it_listens_at(stack: ExitStack) -> None:
+    """A machine may take its own name for something else, or have none of its own."""
+    known = started(stack, TcpTransport(SECRET, host="machine1.example", listen_host="127.0.0.1"))
+    host, port = split_address(known.address)
+
+    assert host == "machine1.example"
+    stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+
+
+def test_to_listen_everywhere_needs_tls_or_permission() -> None:
+    """By whatever name others know it."""
+    with pytest.raises(ConfigError, match=r"refused to listen on 0\.0\.0\.0"):
+        TcpTransport(SECRET, host="localhost", listen_host="0.0.0.0")  # noqa: S104 - refused
+
+
+def test_what_nobody_else_can_reach_warns(
+    stack: ExitStack, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Many machines take their own name for a loopback address."""
+    name = "127.1"  # For the resolver; it is no address as others are.
+    anywhere = Credentials(keys=KEYS, plain_text_anywhere=True)
+    started(stack, TcpTransport(anywhere, host=name))
+
+    assert "127.1 is 127.0.0.1 on this machine: others cannot reach" in caplog.text
+    caplog.clear()
+    started(stack, TcpTransport(anywhere, host=name, listen_host="127.0.0.1"))
+
+    assert "others cannot reach" not in caplog.text

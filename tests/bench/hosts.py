@@ -1,0 +1,168 @@
+"""Machines of their own: network namespaces with names and addresses, joined by a router.
+
+As on most Linux machines, the name of each means 127.0.1.1 there, and elsewhere its true address.
+Needs root and the programs ``ip`` and ``unshare``; everything is gone when the context ends.
+"""
+
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, Self
+
+__all__ = ["Hosts", "enter", "why_no_hosts"]
+
+_NAMESPACES: Final = Path("/run/netns")
+_CLONE_NEWNET: Final = 0x40000000
+#: Runs a command where the machine has its own name, and its own names of others.
+_ON_HOST: Final = 'mount --bind "$0" /etc/hosts && hostname "$1" && shift && exec "$@"'
+
+
+def why_no_hosts() -> str:
+    """Return why there can be no such machines here; empty if there can."""
+    if missing := [each for each in ("ip", "unshare", "mount") if shutil.which(each) is None]:
+        return f"no program {', '.join(missing)}"
+    name = f"gp{os.getpid()}-try"
+    try:
+        _ip("netns", "add", name)
+        try:
+            _ip("-n", name, "link", "add", "here", "type", "veth", "peer", "name", "there")
+            _ip("-n", name, "rule", "add", "from", "10.77.1.2", "to", "10.77.2.2", "blackhole")
+        finally:
+            _ip("netns", "del", name)
+    except (OSError, subprocess.CalledProcessError) as error:
+        said = getattr(error, "stderr", "") or error
+        return f"this machine makes no network namespaces: {said}"
+    return ""
+
+
+def enter(namespace: str) -> None:
+    """Let all sockets that this thread makes from now on be in a namespace.
+
+    Raises:
+        OSError: it may not.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    with (_NAMESPACES / namespace).open() as file:
+        if libc.setns(file.fileno(), _CLONE_NEWNET):
+            raise OSError(ctypes.get_errno(), f"cannot enter {namespace}")
+
+
+class Hosts:
+    """Machines by name. Use as a context manager.
+
+    Args:
+        folder: an empty one.
+        names: of the machines.
+        tag: that of the process that has made them; the own one if not given.
+    """
+
+    def __init__(self, folder: Path, names: Sequence[str], tag: str = "") -> None:
+        self._folder = folder
+        self.tag = tag or f"gp{os.getpid()}"
+        self.router = f"{self.tag}-router"
+        self.addresses = {name: f"10.77.{number}.2" for number, name in enumerate(names, 1)}
+        #: For each machine an address of the router, where something may listen in its place.
+        self.places = {name: f"10.77.0.{number}" for number, name in enumerate(names, 1)}
+        self._cuts: set[tuple[str, str]] = set()
+
+    def __enter__(self) -> Self:
+        self._folder.mkdir()
+        try:
+            _ip("netns", "add", self.router)
+            _ip("-n", self.router, "link", "set", "lo", "up")
+            forward = "echo 1 > /proc/sys/net/ipv4/ip_forward"
+            _run("ip", "netns", "exec", self.router, "sh", "-c", forward)
+            for name in self.addresses:
+                self._add(name)
+        except BaseException:
+            self._remove()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._remove()
+
+    def namespace(self, name: str) -> str:
+        """Return the namespace of a machine."""
+        return f"{self.tag}-{name}"
+
+    def know(self, name: str, others: Mapping[str, str] | None = None) -> None:
+        """Let a machine know the addresses of all; of some, others than they have."""
+        known = {"localhost": "127.0.0.1", **self.addresses, name: "127.0.1.1", **(others or {})}
+        lines = "".join(f"{address} {each}\n" for each, address in known.items())
+        (self._folder / name).write_text(lines, encoding="utf-8")
+
+    def on(self, name: str) -> list[str]:
+        """Return the words before a command that is to run on a machine."""
+        namespace, names = self.namespace(name), str(self._folder / name)
+        run = ["ip", "netns", "exec", namespace, "unshare", "--uts", "sh", "-c", _ON_HOST]
+        return [*run, names, name]
+
+    # -- what can happen to them -----------------------------------------------------------
+
+    def cut(self, ones: Iterable[str], others: Iterable[str]) -> None:
+        """Let no packet come from some machines to others; nobody is told."""
+        pairs = {(one, other) for one in ones for other in others if one != other} - self._cuts
+        for one, other in pairs:
+            self._rule("add", one, other)
+        self._cuts |= pairs
+
+    def unplug(self, name: str) -> None:
+        """Pull the cable of a machine."""
+        _ip("-n", self.router, "link", "set", name, "down")
+
+    def heal(self) -> None:
+        """Let all packets pass, and plug in all cables."""
+        for one, other in self._cuts:
+            self._rule("del", one, other)
+        self._cuts.clear()
+        for name in self.addresses:
+            _ip("-n", self.router, "link", "set", name, "up")
+
+    def signal(self, name: str, number: int) -> None:
+        """Send a signal to all processes of a machine."""
+        for pid in _run("ip", "netns", "pids", self.namespace(name)).split():
+            with suppress(ProcessLookupError):
+                os.kill(int(pid), number)
+
+    # -- inside ----------------------------------------------------------------------------
+
+    def _add(self, name: str) -> None:
+        namespace, address = self.namespace(name), self.addresses[name]
+        gateway = f"{address.rpartition('.')[0]}.1"
+        _ip("netns", "add", namespace)
+        cable = ("type", "veth", "peer", "name", "eth0", "netns", namespace)
+        _ip("-n", self.router, "link", "add", name, *cable)
+        _ip("-n", self.router, "addr", "add", f"{gateway}/24", "dev", name)
+        _ip("-n", self.router, "link", "set", name, "up")
+        _ip("-n", namespace, "addr", "add", f"{address}/24", "dev", "eth0")
+        _ip("-n", namespace, "link", "set", "lo", "up")
+        _ip("-n", namespace, "link", "set", "eth0", "up")
+        _ip("-n", namespace, "route", "add", "default", "via", gateway)
+        _ip("-n", self.router, "addr", "add", f"{self.places[name]}/32", "dev", "lo")
+        self.know(name)
+
+    def _rule(self, act: str, one: str, other: str) -> None:
+        pair = ("from", self.addresses[one], "to", self.addresses[other])
+        _ip("-n", self.router, "rule", act, *pair, "blackhole")
+
+    def _remove(self) -> None:
+        for name in self.addresses:
+            with suppress(subprocess.CalledProcessError):
+                self.signal(name, signal.SIGKILL)
+        for namespace in (*map(self.namespace, self.addresses), self.router):
+            with suppress(subprocess.CalledProcessError):
+                _ip("netns", "del", namespace)
+
+
+def _ip(*words: str) -> str:
+    return _run("ip", *words)
+
+
+def _run(*words: str) -> str:
+    return subprocess.run(words, check=True, capture_output=True, text=True, timeout=60).stdout
