@@ -36,6 +36,13 @@ def time_of_number(number: int) -> int:
     return number * 7 % 23
 
 
+def followed(path: Path) -> Source:
+    """Return a source of a file that may grow, whose only partition is known from the start."""
+    source = files(path, timestamp=time_of, follow=True)
+    source.discovers = False
+    return source
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with text files of all kinds."""
@@ -56,7 +63,7 @@ SOURCES: dict[str, Callable[[Path], Source]] = {
     "windows": lambda folder: files(folder / "windows.txt", timestamp=time_of, out_of_order="5ms"),
     "marked": lambda folder: files(folder / "marked.txt", timestamp=time_of, encoding="utf-8-sig"),
     "empty": lambda folder: files(folder / "empty.txt"),
-    "follow": lambda folder: files(folder / "whole.txt", timestamp=time_of, follow=True),
+    "follow": lambda folder: followed(folder / "whole.txt"),
     "collection": lambda _: collection(LINES, timestamp=time_of, partitions=3),
     "messages": lambda _: collection(
         [Message(line, time_of(line)) for line in LINES], out_of_order="9ms"

@@ -7,15 +7,17 @@ import stat
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Final, TypedDict
+from typing import Any, Final, TypedDict
 
 from gearpy.connectors.files.bytes import GrowingFile, ReadableFile, RegularFile
+from gearpy.connectors.files.following import FollowedFile, FollowedFiles
 from gearpy.connectors.files.lines import Decoder, LineBlocks
 from gearpy.connectors.files.stamps import Fixed, FromClock, FromRecords, Stamps, wall_clock_ms
 from gearpy.connectors.files.writers import FileSink, json_lines, text_lines
 from gearpy.core.base.times import Duration, duration_ms
 from gearpy.errors import ConfigError, GearpyError
-from gearpy.task.api.interfaces import Batch, Sink, Source, SourceReader
+from gearpy.task.api.interfaces import Batch, Sink, Source
+from gearpy.task.sources.share import Share
 
 _LOG: Final = logging.getLogger(__name__)
 _NS_PER_MS: Final = 1_000_000
@@ -26,14 +28,16 @@ def files(
     timestamp: Callable[[str], int | datetime] | None = None,
     out_of_order: Duration = "0s",
     follow: bool = False,
+    poll: Duration = "1s",
     encoding: str = "utf-8",
     errors: str = "strict",
 ) -> Source[str]:
     r"""Read the lines of text files; each file is a partition.
 
     A record is a line without its ending (``\n`` or ``\r\n``). The files are looked up once,
-    when the application is built: one that appears later is not read. Relative paths start at
-    the working directory; ``**`` matches folders of any depth.
+    when the application is built; with ``follow``, again and again, and one that appears later is
+    read from its beginning. Relative paths start at the working directory; ``**`` matches folders
+    of any depth.
 
     Event time: without ``timestamp`` a line has the time at which its file was last changed,
     and files are read in that order; with ``follow`` it has the time at which it was read.
@@ -42,14 +46,18 @@ def files(
         patterns: paths, or patterns with ``*``, ``?``, ``[...]``.
         timestamp: gives the event time of a line, ms since the epoch or an aware datetime.
         out_of_order: how far back in time a later line of the same file may be.
-        follow: wait for lines to be added, without end. A last line is kept back until its
-            line ending is there. A file that has become shorter or was replaced is read
-            from its beginning; this is logged.
+        follow: wait for lines to be added, and for more files, without end. A last line is kept
+            back until its line ending is there. A file that has become shorter or was replaced
+            is read from its beginning; this is logged. One that was removed is done with after a
+            minute. One that gets another name which fits, too, is read again: let no pattern fit
+            the names that a logger gives to old files.
+        poll: wait between two looks for more files.
         encoding: of the files; one that writes ASCII as ASCII.
         errors: what to do with bytes that are no text: "strict" fails, "replace", "ignore".
 
     Raises:
-        ConfigError: a pattern matches no file; raised when the application is built.
+        ConfigError: a pattern matches no file, and nothing is followed; raised when the
+            application is built.
 
     Example:
         >>> import gearpy as gp
@@ -66,6 +74,7 @@ def files(
         timestamp=timestamp,
         bound_ms=duration_ms(out_of_order),
         follow=follow,
+        poll_ms=duration_ms(poll),
         decoder=Decoder(encoding, errors),
     )
 
@@ -131,7 +140,8 @@ class FileSource(Source):
         patterns: at least one.
         timestamp: reads the event time from a line.
         bound_ms: how far out of order these times are.
-        follow: whether more lines will come.
+        follow: whether more lines and files will come.
+        poll_ms: wait between two looks for files.
         decoder: makes text of bytes.
         now_ms: the wall clock.
     """
@@ -146,10 +156,13 @@ class FileSource(Source):
         bound_ms: int,
         follow: bool,
         decoder: Decoder,
+        poll_ms: int = 1000,
         now_ms: Callable[[], int] = wall_clock_ms,
     ) -> None:
         _check_patterns(patterns)
         self.bounded = not follow
+        self.discovers = follow
+        self._poll_ms = poll_ms
         self._patterns = [os.path.expanduser(pattern) for pattern in patterns]  # noqa: PTH111
         self._timestamp = timestamp
         self._bound_ms = bound_ms
@@ -164,46 +177,57 @@ class FileSource(Source):
         return f"files({', '.join(self._patterns)})"
 
     def partitions(self) -> Sequence[str]:
-        """Return the absolute paths. All tasks must see the same files, so it looks only once."""
+        """Return the absolute paths; none if they are found while they are read.
+
+        All tasks must see the same files, so it looks only once.
+        """
+        if self.discovers:
+            _check_no_folders(self._patterns)
+            return ()
         if not self._found:
             self._found = _look_up(self._patterns)
         return self._found
 
-    def open(self, partition: str, resume: FilePlace | None) -> "FileReader":
-        """Return a reader; the file itself is opened when it is read."""
-        try:
-            info = os.stat(partition)  # noqa: PTH116 - there are many, and Path is slow
-        except FileNotFoundError:
-            raise ConfigError(
-                f"file {partition} is not there: "
-                "each machine that reads must have the files at the same paths"
-            ) from None
-        place = resume or {"offset": 0, "watermark_ms": 0}
-        if self.bounded and place["offset"] > info.st_size:
-            raise GearpyError(
-                f"{partition} has {info.st_size} bytes, cannot resume at {place['offset']}: "
-                "it was changed since it was read"
-            )
-        return FileReader(
-            partition,
-            RegularFile(partition, info) if self.bounded else GrowingFile(partition),
-            self._stamps(info, resume),
-            self._decoder,
-            offset=place["offset"],
-            size=info.st_size,
+    def discover(self, task_index: int, parallelism: int, resume: Sequence[Any]) -> FollowedFiles:
+        """Return the finder of one task."""
+        return FollowedFiles(
+            ", ".join(self._patterns),
+            lambda: _found(self._patterns),
+            self.open,
+            Share(task_index, parallelism),
+            poll_ms=self._poll_ms,
+            now_ms=self._now_ms,
         )
 
-    def _stamps(self, info: os.stat_result, resume: FilePlace | None) -> Stamps:
+    def open(self, partition: str, resume: FilePlace | None) -> "FileReader":
+        """Return a reader; the file itself is opened when it is read."""
+        place = resume or {"offset": 0, "watermark_ms": 0}
+        if self.bounded:
+            info = _info_of(partition, place["offset"])
+            file: ReadableFile = RegularFile(partition, info)
+            size, changed_ms = info.st_size, info.st_mtime_ns // _NS_PER_MS
+        else:  # It may have gone since it was found.
+            file, size, changed_ms = GrowingFile(partition), 0, 0
+        return FileReader(
+            partition,
+            file,
+            self._stamps(changed_ms, resume),
+            self._decoder,
+            offset=place["offset"],
+            size=size,
+        )
+
+    def _stamps(self, changed_ms: int, resume: FilePlace | None) -> Stamps:
         told = {"watermark_ms": resume["watermark_ms"]} if resume else {}
         if self._timestamp is not None:
             name = "files(timestamp)"
             return FromRecords(name, self._timestamp, bound_ms=self._bound_ms, **told)
         if self.bounded:
-            return Fixed(told.get("watermark_ms", info.st_mtime_ns // _NS_PER_MS))
+            return Fixed(told.get("watermark_ms", changed_ms))
         return FromClock(self._now_ms, **told)
 
 
-class FileReader(SourceReader):
+class FileReader(FollowedFile):
     """Reads the lines of one file.
 
     Args:
@@ -232,6 +256,7 @@ class FileReader(SourceReader):
         self.out_of_order_ms = stamps.out_of_order_ms
         self.is_by_arrival = stamps.is_by_arrival
         self._size = size
+        self._may_end = not file.grows
         self._blocks = LineBlocks(
             file.read_at, decoder, name=path, offset=offset, keep_tail=file.grows
         )
@@ -239,7 +264,7 @@ class FileReader(SourceReader):
     def read_batch(self, max_records: int) -> Batch | None:
         """Return the next lines."""
         lines = self._blocks.take(max_records)
-        self.finished = not self._file.grows and self._blocks.exhausted
+        self.finished = self._may_end and self._blocks.exhausted
         self.idle = not lines and not self.finished
         if lines:
             return Batch(lines, self._stamps.of(lines))
@@ -265,13 +290,23 @@ class FileReader(SourceReader):
         """Close the file."""
         self._file.close()
 
+    def let_end(self) -> None:
+        """See `FollowedFile`."""
+        if not self._may_end:
+            _LOG.info("%s was removed; %d bytes without a newline dropped", self._path, self._tail)
+        self._may_end = True
+
+    @property
+    def _tail(self) -> int:
+        """The bytes of a line that has no end yet."""
+        return self._blocks.read_to - self._blocks.offset
+
     def _start_over(self) -> None:
         self.restarts += 1
-        unfinished = self._blocks.read_to - self._blocks.offset
         _LOG.warning(
             "%s was cut or replaced, reading it from the start; %d bytes without a newline dropped",
             self._path,
-            unfinished,
+            self._tail,
         )
         self._size = 0
         self._blocks.restart()
@@ -287,17 +322,44 @@ def _check_patterns(patterns: Sequence[str | Path]) -> None:
             )
 
 
+def _check_no_folders(patterns: Sequence[str]) -> None:
+    folders = [pattern for pattern in patterns if Path(pattern).is_dir()]
+    if folders:
+        raise ConfigError(*map(_nothing_found, folders))
+
+
+def _info_of(path: str, offset: int) -> os.stat_result:
+    """Return what is known of a file that is to be read from an offset on.
+
+    Raises:
+        ConfigError: there is none.
+        GearpyError: it is shorter.
+    """
+    try:
+        info = os.stat(path)  # noqa: PTH116 - there are many, and Path is slow
+    except FileNotFoundError:
+        raise ConfigError(
+            f"file {path} is not there: each machine that reads must have the files at the same "
+            "paths"
+        ) from None
+    if offset > info.st_size:
+        raise GearpyError(
+            f"{path} has {info.st_size} bytes, cannot resume at {offset}: it was changed since it "
+            "was read"
+        )
+    return info
+
+
 def _look_up(patterns: Sequence[str]) -> list[str]:
-    found: set[str] = set()
-    mistakes = []
-    for pattern in patterns:
-        paths = _matches(pattern)
-        if not paths:
-            mistakes.append(_nothing_found(pattern))
-        found.update(map(os.path.abspath, paths))
+    mistakes = [_nothing_found(pattern) for pattern in patterns if not _matches(pattern)]
     if mistakes:
         raise ConfigError(*mistakes)
-    return sorted(found)
+    return _found(patterns)
+
+
+def _found(patterns: Sequence[str]) -> list[str]:
+    """Return the absolute paths of the files that are there, each once."""
+    return sorted({os.path.abspath(path) for each in patterns for path in _matches(each)})  # noqa: PTH100
 
 
 def _matches(pattern: str) -> list[str]:

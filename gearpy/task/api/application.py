@@ -115,6 +115,7 @@ class StreamApplication:
         processors: the processor of each number.
         partitioners: the partitioner of each edge (source number, target number).
         wishes: where and when it wants its slots, by the arguments; see `StreamApp`.
+        near: names of machines that have the data it reads; its slots are better there.
         of_no_use: the text for the user, if a run would give nothing; empty otherwise.
         program: the package of the modules that made it, where several programs share a process.
         folder: where its files are, which never change; empty if it was not uploaded.
@@ -134,6 +135,7 @@ class StreamApplication:
     ) -> None:
         self.name = name
         self.wishes = slot_wishes(hosts=hosts, priority=priority, relaxation=relaxation)
+        self.near: tuple[str, ...] = ()
         self.of_no_use = ""
         self.program = self.folder = ""
         mistakes = name_mistakes(name)
@@ -177,7 +179,7 @@ class StreamApplication:
         for (source, target), partitioner in self.partitioners.items():
             graph.connect(copies[source], copies[target], partitioner)
         scaled = StreamApplication(self.name, graph)
-        scaled.wishes = self.wishes
+        scaled.wishes, scaled.near = self.wishes, self.near
         scaled.of_no_use = self.of_no_use
         scaled.program, scaled.folder = self.program, self.folder
         return scaled

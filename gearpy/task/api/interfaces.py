@@ -427,6 +427,8 @@ class Discovery(ABC, Generic[T_co]):
     """Whether the partitions of the beginning are known. As long as they are not, the task holds
     event time back."""
     waits_for: str = ""  #: The thing outside that it waits for; see `SourceReader.waits_for`.
+    forgets: bool = False
+    """Whether a partition that has finished is found again when it comes back, as a new one."""
 
     @abstractmethod
     def find(self) -> Mapping[str, Any]:
@@ -499,6 +501,13 @@ class Source(ABC, Generic[T_co]):
         this is None, or has changed.
         """
         return None
+
+    def hosts(self) -> Sequence[str]:
+        """Return the names of the machines that have its data; none where nobody knows.
+
+        Asked once, when an application starts on a cluster: its executors are better there.
+        """
+        return ()
 
     @property
     def schema(self) -> "RowSchema | None":

@@ -4,7 +4,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from typing import Any, Final, Literal, TypeAlias
 
 from gearpy.columns.row_schema import RowSchema
-from gearpy.core.base.stable_hash import stable_hash
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import NOWHERE, Batch, Origin
@@ -12,6 +11,7 @@ from gearpy.messages.table import newest_of
 from gearpy.task.api.interfaces import FINISHED, Discovery, Source, TaskContext
 from gearpy.task.chain.chain import ChainTask, Stage
 from gearpy.task.sources.partition import SourcePartition
+from gearpy.task.sources.share import partition_number
 from gearpy.task.time.late import LATE, LateRecords, Portion, SourceLate
 
 WhenIdle: TypeAlias = Literal["hold", "advance"]
@@ -27,19 +27,6 @@ _WAITING: Final = "waiting"
 _FLOORS: Final = "floors"
 _READ: Final = "read"
 _DISCOVERY: Final = "discovery"
-_NUMBERS: Final = 1 << 32
-
-
-def partition_number(name: str) -> int:
-    """Return the number of a partition that was found, from 0 to 2**32 - 1.
-
-    It never changes, and belongs to the task of this number modulo the parallelism. Partitions
-    whose names differ in the number behind the last slash only are spread evenly.
-    """
-    group, _, number = name.rpartition("/")
-    if not number.isdecimal():
-        return stable_hash(name) % _NUMBERS
-    return (stable_hash(group) + int(number)) % _NUMBERS
 
 
 def source_states(
@@ -389,7 +376,8 @@ class SourceTask(ChainTask):
             done, total = done + part_done, total + part_total
             if part.is_finished:
                 self._parts.remove(part)
-                self._finished.append(part.name)
+                if self._discovery is None or not self._discovery.forgets:
+                    self._finished.append(part.name)
                 self._ended[part.name] = part.reader.snapshot()
                 self._progress = (self._progress[0] + part_done, self._progress[1] + part_total)
                 part.close()

@@ -7,7 +7,8 @@ import pytest
 
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.task.api.interfaces import Discovery, Source, SourceReader
-from gearpy.task.sources.task import SourceTask, partition_number, source_states
+from gearpy.task.sources.share import partition_number
+from gearpy.task.sources.task import SourceTask, source_states
 from tests.task.build import Bench, a_context
 from tests.task.stage_build import Scripted
 
@@ -165,11 +166,3 @@ def test_for_another_number_of_tasks_each_partition_goes_to_one(parallelism: int
     for index, share in enumerate(shares):
         assert share == [n for n in names if partition_number(n) % parallelism == index]
     assert [each["discovery"] for each in states] == [["looked"]] * parallelism
-
-
-@pytest.mark.parametrize(
-    ("name", "other", "step"), [("t/3", "t/4", 1), ("t/0", "t/10", 10), ("a/b/1", "a/b/2", 1)]
-)
-def test_numbers_of_neighbours_follow_each_other(name: str, other: str, step: int) -> None:
-    assert (partition_number(other) - partition_number(name)) % 2**32 == step
-    assert 0 <= partition_number("no number") < 2**32

@@ -15,8 +15,8 @@ from gearpy.connectors.kafka.reading.positions import (
     Gap,
     KafkaPlace,
     ReadBounds,
-    Share,
     WantedTopics,
+    names_of,
     topic_of,
 )
 from gearpy.connectors.kafka.reading.raw import Raw
@@ -25,6 +25,7 @@ from gearpy.errors import OperatorError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.task.api.interfaces import Discovery, SourceReader
+from gearpy.task.sources.share import Share
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
@@ -189,7 +190,7 @@ class KafkaDiscovery(Discovery[Any]):
         """Ask for new partitions, and where they begin; on the thread of errands."""
         found = self._brokers.topics(self._reading.topics)
         self._check_named(found)
-        bounds, names = self._reading.bounds, self._share.new_of(found)
+        bounds, names = self._reading.bounds, self._share.new_of(names_of(found))
         places = bounds.begin(names, self._brokers, is_first=not self.has_looked)
         return _Look(places, bool(found))
 

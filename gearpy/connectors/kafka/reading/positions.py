@@ -8,7 +8,6 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, TypedDi
 from gearpy.core.base.times import EventTime, event_time_ms
 from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS
-from gearpy.task.sources.task import partition_number
 
 #: Where reading begins: by a name, an event time, or an offset for each partition.
 Start: TypeAlias = Literal["earliest", "latest", "committed"] | EventTime | Mapping[str, int]
@@ -70,6 +69,11 @@ class Offsets(Protocol):
 def name_of(topic: str, number: int) -> str:
     """Return the name of a partition, such as ``orders/3``."""
     return f"{topic}/{number}"
+
+
+def names_of(topics: Mapping[str, int]) -> list[str]:
+    """Return the names of the partitions of topics, by their numbers of partitions."""
+    return [name_of(topic, at) for topic, count in topics.items() for at in range(count)]
 
 
 def topic_of(name: str) -> tuple[str, int]:
@@ -244,32 +248,3 @@ def _place_of(
 def _is_offset(name: Any, offset: Any) -> bool:
     is_name = isinstance(name, str) and bool(_PART.fullmatch(name))
     return is_name and type(offset) is int and offset >= 0
-
-
-class Share:
-    """The partitions of one task.
-
-    Args:
-        task_index: of the task.
-        parallelism: number of tasks.
-        known: partitions that it has already.
-    """
-
-    def __init__(self, task_index: int, parallelism: int, known: Collection[str] = ()) -> None:
-        self._task_index = task_index
-        self._parallelism = parallelism
-        self.known = set(known)
-
-    def new_of(self, found: Mapping[str, int]) -> list[str]:
-        """Return the partitions of this task that it does not have yet, by name.
-
-        Args:
-            found: the topics with their numbers of partitions.
-        """
-        names = [name_of(topic, at) for topic, count in found.items() for at in range(count)]
-        return sorted(
-            name
-            for name in names
-            if name not in self.known
-            and partition_number(name) % self._parallelism == self._task_index
-        )

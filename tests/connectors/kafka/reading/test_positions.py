@@ -5,14 +5,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from gearpy.connectors.kafka.reading.positions import (
     Gap,
     OutOfRange,
     ReadBounds,
-    Share,
     bounds_of,
     name_of,
     topic_of,
@@ -177,35 +174,6 @@ def test_topics_are_found_by_name_or_as_a_whole_by_pattern() -> None:
     assert topics_of("kafka", ["orders", "none", "orders"], None).among(found) == {"orders": 2}
     fitting = topics_of("kafka", [], "orders.*").among(found)
     assert fitting == {"orders": 2, "orders-eu": 3}
-
-
-# -- shares ----------------------------------------------------------------------------------
-
-
-@given(
-    found=st.dictionaries(st.sampled_from("abcd"), st.integers(0, 9)),
-    grown=st.integers(0, 3),
-    parallelism=st.integers(1, 5),
-)
-def test_each_partition_belongs_to_one_task_also_when_topics_grow(
-    found: dict[str, int], grown: int, parallelism: int
-) -> None:
-    """What is known stays where it is; what comes is found once."""
-    shares = [Share(index, parallelism) for index in range(parallelism)]
-    later = {topic: count + grown for topic, count in found.items()}
-    names: list[str] = []
-    for topics in (found, later, later):
-        for share in shares:
-            new = share.new_of(topics)
-            share.known.update(new)
-            names += new
-    assert sorted(names) == sorted(name_of(t, at) for t in later for at in range(later[t]))
-
-
-@given(count=st.integers(1, 20), parallelism=st.integers(1, 6))
-def test_partitions_of_a_topic_are_spread_evenly(count: int, parallelism: int) -> None:
-    sizes = [len(Share(index, parallelism).new_of({"t": count})) for index in range(parallelism)]
-    assert max(sizes) - min(sizes) <= 1
 
 
 def test_a_name_tells_topic_and_number() -> None:
