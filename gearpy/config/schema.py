@@ -142,6 +142,13 @@ class ExecutorConfig:
 class ArtifactConfig:
     """Programs that are uploaded."""
 
+    folder: Annotated[
+        str,
+        "Programs are kept here, too: a folder, or a URL that fsspec knows, such as "
+        "s3://bucket/programs. A master elsewhere finds them there. Everybody who can write here "
+        "decides what the cluster runs. Empty: in master.folder only.",
+        Setting(form="a path or URL, or nothing", unit="folder"),
+    ] = ""
     max_bytes: Annotated[
         _Bytes,
         "An artifact above this size is refused. It may unpack to four times as much, and to one "

@@ -20,6 +20,7 @@ _FORMS: Final[Mapping[str, re.Pattern[str]]] = {
     "a host name or address": re.compile(r"[^\s,]+"),
     "host:port": re.compile(r"[^\s,]+:\d{1,5}"),
     "a path": re.compile(r".*\S.*"),
+    "a path or URL, or nothing": re.compile(r"(.*\S.*)?"),
     "an http or https URL": re.compile(r"https?://[^\s,]+"),
     "user names": re.compile(r"[^\s,]{1,64}"),
     "user=slots": re.compile(r"[^\s,=]{1,64}=\d{1,9}"),

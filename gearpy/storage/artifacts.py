@@ -1,13 +1,16 @@
 """Programs that were uploaded, each a file named after the SHA-256 of its bytes."""
 
 import hashlib
+import logging
 import os
 import re
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, BinaryIO, Final, Self, TypeAlias
 
+from gearpy.config.schema import ArtifactConfig
 from gearpy.errors import ConfigError
 from gearpy.messages.client import (
     ArtifactMissing,
@@ -18,6 +21,8 @@ from gearpy.messages.client import (
     Refused,
     UploadArtifact,
 )
+from gearpy.storage.folder.api import Folder
+from gearpy.storage.folder.at import folder_at
 from gearpy.storage.folder.files import create_file, sync_file, sync_folder
 
 #: Artifacts travel in parts of this size.
@@ -28,7 +33,10 @@ UPLOADS_MAX: Final = 16
 
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _BUFFER_BYTES: Final = 1 << 17
+_COPY_BYTES: Final = 1 << 20
 _PARTIAL: Final = ".partial"
+
+_log = logging.getLogger(__name__)
 
 
 def is_sha256(text: str) -> bool:
@@ -53,16 +61,23 @@ class ArtifactStore:
     An upload may stop and go on where it was, as long as the process lives. It counts only when
     all of it has arrived, has the SHA-256 it was announced with, and is on disk.
 
+    With a second folder that others see, too, each artifact is there as well before it counts, and
+    one that is only there is copied from it when it is asked for.
+
     Runs on: any thread. Restart: keeps what was stored; uploads under way begin again.
 
     Args:
         folder: made if it is not there.
         bytes_max: an artifact above this size is refused.
+        shared: where others find artifacts, and this one those of others; None: nowhere.
     """
 
-    def __init__(self, folder: Path, bytes_max: int) -> None:
+    def __init__(self, folder: Path, bytes_max: int, shared: Folder | None = None) -> None:
         self._folder = folder
         self._bytes_max = bytes_max
+        self._shared = shared
+        self._is_shared: set[str] = set()
+        self._copying = threading.Lock()
         self._lock = threading.Lock()
         self._uploads: dict[str, _Upload] = {}  # The one that was written to last is last.
         self._sound: set[str] = set()
@@ -70,16 +85,45 @@ class ArtifactStore:
         for leftover in folder.glob(f"*{_PARTIAL}"):
             leftover.unlink(missing_ok=True)
 
+    @classmethod
+    def configured(cls, folder: Path, config: ArtifactConfig) -> Self:
+        """Return the store in a folder, with the limits and the second folder of a configuration.
+
+        Raises:
+            ConfigError: ``artifact.folder`` cannot be used.
+        """
+        if not config.folder:
+            return cls(folder, config.max_bytes)
+        shared = folder_at(config.folder, key="artifact.folder", private=True)
+        try:
+            shared.make()
+        except OSError as error:
+            raise ConfigError(f"artifact.folder {shared.place} cannot be used: {error}") from error
+        return cls(folder, config.max_bytes, shared)
+
     def shas(self) -> tuple[str, ...]:
         """Return the digests of stored artifacts, sorted."""
         return tuple(sorted(path.name for path in self._folder.iterdir() if is_sha256(path.name)))
 
     def has(self, sha256: str) -> bool:
-        """Whether the artifact is stored and undamaged.
+        """Whether the artifact is stored and undamaged, in the shared folder, too.
 
         The bytes are read once in the life of the process. An artifact that has rotted on disk is
         dropped, so that it can be uploaded again.
+
+        Raises:
+            OSError: the shared folder does not answer.
         """
+        if self._has_here(sha256):
+            self._share(sha256, self._path(sha256))
+            return True
+        return self._copied(sha256)
+
+    def _is_at_hand(self, sha256: str) -> bool:
+        """Whether it can be read, also while the shared folder is away."""
+        return self._has_here(sha256) or self._copied(sha256)
+
+    def _has_here(self, sha256: str) -> bool:
         path = self._path(sha256)
         if sha256 in self._sound or not path.is_file():
             return path.is_file()
@@ -108,7 +152,7 @@ class ArtifactStore:
         Raises:
             ConfigError: it is not.
         """
-        if not self.has(sha256):
+        if not self._is_at_hand(sha256):
             raise _unknown(sha256)
         return self._path(sha256)
 
@@ -124,7 +168,7 @@ class ArtifactStore:
         Raises:
             ConfigError: it is not stored, or is shorter.
         """
-        if not self.has(sha256):
+        if not self._is_at_hand(sha256):
             raise _unknown(sha256)
         size = self.size(sha256)
         if not 0 <= offset <= size:
@@ -149,7 +193,8 @@ class ArtifactStore:
                 f"the artifact has {offset + len(data)} bytes or more, "
                 f"at most {self._bytes_max} are taken: raise artifact.max-bytes of the master"
             )
-        if self.has(sha256):
+        # The shared folder is asked once for an upload, and not for each part of it.
+        if self._has_here(sha256) if self.received(sha256) else self.has(sha256):
             return True
         upload = self._upload(sha256)
         with upload.lock:
@@ -170,6 +215,9 @@ class ArtifactStore:
                 self._end(sha256, upload)
         self._sound.discard(sha256)
         self._path(sha256).unlink(missing_ok=True)
+        if self._shared is not None:
+            self._is_shared.discard(sha256)
+            self._shared.remove(sha256)
 
     def _take(self, sha256: str, upload: _Upload, *, offset: int, data: bytes, last: bool) -> bool:
         new = data[upload.received - offset :] if offset <= upload.received else b""
@@ -193,10 +241,53 @@ class ArtifactStore:
             )
         with create_file(upload.path, "ab", buffering=_BUFFER_BYTES) as file:
             sync_file(file)
-        upload.path.rename(self._path(sha256))
+        self._share(sha256, upload.path)
+        self._keep(sha256, upload.path)
+        self._end(sha256, upload)
+
+    def _keep(self, sha256: str, path: Path) -> None:
+        """Give a file that is on disk, and sound, its name."""
+        path.rename(self._path(sha256))
         sync_folder(self._folder)
         self._sound.add(sha256)
-        self._end(sha256, upload)
+
+    # -- the shared folder -----------------------------------------------------------------
+
+    def _share(self, sha256: str, path: Path) -> None:
+        """Store an artifact in the shared folder, too, unless it is there."""
+        if self._shared is None or sha256 in self._is_shared:
+            return
+        found = self._shared.look(sha256)
+        if found is None or found.size != path.stat().st_size:
+            with path.open("rb") as file:
+                self._shared.write(sha256, _chunks(file))
+        self._is_shared.add(sha256)
+
+    def _copied(self, sha256: str) -> bool:
+        """Copy an artifact from the shared folder; False if it is not there, or is damaged."""
+        if self._shared is None:
+            return False
+        path = self._folder / f"{sha256}-copy{_PARTIAL}"
+        with self._copying:
+            if self._has_here(sha256):  # Another thread has copied it.
+                return True
+            try:
+                found = self._shared.open(sha256)
+            except FileNotFoundError:
+                return False
+            with found, create_file(path, "wb", buffering=_BUFFER_BYTES) as file:
+                digest = hashlib.sha256()
+                for chunk in _chunks(found):
+                    digest.update(chunk)
+                    file.write(chunk)
+                sync_file(file)
+            if digest.hexdigest() != sha256:
+                _log.warning("%s is damaged: it is not used", self._shared.location(sha256))
+                path.unlink()
+                return False
+            self._keep(sha256, path)
+            self._is_shared.add(sha256)
+            return True
 
     def _upload(self, sha256: str) -> _Upload:
         """Return the upload of an artifact, begun now if there is none."""
@@ -261,7 +352,8 @@ class ArtifactDesk:
         except ConfigError as error:
             return Refused(reason=str(error))
         except OSError as error:
-            return Refused(reason=f"the master cannot store or read artifacts: {error.strerror}")
+            why = error.strerror or error
+            return Refused(reason=f"the master cannot store or read artifacts: {why}")
 
     def _state(self, sha256: str, *, stored: bool) -> ArtifactStored | ArtifactMissing:
         if stored:
@@ -272,6 +364,11 @@ class ArtifactDesk:
         data = self._store.read(sha256, offset=offset, count=PART_BYTES)
         last = offset + len(data) == self._store.size(sha256)
         return ArtifactPart(sha256=sha256, offset=offset, data=data, last=last)
+
+
+def _chunks(file: BinaryIO) -> Iterator[bytes]:
+    while chunk := file.read(_COPY_BYTES):
+        yield chunk
 
 
 def _unknown(sha256: str) -> ConfigError:

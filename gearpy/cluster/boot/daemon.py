@@ -138,7 +138,7 @@ def _begin_alone(
         raise ConfigError(
             f"master.folder {folder} is of one of several masters: name them all in cluster.masters"
         )
-    artifacts = ArtifactDesk(ArtifactStore(folder / "artifacts", config.artifact.max_bytes))
+    artifacts = ArtifactDesk(ArtifactStore.configured(folder / "artifacts", config.artifact))
     log = FileLog(folder / _LOG)
     opened.callback(log.close)
     opened.callback(endpoint.close)  # Before the log is closed: the actor writes it.
@@ -179,7 +179,7 @@ def _begin_with_others(
         config,
         endpoint,
         folder / _MEMBER_LOG,
-        ArtifactStore(folder / "artifacts", config.artifact.max_bytes),
+        ArtifactStore.configured(folder / "artifacts", config.artifact),
         opened,
         joins=joins,
         machine=MasterFold(),
