@@ -7,6 +7,7 @@ import gzip
 import lzma
 import os
 import stat
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -28,6 +29,7 @@ _TIME_KEYS: Final = ("mtime", "LastModified", "last_modified", "updated", "creat
 _VERSION_KEYS: Final = ("ETag", "etag", "md5Hash")
 _EDGE_BYTES: Final = 4096  # Of the beginning and of the end, which tell the content.
 _DIGEST_BYTES: Final = 16
+_ASKED_FILES: Final = 32  # Each is a request; many files are on all machines anyway.
 _UNPACK: Final[dict[str, Callable[[Any], Any]]] = {
     ".gz": gzip.open,
     ".bz2": bz2.open,
@@ -202,6 +204,30 @@ def content_version(operator: str, file: FoundFile) -> str:
     except OSError as error:
         raise _unreadable(operator, file.name, error) from error
     return edges.hexdigest()
+
+
+def block_hosts(operator: str, found: Sequence[FoundFile]) -> list[str]:
+    """Return the machines that have blocks of some files, those with most bytes first.
+
+    Of many files only the largest are asked for. A store that does not tell has none.
+
+    Raises:
+        GearpyError: the store does not answer.
+    """
+    sizes = Counter[str]()
+    for file in sorted(found, key=lambda each: each.size, reverse=True)[:_ASKED_FILES]:
+        if file.is_local:
+            continue
+        files, path = _file_system(operator, file.name, file.options)
+        if not hasattr(files, "block_hosts"):
+            continue
+        try:
+            blocks = files.block_hosts(path)
+        except OSError as error:
+            raise _unreachable(operator, file.name, error) from error
+        for size, hosts in blocks:
+            sizes.update(dict.fromkeys(hosts, size))
+    return [host for host, _ in sizes.most_common()]
 
 
 def _unreadable(operator: str, name: str, error: OSError) -> ConfigError:

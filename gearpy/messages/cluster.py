@@ -263,6 +263,7 @@ class RequestResource:
     divided as there is room, and granted together. ``launch`` is that of the app master that asks.
     It takes the place of what was asked for before, unless it ``adds`` to that. With a
     ``worker_id`` it is for one executor, on that worker; with ``hosts`` only for workers there.
+    Workers ``near`` its data, by the names of their machines, come first; others will do, too.
     ``wishes`` are those of the program; what the application was submitted with counts more.
     """
 
@@ -273,6 +274,7 @@ class RequestResource:
     sizes: tuple[int, ...] = ()
     worker_id: WorkerId | None = None
     hosts: tuple[str, ...] = ()
+    near: tuple[str, ...] = ()
     adds: bool = False
     wishes: SlotWishes = SlotWishes()
 

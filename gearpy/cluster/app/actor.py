@@ -270,6 +270,7 @@ class AppMasterActor(Actor[_Message]):
         """Have this version run from now on."""
         self._versions.running = loaded
         self._dag, self._master.wishes = loaded.dag, loaded.application.wishes
+        self._master.near = loaded.application.near
         self._launch = replace(self._launch, artifact=loaded.artifact)
         self._standing.on_program(loaded.application)
 

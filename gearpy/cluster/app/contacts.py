@@ -48,6 +48,7 @@ class MasterLink:
         self.path = launch.reply_to
         self.is_there = False
         self.wishes = SlotWishes()  #: Those of the program that runs.
+        self.near: tuple[str, ...] = ()  #: The machines that have the data which it reads.
         others = (ActorPath(each, self.path.name) for each in masters)
         self._places = tuple(dict.fromkeys((self.path, *others)))
         self._fence = TermFence()
@@ -136,6 +137,7 @@ class MasterLink:
                 sizes=command.sizes,
                 worker_id=command.worker_id,
                 hosts=command.hosts,
+                near=self.near,
                 adds=command.adds,
                 wishes=self.wishes,
             )

@@ -503,6 +503,7 @@ class MasterActor(Actor[MasterMailbox]):
                 worker_id=message.worker_id,
                 hosts=message.hosts or wishes.hosts,
                 named=message.hosts,
+                near=message.near,
                 is_restart=self._has_run(app_id),
             )
         )

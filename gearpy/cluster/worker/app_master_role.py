@@ -1,5 +1,6 @@
 """From a launch message and the configuration to the actor of an app master."""
 
+import logging
 import random
 from collections.abc import Callable
 from typing import Final
@@ -19,6 +20,9 @@ from gearpy.messages.cluster import LaunchExecutor
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.storage.coordinator_log import SEGMENTS_MAX
 from gearpy.task.api.application import StreamApplication
+from gearpy.task.api.failure import USER_ERRORS
+
+_log = logging.getLogger(__name__)
 
 _HOUR_MS: Final = 3_600_000
 #: A record that makes its operator raise so often ends the application.
@@ -67,11 +71,26 @@ def app_master_settings(config: Config) -> AppMasterSettings:
 def _prepared(
     application: StreamApplication, artifact: Artifact, config: Config
 ) -> StreamApplication:
-    """Give an application its serializers, and its processors their machines and bounds."""
+    """Give an application its serializers and machines, and its processors theirs and bounds."""
     asked = config.application
     dag = with_hosts(application.dag, localities_in(asked.localities))
     application.dag = with_bounds(dag, [*map(bounds_in, asked.autoscale), *artifact.bounds])
+    application.near = near_data(application)
     return with_serializers(application, config)
+
+
+def near_data(application: StreamApplication) -> tuple[str, ...]:
+    """Return the machines that have the data of an application; none if they cannot be told.
+
+    A store may call a machine by its whole name, and the machine itself by the first part of it.
+    """
+    sources = [each.source for each in application.processors.values() if each.source]
+    try:
+        hosts = [host for source in sources for host in source.hosts()]
+        return tuple(dict.fromkeys(name for each in hosts for name in (each, each.split(".")[0])))
+    except USER_ERRORS as error:
+        _log.warning("application %s: where its data is, is not known: %s", application.name, error)
+        return ()
 
 
 def app_master(

@@ -26,6 +26,7 @@ from gearpy.connectors.locations import (
     FoundFile,
     Locations,
     StoreOptions,
+    block_hosts,
     content_version,
     file_at,
 )
@@ -125,6 +126,10 @@ class RowFiles(Source):
         return "\n".join(
             f"{file.name} {file.size} {file.changed_ms} {file.version}" for file in self._files()
         )
+
+    def hosts(self) -> Sequence[str]:
+        """Return the machines that have most of the files' blocks, as far as their store tells."""
+        return [] if self._options.follow else block_hosts(self._form.name, self._files())
 
     def partitions(self) -> Sequence[str]:
         """Return the files, or the numbers of the partitions that share them."""

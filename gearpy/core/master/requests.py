@@ -40,6 +40,7 @@ class ResourceRequest:
         avoid: served on this worker only where no other has room.
         hosts: only workers with one of these names will do, see `WorkerPlace`; empty: all.
         named: the hosts that the app master has named itself; its grants say them.
+        near: workers with one of these names come first, whatever the policy says of the others.
     """
 
     app_id: AppId
@@ -55,6 +56,7 @@ class ResourceRequest:
     avoid: WorkerId | None = None
     hosts: tuple[str, ...] = ()
     named: tuple[str, ...] = ()
+    near: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if mistakes := list(self._mistakes()):

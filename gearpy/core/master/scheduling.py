@@ -305,6 +305,7 @@ class SlotScheduler:
             key=lambda worker: (
                 spare[worker] < slots,
                 worker == request.avoid,
+                not self._ledger.workers[worker].place.is_one_of(request.near),
                 self._policy.rank(request, self._offer(waiting, worker, room[worker])),
                 worker,
             ),

@@ -64,6 +64,14 @@ class WebHdfsFiles(WebHDFS):  # type: ignore[misc]
         answer = self._call("RENAME", "put", path=path, destination=to)
         return answer.json()["boolean"] is True
 
+    def block_hosts(self, path: str) -> list[tuple[int, list[str]]]:
+        """Return the bytes of each block of a file, and the machines that have it."""
+        answer = self._call("GETFILEBLOCKLOCATIONS", path=path).json()
+        return [
+            (block["length"], list(block["hosts"]))
+            for block in answer["BlockLocations"]["BlockLocation"]
+        ]
+
     def put_file(self, lpath: str | os.PathLike[str], rpath: str, **_: Any) -> None:
         """Write a file in one request, which may be repeated."""
         begun = self._call("CREATE", "put", path=rpath, redirect=False, overwrite="true")

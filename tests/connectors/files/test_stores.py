@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -12,6 +13,7 @@ from pyarrow import parquet as pq
 import gearpy as gp
 from gearpy.errors import ConfigError
 from gearpy.testing import check_source
+from tests.servers.hdfs import HdfsAddress
 from tests.storage.folder_build import REAL, folder_at_url, real_url
 
 
@@ -41,6 +43,16 @@ def test_options_lead_to_the_store(server: str, kind: str, request: pytest.Fixtu
     gp.run(app)
 
     assert sorted(each["n"] for each in results) == list(range(33))
+
+
+def test_the_machines_that_have_the_blocks_are_known(
+    hdfs: HdfsAddress, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """By the name node, for each file; a store of objects and a disk have none to tell."""
+    assert a_source("hdfs", "parquet", request)().hosts() == ["127.0.0.1"]
+    assert a_source("s3", "jsonl", request)().hosts() == []
+    (tmp_path / "a.jsonl").write_text('{"n": 1}\n')
+    assert gp.jsonl(tmp_path / "a.jsonl").hosts() == []
 
 
 @pytest.mark.long

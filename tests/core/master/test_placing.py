@@ -69,6 +69,22 @@ def test_executors_are_spread_over_machines_and_then_over_their_workers() -> Non
     assert Counter(worker for worker, _ in cluster.got()) == {0: 1, 1: 1, 2: 2}
 
 
+def test_workers_near_the_data_come_first_and_others_will_do() -> None:
+    """Whatever the policy says of the rest; hosts are still the only ones."""
+    cluster = Cluster(("a", "", 9), ("b", "", 2), ("c", "", 1), policy=PackPolicy())
+    cluster.ask(4, executors=4, near=("B", "c", "unknown"))
+    assert Counter(worker for worker, _ in cluster.got()) == {0: 1, 1: 2, 2: 1}
+    cluster.end(ANN)
+    cluster.ask(1, near=("b",), hosts=("a",))
+    assert cluster.got() == [(0, 1)]
+
+
+def test_slots_that_are_divided_as_there_is_room_are_near_the_data() -> None:
+    cluster = Cluster(("a", "", 9), ("b", "", 4))
+    cluster.ask(3, executors=0, near=("b",))
+    assert cluster.got() == [(1, 3)]
+
+
 def test_a_request_is_served_on_its_hosts_only_and_says_which_it_waits_for() -> None:
     cluster = Cluster(("a", "", 9), ("b", "", 2))
     cluster.ask(2, hosts=("B",), named=("B",))  # Names have no capital letters.
