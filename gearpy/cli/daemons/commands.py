@@ -18,7 +18,7 @@ from gearpy.cli.terminal.options import Given, MetricsPlace, configured, takes
 from gearpy.cli.terminal.output import print_json
 from gearpy.cli.terminal.services import open_services
 from gearpy.cluster.boot.daemon import MasterDaemon, WorkerDaemon, address_to_listen
-from gearpy.cluster.boot.local import LocalCluster
+from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.client.measured import cluster_sample
 from gearpy.cluster.host.metrics_page import metrics_page
 from gearpy.cluster.host.open_files import allow_open_files
@@ -87,6 +87,8 @@ def local(
     with it; their checkpoints and savepoints stay in checkpoint.folder, for 'gear app submit
     --from-checkpoint'.
     """
+    from gearpy.cluster.boot.local import LocalCluster
+
     config = given.config()
     allow_open_files()
     log_to_stderr(verbose=given.verbose, warnings=True)
@@ -102,7 +104,7 @@ def local(
             executors=executors,
             durable=True,
         ) as cluster,
-        _page(cluster, config) if ui else nullcontext("") as url,
+        _page(cluster.client, config) if ui else nullcontext("") as url,
         _metrics_at(metrics, lambda: cluster_sample(cluster.client), config) as metrics_at,
     ):
         slots = slots or config.worker.slots
@@ -121,10 +123,10 @@ def local(
 
 
 @contextmanager
-def _page(cluster: LocalCluster, config: Config) -> Iterator[str]:
+def _page(client: ClusterClient, config: Config) -> Iterator[str]:
     """Serve the page if that is possible; give its address, or say why there is none."""
     try:
-        services = open_services(cluster.client, config)
+        services = open_services(client, config)
     except ConfigError as error:
         _tell_on_stderr(f"no page: {error}")
         yield ""

@@ -39,10 +39,10 @@ class ProcessTuning:
                 ProcessTuning._found = (sys.getswitchinterval(), gc.get_threshold())
             self._tuned.append(self)
             self._apply_newest()
-        self.freeze()
+        self.keep()
 
     def freeze(self) -> None:
-        """Leave everything that lives now out of later collections; call when much was loaded."""
+        """Collect once, and leave what lives then out of later ones; call when much was loaded."""
         gc.unfreeze()  # Objects left by an application that has ended meanwhile.
         gc.collect()
         gc.freeze()

@@ -1,7 +1,8 @@
 """The worker: slots, and the processes or threads that it starts in them.
 
 - `actor`: WorkerActor: offers slots, starts executors in them, and stays with its master.
-- `child`: the process of one executor, or app master: ``python -m gearpy.cluster.worker.child``.
+- `__main__`: ``python -m gearpy.cluster.worker``, which a worker starts: `child`, loaded quickly.
+- `child`: the process of one executor, or app master.
 - `child_process`: ChildProcess: one child with its process group, its outputs, its end and why.
 - `processes`: ProcessLauncher: executors and app masters as child processes of a worker.
 - `threads`: ThreadLauncher: executors and app masters as actors of this process.

@@ -1,4 +1,4 @@
-"""The process of one executor, or app master: ``python -m gearpy.cluster.worker.child``.
+"""The process of one executor, or app master: ``python -m gearpy.cluster.worker``.
 
 Its worker starts it and tells it on standard input what to be; see `launch_spec`. It ends with
 its actor: with code 0 if that was asked to stop, else 1 and why as the last line of standard
@@ -46,7 +46,7 @@ from gearpy.task.api.application import StreamApplication
 from gearpy.transport.security.credentials import Credentials
 from gearpy.wire.connection.keys import LaunchToken
 
-_log = logging.getLogger("gearpy.cluster.worker.child")  # Not what runs as a program is called.
+_log = logging.getLogger(__name__)
 
 _FAILED: Final = 1
 _STOP_AGAIN: Final = 128 + signal.SIGTERM  # As shells have it.
@@ -269,7 +269,3 @@ def _end(failure: str) -> NoReturn:
         with suppress(OSError, ValueError):
             stream.flush()
     os._exit(_FAILED if failure else 0)
-
-
-if __name__ == "__main__":
-    main()

@@ -26,7 +26,7 @@ from gearpy.wire.connection.keys import KeyRing, LaunchToken
 _log = logging.getLogger(__name__)
 
 #: -P: a file of the working folder must not stand in for a module.
-CHILD_COMMAND: Final = (sys.executable, "-P", "-m", "gearpy.cluster.worker.child")
+CHILD_COMMAND: Final = (sys.executable, "-P", "-m", "gearpy.cluster.worker")
 
 #: What every application begins with.
 _FIRST: Final = (MASTER_EXECUTOR, 1)
