@@ -49,7 +49,7 @@ _WINDOW_MS: Final = 200
 _END: Final = "end"
 _LATE: Final = "late"  # The end was told when a partition was beyond it.
 _REACHED: Final = "reached"  # Has a file for every so many numbers, called like them.
-_REACHED_EVERY: Final = 500
+_REACHED_EVERY: Final = 100
 _SHOWN_MAX: Final = 20
 
 #: A record of the source: partition and number. Its event time is the number, in ms.

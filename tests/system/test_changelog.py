@@ -13,7 +13,7 @@ from tests.bench.epoch_signs import EpochSigns
 from tests.bench.process_cluster import ProcessCluster
 from tests.eventually import eventually
 
-RATE = 4000.0
+RATE = 800.0
 #: Time between two epochs: nothing is stored between a look at the files and the kill.
 SETTINGS = {**EPOCHS_OFTEN, "checkpoint.interval-ms": "1000", "checkpoint.changelog": "on"}
 _EXECUTORS = 2
@@ -38,7 +38,7 @@ def test_all_but_the_newest_files_may_be_deleted(tmp_path: Path) -> None:
         os.kill(cluster.launched("executor")[0], signal.SIGKILL)
 
         eventually(lambda: signs.newest_shown() > epoch + 1)
-        numbered.set_end(results, end := numbered.end_after(results, RATE))
+        numbered.set_end(results, end := numbered.end_after(results, RATE / 2))
         eventually(lambda: cluster.client.application(app_id).status == "succeeded")
 
     verdict = numbered.check(results, end)

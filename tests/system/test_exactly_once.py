@@ -23,7 +23,7 @@ from tests.bench.process_cluster import ProcessCluster
 from tests.eventually import eventually
 from tests.system.faulty_tasks import ACTS, EXECUTORS, POINTS, Faults
 
-RATE: Final = 4000.0
+RATE: Final = 2000.0
 
 
 @pytest.mark.parametrize("cut", ["position", "event-time"])
@@ -38,8 +38,8 @@ def test_results_are_there_once_whatever_fails_at_whichever_step(tmp_path: Path,
         running = cluster.client.submit(
             "numbered", embed(app.build()), executors=EXECUTORS, config=settings
         )
-        eventually(lambda: faults.are_over or running.summary().status == "failed", within_s=60)
-        end = numbered.end_after(tmp_path, RATE)
+        eventually(lambda: faults.are_over or running.summary().status == "failed", within_s=180)
+        end = numbered.end_after(tmp_path, RATE / 2)
         numbered.set_end(tmp_path, end)
         summary = running.wait(60)
 
@@ -56,7 +56,7 @@ def test_a_damaged_snapshot_is_told_and_costs_no_result(tmp_path: Path) -> None:
     with ProcessCluster(tmp_path, workers=1, slots=64, settings=settings) as cluster:
         signs = EpochSigns(tmp_path / "checkpoints", results)
         program = Path(numbered.__file__)
-        app_id = cluster.submit(program, str(results), str(RATE), executors=EXECUTORS)
+        app_id = cluster.submit(program, str(results), str(RATE / 2), executors=EXECUTORS)
         eventually(lambda: signs.newest_shown() >= 3)
         before = signs.newest_shown()
         epoch = eventually(lambda: (newest := signs.newest_shown()) > before and newest)
@@ -66,7 +66,7 @@ def test_a_damaged_snapshot_is_told_and_costs_no_result(tmp_path: Path) -> None:
 
         eventually(lambda: signs.newest_shown() > epoch + 1)
         detail = cluster.detail(app_id)
-        numbered.set_end(results, end := numbered.end_after(results, RATE))
+        numbered.set_end(results, end := numbered.end_after(results, RATE / 2))
         eventually(lambda: cluster.client.application(app_id).status == "succeeded")
 
     verdict = numbered.check(results, end)
