@@ -96,6 +96,31 @@ class TasksLaunched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReadAhead:
+    """Read what these tasks kept at an epoch; answered by `StateReadAhead`.
+
+    They will go on from a later one, as tasks of ``version``: then only files that are not among
+    ``snapshots`` are left to be read.
+    """
+
+    version: int
+    region: int
+    epoch: int
+    tasks: tuple[TaskId, ...]
+    snapshots: tuple[SnapshotFile, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateReadAhead:
+    """What was told by `ReadAhead` is read, as far as it can be."""
+
+    executor_id: ExecutorId
+    version: int
+    region: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskLocation:
     """Which executor hosts which tasks, and where its data listener is."""
 
@@ -396,6 +421,7 @@ ExecutorToAppMaster: TypeAlias = (
 )
 ExecutorMessage: TypeAlias = (
     LaunchTasks
+    | ReadAhead
     | TaskLocationsReady
     | StartAllTasks
     | StopAllTasks

@@ -19,6 +19,7 @@ from gearpy.state.kinds.timers import DOMAINS, KeyTimers, timers_tag
 from gearpy.state.kinds.values import CombiningState, ReducingState, ValueState
 from gearpy.state.stores.cells import Tag, is_collection
 from gearpy.state.stores.delta import joined
+from gearpy.state.stores.heap import HeapStore
 from gearpy.state.stores.store import CellStore, Section, StateDelta
 
 _State = TypeVar("_State", bound=Any)
@@ -311,6 +312,15 @@ class KeyedState:
         rest = self._declared.bulks.load(section)
         if rest is not None:
             self._declared.store.load(rest)
+
+    def begin_at(self, watermark_ms: int) -> None:
+        """Say how far event time is, if that was not known when this was made."""
+        self._clock.advance(watermark_ms)
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether it may be loaded on one thread and used on another."""
+        return isinstance(self._declared.store, HeapStore)
 
     def snapshot(self) -> StateDelta | None:
         """Hand over the changes since the last call; None if there are none."""

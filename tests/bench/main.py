@@ -141,7 +141,7 @@ def update(
         for each in measured:
             typer.echo(
                 f"{change:8} {each.lasted:9.2f} {each.of_changed:8.2f} {each.of_beside:9.2f} "
-                f"{each.usual:8.2f}"
+                f"{each.usual:8.2f}  {each.parts}"
             )
 
 

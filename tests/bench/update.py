@@ -14,6 +14,7 @@ from gearpy.cluster.programs.upload import upload
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId
 from gearpy.messages.client import UpdateApplication
+from gearpy.messages.metrics import GetMetrics, MetricsData
 from tests.bench.beats import BEATS, gaps_between
 from tests.bench.process_cluster import ProcessCluster
 
@@ -89,12 +90,14 @@ class Changed:
         of_changed: of the pipeline that was changed.
         of_beside: of the other one.
         usual: of that one in the time before.
+        parts: what the app master says of the pause.
     """
 
     lasted: float
     of_changed: float
     of_beside: float
     usual: float
+    parts: str
 
 
 def measure_update(
@@ -131,7 +134,14 @@ def _measured(cluster: ProcessCluster, folder: Path, wanted: UpdateApplication) 
         of_changed=_longest_pause(folder, "changed", began_s, ended_s),
         of_beside=_longest_pause(folder, "beside", began_s, ended_s),
         usual=_longest_pause(folder, "beside", began_s - _WATCH_S, began_s),
+        parts=_parts(cluster, wanted.app_id),
     )
+
+
+def _parts(cluster: ProcessCluster, app_id: AppId) -> str:
+    answer = cluster.client.ask(GetMetrics(app_id=app_id))
+    assert isinstance(answer, MetricsData), answer
+    return [each.text for each in answer.events if "paused" in each.text][-1]
 
 
 def _change(cluster: ProcessCluster, wanted: UpdateApplication) -> None:

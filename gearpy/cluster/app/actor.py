@@ -502,6 +502,9 @@ class AppMasterActor(Actor[_Message]):
             case Activated() | HeldUp():
                 self._standing.status = "active" if isinstance(command, Activated) else "pending"
                 self._event(self._standing.status, _STATUS_TEXTS[self._standing.status])
+                if isinstance(command, Activated) and command.pause:
+                    self._event("version", f"version {self._dag.version}: {command.pause}")
+                    _log.info("application %s: %s", self._app_id, command.pause)
                 self._standing.tell(self._core)
             case StoreManifest():
                 self._store(command.manifest)
@@ -636,7 +639,11 @@ class AppMasterActor(Actor[_Message]):
             now_ms = self.context.now_ms()
             self._do(
                 core.change(
-                    planned.loaded.dag, now_ms, executors=planned.executors, kept=planned.kept
+                    planned.loaded.dag,
+                    now_ms,
+                    executors=planned.executors,
+                    kept=planned.kept,
+                    moves=not planned.answer.is_same,
                 )
             )
         return planned.answer

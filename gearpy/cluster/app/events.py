@@ -12,6 +12,7 @@ from gearpy.messages.app import (
     LinkBroken,
     ReportClocks,
     SnapshotsDamaged,
+    StateReadAhead,
     TaskFailed,
     TaskLocationsReceived,
     TasksLaunched,
@@ -24,7 +25,13 @@ _StepAnswer: TypeAlias = (
     TasksLaunched | SnapshotsDamaged | TaskLocationsReceived | TasksStarted | TasksStopped
 )
 _OfTasks: TypeAlias = (
-    ReportClocks | TaskFailed | ExecutorFailed | EpochStored | EpochCommitted | LinkBroken
+    ReportClocks
+    | TaskFailed
+    | ExecutorFailed
+    | EpochStored
+    | EpochCommitted
+    | LinkBroken
+    | StateReadAhead
 )
 _OfSlots: TypeAlias = ResourceAllocated | ExecutorLaunchRejected | ExecutorExited
 CoreEvent: TypeAlias = _StepAnswer | _OfTasks | _OfSlots
@@ -52,6 +59,8 @@ def decide(  # noqa: C901, PLR0911 - an arm for each message
             return core.on_epoch_committed(message, now_ms)
         case LinkBroken():
             return core.on_link_broken(message, now_ms)
+        case StateReadAhead():
+            return core.on_read_ahead(message, now_ms)
         case _:
             assert_never(message)
 

@@ -7,4 +7,6 @@
 - `task_group`: the tasks of one attempt of one region in one executor.
 - `snapshot_writer`: SnapshotWriter: stores epochs and loads them again, beside the tasks that go on
   meanwhile.
+- `ahead`: keyed state of tasks that are to come, read from epochs before the one that they go on
+  from.
 """

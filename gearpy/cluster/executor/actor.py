@@ -13,6 +13,7 @@ from gearpy.actor.dispatcher import SharedDispatcher
 from gearpy.cluster.executor.epochs import GroupEpochs, new_group_epochs
 from gearpy.cluster.executor.measuring import MeasureExecutor, executor_data
 from gearpy.cluster.executor.snapshot_writer import (
+    DoneAhead,
     EpochFailed,
     EpochSaved,
     SnapshotWriter,
@@ -40,12 +41,14 @@ from gearpy.messages.app import (
     LaunchTasks,
     LinkBroken,
     LongTurn,
+    ReadAhead,
     RecordQuarantined,
     RegisterExecutor,
     ReportClocks,
     SettleTasks,
     SnapshotsDamaged,
     StartAllTasks,
+    StateReadAhead,
     StopAllTasks,
     TaskClock,
     TaskFailed,
@@ -234,7 +237,12 @@ class ExecutorActor(Actor[_Message]):
             lambda address, reason: me.tell(_LinkLost(address, reason))
         )
         self._writer = self.context.spawn(
-            lambda: SnapshotWriter(me, self._checkpoints, prefix=settings.checkpoints_prefix),
+            lambda: SnapshotWriter(
+                me,
+                self._checkpoints,
+                self._runners.open_ahead,
+                prefix=settings.checkpoints_prefix,
+            ),
             f"app{settings.app_id}-executor{settings.executor_id}-{settings.launch}-snapshots",
         )
         dag = self._runners.application.dag
@@ -262,6 +270,8 @@ class ExecutorActor(Actor[_Message]):
         match message:
             case LaunchTasks():
                 self._launch(message)
+            case ReadAhead():
+                self._writer.tell(message)
             case TaskLocationsReady():
                 self._locate(message)
             case StartAllTasks():
@@ -270,7 +280,7 @@ class ExecutorActor(Actor[_Message]):
                 self._stop_all(message)
             case BeginEpoch() | CommitEpoch() | AbortEpoch():
                 self._on_epoch(message)
-            case TasksLoaded() | TasksUnloadable() | EpochSaved() | EpochFailed():
+            case TasksLoaded() | TasksUnloadable() | DoneAhead() | EpochSaved() | EpochFailed():
                 self._on_writer(message)
             case InjectRecord():
                 self._inject(message)
@@ -630,6 +640,15 @@ class ExecutorActor(Actor[_Message]):
                     self._make_group(message)
             case TasksUnloadable():
                 self._on_unloadable(message)
+            case DoneAhead(request=request):
+                self._tell(
+                    StateReadAhead(
+                        executor_id=self._settings.executor_id,
+                        version=request.version,
+                        region=request.region,
+                        epoch=request.epoch,
+                    )
+                )
             case EpochSaved():
                 if (epochs := self._epochs.get(message.job.attempt)) is not None:
                     epochs.on_saved(message)

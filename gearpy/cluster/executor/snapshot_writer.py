@@ -1,15 +1,17 @@
 """SnapshotWriter: stores epochs and loads them again, beside the tasks that go on meanwhile."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from gearpy.actor.api import Actor, Ref
+from gearpy.cluster.executor.ahead import StateAhead
 from gearpy.errors import ConfigError, GearpyError, LogBroken, OperatorError, SnapshotDamaged
 from gearpy.ids import MIN_MS, TaskId
-from gearpy.messages.app import LaunchTasks, SnapshotFile
+from gearpy.messages.app import LaunchTasks, ReadAhead, SnapshotFile
+from gearpy.state.keyed import KeyedState
 from gearpy.state.stores.store import Section
 from gearpy.storage.changelog import NextSegment, RecordedDelta, chain_of, rebuilt, store_segment
 from gearpy.storage.checkpoints import Checkpoints
@@ -73,6 +75,13 @@ class TasksLoaded:
     is_rebuilt: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class DoneAhead:
+    """An epoch was read for tasks that are to come, as far as it can be."""
+
+    request: ReadAhead
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TasksUnloadable:
     """A file is damaged or missing, and the changelog does not help."""
@@ -114,8 +123,8 @@ class StoreRecording:
 
 
 #: The writer loads what the tasks of a launch go on from, and stores epochs.
-WriterMessage: TypeAlias = LaunchTasks | StoreEpoch | StoreRecording
-WriterAnswer: TypeAlias = TasksLoaded | TasksUnloadable | EpochSaved | EpochFailed
+WriterMessage: TypeAlias = LaunchTasks | ReadAhead | StoreEpoch | StoreRecording
+WriterAnswer: TypeAlias = TasksLoaded | TasksUnloadable | DoneAhead | EpochSaved | EpochFailed
 
 
 class SnapshotWriter(Actor[WriterMessage]):
@@ -128,15 +137,27 @@ class SnapshotWriter(Actor[WriterMessage]):
     Restart: none; its executor ends with it.
     """
 
-    def __init__(self, owner: Ref[WriterAnswer], checkpoints: Checkpoints, *, prefix: str) -> None:
+    def __init__(
+        self,
+        owner: Ref[WriterAnswer],
+        checkpoints: Checkpoints,
+        open_state: Callable[[TaskId], KeyedState | None] = lambda _: None,
+        *,
+        prefix: str,
+    ) -> None:
         self._owner = owner
         self._checkpoints = checkpoints
+        self._ahead = StateAhead(checkpoints, open_state)
         self._prefix = prefix
 
     def receive(self, message: WriterMessage) -> None:
         """Do one job, and answer."""
         if isinstance(message, StoreRecording):
             self._store_recording(message)
+            return
+        if isinstance(message, ReadAhead):
+            self._ahead.read(message)
+            self._owner.tell(DoneAhead(message))
             return
         answer = self._load(message) if isinstance(message, LaunchTasks) else self._store(message)
         self._owner.tell(answer)
@@ -208,6 +229,10 @@ class SnapshotWriter(Actor[WriterMessage]):
         return TasksUnloadable(launch=launch, location=damage.location, reason=damage.reason)
 
     def _loaded(self, launch: LaunchTasks) -> TasksLoaded:
+        if (resume := self._ahead.resume(launch)) is not None:
+            has_state = any(each.state is not None for each in resume.values())
+            files = chain_of(launch.snapshots) if has_state else ()
+            return TasksLoaded(launch=launch, resume=resume, chain=files)
         try:
             chain = SnapshotChain(self._checkpoints, chain_of(launch.snapshots))
         except SnapshotDamaged as damage:

@@ -6,6 +6,7 @@
 - `regions`: one region at work, its epochs, and all regions of an application.
 - `change`: a change of a running application to another version of its graph, and the trial of that
   one.
+- `ahead`: state that the next version reads before the version that runs has ended.
 - `decisions`: the commands of an `ApplicationCore` to its app master, and their limits.
 - `deployment`: how the tasks of an application are started and stopped, step by step.
 - `executors`: the executors of one application: wanted, running, and waited for.

@@ -4,7 +4,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from gearpy.core.app import causes
+from gearpy.core.app.ahead import ReadingAhead
 from gearpy.core.app.causes import Drain
+from gearpy.core.app.change import VersionChange
 from gearpy.core.app.decisions import (
     Activated,
     Command,
@@ -26,6 +28,7 @@ from gearpy.messages.app import (
     LinkBroken,
     LongTurn,
     RegisterExecutor,
+    StateReadAhead,
     TaskClock,
     TaskFailed,
 )
@@ -299,15 +302,22 @@ class ApplicationCore(Recovery):
     # -- changes ---------------------------------------------------------------------------
 
     def change(
-        self, dag: Dag, now_ms: int, *, executors: int = 0, kept: frozenset[int] = frozenset()
+        self,
+        dag: Dag,
+        now_ms: int,
+        *,
+        executors: int = 0,
+        kept: frozenset[int] = frozenset(),
+        moves: bool = False,
     ) -> list[Command]:
         """Start processes for another version of the graph, then end this one at an epoch.
 
         `PutInPlace` follows, or `ChangeGivenUp`. With 0 ``executors`` none grows. The regions that
-        are ``kept`` go on all the time; the next core takes them over as they are.
+        are ``kept`` go on all the time; the next core takes them over as they are. State that
+        ``moves`` to other tasks is not read before this version has ended.
         """
         assert not self.why_unchangeable(), self.why_unchangeable()
-        self.succession.begin(dag, now_ms, executors=executors, kept=kept)
+        self.succession.begin(dag, now_ms, executors=executors, kept=kept, moves=moves)
         return self._settled([], now_ms)
 
     def keep(self, reason: str, now_ms: int) -> list[Command]:
@@ -324,11 +334,36 @@ class ApplicationCore(Recovery):
             return self._keep(f"its last epoch was not stored within {seconds} s", now_ms)
         if change.is_draining and self.regions.have_finished(but=change.kept):
             return self._keep("what it changes has come to its end", now_ms)
+        if change.ahead is not None and change.is_there(self.executors.running):
+            commands = self._read_ahead(change, change.ahead, now_ms)
+            if commands:
+                return commands
         if change.may_drain(self.executors.running, now_ms):
             change.drain(now_ms)
             for region in self.regions.but(change.kept):
                 region.drain()
         return []
+
+    def _read_ahead(self, change: VersionChange, ahead: ReadingAhead, now_ms: int) -> list[Command]:
+        if change.is_draining or ahead.is_done:
+            return []
+        touched = self.regions.but(change.kept)
+        newest = {each.number: each.history.newest for each in touched}
+        found = {number: each for number, each in newest.items() if each is not None}
+        commands: list[Command] = [*ahead.advance(found, now_ms)]
+        if ahead.wants_epochs:
+            ahead.wants_epochs = False
+            for region in touched:
+                region.epochs.is_wanted = True
+        return commands
+
+    def on_read_ahead(self, message: StateReadAhead, now_ms: int) -> list[Command]:
+        """Note that an executor of the next version has read the state that it was told to read."""
+        change = self.succession.change
+        if change is None or change.ahead is None:
+            return []
+        change.ahead.on_read(message, now_ms)
+        return self._settled([], now_ms)
 
     def _check_trial(self, now_ms: int) -> list[Command]:
         trial = self.succession.trial
@@ -500,7 +535,7 @@ class ApplicationCore(Recovery):
         if not self.is_ended:
             for region in filter(self._counts, self.regions):
                 commands += region.epochs.advance(now_ms)
-        return commands + self._drops() + self._end_if_done()
+        return commands + self._drops() + self._end_if_done(now_ms)
 
     def _activated(self, now_ms: int) -> list[Command]:
         if self._is_active or self._has_gone_back or not self.regions.are_active:
@@ -509,7 +544,11 @@ class ApplicationCore(Recovery):
         if self.succession.trial is not None:
             self.succession.trial.begin(now_ms)
             self._hold_epochs()
-        return [Activated()]
+        pause, self.succession.pause = self.succession.pause, None
+        if pause is None:
+            return [Activated()]
+        pause.made = max(each.made_at_ms for each in self.regions.but(self.succession.kept))
+        return [Activated(pause=pause.text(now_ms))]
 
     def _held_up(self) -> list[Command]:
         if not self._is_active:

@@ -1,8 +1,11 @@
 """A change of a running application to another version of its graph, and the trial of that one."""
 
 from collections.abc import Container, Iterable
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
+from gearpy.core.app.ahead import ReadingAhead
 from gearpy.core.app.decisions import ChangeGivenUp, Command, GoBack, RecoveryLimits
 from gearpy.core.app.executors import ExecutorManager
 from gearpy.core.app.hosts import bound_slots
@@ -25,6 +28,7 @@ class VersionChange:
         dag: the graph of the new version.
         kept: the numbers of the regions that it does not touch.
         seats: the executors that its tasks will be in.
+        ahead: has state read there before the old version ends; None: it moves.
         timeout_ms: the epoch must be stored so long after the sources were told to end it.
     """
 
@@ -34,30 +38,65 @@ class VersionChange:
         seats: Iterable[ExecutorId],
         *,
         kept: frozenset[int],
+        ahead: ReadingAhead | None = None,
         now_ms: int,
         timeout_ms: int,
     ) -> None:
         self.dag = dag
+        self.ahead = ahead
         self.kept = kept
         self.seats = frozenset(seats)
         self.timeout_ms = timeout_ms
         self.is_draining = False  #: The sources were told to end the last epoch of the old version.
         self.is_told = False  #: The app master was told to put the new version in its place.
+        self.drained_ms = self.ended_ms = 0  #: When that was, and when all of it was stored.
         self._drain_at_ms = now_ms + _PREPARE_MS
         self._until_ms = MAX_MS
 
+    def is_there(self, running: Container[ExecutorId]) -> bool:
+        """Tell whether all of its processes are."""
+        return all(each in running for each in self.seats)
+
     def may_drain(self, running: Container[ExecutorId], now_ms: int) -> bool:
         """Tell whether the old version may end: the new one is there, or waits for its slots."""
-        is_there = all(each in running for each in self.seats)
-        return not self.is_draining and (is_there or now_ms >= self._drain_at_ms)
+        if self.is_there(running):
+            return not self.is_draining and (self.ahead is None or self.ahead.is_done)
+        return not self.is_draining and now_ms >= self._drain_at_ms
 
     def drain(self, now_ms: int) -> None:
         """Begin to count the time of the last epoch."""
         self.is_draining, self._until_ms = True, now_ms + self.timeout_ms
+        self.drained_ms = now_ms
 
     def is_late(self, now_ms: int) -> bool:
         """Tell whether the last epoch should have been stored by now."""
         return now_ms >= self._until_ms
+
+
+@dataclass(slots=True)
+class PauseTimes:
+    """The times of one change at which each part of its pause was over, in ms.
+
+    Attributes:
+        drained: the last epoch of the old version began to end.
+        ended: it was stored, all sinks knew, and the tasks had stopped.
+        begun: state had moved, and the next version was in the log.
+        made: the new tasks existed, with their state.
+    """
+
+    drained: int
+    ended: int
+    begun: int
+    made: int = 0
+
+    def text(self, now_ms: int) -> str:
+        """Return the parts for people; all tasks run now."""
+        times = (self.drained, self.ended, self.begun, self.made, now_ms)
+        parts = zip(
+            ("last epoch", "put in place", "tasks made", "started"), pairwise(times), strict=True
+        )
+        told = ", ".join(f"{name} {(end - begin) / 1000:.3f} s" for name, (begin, end) in parts)
+        return f"paused {(now_ms - self.drained) / 1000:.3f} s: {told}"
 
 
 class Trial:
@@ -121,6 +160,7 @@ class Succession:
         self.lasting = frozenset(lasting)  #: The processes of versions before that still run.
         self.before = frozenset(executors.slots) - self.seats - self.lasting
         self.change: VersionChange | None = None
+        self.pause: PauseTimes | None = None  #: Of the change to this version, until it is over.
         self.trial: Trial | None = None
         if is_trial:
             timeout_ms = limits.change_timeout_ms
@@ -158,7 +198,12 @@ class Succession:
 
     def placement(self, dag: Dag) -> dict[TaskId, ExecutorId]:
         """Give every task of what begins with this version an executor."""
-        return place(dag, self.slots, self._executors.hosts)
+        return self._placement_in(self.seats, dag)
+
+    def _placement_in(self, seats: Iterable[ExecutorId], dag: Dag) -> dict[TaskId, ExecutorId]:
+        slots = self._executors.slots
+        mine = {each: slots[each] for each in slots if each in frozenset(seats)}
+        return place(dag, mine, self._executors.hosts)
 
     def dag_of(self, executor_id: ExecutorId, dag: Dag) -> Dag:
         """Return the graph that an executor is to build: this one, or that of the next version."""
@@ -183,12 +228,17 @@ class Succession:
             for stop in self._executors.stop(executor_id, kill=False, reason="a new version runs")
         ]
 
-    def begin(self, dag: Dag, now_ms: int, *, executors: int, kept: frozenset[int]) -> None:
+    def begin(
+        self, dag: Dag, now_ms: int, *, executors: int, kept: frozenset[int], moves: bool
+    ) -> None:
         """Begin a change; see `ApplicationCore.change`."""
+        begins = without_regions(dag, kept)
+        seats = self._add_seats(begins, executors)
         self.change = VersionChange(
             dag,
-            self._add_seats(without_regions(dag, kept), executors),
+            seats,
             kept=kept,
+            ahead=None if moves else ReadingAhead(dag, self._placement_in(seats, begins)),
             now_ms=now_ms,
             timeout_ms=self._limits.change_timeout_ms,
         )
@@ -198,8 +248,7 @@ class Succession:
         seats = self._add_seats(dag, 0)
         self.seats |= seats
         self.before, self.lasting = self.before | self.lasting, frozenset()
-        slots = self._executors.slots
-        return place(dag, {each: slots[each] for each in sorted(seats)}, self._executors.hosts)
+        return self._placement_in(seats, dag)
 
     def seats_for(self, dag: Dag) -> frozenset[ExecutorId]:
         """Return the executors of the version that follows; those of the change if it has some."""

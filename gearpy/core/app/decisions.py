@@ -35,7 +35,12 @@ class RecoveryLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Activated:
-    """All tasks run; for the first time, or again after `HeldUp`."""
+    """All tasks run; for the first time, or again after `HeldUp`.
+
+    ``pause``: how long those that a change touched had none, and why, for people; empty without.
+    """
+
+    pause: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

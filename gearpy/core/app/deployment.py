@@ -158,6 +158,7 @@ class Deployment:
         self._errors: list[ErrorCard] = []
         self._silent: tuple[ExecutorId, ...] = ()
         self._ignored = 0
+        self.made_at_ms = 0  #: When all tasks existed, with the state that they go on from.
         self._sessions: Mapping[TaskId, SessionId] = {
             task: SessionId(first_session + at) for at, task in enumerate(placement)
         }
@@ -308,6 +309,8 @@ class Deployment:
     def _go(self, event: _Event, now_ms: int) -> list[Command]:
         self._state = TRANSITIONS[self._state, event]
         self._step_started_ms = now_ms
+        if self._state == "locating":
+            self.made_at_ms = now_ms
         self._is_repeated = False
         self._waiting_for = dict.fromkeys(self.executors if self._state in _ASKING else ())
         if self._state == "stopping" and not self._waiting_for:

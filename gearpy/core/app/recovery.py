@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from gearpy.core.app import causes, deployment
 from gearpy.core.app.causes import Drain
-from gearpy.core.app.change import Succession
+from gearpy.core.app.change import PauseTimes, Succession
 from gearpy.core.app.clock import ClockService
 from gearpy.core.app.decisions import (
     Command,
@@ -114,6 +114,8 @@ class Recovery:
         self.long_turns: dict[ExecutorId, tuple[LongTurn, ...]] = {}
         if after is not None and carried:
             self._take_over(after, now_ms)
+        if after is not None and (change := after.succession.change) is not None:
+            self.succession.pause = PauseTimes(change.drained_ms, change.ended_ms, now_ms)
         self._is_active = False
         self._has_run = has_run
         self._is_master_away = False
@@ -396,7 +398,7 @@ class Recovery:
     def _is_on_trial(self, region: Region) -> bool:
         return self.succession.trial is not None and region.number not in self.succession.kept
 
-    def _end_if_done(self) -> list[Command]:
+    def _end_if_done(self, now_ms: int) -> list[Command]:
         change, is_ending = self.succession.change, self._ending is not None
         if self.is_ended or (self._has_gone_back and not is_ending):
             return []
@@ -404,8 +406,10 @@ class Recovery:
             touched = self.regions.but(change.kept)
             is_over = all(each.state == "done" for each in touched)
             if is_over and (not touched or any(each.is_drained for each in touched)):
-                is_new, change.is_told = not change.is_told, True
-                return [PutInPlace()] if is_new else []
+                if change.is_told:
+                    return []
+                change.is_told, change.ended_ms = True, now_ms
+                return [PutInPlace()]
         if not self.regions.are_done:
             return []
         is_drained = any(region.is_drained for region in self.regions)

@@ -76,8 +76,11 @@ class KeyedTask:
             raise ConfigError(_REFUSAL)
         self._is_refused = True
 
-    def load(self, sections: Iterable[Section]) -> None:
-        """Load saved state; called before the state is used."""
+    def load(self, sections: Iterable[Section], state: KeyedState | None = None) -> None:
+        """Load saved state, in addition to ``state``; called before the state is used."""
+        if state is not None:
+            state.begin_at(self._watermark_ms())
+            self._state = state
         for section in sections:
             self.state.load(section)
 

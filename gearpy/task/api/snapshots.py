@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from gearpy.errors import CannotTravel, ConfigError, OperatorError, ProtocolError
 from gearpy.ids import MIN_MS
+from gearpy.state.keyed import KeyedState
 from gearpy.state.stores.store import Section, StateDelta
 from gearpy.wire.values.payload import decode_value, encode_value
 from gearpy.wire.values.pieces import Pieces, encode_pieces
@@ -79,11 +80,13 @@ class TaskState:
 class TaskResume:
     """The whole state that a task goes on from: its `TaskState`, encoded, and its keyed state.
 
-    ``offsets`` are places of partitions that count more than those in the state; decoded.
+    ``offsets`` are places of partitions that count more than those in the state; decoded. ``state``
+    has keyed state that was read before, to which ``sections`` come.
     """
 
     head: bytes
     sections: Iterable[Section] = ()
+    state: KeyedState | None = None
     offsets: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -659,7 +659,7 @@ class TaskRunner:
             self._inlet.restore(self._promises.promised_ms)
         for delay_ms, payload in state.timers:
             self._schedule(delay_ms, payload)
-        self._keyed.load(resume.sections)
+        self._keyed.load(resume.sections, resume.state)
 
     def _step(self, now_ms: int) -> None:
         """Pull the job once; send a batch that is full."""

@@ -5,7 +5,8 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from gearpy.ids import AppId, ExecutorId, ProcessorId, SessionId, TaskId
+from gearpy.ids import MIN_MS, AppId, ExecutorId, ProcessorId, SessionId, TaskId
+from gearpy.state.keyed import KeyedState
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.api.interfaces import TaskLimits
 from gearpy.task.api.keyed import OpenState, open_on_heap
@@ -91,6 +92,17 @@ class RunnerFactory:
             metering=self.metering,
             recorder=None if self.recorder is None else self.recorder(epoch),
         )
+
+    def open_ahead(self, task_id: TaskId) -> KeyedState | None:
+        """Return the keyed state of a task that is to come; None if it has to be made by the task.
+
+        It begins at no event time; see `KeyedState.begin_at`.
+        """
+        state = self.open_state(f"ahead/task{task_id}", self.wall_ms, lambda: MIN_MS)
+        if state.is_in_memory:
+            return state
+        state.close()
+        return None
 
     def settle(self, task_id: TaskId) -> None:
         """Let the sink of a task that died elsewhere close what that has left open."""

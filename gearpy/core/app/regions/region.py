@@ -96,6 +96,11 @@ class Region:
         return self._deployment.attempt if self._deployment else None
 
     @property
+    def made_at_ms(self) -> int:
+        """When the tasks of the present attempt existed, with their state; 0 if they do not."""
+        return self._deployment.made_at_ms if self._deployment else 0
+
+    @property
     def is_running(self) -> bool:
         """Whether all tasks of the present attempt were started."""
         return self._deployment is not None and self._deployment.state == "running"

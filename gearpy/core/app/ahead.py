@@ -1,0 +1,97 @@
+"""State that the processes of the next version read before the version that runs has ended."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from gearpy.core.app.deployment import Send
+from gearpy.core.dag.graph import Dag, regions_of
+from gearpy.core.epoch.epochs import Manifest
+from gearpy.ids import ExecutorId, ProcessorId, TaskId
+from gearpy.messages.app import ReadAhead, StateReadAhead
+
+#: What is read within this time is read as soon in the pause.
+_SHORT_MS: Final = 200
+#: What has changed meanwhile is read again, but not for ever: it may change as fast as it is read.
+_ROUNDS_MAX: Final = 4
+#: The last epoch of the old version does not wait longer than this.
+_WITHIN_MS: Final = 60_000
+
+
+class ReadingAhead:
+    """Has stored epochs read where the tasks of the next version will be, in rounds.
+
+    The first round reads all; each later one what an epoch that ends after it has changed. So only
+    what has changed since the last round is left for the pause.
+
+    Args:
+        dag: the graph of the next version; tasks keep the same as those of the old one.
+        placement: the executor of each task that begins with it.
+    """
+
+    def __init__(self, dag: Dag, placement: Mapping[TaskId, ExecutorId]) -> None:
+        self._version = dag.version
+        self._placement = placement
+        self._regions = {pid: number for number, pids in enumerate(regions_of(dag)) for pid in pids}
+        self._read: dict[int, int] = {}  # The newest epoch of each region that was read.
+        self._waiting: set[tuple[ExecutorId, int]] = set()  # And regions.
+        self._round = 0
+        self._round_began_ms = 0
+        self._until_ms: int | None = None
+        self.is_done = not placement
+        self.wants_epochs = False  #: An epoch of each region should end soon.
+
+    def advance(self, newest: Mapping[int, Manifest], now_ms: int) -> list[Send]:
+        """Begin the next round as soon as there are epochs to read; end if it takes too long.
+
+        Args:
+            newest: the newest epoch of the regions that have one.
+            now_ms: the time.
+        """
+        if self._until_ms is None:
+            self._until_ms = now_ms + _WITHIN_MS
+            if not newest:  # All begins at the beginning.
+                self.is_done = True
+        if now_ms >= self._until_ms:
+            self.is_done = True
+        is_new = all(each.epoch > self._read.get(number, 0) for number, each in newest.items())
+        if self.is_done or self._waiting or not is_new:
+            return []
+        self._round += 1
+        self._round_began_ms = now_ms
+        self.wants_epochs = False
+        self._read = {number: each.epoch for number, each in newest.items()}
+        sends: list[Send] = []
+        for executor_id in sorted({*self._placement.values()}):
+            for number, manifest in sorted(newest.items()):
+                if (send := self._send(executor_id, number, manifest)) is not None:
+                    sends.append(send)
+                    self._waiting.add((executor_id, number))
+        return sends
+
+    def on_read(self, message: StateReadAhead, now_ms: int) -> None:
+        """Note that an executor has read all that it was told to read, or cannot."""
+        if message.version != self._version or self._read.get(message.region) != message.epoch:
+            return
+        self._waiting.discard((message.executor_id, message.region))
+        if self._waiting:
+            return
+        is_short = now_ms - self._round_began_ms < _SHORT_MS
+        self.is_done = is_short or self._round == _ROUNDS_MAX
+        self.wants_epochs = not self.is_done
+
+    def _send(self, executor_id: ExecutorId, region: int, manifest: Manifest) -> Send | None:
+        tasks = {
+            task
+            for task, place in self._placement.items()
+            if place == executor_id and self._regions[ProcessorId(task.processor)] == region
+        }
+        if not tasks:
+            return None
+        message = ReadAhead(
+            version=self._version,
+            region=region,
+            epoch=manifest.epoch,
+            tasks=tuple(sorted(tasks)),
+            snapshots=tuple(file for file in manifest.chain if tasks & {*file.tasks}),
+        )
+        return Send(executor_id=executor_id, message=message)

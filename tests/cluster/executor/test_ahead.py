@@ -1,0 +1,219 @@
+"""State that is read ahead, while more of it is stored: in the end it is what was stored last."""
+
+from typing import Final, TypeAlias
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gearpy.cluster.executor.ahead import StateAhead
+from gearpy.cluster.executor.epochs import EpochFiles
+from gearpy.cluster.executor.snapshot_writer import EpochSaved, SnapshotWriter, WriterAnswer
+from gearpy.ids import SessionId, TaskId
+from gearpy.messages.app import LaunchTasks, ReadAhead, SnapshotFile, TaskLaunch, TaskOffsets
+from gearpy.state.keyed import KeyedState
+from gearpy.state.open import heap_state
+from gearpy.storage.checkpoints import MemoryCheckpoints
+from gearpy.task.api.snapshots import TaskResume, TaskSnapshot, encode_state
+
+TASKS: Final = (TaskId(0, 0), TaskId(1, 0))
+A, B = TASKS
+#: By task and key what is kept from now on; None: nothing.
+Changes: TypeAlias = dict[tuple[TaskId, str], int | None]
+
+
+class Old:
+    """The tasks of the old version, which store epochs."""
+
+    def __init__(self, files_max: int = 3) -> None:
+        self.store = MemoryCheckpoints()
+        self.files: tuple[SnapshotFile, ...] = ()
+        self.epoch = 0
+        self.kept: dict[TaskId, dict[str, int]] = {task: {} for task in TASKS}
+        self._states = {task: heap_state() for task in TASKS}
+        self._answers: list[WriterAnswer] = []
+        self._writer = SnapshotWriter(self, self.store, prefix="app1")  # type: ignore[arg-type] # takes answers
+        self._epochs = EpochFiles(
+            attempt=1,
+            tasks=frozenset(TASKS),
+            prefix="app1/epochs",
+            suffix="1",
+            chain=(),
+            chain_files_max=files_max,
+        )
+
+    def tell(self, answer: WriterAnswer) -> None:
+        self._answers.append(answer)
+
+    def run(self, changes: Changes) -> None:
+        """Change what is kept, and store an epoch of it."""
+        self.epoch += 1
+        for (task, key), number in changes.items():
+            state = self._states[task]
+            value = state.value("number", coder="int")
+            state.key = key
+            if number is None:
+                value.clear()
+                self.kept[task].pop(key, None)
+            else:
+                value.set(number)
+                self.kept[task][key] = number
+        for task, state in self._states.items():
+            snapshot = TaskSnapshot(
+                epoch=self.epoch, head=b"%d" % self.epoch, delta=state.snapshot()
+            )
+            self._epochs.on_snapshot(task, snapshot)
+        job = self._epochs.next_job()
+        assert job is not None
+        self._writer.receive(job)
+        saved = self._answers.pop()
+        assert isinstance(saved, EpochSaved)
+        self.files = tuple(self._epochs.on_stored(saved))
+
+
+class New:
+    """An executor of the next version."""
+
+    def __init__(self, old: Old) -> None:
+        self.old = old
+        self.opened = 0
+        self.ahead = StateAhead(old.store, self._open)
+
+    def _open(self, _: TaskId) -> KeyedState:
+        self.opened += 1
+        return heap_state()
+
+    def read(self) -> None:
+        message = ReadAhead(
+            version=1, region=0, epoch=self.old.epoch, tasks=TASKS, snapshots=self.old.files
+        )
+        self.ahead.read(message)
+
+    def resume(self, *overrides: TaskOffsets) -> dict[TaskId, TaskResume] | None:
+        launch = LaunchTasks(
+            region=0,
+            version=1,
+            attempt=2,
+            tasks=tuple(TaskLaunch(task_id=task, session=SessionId(1)) for task in TASKS),
+            snapshots=self.old.files,
+            overrides=overrides,
+        )
+        return self.ahead.resume(launch)
+
+
+def kept_in(resume: TaskResume) -> dict[str, int]:
+    if resume.state is None:
+        return {}
+    value = resume.state.value("number", coder="int")
+    found = {}
+    for key in list(resume.state.keys("number")):
+        resume.state.key = key
+        found[key] = value.get()
+    return found
+
+
+_CHANGES = st.dictionaries(
+    st.tuples(st.sampled_from(TASKS), st.sampled_from("abcdef")),
+    st.none() | st.integers(0, 99),
+    max_size=6,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(_CHANGES, st.booleans()), min_size=1, max_size=12), st.integers(1, 5))
+def test_tasks_go_on_with_what_was_stored_last(
+    epochs: list[tuple[Changes, bool]], files_max: int
+) -> None:
+    """Whenever it was read ahead, and however files were written anew meanwhile."""
+    old = Old(files_max)
+    new = New(old)
+    for changes, is_read in epochs:
+        old.run(changes)
+        if is_read:
+            new.read()
+
+    resume = new.resume()
+
+    if not any(is_read for _, is_read in epochs):
+        assert resume is None
+        return
+    assert resume is not None
+    assert {task: kept_in(each) for task, each in resume.items()} == old.kept
+    assert {each.head for each in resume.values()} == {b"%d" % old.epoch}
+
+
+def test_only_what_was_added_is_read_in_the_end() -> None:
+    old = Old()
+    new = New(old)
+    old.run({(A, "a"): 1, (B, "b"): 1})
+    new.read()
+    (base,) = old.files
+    old.run({(A, "a"): 2})
+    old.store.drop(base.location)
+
+    resume = new.resume()
+
+    assert resume is not None
+    assert kept_in(resume[A]) == {"a": 2}
+    assert kept_in(resume[B]) == {"b": 1}
+    assert new.opened == 2
+
+
+def test_what_is_damaged_is_left_to_the_launch_itself() -> None:
+    """It knows what to do: fall back, or read the changelog."""
+    old = Old()
+    new = New(old)
+    old.run({(A, "a"): 1})
+    new.read()
+    old.run({(A, "a"): 2})
+    old.store.drop(old.files[-1].location)
+
+    assert new.resume() is None
+
+
+def test_what_has_gone_meanwhile_is_not_read() -> None:
+    old = Old()
+    new = New(old)
+    old.run({(A, "a"): 1})
+    old.store.drop(old.files[0].location)
+
+    new.read()
+
+    assert new.resume() is None
+    assert new.opened == 0
+
+
+def test_it_is_used_once() -> None:
+    """A second start of the tasks in the same process reads all."""
+    old = Old()
+    new = New(old)
+    old.run({(A, "a"): 1})
+    new.read()
+
+    assert new.resume() is not None
+    assert new.resume() is None
+
+
+def test_places_of_sources_that_were_set_count() -> None:
+    old = Old()
+    new = New(old)
+    old.run({})
+    new.read()
+
+    resume = new.resume(TaskOffsets(task_id=A, offsets={"0": encode_state("numbers", 7)}))
+
+    assert resume is not None
+    assert resume[A].offsets == {"0": 7}
+
+
+@pytest.mark.parametrize("files_max", [1, 3])
+def test_state_that_must_be_made_by_its_task_is_not_read_ahead(files_max: int) -> None:
+    old = Old(files_max)
+    ahead = StateAhead(old.store, lambda _: None)
+    new = New(old)
+    new.ahead = ahead
+    old.run({(A, "a"): 1})
+
+    new.read()
+
+    assert new.resume() is None

@@ -1,0 +1,188 @@
+"""State that the next version reads before the old one ends: in which rounds."""
+
+from gearpy.core.app.ahead import ReadingAhead
+from gearpy.core.app.decisions import Command, PutInPlace
+from gearpy.core.app.deployment import Send
+from gearpy.core.app.executors import Launch
+from gearpy.core.epoch.epochs import Manifest
+from gearpy.ids import ExecutorId, TaskId
+from gearpy.messages.app import BeginEpoch, ReadAhead, SnapshotFile, StateReadAhead
+from tests.core.app.test_change import change
+from tests.core.manager_bench import A, B, Bench, a_dag, only
+
+ONE, TWO = ExecutorId(4), ExecutorId(5)
+SOURCE, SINK = TaskId(0, 0), TaskId(1, 0)
+
+
+def a_manifest(epoch: int, region: int = 0) -> Manifest:
+    first = 2 * region
+    files = (
+        SnapshotFile(location=f"both{epoch}", sha256="", tasks=(SOURCE, SINK)),
+        SnapshotFile(location=f"sink{epoch}", sha256="", tasks=(TaskId(first + 1, 0),)),
+        SnapshotFile(location=f"log{epoch}", sha256="", tasks=(SOURCE,), partition=3),
+    )
+    return Manifest(region=region, epoch=epoch, attempt=1, clock_ms=0, snapshots=files)
+
+
+def some_ahead() -> ReadingAhead:
+    return ReadingAhead(a_dag((1, 1)), {SOURCE: ONE, SINK: TWO})
+
+
+def answer(ahead: ReadingAhead, epoch: int, now_ms: int, *, by: tuple[ExecutorId, ...]) -> None:
+    for executor_id in by:
+        message = StateReadAhead(executor_id=executor_id, version=0, region=0, epoch=epoch)
+        ahead.on_read(message, now_ms)
+
+
+def test_each_executor_reads_the_files_of_its_tasks() -> None:
+    sends = some_ahead().advance({0: a_manifest(3)}, 1000)
+
+    told = {each.executor_id: each.message for each in sends}
+    assert told.keys() == {ONE, TWO}
+    for executor_id, task, names in ((ONE, SOURCE, ["both3"]), (TWO, SINK, ["both3", "sink3"])):
+        message = told[executor_id]
+        assert isinstance(message, ReadAhead)
+        assert (message.tasks, message.epoch) == ((task,), 3)
+        assert [each.location for each in message.snapshots] == names
+
+
+def test_without_an_epoch_there_is_nothing_to_read() -> None:
+    ahead = some_ahead()
+
+    assert not ahead.advance({}, 1000)
+    assert ahead.is_done
+
+
+def test_a_short_round_is_the_last_one() -> None:
+    ahead = some_ahead()
+    ahead.advance({0: a_manifest(3)}, 1000)
+
+    answer(ahead, 3, 1100, by=(ONE,))
+    was_done = ahead.is_done
+    answer(ahead, 3, 1100, by=(TWO,))
+
+    assert not was_done
+    assert ahead.is_done
+    assert not ahead.wants_epochs
+
+
+def test_what_has_changed_in_a_long_round_is_read_in_another_one() -> None:
+    ahead = some_ahead()
+    ahead.advance({0: a_manifest(3)}, 1000)
+    answer(ahead, 3, 3000, by=(ONE, TWO))
+
+    wanted = ahead.wants_epochs
+    same = ahead.advance({0: a_manifest(3)}, 3100)
+    other = ahead.advance({0: a_manifest(4)}, 3200)
+    answer(ahead, 4, 3300, by=(ONE, TWO))
+
+    assert wanted
+    assert not same
+    assert len(other) == 2
+    assert ahead.is_done
+
+
+def test_rounds_come_to_an_end() -> None:
+    """However fast the state changes."""
+    ahead, now_ms = some_ahead(), 1000
+    for epoch in range(3, 100):
+        if ahead.is_done:
+            break
+        ahead.advance({0: a_manifest(epoch)}, now_ms)
+        now_ms += 2000
+        answer(ahead, epoch, now_ms, by=(ONE, TWO))
+
+    assert ahead.is_done
+    assert epoch < 10
+
+
+def test_an_answer_that_does_not_come_is_not_waited_for_in_the_end() -> None:
+    ahead = some_ahead()
+    ahead.advance({0: a_manifest(3)}, 1000)
+    answer(ahead, 3, 1100, by=(ONE,))
+
+    ahead.advance({0: a_manifest(4)}, 50_000)
+    was_done = ahead.is_done
+    ahead.advance({0: a_manifest(5)}, 70_000)
+
+    assert not was_done
+    assert ahead.is_done
+
+
+# -- in an application -------------------------------------------------------------------------
+
+
+def an_epoch(bench: Bench) -> None:
+    bench.tick(400)
+    bench.end_epoch(0)
+
+
+def told(commands: list[Command], kind: type) -> list[Send]:
+    return [each for each in only(commands, Send) if isinstance(each.message, kind)]
+
+
+def read_all(bench: Bench, sends: list[Send], after_ms: int) -> list[Command]:
+    bench.tick(after_ms)
+    done: list[Command] = []
+    for each in sends:
+        assert isinstance(each.message, ReadAhead)
+        message = StateReadAhead(
+            executor_id=each.executor_id,
+            version=each.message.version,
+            region=each.message.region,
+            epoch=each.message.epoch,
+        )
+        done += bench.obey(bench.manager.on_read_ahead(message, bench.now_ms))
+    return done
+
+
+def test_the_old_version_goes_on_until_all_is_read() -> None:
+    bench = Bench()
+    an_epoch(bench)
+
+    begun = change(bench)
+    reads = told(begun, ReadAhead)
+    done = read_all(bench, reads, 100)
+
+    assert {each.executor_id for each in reads} == {
+        each.executor_id for each in only(begun, Launch)
+    }
+    assert not told(begun, BeginEpoch)
+    assert told(done, BeginEpoch)
+    assert done[-1] == PutInPlace()
+
+
+def test_an_epoch_that_ends_after_a_long_round_is_read_in_the_next_one() -> None:
+    bench = Bench()
+    an_epoch(bench)
+    reads = told(change(bench), ReadAhead)
+    before = len(bench.done)
+
+    read_all(bench, reads, 5000)
+    again = told(bench.end_epoch(0), ReadAhead)
+    begun = told(bench.done[before:], BeginEpoch)
+    read_all(bench, again, 100)
+    last = bench.end_epoch(0)
+
+    assert len(again) == 2
+    assert begun
+    assert not any(each.message.is_last for each in begun if isinstance(each.message, BeginEpoch))
+    assert last[-1] == PutInPlace()
+
+
+def test_the_places_of_tasks_are_those_of_the_next_version() -> None:
+    bench = Bench()
+    an_epoch(bench)
+    reads = told(change(bench), ReadAhead)
+    read_all(bench, reads, 100)
+
+    bench.manager = bench.another(after=bench.manager, manifests=bench.manager.last_manifests())
+    bench.begin()
+
+    found = {
+        task: each.executor_id
+        for each in reads
+        for task in each.message.tasks  # type: ignore[union-attr]
+    }
+    assert found == bench.manager.regions[0].placement
+    assert set(found.values()).isdisjoint({A, B})
