@@ -169,6 +169,10 @@ AT_ONCE: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: a_stream().log(every=0),
         "log: every is 0, must be a whole number from 1, such as every=1000",
     ),
+    "repartition nothing": (
+        lambda: a_stream().repartition(0),
+        r"repartition: the number of tasks is 0, must be .* from 1, such as repartition\(4\)",
+    ),
     "map_batches no function": (
         lambda: a_stream().map_batches(None),  # type: ignore[arg-type]
         "map_batches needs a function of a batch of records, not None",

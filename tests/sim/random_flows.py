@@ -154,6 +154,8 @@ class RandomFlow:
             schema=Event if self._is_columns else None,
         )
         events: Any = app.read(source)
+        if rng.random() < 0.4:
+            events = events.repartition(app.parallelism)
         step = rng.choice(["nothing", "map", "filter", "flat_map"])
         if step == "map":
             events = events.map(lambda event: event._replace(amount=event.amount + 1))

@@ -30,7 +30,13 @@ from gearpy.dsl.operators.operator import (
     unknown_fields,
 )
 from gearpy.dsl.operators.records import ToRowsOperator
-from gearpy.dsl.operators.routes import ProcessOperator, SideOperator, WriteOperator, maker_of
+from gearpy.dsl.operators.routes import (
+    ProcessOperator,
+    RepartitionOperator,
+    SideOperator,
+    WriteOperator,
+    maker_of,
+)
 from gearpy.dsl.plan.operator_ids import operator_ids, step_ids
 from gearpy.dsl.plan.physical import physical
 from gearpy.errors import ConfigError, GraphError
@@ -228,7 +234,7 @@ def _useful_parallelism(step: ReadOperator, default: int) -> int:
 def _joins(step: Operator, wanted: int, source: _Chain, readers: int) -> bool:
     if len(step.inputs) != 1 or readers > 1 or wanted != source.parallelism:
         return False
-    if isinstance(step.inputs[0], SideOperator):
+    if isinstance(step.inputs[0], SideOperator) or isinstance(step, RepartitionOperator):
         return False
     if isinstance(source.steps[0], ProcessOperator) or isinstance(step, ProcessOperator):
         return False
@@ -246,10 +252,11 @@ def _key_to_come(step: Operator) -> Key | None:
 
 
 def _partitioner(source: _Chain, target: _Chain) -> Partitioner:
-    key = _key_to_come(target.steps[0])
+    head = target.steps[0]
+    key = _key_to_come(head)
     if key is not None:
         return GroupByPartitioner(key.function)
-    if source.parallelism == target.parallelism:
+    if source.parallelism == target.parallelism and not isinstance(head, RepartitionOperator):
         return CoLocationPartitioner()
     return ShufflePartitioner()
 

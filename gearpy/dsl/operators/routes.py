@@ -54,6 +54,29 @@ class MergeOperator(PassesRecords, KeepsNothing, IgnoresOrder, ActsInside):
 
 
 @operator
+class RepartitionOperator(PassesRecords, KeepsNothing, IgnoresOrder, ActsInside):
+    """The same records, dealt evenly to a number of tasks: a chain begins with it."""
+
+    kind: str = "repartition"
+
+    def kind_taken(self, given: Sequence[Kind]) -> Kind:
+        """The form that comes in."""
+        return given[0]
+
+    def kind_given(self, taken: Kind) -> Kind:
+        """The form that comes in."""
+        return taken
+
+    def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
+        """Make none: records pass."""
+        return ()
+
+    def twin(self, place: TwinPlace) -> None:
+        """Leave it out: Spark places records itself."""
+        return
+
+
+@operator
 class BranchOperator(TakesRows, PassesRecords, KeepsNothing, IgnoresOrder, ActsInside):
     """Puts each record into the side output of the first predicate that is true of it.
 

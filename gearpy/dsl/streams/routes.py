@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Never, TypeGuard, overload
 
-from gearpy.dsl.operators.names import check_function, check_name, name_of, step_name
+from gearpy.dsl.operators.names import (
+    check_count,
+    check_function,
+    check_name,
+    name_of,
+    step_name,
+)
 from gearpy.dsl.operators.operator import Dispatcher
 from gearpy.dsl.operators.routes import (
     MergeOperator,
     ProcessOperator,
+    RepartitionOperator,
     SideOperator,
     WriteOperator,
 )
@@ -62,6 +69,36 @@ class RouteSteps(ProgramStream[T]):
         return self._program.add(MergeOperator(name=name or "merge", given=name, inputs=steps))
 
     union = merge
+
+    def repartition(self, tasks: int, *, name: str = "") -> Stream[T]:
+        """Deal the records evenly to a number of tasks, in which the steps behind it run.
+
+        Slow steps get more tasks than their source has partitions by it, and partitions of uneven
+        size become even. Steps that go by key or by order give the same results with and without.
+
+        Args:
+            tasks: their number, from 1.
+            name: for people.
+
+        Raises:
+            ConfigError: this is no number of tasks.
+
+        Example:
+            >>> import gearpy as gp
+            >>> app, results = gp.StreamApp("factors"), []
+            >>> numbers = app.read(gp.collection([6, 10, 15])).repartition(3)
+            >>> numbers.map(lambda n: min(d for d in range(2, n) if n % d == 0)).write(
+            ...     gp.to_list(results)
+            ... )
+            >>> _ = gp.run(app)
+            >>> sorted(results)
+            [2, 2, 3]
+        """
+        check_count("repartition", "the number of tasks", tasks, example="repartition(4)")
+        step = RepartitionOperator(
+            name=name or "repartition", given=name, inputs=(self._step,), parallelism=tasks
+        )
+        return self._program.add(step)
 
     @overload  # As of `filter`.
     def split(

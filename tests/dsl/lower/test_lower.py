@@ -49,6 +49,20 @@ def test_key_begins_a_new_processor() -> None:
     ]
 
 
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_repartition_deals_to_its_tasks_whatever_there_were_before(partitions: int) -> None:
+    """Also where there were as many: they may have got uneven shares."""
+    app, numbers = an_app(parallelism=partitions, partitions=partitions)
+
+    numbers.repartition(3).map(str).write(gp.to_list([]), name="write")
+
+    assert shape(app) == [
+        f"read x{partitions}",
+        "repartition > map(str) > write x3",
+        "read -> repartition > map(str) > write: shuffle",
+    ]
+
+
 def test_stream_with_two_readers_ends_its_chain() -> None:
     """Its records are sent to both, each task to the one beside it."""
     app, numbers = an_app(parallelism=2, partitions=2)

@@ -10,7 +10,7 @@ import gearpy as gp
 from gearpy import agg
 from gearpy.columns.row_schema import row_schema_of
 from gearpy.dsl.application import StreamApp
-from gearpy.dsl.operators.operator import Operator, unknown_fields
+from gearpy.dsl.operators.operator import Kind, Operator, unknown_fields
 from gearpy.dsl.operators.routes import MergeOperator, WriteOperator
 from gearpy.dsl.streams.stream import Stream
 from tests.dsl.tables import EVENTS, Sale, TableSource
@@ -138,6 +138,14 @@ def test_merge_takes_what_all_give() -> None:
     assert step.kind_taken(["table", "rows"]) == "rows"
     assert step.kind_given("table") == "table"
     assert step.kind_given("rows") == "rows"
+
+
+@pytest.mark.parametrize("kind", ["rows", "table"])
+def test_repartition_leaves_records_in_their_form(kind: Kind) -> None:
+    step = last_step(lambda s: s.repartition(2))
+
+    assert step.kind_taken([kind]) == kind
+    assert step.kind_given(kind) == kind
 
 
 class TableSink(gp.Sink):
