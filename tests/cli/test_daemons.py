@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from gearpy.cli.main import app
 from gearpy.cli.terminal.exits import INTERRUPTED, SUCCESS, TERMINATED, WRONG_USE
-from gearpy.cluster.boot.daemon import address_to_listen
+from gearpy.cluster.boot.master import address_to_listen
 from gearpy.config.load import load
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError

@@ -1,6 +1,8 @@
 """Whole clusters: daemons, or everything in one process.
 
-- `daemon`: daemons: a master, or a worker, with all that it needs in a process of its own.
+- `master`: MasterDaemon: a master, with all that it needs in a process.
+- `worker`: WorkerDaemon: a worker, and the processes that it starts.
+- `daemon`: what both have in common.
 - `remote`: a cluster of daemons, as programs and notebooks work with it.
 - `local`: LocalCluster: master and workers in one process, executors in it or as processes of their
   own.

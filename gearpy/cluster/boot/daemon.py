@@ -1,412 +1,22 @@
-"""Daemons: a master, or a worker, with all that it needs in a process of its own."""
+"""What the daemons have in common: the names of their actors, their log files, their ends."""
 
 import logging
-import random
-import socket
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, Final
 
 from gearpy.actor.api import Exited, ExitReason, Failed, Killed, Ref
-from gearpy.cluster.client.alerting import following
-from gearpy.cluster.client.client import ClusterClient
-from gearpy.cluster.client.desk import Desk
-from gearpy.cluster.client.measured import cluster_sample
-from gearpy.cluster.host.about import names_of_machine, this_process
-from gearpy.cluster.host.audit import audit_log, note_action
-from gearpy.cluster.host.folders import Claim, private_folder
-from gearpy.cluster.host.log_reader import LogReader
 from gearpy.cluster.host.logs import LogHandler, LogSettings, log_to
-from gearpy.cluster.master.actor import MasterActor, MasterMailbox
-from gearpy.cluster.master.store import MasterFold
-from gearpy.cluster.net.endpoint import Endpoint
-from gearpy.cluster.net.limits import wall_ms
-from gearpy.cluster.worker.actor import WorkerActor, WorkerSettings
-from gearpy.cluster.worker.processes import ProcessLauncher, ProcessSettings
 from gearpy.config.schema import Config
-from gearpy.errors import ConfigError, GearpyError, LeadershipLost, MailboxFull, NodeGivenUp
-from gearpy.ids import ActorPath
-from gearpy.messages.client import DrainWorker
-from gearpy.messages.cluster import MastersChanged
-from gearpy.messages.metrics import ProcessMetricsData
-from gearpy.metrics.process import process_meter
-from gearpy.metrics.samples import ClusterSample
-from gearpy.storage.artifacts import ArtifactDesk, ArtifactStore
-from gearpy.storage.log import FileLog, Log
-from gearpy.transport.api import split_address
-from gearpy.transport.security.credentials import Credentials
-
-if TYPE_CHECKING:
-    from gearpy.cluster.quorum.desk import MemberDesk
-    from gearpy.cluster.quorum.log import ReplicatedLog
-
-_log = logging.getLogger(__name__)
+from gearpy.errors import ConfigError, GearpyError, NodeGivenUp
 
 #: The name of the master's actor; with an address it is the path by which others find it.
 MASTER: Final = "master"
-_WORKER: Final = "worker"
-_LOG: Final = "log"
-_MEMBER_LOG: Final = "members"
-_STOP_S: Final = 5.0  # Beyond the time that processes have to stop.
+WORKER: Final = "worker"
 
 
-class MasterDaemon:
-    """A master: its listener, its log, its artifacts.
-
-    Use as a context manager, or call `close`.
-
-    Runs on: the main thread.
-
-    Args:
-        config: with the folder of the master.
-        host: where to listen, unless at ``listen-host``.
-        port: 0 lets the system choose.
-        logs: the logger whose lines go into its log file; all, if the process is the master's own.
-        joins: it waits until it is made one of several, if its folder is new.
-
-    Raises:
-        ConfigError: it cannot, or must not, listen there, or another master has the folder.
-        LogDamaged: its log was changed by something else.
-    """
-
-    def __init__(
-        self,
-        config: Config,
-        *,
-        host: str,
-        port: int,
-        logs: str | None = None,
-        joins: bool = False,
-    ) -> None:
-        with ExitStack() as opened:
-            endpoint = Endpoint(config, Credentials.of_cluster(config), host=host, port=port)
-            opened.callback(endpoint.close)
-            self.address = endpoint.address
-            name = f"{MASTER}-{split_address(self.address)[1]}.log"
-            _begin_log(LogSettings.of(config), config, name, opened, logger=logs)
-            opened.enter_context(audit_log(config))
-            self._exit = _Exit()
-            self._gauges: Callable[[], dict[str, float]] = dict
-            with _usable("master.folder"):
-                if len(config.cluster.masters) == 1:
-                    ask = _begin_alone(config, endpoint, opened, self._exit)
-                else:
-                    desk = _begin_with_others(config, endpoint, opened, self._exit, joins=joins)
-                    ask, self._gauges = desk.answer, desk.gauges
-            self.client = ClusterClient(ask)  #: For what is beside it in this process.
-            self._opened = opened.pop_all()
-        _log.info("master ready at %s", self.address)
-
-    def wait(self) -> None:
-        """Wait until the master ends by itself.
-
-        Raises:
-            LeadershipLost: one of several has led, and does not any more: begin anew.
-            GearpyError: why it did.
-        """
-        self._exit.wait()
-
-    def sample(self) -> ClusterSample:
-        """Return what its page shows: of the whole cluster, or of itself if it does not lead."""
-        sample = cluster_sample(self.client)
-        if sample.processes:
-            return sample
-        process, gauges = process_meter().sample(), self._gauges()
-        own = ProcessMetricsData(name=MASTER, at_ms=wall_ms(), process=process, gauges=gauges)
-        return ClusterSample(processes=(own,))
-
-    def close(self) -> None:
-        """Listen no more, end the master, close its log."""
-        _log.info("the master at %s ends", self.address)
-        self._opened.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-def _begin_alone(
-    config: Config, endpoint: Endpoint, opened: ExitStack, exit_: "_Exit"
-) -> Callable[[Any], Any]:
-    """Begin as the only master; return what answers clients."""
-    folder = private_folder(Path(config.master.folder), "master.folder")
-    if (folder / _MEMBER_LOG).exists():
-        raise ConfigError(
-            f"master.folder {folder} is of one of several masters: name them all in cluster.masters"
-        )
-    artifacts = ArtifactDesk(ArtifactStore.configured(folder / "artifacts", config.artifact))
-    log = FileLog(folder / _LOG)
-    opened.callback(log.close)
-    opened.callback(endpoint.close)  # Before the log is closed: the actor writes it.
-    desk = _open_desk(config, endpoint, log, artifacts, opened=opened, exit_=exit_)
-    endpoint.transport.serve_control(desk.answer, desk.allows)
-    return desk.answer
-
-
-def _begin_with_others(
-    config: Config, endpoint: Endpoint, opened: ExitStack, exit_: "_Exit", *, joins: bool
-) -> "MemberDesk":
-    """Begin as one of several masters, which may come to lead; return what answers clients."""
-    # A master without others, and a worker, need nothing of it.
-    from gearpy.cluster.quorum.open import open_member  # noqa: PLC0415
-
-    folder = private_folder(Path(config.master.folder), "master.folder")
-    if (folder / _LOG).exists():
-        raise ConfigError(
-            f"master.folder {folder} is of a master without others: give each of several masters "
-            "a new folder"
-        )
-    leading = _Leading()
-    # After the node is closed: what asks others meanwhile hears at once that they are gone.
-    opened.callback(leading.close)
-
-    def lead(term: int, log: "ReplicatedLog", artifacts: ArtifactDesk) -> Desk:
-        def tell(masters: tuple[str, ...]) -> None:
-            with suppress(MailboxFull):  # Whoever registers is told again.
-                endpoint.post.tell(ActorPath("", MASTER), MastersChanged(masters=masters))
-
-        log.on_members = tell
-        with leading.entered() as stack:
-            return _open_desk(
-                config, endpoint, log, artifacts, opened=stack, exit_=exit_, term=term
-            )
-
-    desk = open_member(
-        config,
-        endpoint,
-        folder / _MEMBER_LOG,
-        ArtifactStore.configured(folder / "artifacts", config.artifact),
-        opened,
-        joins=joins,
-        machine=MasterFold(),
-        lead=lead,
-        on_over=exit_.fail,
-    )
-    exit_.watch(desk.replica)
-    endpoint.transport.serve_control(desk.answer, desk.allows)
-    return desk
-
-
-class _Leading:
-    """What a master has opened because it leads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._opened = ExitStack()
-        self._is_closed = False
-
-    @contextmanager
-    def entered(self) -> Iterator[ExitStack]:
-        """Open more.
-
-        Raises:
-            LeadershipLost: it was closed.
-        """
-        with self._lock:
-            if self._is_closed:
-                raise LeadershipLost("this master ends")
-            yield self._opened
-
-    def close(self) -> None:
-        """Close everything."""
-        with self._lock:
-            self._is_closed = True
-            self._opened.close()
-
-
-def _open_desk(
-    config: Config,
-    endpoint: Endpoint,
-    log: Log,
-    artifacts: ArtifactDesk,
-    *,
-    opened: ExitStack,
-    exit_: "_Exit",
-    term: int = 0,
-) -> Desk:
-    """Start the actor that leads the cluster; return what answers clients for it."""
-    post = endpoint.post
-    master: Ref[MasterMailbox] = endpoint.system.spawn(
-        lambda: MasterActor(post, log=log, config=config, rng=random.Random(), term=term), MASTER
-    )
-    exit_.watch(master)
-    timeout_s = config.masterclient.timeout_s
-
-    def ask(message: object) -> object:
-        return desk.answer(message)
-
-    alerting = following(ask, config)
-    folder, logs = config.master.folder, config.log.folder
-    desk = Desk(
-        lambda message: master.ask(message, timeout_s),
-        post,
-        artifacts=artifacts,
-        about=this_process(config, endpoint.address, folder=folder, logs=logs),
-        admins=config.master.admins,
-        alerts=alerting.firing,
-        note_action=note_action,
-        timeout_s=timeout_s,
-    )
-    opened.enter_context(alerting)
-    return desk
-
-
-class WorkerDaemon:
-    """A worker, and the processes that it starts.
-
-    Frozen or cut off for too long, it is no worker any more to those who have given it up, and
-    its executors do not count: it ends with `NodeGivenUp`, and another one should be made.
-
-    Use as a context manager, or call `close`.
-
-    Runs on: the main thread.
-
-    Args:
-        config: ``cluster.masters`` has the addresses of the masters.
-        host: where to listen, unless at ``listen-host``; ``hostname`` if not given.
-        on_ready: is told once that a master has the worker.
-        on_waiting: is told once that there is no master yet.
-        metrics: the address of its page of metrics, if it has one.
-        secret: of the cluster, for a worker that must not read it from a file.
-
-    Raises:
-        ConfigError: it cannot, or must not, listen there, or a folder cannot be made.
-    """
-
-    def __init__(
-        self,
-        config: Config,
-        *,
-        host: str = "",
-        on_ready: Callable[[str], None],
-        on_waiting: Callable[[str], None],
-        metrics: str = "",
-        secret: bytes = b"",
-    ) -> None:
-        self._config = config
-        self._metrics = metrics
-        credentials, logs = Credentials.of_cluster(config, secret), LogSettings.of(config)
-        folder = private_folder(Path(config.worker.folder), "worker.folder")
-        with ExitStack() as opened, _usable("worker.folder"):
-            claim = Claim(folder, _WORKER)
-            opened.callback(claim.release)
-            name = f"{_WORKER}-{claim.number}"
-            _begin_log(logs, config, f"{name}.log", opened)
-            self._endpoint = Endpoint(config, credentials, host=host)
-            opened.callback(self._endpoint.close)
-            self._launcher = ProcessLauncher(
-                ProcessSettings(
-                    config=config,
-                    keys=credentials.keys,
-                    folder=folder / name,
-                    artifacts=folder / "artifacts",
-                    logs=logs,
-                    worker_node=self._endpoint.node,
-                )
-            )
-            opened.callback(self._launcher.close)
-            home = f"{socket.gethostname()}:{folder / name}"
-            self._worker = self._spawn(logs, home, on_ready, on_waiting)
-            self._exit = _Exit()
-            self._exit.watch(self._worker)
-            self._endpoint.peers.on_given_up = self._exit.give_up
-            self._opened = opened.pop_all()
-
-    def wait(self) -> None:
-        """Wait until the worker ends by itself, as when it finds no master any more.
-
-        Raises:
-            GearpyError: why it did.
-        """
-        self._exit.wait()
-
-    def close(self) -> None:
-        """Take no more launches, ask all that runs to stop, wait for a while, and end."""
-        if self._exit.given_up:
-            self._opened.close()
-            return
-        _log.info("the worker drains")
-        self._worker.tell(DrainWorker())
-        if not self._exit.is_within(self._config.executor.stop_timeout_s + _STOP_S):
-            _log.warning("the worker did not drain in time, killed")
-        self._opened.close()
-
-    def kill(self) -> None:
-        """Kill all that runs, for a process that is about to end at once; on any thread."""
-        self._launcher.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _spawn(
-        self,
-        logs: LogSettings,
-        home: str,
-        on_ready: Callable[[str], None],
-        on_waiting: Callable[[str], None],
-    ) -> Ref[Any]:
-        config, post = self._config, self._endpoint.post
-        master, *others = (ActorPath(each, MASTER) for each in config.cluster.masters)
-        settings = WorkerSettings(
-            other_masters=others,
-            reconnect_timeout_ms=config.cluster.reconnect_timeout_s * 1000,
-            stop_timeout_ms=config.executor.stop_timeout_s * 1000,
-            read_log=LogReader(logs.folder).answer,
-            on_ready=on_ready,
-            on_waiting=on_waiting,
-            on_masters=self._launcher.on_masters,
-            about=this_process(
-                config,
-                self._endpoint.address,
-                folder=config.worker.folder,
-                logs=str(logs.folder),
-                metrics=self._metrics,
-            ),
-            hosts=names_of_machine(config),
-            rack=config.worker.rack,
-            home=home,
-        )
-        return self._endpoint.system.spawn(
-            lambda: WorkerActor(master, config.worker.slots, self._launcher, post, settings),
-            _WORKER,
-        )
-
-
-def address_to_listen(config: Config, *, host: str | None, port: int | None) -> tuple[str, int]:
-    """Return where a master listens: at one of ``cluster.masters``, if those were chosen.
-
-    Of several it is the one on this host, ``hostname``, unless something else is said.
-
-    Raises:
-        ConfigError: it is not among them, or it is not clear which is meant.
-    """
-    masters = config.cluster.masters
-    listed = [split_address(each) for each in masters]
-    found = [each for each in listed if host in {None, each[0]} and port in {None, each[1]}]
-    if len(found) > 1 and host is None:
-        found = [each for each in found if each[0] == config.hostname] or found
-    if len(found) == 1:
-        return found[0]
-    if masters == Config().cluster.masters:  # Nobody has chosen any.
-        (default,) = listed
-        return host or default[0], default[1] if port is None else port
-    wanted = f"{host or '*'}:{'*' if port is None else port}"
-    text = ", ".join(masters)
-    if found:
-        raise ConfigError(
-            f"cluster.masters is {text}: say which one this is, by hostname, or --host and --port"
-        )
-    raise ConfigError(f"{wanted} is not among cluster.masters, which is {text}: add it everywhere")
-
-
-class _Exit:
+class DaemonExit:
     """The end of the first of some actors, for threads that wait for it."""
 
     def __init__(self) -> None:
@@ -449,7 +59,7 @@ class _Exit:
 
 
 @contextmanager
-def _usable(key: str) -> Iterator[None]:
+def usable(key: str) -> Iterator[None]:
     """Turn an error of the operating system into a mistake of the configuration."""
     try:
         yield
@@ -457,7 +67,7 @@ def _usable(key: str) -> Iterator[None]:
         raise ConfigError(f"{key} cannot be used: {error}") from error
 
 
-def _begin_log(
+def begin_log(
     settings: LogSettings,
     config: Config,
     name: str,
@@ -465,6 +75,7 @@ def _begin_log(
     *,
     logger: str | None = None,
 ) -> None:
+    """Write the log of this process, or of one logger, into a file until the stack is closed."""
     handler = LogHandler(settings.open(name))
     opened.callback(handler.close)
     opened.callback(logging.getLogger(logger).removeHandler, handler)

@@ -8,6 +8,7 @@
 - `metrics_page`: the page of metrics of a process, which Prometheus reads by HTTP; `metrics_server`
   is loaded where one is shown.
 - `open_files`: the number of files and connections that this process may have open.
+- `task_limits`: from the configuration to the limits of tasks.
 - `tuning`: tunes the interpreter for a process that runs tasks, and undoes it.
 - `leftovers`: finds and ends processes started by user code that would outlive their own process.
 """

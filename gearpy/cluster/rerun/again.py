@@ -11,7 +11,8 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from gearpy.cluster.client.client import ClusterClient
-from gearpy.cluster.net.limits import output_limits, task_limits, wall_ms
+from gearpy.cluster.host.task_limits import output_limits, task_limits
+from gearpy.cluster.net.limits import wall_ms
 from gearpy.cluster.programs.artifacts import ApplicationLoader, stream_of, with_serializers
 from gearpy.cluster.programs.fetch import ArtifactCache
 from gearpy.cluster.rerun.stored import KeptState, StoredTask

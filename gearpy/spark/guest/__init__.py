@@ -1,6 +1,7 @@
 """A cluster of gearpy inside an application of Spark: master in the driver, workers as tasks.
 
 - `cluster`: SparkCluster: starts such a cluster in a session, submits applications, ends it.
+- `submitted`: SubmittedApplication: an application that this process has submitted to it.
 - `jobs`: WorkerJobs: one job of Spark for each worker, started again when Spark has given it up.
 - `departures`: Departures: which workers are on executors that Spark is about to take away.
 - `sizing`: WorkerCount: how many workers there shall be, by what applications need. Pure.

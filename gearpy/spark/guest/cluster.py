@@ -5,25 +5,21 @@ import logging
 import math
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from pyspark.sql import SparkSession
 
 from gearpy import __version__
-from gearpy.cluster.boot.daemon import MasterDaemon
+from gearpy.cluster.boot.master import MasterDaemon
 from gearpy.cluster.boot.remote import RemoteCluster
-from gearpy.cluster.client.client import ClusterClient, RunningApplication
 from gearpy.cluster.host.folders import TemporaryFolder, private_folder
 from gearpy.cluster.programs.origin import target_of
 from gearpy.config.load import as_overrides, from_overrides, load
 from gearpy.config.schema import DEFAULTS, ROOT, Config
-from gearpy.connectors.window_log.sink import WindowLogSink
-from gearpy.core.master.registry import TERMINAL
-from gearpy.errors import AskTimeout, ConfigError, ConnectionLost, GearpyError, SubmitRefused
-from gearpy.ids import AppId
+from gearpy.errors import ConfigError, ConnectionLost, GearpyError, SubmitRefused
 from gearpy.messages.summaries import WorkerSummary
 from gearpy.spark.guest.certificates import make_authority
 from gearpy.spark.guest.departures import Departures
@@ -34,8 +30,11 @@ from gearpy.spark.guest.sizing import WorkerCount
 from gearpy.spark.guest.tending import WorkerTending
 from gearpy.spark.sessions.sessions import is_alive, is_connect, session
 from gearpy.spark.sessions.settings import LOOPBACK, cores_of, is_here
-from gearpy.task.api.application import Buildable, StreamApplication
 from gearpy.transport.security.secret import load_or_create_secret
+
+if TYPE_CHECKING:
+    from gearpy.spark.guest.submitted import SubmittedApplication
+    from gearpy.task.api.application import Buildable
 
 _log = logging.getLogger(__name__)
 
@@ -188,7 +187,7 @@ class SparkCluster:
 
     def submit(
         self,
-        app: Buildable,
+        app: "Buildable",
         *,
         name: str = "",
         executors: int = 0,
@@ -217,6 +216,9 @@ class SparkCluster:
             run = self.client.submit_program(target, name=name, executors=executors, config=config)
         finally:
             _loading.pop()
+        # It needs Arrow, which workers need not wait for.
+        from gearpy.spark.guest.submitted import SubmittedApplication  # noqa: PLC0415
+
         return SubmittedApplication(run.client, run.app_id, run.name, built)
 
     def workers(self) -> tuple[WorkerSummary, ...]:
@@ -271,59 +273,6 @@ class SparkCluster:
 
     def __repr__(self) -> str:
         return f"<SparkCluster {self.address}>"
-
-
-class SubmittedApplication(RunningApplication):
-    """An application that this process has submitted, and so knows; see `RunningApplication`."""
-
-    def __init__(
-        self, client: ClusterClient, app_id: AppId, name: str, built: StreamApplication
-    ) -> None:
-        super().__init__(client, app_id, name)
-        self._built = built
-
-    def window_log(self, name: str = "", *, timeout_s: float = 120.0) -> str:
-        """Return where a window log of the application is, for Spark's ``format("gearpy")``.
-
-        Its first window makes the log, with its columns, without which Spark cannot read it: that
-        is waited for.
-
-        Args:
-            name: of the step that writes it, or the last part of its folder; not needed if there
-                is only one.
-            timeout_s: how long to wait for the first window.
-
-        Raises:
-            ConfigError: there is none, or it is not clear which.
-            AskTimeout: no window has come in time, or before the application has ended.
-        """
-        logs = dict(_window_logs(self._built))
-        found = [
-            sink
-            for step, sink in logs.items()
-            if not name or name in {step, Path(sink.options.place).name}
-        ]
-        if len(found) != 1:
-            has = ", ".join(f"{step} ({sink.options.place})" for step, sink in logs.items())
-            wanted = f"one window log {name!r}" if name else "one window log"
-            raise ConfigError(f"application {self.name} has not {wanted}; it has {has or 'none'}")
-        log, until_s = found[0].log(), time.monotonic() + timeout_s
-        while not log.exists:
-            is_over = time.monotonic() > until_s or self.summary().status in TERMINAL
-            if is_over and not log.exists:  # It may have come meanwhile.
-                raise AskTimeout(
-                    f"application {self.name} has written no window to {found[0].options.place} "
-                    f"yet, after up to {timeout_s:g} s: see how it is by `gear why`"
-                )
-            time.sleep(_POLL_S)
-        return found[0].options.place
-
-
-def _window_logs(built: StreamApplication) -> Iterator[tuple[str, WindowLogSink]]:
-    for number, processor in built.processors.items():
-        if isinstance(processor.sink, WindowLogSink):
-            last = processor.steps[-1].name if processor.steps else processor.name
-            yield last or f"processor {number}", processor.sink
 
 
 # -- what is needed for it ---------------------------------------------------------------------

@@ -16,7 +16,7 @@ from typing import Any, Final
 from pyspark import TaskContext
 
 from gearpy import __version__
-from gearpy.cluster.boot.daemon import WorkerDaemon
+from gearpy.cluster.boot.worker import WorkerDaemon
 from gearpy.cluster.host.folders import TemporaryFolder
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, NodeGivenUp

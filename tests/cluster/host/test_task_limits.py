@@ -1,6 +1,6 @@
 """Limits of tasks, as a configuration sets them."""
 
-from gearpy.cluster.net.limits import output_limits, task_limits
+from gearpy.cluster.host.task_limits import output_limits, task_limits
 from gearpy.config.load import from_overrides
 
 

@@ -1,0 +1,62 @@
+"""From the configuration to the limits of tasks. Only what runs tasks loads what these limit."""
+
+from typing import Final
+
+from gearpy.config.schema import Config
+from gearpy.core.flow.link import FlowLimits
+from gearpy.state.open import StateSettings
+from gearpy.task.api.interfaces import TaskLimits
+from gearpy.task.runtime.outlet import OutputLimits
+
+#: On a link that is never quiet a sender asks for an acknowledgement at least this often, however
+#: few its records are. The clock of a thin stream is so far behind its watermark.
+_ACK_INTERVAL_MS: Final = 100
+#: A link without new records for so long asks for all that is still unacknowledged.
+_QUIET_ACK_MS: Final = 20
+#: A request for an acknowledgement that stays unanswered is sent again after so long.
+_REPEAT_ACK_MS: Final = 1000
+#: A batch above this size is split, down to single records.
+_BATCH_BYTES: Final = 1 << 20
+#: A link that carries no records tells its watermark this often: so late at most closes a window
+#: on a thin stream.
+_WATERMARK_INTERVAL_MS: Final = 20
+
+
+def output_limits(config: Config) -> OutputLimits:
+    """Return the limits of tasks' output that a configuration sets."""
+    streaming = config.streaming
+    return OutputLimits(
+        flow=FlowLimits(
+            window_records=streaming.max_pending_records,
+            window_bytes=streaming.max_pending_bytes,
+            ack_interval_records=streaming.ack_interval_records,
+            ack_interval_ms=_ACK_INTERVAL_MS,
+            quiet_ack_ms=_QUIET_ACK_MS,
+            repeat_ack_ms=_REPEAT_ACK_MS,
+        ),
+        batch_records=streaming.batch_max_records,
+        # A full batch must fit into the window of a link, and into a frame.
+        batch_bytes=min(
+            _BATCH_BYTES, streaming.max_pending_bytes, config.transport.frame_max_bytes
+        ),
+        watermark_interval_ms=_WATERMARK_INTERVAL_MS,
+        columnar_batch_records=streaming.columnar_batch_records,
+    )
+
+
+def task_limits(config: Config) -> TaskLimits:
+    """Return the limits of tasks that a configuration sets."""
+    return TaskLimits(
+        batch_records=config.streaming.batch_max_records,
+        read_batch_records=config.source.read_batch_records,
+        columnar_batch_records=config.streaming.columnar_batch_records,
+        spark=config.spark,
+    )
+
+
+def state_settings(config: Config) -> StateSettings:
+    """Return where tasks keep keyed state."""
+    state = config.state
+    return StateSettings(
+        backend=state.backend, folder=state.folder, disk_max_bytes=state.disk_max_bytes
+    )
