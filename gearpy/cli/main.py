@@ -66,7 +66,10 @@ COMMANDS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
             "daemons.commands:masters",
             "Start a master, or list or change those of a cluster.",
         ),
-        "worker": ("daemons.commands:workers", "Start a worker, or list those of a cluster."),
+        "worker": (
+            "daemons.commands:workers",
+            "Start a worker, list those of a cluster, or end one.",
+        ),
         "spark": (
             "daemons.spark:commands",
             "Run a cluster inside a Spark application, look at it, end it.",

@@ -99,6 +99,7 @@ class WorkerSummary:
     executors: int = 0
     hosts: tuple[str, ...] = ()  # Names of its machine.
     rack: str = ""
+    is_leaving: bool = False  # It takes nothing new, and ends when what runs there has stopped.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

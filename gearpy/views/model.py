@@ -274,6 +274,7 @@ class WorkerView:
     executors: int
     rss_bytes: int | None = None
     cpu: float | None = None
+    is_leaving: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

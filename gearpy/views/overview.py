@@ -107,4 +107,5 @@ def _worker(worker: WorkerSummary, use: ProcessUse) -> WorkerView:
         executors=worker.executors,
         rss_bytes=use.rss_bytes,
         cpu=use.cpu,
+        is_leaving=worker.is_leaving,
     )

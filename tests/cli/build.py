@@ -18,6 +18,7 @@ from gearpy.messages.client import (
     DescribeApplication,
     DrainAccepted,
     DrainApplication,
+    DrainWorker,
     GetAlerts,
     GetApplication,
     GetCluster,
@@ -51,6 +52,7 @@ from gearpy.messages.client import (
     UpdatePlanned,
     VersionList,
     VersionSummary,
+    WorkerDrains,
     WorkerList,
 )
 from gearpy.messages.metrics import GetMetrics, GetProcessMetrics
@@ -327,6 +329,7 @@ class FakeCluster:
             RestartApplication: self._restart,
             DescribeApplication: lambda _: self.detail,
             DrainApplication: self._drain,
+            DrainWorker: self._drain_worker,
             MakeSavepoint: lambda asked: SavepointMade(
                 app_id=asked.app_id, name=asked.name, epochs=((0, 182),)
             ),
@@ -402,6 +405,11 @@ class FakeCluster:
             for each in self.applications
         ]
         return DrainAccepted(app_id=asked.app_id)
+
+    def _drain_worker(self, asked: DrainWorker) -> object:
+        (leaving,) = (each for each in self.workers if each.worker_id == asked.worker_id)
+        self.workers = tuple(each for each in self.workers if each is not leaving)
+        return WorkerDrains(executors=leaving.executors)
 
     def _restart(self, asked: RestartApplication) -> object:
         old = next(each for each in self.applications if each.app_id == asked.app_id)

@@ -80,6 +80,7 @@ WORKER: Final = {
     "executors": int,
     "hosts": [str],
     "rack": str,
+    "is_leaving": bool,
 }
 EXECUTOR: Final = {
     "executor_id": int,
@@ -327,6 +328,7 @@ OVERVIEW: Final = {
             "executors": int,
             "rss_bytes": int,
             "cpu": float,
+            "is_leaving": bool,
         }
     ],
     "applications": [
@@ -390,6 +392,7 @@ SHAPES: Final = {
     "app restart-tasks 2": {"app_id": int, "epoch": int},
     "app logs 2": LOG,
     "worker list": {"workers": [WORKER]},
+    "worker drain 0": {"worker_id": int, "executors": int, "has_ended": bool},
     "master list": {
         "term": int,
         "masters": [{"address": str, "role": str, "behind": int, "away_since_ms": int}],

@@ -10,7 +10,7 @@ import pytest
 
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId
-from tests.bench.process_cluster import ProcessCluster, children_of
+from tests.bench.process_cluster import Daemon, ProcessCluster, children_of
 from tests.eventually import eventually
 
 WITHIN_S: Final = 120.0
@@ -53,6 +53,24 @@ def is_drained(cluster: ProcessCluster, app_id: AppId) -> bool:
     return False
 
 
+def by_signal(_: ProcessCluster, worker: Daemon) -> int:
+    """Have a worker end as its machine does; return its exit code."""
+    return worker.stop(WITHIN_S)
+
+
+def by_command(cluster: ProcessCluster, worker: Daemon) -> int:
+    """Have a worker end as `gear worker drain` does; return its exit code."""
+    client, process = cluster.client, worker.process
+    assert process is not None
+    (worker_id,) = (
+        each.worker_id
+        for each in client.workers()
+        if client.worker(each.worker_id).process.pid == process.pid
+    )
+    client.drain_worker(worker_id)
+    return process.wait(WITHIN_S)
+
+
 @pytest.mark.long
 def test_one_worker_after_the_other_costs_no_restart(tmp_path: Path) -> None:
     """The application may not restart once; results have no gap, and nothing twice."""
@@ -63,7 +81,7 @@ def test_one_worker_after_the_other_costs_no_restart(tmp_path: Path) -> None:
         app_id = cluster.submit(program, str(results), executors=1)
         eventually(lambda: len(written(results)) > 100, within_s=WITHIN_S)
 
-        for _ in range(2):
+        for end in (by_signal, by_command):
             running = set(eventually(lambda: cluster.launched("executor"), within_s=WITHIN_S))
             (busy,) = [
                 worker
@@ -71,7 +89,7 @@ def test_one_worker_after_the_other_costs_no_restart(tmp_path: Path) -> None:
                 if worker.pid is not None and running & set(children_of(worker.pid))
             ]
             before = len(written(results))
-            assert busy.stop(WITHIN_S) == 0
+            assert end(cluster, busy) == 0
             eventually(lambda: len(written(results)) > before, within_s=WITHIN_S)  # noqa: B023
             busy.start()
             busy.wait_ready(WITHIN_S)

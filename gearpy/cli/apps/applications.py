@@ -393,7 +393,7 @@ def _table_of_workers(workers: Sequence[WorkerSummary]) -> None:
     if not workers:
         print("no workers")
         return
-    columns = ("#id", "address", "machine", "#slots", "#free", "#executors")
+    columns = ("#id", "address", "machine", "#slots", "#free", "#executors", "note")
     rows = [
         [
             str(each.worker_id),
@@ -402,6 +402,7 @@ def _table_of_workers(workers: Sequence[WorkerSummary]) -> None:
             str(each.slots),
             str(each.free_slots),
             str(each.executors),
+            "leaving" if each.is_leaving else "",
         ]
         for each in workers
     ]

@@ -2,6 +2,7 @@
 
 - `commands`: ``gear local``, ``gear master``, ``gear worker``: they run until told to stop.
 - `masters`: the masters of a cluster: which there are, and which of them leads.
+- `workers`: ``gear worker drain``: has a worker leave its cluster.
 - `services`: ``gear services``: the REST API and the page of a cluster; ``gear token ...``: who may
   use it.
 - `spark`: ``gear spark ...``: a cluster inside a Spark application.

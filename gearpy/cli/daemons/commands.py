@@ -11,6 +11,7 @@ import typer
 
 from gearpy.cli.apps.applications import list_workers
 from gearpy.cli.daemons.masters import add_commands
+from gearpy.cli.daemons.workers import drain
 from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.groups import group
 from gearpy.cli.terminal.log import log_to_console, log_to_stderr
@@ -38,9 +39,10 @@ from gearpy.views import text
 masters = group("Start a master, or list or change those of a cluster.", no_args_is_help=False)
 add_commands(masters)
 
-#: `gear worker` starts one: that is the group's callback. `gear worker list` lists them.
-workers = group("Start a worker, or list those of a cluster.", no_args_is_help=False)
+#: `gear worker` starts one: that is the group's callback.
+workers = group("Start a worker, list those of a cluster, or end one.", no_args_is_help=False)
 workers.command("list", epilog=HELP)(list_workers)
+workers.command("drain", epilog=HELP)(drain)
 
 _Host: TypeAlias = Annotated[
     str | None,

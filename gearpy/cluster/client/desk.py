@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 from gearpy.cluster.checkpoints.remote import StoreReader
 from gearpy.cluster.client.client import user_at_hand
 from gearpy.core.master.registry import TERMINAL
-from gearpy.core.master.rights import why_not
+from gearpy.core.master.rights import why_no_admin, why_not
 from gearpy.errors import ActorStopped, AskTimeout, ConnectionLost
 from gearpy.ids import ActorPath, AppId, WorkerId
 from gearpy.messages.actor_app import AskAppMaster
@@ -339,7 +339,11 @@ class Desk:
     def _drain_worker(self, message: DrainWorker) -> object:
         if message.worker_id is None:
             return Refused(reason="which worker is to end: worker_id is missing")
-        answer = self._ask_worker(message.worker_id, message)
+        answer: object
+        if reason := why_no_admin(message.by, self._admins):
+            answer = Refused(reason=f"worker drain: {reason}", is_forbidden=True)
+        else:
+            answer = self._ask_worker(message.worker_id, message)
         self._note("worker drain", f"worker_id={message.worker_id}", message.by, answer)
         return answer
 

@@ -201,6 +201,7 @@ class MasterAnswers:
                     executors=each.executors,
                     hosts=each.place.names,
                     rack=each.place.rack,
+                    is_leaving=each.is_leaving,
                 )
                 for worker_id, each in self._scheduler.workers().items()
             )

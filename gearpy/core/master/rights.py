@@ -1,8 +1,11 @@
-"""The rule whose application a user may change."""
+"""The rules whose application a user may change, and who may change the cluster itself."""
 
 from collections.abc import Set as AbstractSet
+from typing import Final
 
 from gearpy.messages.client import Asker
+
+_AN_ADMIN: Final = "an admin (master.admins, or a token with the scope admin)"
 
 
 def why_not(asker: Asker, owner: str, admins: AbstractSet[str]) -> str:
@@ -15,10 +18,24 @@ def why_not(asker: Asker, owner: str, admins: AbstractSet[str]) -> str:
         owner: the user of the application.
         admins: users who may change all of them.
     """
-    if asker.is_admin or asker.user == owner or asker.user in admins:
+    if _is_admin(asker, admins) or asker.user == owner:
         return ""
-    who = asker.user or "a user without a name"
     return (
-        f"it is of {owner or 'nobody'}, and {who} may change its own applications only: ask its "
-        "user, or an admin (master.admins, or a token with the scope admin)"
+        f"it is of {owner or 'nobody'}, and {_named(asker)} may change its own applications only: "
+        f"ask its user, or {_AN_ADMIN}"
     )
+
+
+def why_no_admin(asker: Asker, admins: AbstractSet[str]) -> str:
+    """Return the reason why a user may not do what is for admins; empty if it may."""
+    if _is_admin(asker, admins):
+        return ""
+    return f"{_named(asker)} is no admin: ask {_AN_ADMIN}"
+
+
+def _is_admin(asker: Asker, admins: AbstractSet[str]) -> bool:
+    return asker.is_admin or asker.user in admins
+
+
+def _named(asker: Asker) -> str:
+    return asker.user or "a user without a name"

@@ -88,6 +88,7 @@ class WorkerSlots:
     executors: int = 0  # Those that run, and those that are granted.
     place: WorkerPlace = NOWHERE
     is_aside: bool = False  # Nothing is granted, as it comes and goes.
+    is_leaving: bool = False
 
     @property
     def free(self) -> int:
@@ -108,6 +109,7 @@ class _Account:
     total: int
     place: WorkerPlace = NOWHERE
     is_aside: bool = False
+    is_leaving: bool = False
     running: dict[_Key, RunningExecutor] = field(default_factory=dict)
     grants: list[_Outstanding] = field(default_factory=list)
 
@@ -121,6 +123,7 @@ class _Account:
             executors=len(self.grants) + len(self.running),
             place=self.place,
             is_aside=self.is_aside,
+            is_leaving=self.is_leaving,
         )
 
     def holders(self) -> Iterator[tuple[AppId, int]]:
@@ -204,7 +207,7 @@ class SlotLedger:
         A known worker keeps its grants: their holders know where it is.
         """
         account = self._accounts.setdefault(worker_id, _Account(total))
-        account.total, account.place = total, place
+        account.total, account.place, account.is_leaving = total, place, False
         return self.on_running(worker_id, running)
 
     def on_running(self, worker_id: WorkerId, running: Iterable[RunningExecutor]) -> RunningChange:
@@ -230,6 +233,7 @@ class SlotLedger:
         """Give out no more slots of a worker that is about to end."""
         if worker_id in self._accounts:
             self._accounts[worker_id].total = 0
+            self._accounts[worker_id].is_leaving = True
             self._count(worker_id)
 
     def on_refused(self, worker_id: WorkerId, executor: RunningExecutor) -> list[Grant]:

@@ -47,8 +47,9 @@ PARTITIONERS: Final = (
     ShufflePartitioner,
 )
 _ID_MAX: Final = 2**31 - 1
-_NO_SUPERVISOR: Final = "there is no supervisor that could add or remove workers"
+_NO_SUPERVISOR: Final = "there is no supervisor that could add workers"
 _ByAdmin: TypeAlias = Annotated[object, Depends(Action("worker", TokenScope.ADMIN))]
+_Drains: TypeAlias = Annotated[object, Depends(Action("worker drain", TokenScope.ADMIN))]
 WorkerIdInPath: TypeAlias = Annotated[WorkerId, Path(ge=0, le=_ID_MAX)]
 
 
@@ -121,9 +122,10 @@ def add_workers(_: _ByAdmin, count: Annotated[int, Path(ge=1, le=1000)]) -> Supe
 
 
 @router.post("/supervisor/removeworker/{worker_id}")
-def remove_worker(_: _ByAdmin, worker_id: WorkerIdInPath) -> SupervisorStatus:
-    """Refuse: there is no supervisor that could stop workers."""
-    raise ProblemRaised(409, _NO_SUPERVISOR, f"stop worker {worker_id} yourself, with SIGTERM")
+def remove_worker(client: Client, _: _Drains, worker_id: WorkerIdInPath) -> SupervisorStatus:
+    """Have a worker take nothing new, stop what runs there, which goes on elsewhere, and end."""
+    client.drain_worker(worker_id)
+    return SupervisorStatus(enabled=True)
 
 
 def _worker_if_there(client: ClusterClient, summary: WorkerSummary) -> WorkerSummaryShape | None:

@@ -37,6 +37,7 @@ from gearpy.messages.client import (
     SubmitApplication,
     UpdateApplication,
     UploadArtifact,
+    WorkerDrains,
 )
 from gearpy.messages.cluster import (
     ExecutorExited,
@@ -116,6 +117,29 @@ def test_the_application_of_another_is_not_changed(world: World, change: Any) ->
         answer = world.answer(change(app_id=APP, by=asker))
         assert not (isinstance(answer, Refused) and answer.is_forbidden)
     assert [each[0] for each in noted] == ["ben", "ann", "ops", "x"]
+
+
+def test_a_worker_is_drained_for_admins_only(world: World) -> None:
+    """It runs applications of many users; and who has asked is noted."""
+    noted: list[tuple[str, ...]] = []
+    world.desk = Desk(
+        world.master.ask,
+        world.post,
+        admins=["ops"],
+        note_action=lambda *said: noted.append(said),
+    )
+    world.add_worker(2, lambda _: WorkerDrains(executors=3))
+
+    refused = world.answer(DrainWorker(worker_id=WorkerId(2), by=Asker(user="ben")))
+    drains = world.answer(DrainWorker(worker_id=WorkerId(2), by=Asker(user="ops")))
+
+    assert refused.is_forbidden
+    assert refused.reason.startswith("worker drain: ben is no admin: ask an admin (master.admins")
+    assert drains == WorkerDrains(executors=3)
+    assert [each[:3] for each in noted] == [
+        ("ben", "worker drain", "worker_id=2"),
+        ("ops", "worker drain", "worker_id=2"),
+    ]
 
 
 def test_changes_are_noted_by_the_commands_that_ask_for_them(world: World) -> None:
@@ -362,8 +386,10 @@ def test_a_worker_that_is_not_there_is_named(world: World) -> None:
     world.add_worker(2, None)
 
     assert world.refusal(GetProcessMetrics(worker_id=WorkerId(9))) == "no worker has this id"
-    assert world.refusal(DrainWorker(worker_id=WorkerId(9))) == "no worker has this id"
-    assert "worker_id is missing" in world.refusal(DrainWorker())
+    admin = Asker(is_admin=True)
+    nobody = DrainWorker(worker_id=WorkerId(9), by=admin)
+    assert world.refusal(nobody) == "no worker has this id"
+    assert "worker_id is missing" in world.refusal(DrainWorker(by=admin))
     assert "worker 2 cannot be reached" in world.refusal(GetHistory(worker_id=WorkerId(2)))
 
 

@@ -125,7 +125,7 @@ def test_a_worker_that_leaves_gets_nothing_new() -> None:
 
     cluster.tell(asked(launch, 2))
     assert places(app_master) == []
-    assert cluster.workers()[0].slots == 0
+    assert (cluster.workers()[0].slots, cluster.workers()[0].is_leaving) == (0, True)
     cluster.worker(2)
 
     assert places(app_master) == [(1, 2, ())]

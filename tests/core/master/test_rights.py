@@ -2,7 +2,7 @@
 
 import pytest
 
-from gearpy.core.master.rights import why_not
+from gearpy.core.master.rights import why_no_admin, why_not
 from gearpy.messages.client import Asker
 
 ADMINS = frozenset({"ops"})
@@ -33,3 +33,10 @@ def test_others_may_not_and_are_told_whom_to_ask(asker: Asker, owner: str) -> No
 
     assert f"it is of {owner or 'nobody'}" in reason
     assert "master.admins" in reason
+
+
+def test_what_concerns_all_users_is_for_admins() -> None:
+    """By the configuration, or by their token."""
+    assert why_no_admin(Asker(user="ops"), ADMINS) == ""
+    assert why_no_admin(Asker(user="ann", is_admin=True), ADMINS) == ""
+    assert why_no_admin(Asker(user="ann"), ADMINS).startswith("ann is no admin: ask an admin")

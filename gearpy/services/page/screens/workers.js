@@ -19,7 +19,7 @@ export function Workers() {
 
 export const WorkerTable = ({ workers }) => html`<${Table} label="workers" rows=${workers} keyOf=${(row) => row.id}
   empty="No worker is there, so nothing can run: start one with bin/worker." columns=${[
-    { name: "worker", by: (row) => row.id, cell: (row) => row.id },
+    { name: "worker", by: (row) => row.id, cell: (row) => (row.is_leaving ? html`${row.id} <span class="quiet">leaving</span>` : row.id) },
     { name: "address", wide: true, by: (row) => row.address, cell: (row) => (row.address ? html`<${Copy} text=${row.address} />` : html`<span class="quiet">in the process of the master</span>`) },
     { name: "slots in use", by: (row) => row.slots - row.free_slots, cell: (row) => html`<${Slots} ...${row} />` },
     { name: "executors", number: true, by: (row) => row.executors, cell: (row) => row.executors },

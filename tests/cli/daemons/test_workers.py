@@ -1,0 +1,20 @@
+"""Workers that are told to leave their cluster, as the command line shows it."""
+
+from dataclasses import replace
+
+from tests.cli.build import Gear
+
+
+def test_a_worker_that_drains_is_waited_for_and_shown(gear: Gear) -> None:
+    """Its row has a note until it has ended."""
+    workers = gear.cluster.workers
+    gear.cluster.workers = (replace(workers[0], slots=0, free_slots=0, is_leaving=True), workers[1])
+
+    assert [line.split()[-1] for line in gear("worker", "list").splitlines()[2:]] == [
+        "leaving",
+        "0",
+    ]
+    assert gear("worker", "drain", "0") == (
+        "worker 0 leaves, when 2 executors there have stopped\nworker 0 has ended\n"
+    )
+    assert gear("worker", "drain", "1", "--no-wait") == "worker 1 leaves, nothing runs there\n"
