@@ -104,7 +104,7 @@ class Cluster:
         ended_max: int = 1000,
         **overrides: Any,
     ) -> None:
-        self._limits = {"snapshot_records": snapshot_records, "ended_max": ended_max}
+        self._snapshot_records, self._ended_max = snapshot_records, ended_max
         self.world = World(seed=0)
         self.system = WorldActorSystem(self.world, node)
         self.config = configured(overrides)
@@ -115,7 +115,14 @@ class Cluster:
     def _start(self) -> Ref[Any]:
         post, config = Post(self.system), self.config
         return self.system.spawn(
-            lambda: MasterActor(post, log=self.log, config=config, rng=Random(0), **self._limits),
+            lambda: MasterActor(
+                post,
+                log=self.log,
+                config=config,
+                rng=Random(0),
+                snapshot_records=self._snapshot_records,
+                ended_max=self._ended_max,
+            ),
             f"master{next(self.names)}",
         )
 

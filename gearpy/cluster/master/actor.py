@@ -151,6 +151,7 @@ class MasterActor(Actor[MasterMailbox]):
         config: Config,
         rng: "Random",
         term: int = 0,
+        can_return: bool = True,
         snapshot_records: int = SNAPSHOT_RECORDS,
         ended_max: int = _ENDED_MAX,
     ) -> None:
@@ -165,7 +166,8 @@ class MasterActor(Actor[MasterMailbox]):
             policy=policy_named(config.master.scheduler),
             quotas=Quotas(quotas_in(config.master.quotas), self._user_of),
         )
-        self._app_masters = AppMasters(self._state, self._policy_of, app_master_times(config), rng)
+        times = app_master_times(config, can_return=can_return)
+        self._app_masters = AppMasters(self._state, self._policy_of, times, rng)
         self._contacts = MasterContacts(post, lambda: self.context, term=term)
         self._workers = MasterWorkers(
             store=self._store,

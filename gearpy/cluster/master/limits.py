@@ -16,13 +16,20 @@ _MADE_MAX: Final = 1000
 _WISHES: Final = frozenset(f"application.{each.name}" for each in fields(SlotWishes))
 
 
-def app_master_times(config: Config) -> AppMasterTimes:
-    """Return the times that the master waits for app masters."""
+def app_master_times(config: Config, *, can_return: bool = True) -> AppMasterTimes:
+    """Return the times that the master waits for app masters.
+
+    Args:
+        config: of the master.
+        can_return: those of a master before it may still run.
+    """
     transport = transport_limits(config)
     return AppMasterTimes(
         start_timeout_ms=config.executor.start_timeout_s * 1000,
         # Whoever lives has noticed by then that the master was away, and tried once more.
-        return_timeout_ms=transport.heartbeat_timeout_ms + transport.reconnect_max_ms,
+        return_timeout_ms=(
+            transport.heartbeat_timeout_ms + transport.reconnect_max_ms if can_return else 0
+        ),
         word_timeout_ms=transport.heartbeat_interval_ms,
     )
 

@@ -48,7 +48,7 @@ class AppMasterTimes:
     """How long app masters are waited for."""
 
     start_timeout_ms: int  # For one that was launched, to register.
-    return_timeout_ms: int  # For one that may have run while the master was away.
+    return_timeout_ms: int  # For one that may have run while the master was away; 0: none has.
     word_timeout_ms: int  # For the worker of one that cannot be reached, to say what it was.
 
 
@@ -299,6 +299,8 @@ class AppMasters:
     def _overdue(self, phase: Phase) -> str:
         if phase == "launching":
             return f"it did not register within {self._times.start_timeout_ms} ms"
+        if not self._times.return_timeout_ms:
+            return "it has ended with the master"
         return (
             f"it did not register within {self._times.return_timeout_ms} ms after the master "
             "had come back"

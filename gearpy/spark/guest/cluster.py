@@ -149,7 +149,9 @@ class SparkCluster:
         bound = spark.sparkContext.getConf().get("spark.driver.bindAddress") or ""
         is_for_others = bound in _EVERYWHERE and not is_here(_master(spark))
         host = bound if is_for_others else config.hostname
-        master = opened.enter_context(MasterDaemon(config, host=host, port=port, logs="gearpy"))
+        # Workers of a driver before have ended with it.
+        master = MasterDaemon(config, host=host, port=port, logs="gearpy", can_return=False)
+        opened.enter_context(master)
         self.address, self.folder = master.address, folder
         self._config = from_overrides({**as_overrides(config), "cluster.masters": self.address})
         self.client = opened.enter_context(RemoteCluster([self.address], self._config))

@@ -1,5 +1,6 @@
 """Which app masters run, which have to be launched again, and when one is given up."""
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -59,10 +60,10 @@ class Cluster:
             self.state.apply(AddWorker())
         self.restart()
 
-    def restart(self) -> list[KeeperAction]:
+    def restart(self, times: AppMasterTimes = TIMES) -> list[KeeperAction]:
         """Let the master be killed and come back; what is stored stays."""
         self.wanted, self.killed = [], []
-        self.keeper = AppMasters(self.state, lambda _: self.policy, TIMES, Random(self.seed))
+        self.keeper = AppMasters(self.state, lambda _: self.policy, times, Random(self.seed))
         return self.do(self.keeper.on_start(self.now))
 
     @property
@@ -346,6 +347,16 @@ def test_without_its_worker_it_is_given_up_in_time() -> None:
 
     assert cluster.tick(RETURN_MS - 1) == []
     assert [type(each) for each in cluster.tick(1)] == [Kill, RecordLoss]
+
+
+def test_where_nothing_can_return_it_is_given_up_at_once() -> None:
+    """All workers have ended with the master: those inside Spark end with their driver."""
+    cluster = a_cluster()
+    cluster.restart(replace(TIMES, return_timeout_ms=0))
+
+    _, lost = cluster.tick(0)
+
+    assert lost == RecordLoss(APP, 1, "it has ended with the master")
 
 
 def test_what_was_not_launched_is_launched_after_a_restart() -> None:
