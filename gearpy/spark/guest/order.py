@@ -58,7 +58,13 @@ def order_of(
 
 
 def worker_config(
-    order: WorkerOrder, *, folder: Path, host: str, task: int = 0, memory_mib: int | None = None
+    order: WorkerOrder,
+    *,
+    folder: Path,
+    host: str,
+    machine: str = "",
+    task: int = 0,
+    memory_mib: int | None = None,
 ) -> Config:
     """Return the configuration of a worker.
 
@@ -66,11 +72,13 @@ def worker_config(
         order: what the task was told.
         folder: where it may write; all of it goes with the task.
         host: how others reach it.
+        machine: what Spark calls this machine; empty if that is not known.
         task: its number in Spark, see `task_of`.
         memory_mib: what Spark lets a process of this task have; None for no limit.
     """
     own = {
         "hostname": host,
+        "worker.machine": machine,
         "worker.folder": str(folder / f"spark-task-{task}"),
         "state.folder": str(folder / "state"),
         "log.folder": str(folder / "logs"),

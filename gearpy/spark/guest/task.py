@@ -29,6 +29,9 @@ _log = logging.getLogger(__name__)
 
 #: Spark tells its Python by it what it may have, if that is limited.
 _MEMORY_MIB: Final = "PYSPARK_EXECUTOR_MEMORY_MB"
+#: An executor of Spark is told by it what its machine is called.
+_HOSTNAME: Final = "--hostname"
+_ANCESTORS: Final = 3  # The daemon that forks processes of Python, and the JVM.
 
 
 def be_worker(order: WorkerOrder, rows: Iterable[Any]) -> Iterator[Any]:
@@ -89,6 +92,7 @@ def config_here(order: WorkerOrder, folder: Path) -> Config:
         order,
         folder=folder,
         host=host,
+        machine=machine_here(),
         task=_task_number(),
         memory_mib=None if memory is None else int(memory),
     )
@@ -104,6 +108,21 @@ def config_here(order: WorkerOrder, folder: Path) -> Config:
 def _task_number() -> int:
     context = TaskContext.get()
     return 0 if context is None else context.taskAttemptId()
+
+
+def machine_here() -> str:
+    """Return what Spark calls this machine; empty where that cannot be seen.
+
+    It is a name that sources in HDFS give for their blocks, where Spark and HDFS agree on names.
+    """
+    pid = os.getppid()
+    with suppress(OSError, ValueError, IndexError):
+        for _ in range(_ANCESTORS):
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            if _HOSTNAME.encode() in words:
+                return words[words.index(_HOSTNAME.encode()) + 1].decode()
+            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return ""
 
 
 def address_towards(host: str, port: int) -> str:

@@ -34,9 +34,12 @@ def _order(**more: str) -> WorkerOrder:
 
 def test_a_worker_has_folders_and_a_name_of_its_own() -> None:
     """What the driver has on its machine is of no use elsewhere."""
-    config = worker_config(_order(), folder=Path("/task"), host="10.0.0.2", task=17)
+    config = worker_config(
+        _order(), folder=Path("/task"), host="10.0.0.2", machine="node7", task=17
+    )
 
     assert (config.hostname, config.log.folder) == ("10.0.0.2", "/task/logs")
+    assert config.worker.machine == "node7"
     assert (config.worker.folder, config.state.folder) == ("/task/spark-task-17", "/task/state")
     assert (task_of(config.worker.folder), task_of("/elsewhere")) == (17, None)
     assert config.transport.tls_folder == "/task/certs"
