@@ -8,6 +8,7 @@ job of its own: what it loses is its own, and Spark itself moves it to another e
 import itertools
 import logging
 import random
+import sys
 import threading
 import uuid
 from contextlib import suppress
@@ -15,6 +16,7 @@ from functools import partial
 from typing import Any, Final
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.resource import ResourceProfileBuilder, TaskResourceRequests
 from pyspark.sql import SparkSession
@@ -25,9 +27,12 @@ from gearpy.spark.guest.order import WorkerOrder
 from gearpy.spark.guest.room import cause_of
 from gearpy.spark.guest.task import be_worker
 from gearpy.spark.sessions.sessions import is_alive
+from gearpy.spark.sessions.settings import is_here
 
 _log = logging.getLogger(__name__)
 
+#: Of a session that was told of none.
+_ANY_PYTHON: Final = "python3"
 #: Without an end: the cluster is there as long as its driver.
 _AGAIN: Final = RestartPolicy(max_restarts=-1, backoff_ms=1000, backoff_max_ms=30_000)
 _END_S: Final = 30.0
@@ -47,6 +52,7 @@ class WorkerJobs:
     def __init__(self, spark: SparkSession, order: WorkerOrder, *, cores: int | None) -> None:
         self._spark, self._order, self._cores = spark, order, cores
         self._context = spark.sparkContext
+        self._python = python_for(self._context)
         self._group = f"gearpy-{uuid.uuid4().hex[:12]}"
         self._closing = threading.Event()
         self._lock = threading.Lock()
@@ -154,4 +160,21 @@ class WorkerJobs:
         if self._cores is not None:
             requests = TaskResourceRequests().cpus(self._cores)
             rows = rows.withResources(ResourceProfileBuilder().require(requests).build)
-        return rows.mapPartitions(partial(be_worker, self._order))
+        task = rows.mapPartitions(partial(be_worker, self._order))
+        with self._lock:  # Which Python runs it is noted while Spark is told of it.
+            before, self._context.pythonExec = self._context.pythonExec, self._python
+            try:
+                task._jrdd  # noqa: B018, SLF001 - made now
+            finally:
+                self._context.pythonExec = before
+        return task
+
+
+def python_for(context: SparkContext) -> str:
+    """Return the Python that shall run workers.
+
+    A session that was not told of any takes the first ``python3`` that its executors find. Where
+    those are on this machine, the Python of this program has all that it needs.
+    """
+    chosen = str(context.pythonExec)
+    return sys.executable if chosen == _ANY_PYTHON and is_here(context.master or "") else chosen
