@@ -9,10 +9,16 @@ DEADLINE_S: Final = 20
 _PAUSE_S: Final = 0.01
 
 
-def eventually(holds: Callable[[], Any], what: str = "", *, within_s: float = DEADLINE_S) -> Any:
+def eventually(
+    holds: Callable[[], Any],
+    what: str = "",
+    *,
+    within_s: float = DEADLINE_S,
+    every_s: float = _PAUSE_S,
+) -> Any:
     """Ask again and again until something holds; return it."""
     deadline_s, pause = time.monotonic() + within_s, threading.Event()
     while not (found := holds()):
         assert time.monotonic() < deadline_s, f"it did not come true in time: {what}"
-        pause.wait(_PAUSE_S)
+        pause.wait(every_s)
     return found

@@ -1,27 +1,36 @@
 """A cluster inside Spark, whose processes and those of its Spark are killed."""
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.spark.guest.guest_drives import Recovery, drives, is_exact
 
 
 def guest_crash(folder: Path, *, kills: int, seed: int) -> Iterator[str]:
-    """Yield lines about how long recoveries took, and whether each number was counted once."""
-    took: dict[str, list[float]] = {}
+    """Yield lines about how long recoveries took, and whether each number was counted once.
+
+    A recovery has two parts: until Spark has begun a task for a worker, and ours.
+    """
+    found: dict[str, list[Recovery]] = {}
     for each in drives(folder, kills=kills, seed=seed):
         if isinstance(each, Recovery):
-            took.setdefault(each.kind, []).append(each.seconds)
+            found.setdefault(each.kind, []).append(each)
             continue
-        for kind, seconds in sorted(took.items()):
-            yield _row(kind, seconds)
-        yield _row("all", [each for seconds in took.values() for each in seconds])
+        for kind, recoveries in sorted(found.items()):
+            yield _row(kind, recoveries)
+        yield _row("all", [each for recoveries in found.values() for each in recoveries])
         yield f"numbers {each['numbers']}, lost {each['lost']}, twice {each['twice']}"
         if not is_exact(each):
             raise SystemExit(1)
 
 
-def _row(kind: str, seconds: list[float]) -> str:
-    median, worst = statistics.median(seconds), max(seconds)
-    return f"{kind:16} {len(seconds):3} killed, recovery p50 {median:5.1f} s, max {worst:5.1f} s"
+def _row(kind: str, recoveries: Sequence[Recovery]) -> str:
+    took = [each.seconds for each in recoveries]
+    of_spark = [each.of_spark for each in recoveries]
+    ours = [each.seconds - each.of_spark for each in recoveries]
+    return (
+        f"{kind:16} {len(took):3} killed, recovery p50 {statistics.median(took):5.1f} s, "
+        f"max {max(took):5.1f} s; waiting for Spark p50 {statistics.median(of_spark):5.1f} s, "
+        f"after that p50 {statistics.median(ours):5.1f} s, max {max(ours):5.1f} s"
+    )

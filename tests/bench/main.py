@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final, NoReturn, TypeAlias
 
 import typer
 
+from tests.bench.guests import add_guests
 from tests.bench.probe import PROBES
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ _Folder: TypeAlias = Annotated[
 ]
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False)
+add_guests(app)
 
 
 @app.command()
@@ -527,16 +529,6 @@ def spark_crash(
 
     target = spark_target(archive=archive)
     _crash(target, plan, times=None, seed=seed, rate=rate, sets=sets, folder=folder)
-
-
-@app.command()
-def guest_crash(faults: _Faults = 30, seed: _Seed = 1) -> None:
-    """Kill processes of a cluster inside Spark, and of its Spark; each number counts once."""
-    from tests.bench.guest_crash import guest_crash as crash
-
-    with TemporaryDirectory(prefix="gearpy-guest-") as folder:
-        for line in crash(Path(folder), kills=faults, seed=seed):
-            typer.echo(line)
 
 
 _EPOCHS: Final = {

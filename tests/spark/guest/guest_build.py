@@ -1,7 +1,9 @@
 """A program for clusters inside Spark, its oracle, and the processes of such a cluster."""
 
 import importlib.util
+import os
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -18,7 +20,9 @@ __all__ = [
     "environments",
     "guests",
     "jvm_of",
+    "since_boot_s",
     "spark_conf",
+    "started_s",
     "verdict",
     "with_children",
 ]
@@ -100,8 +104,24 @@ def jvm_of(pid: int) -> int:
     return _parent(_parent(pid))
 
 
+def since_boot_s() -> float:
+    """Return the time on the clock of `started_s`."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def started_s(pid: int) -> float:
+    """Return when a process was started, in seconds since this machine was."""
+    return _stat(pid)[19] / os.sysconf("SC_CLK_TCK")
+
+
 def _parent(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return _stat(pid)[1]
+
+
+def _stat(pid: int) -> list[int]:
+    """Return what the system knows of a process: its state as a number, its parent, and so on."""
+    state, *rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return [ord(state), *map(int, rest)]
 
 
 def environments(pids: list[int]) -> Iterator[bytes]:

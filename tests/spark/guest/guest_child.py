@@ -9,7 +9,7 @@ import random
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -20,10 +20,19 @@ import gearpy.spark
 from gearpy.errors import GearpyError
 from gearpy.spark.guest.cluster import SparkCluster
 from tests.eventually import eventually
-from tests.spark.guest.guest_build import counted, guests, jvm_of, spark_conf, verdict
+from tests.spark.guest.guest_build import (
+    counted,
+    guests,
+    jvm_of,
+    since_boot_s,
+    spark_conf,
+    started_s,
+    verdict,
+)
 from tests.system.cluster_build import descendants, is_gone
 
 _WAIT_S: Final = 300
+_LOOK_S: Final = 0.05  # More often would take from the processors what is measured.
 _OFTEN: Final = {
     "checkpoint.interval-ms": "200",
     "checkpoint.pace": "fixed",
@@ -51,10 +60,13 @@ def newest_epoch(cluster: SparkCluster) -> int:
 
 def await_epochs(cluster: SparkCluster, more_than: int) -> int:
     """Wait for epochs behind one; return the newest."""
-    eventually(
-        lambda: newest_epoch(cluster) > more_than, f"an epoch behind {more_than}", within_s=_WAIT_S
-    )
-    return newest_epoch(cluster)
+
+    def look() -> int:
+        newest = newest_epoch(cluster)
+        return newest if newest > more_than else 0
+
+    what = f"an epoch behind {more_than}"
+    return int(eventually(look, what, within_s=_WAIT_S, every_s=_LOOK_S))
 
 
 def _executor(pid: int) -> int:
@@ -79,10 +91,23 @@ def strike(cluster: SparkCluster, kind: str, newest: int) -> int:
     os.kill(_VICTIMS[kind](pid), _SIGNALS.get(kind, signal.SIGKILL))
     if kind == "decommission":
         eventually(lambda: not _lives(pid), "the worker has left", within_s=_WAIT_S)
-    since_s = time.monotonic()
+    since_s = since_boot_s()
     newest = await_epochs(cluster, newest + 2)  # One may have been under way.
-    tell(killed=kind, recovered_s=round(time.monotonic() - since_s, 2))
+    took_s = since_boot_s() - since_s
+    waited_s = waited_for_spark_s(cluster, pids, since_s)
+    tell(killed=kind, recovered_s=round(took_s, 2), spark_s=round(waited_s, 2))
     return newest
+
+
+def waited_for_spark_s(cluster: SparkCluster, before: Sequence[int], since_s: float) -> float:
+    """Return how long there was no worker, until Spark had begun a task that became one.
+
+    Where one of ``before`` is left, nobody has waited for Spark.
+    """
+    now = eventually(lambda: _guests(cluster), "a worker is there", within_s=_WAIT_S)
+    if set(now) & set(before):
+        return 0.0
+    return max(0.0, min(map(started_s, now)) - since_s)
 
 
 def _lives(pid: int) -> bool:
@@ -125,7 +150,8 @@ def main(plan: Mapping[str, Any]) -> None:
             config=_config(plan),
             timeout_s=_WAIT_S,
         ) as cluster:
-            tell(cluster_s=round(time.monotonic() - since_s, 2))
+            took_s = round(time.monotonic() - since_s, 2)
+            tell(cluster_s=took_s, first_task_at_s=min(map(started_s, guests(cluster))))
             if turn + 1 == plan.get("starts", 1):
                 _run(cluster, spark, app, plan)
     gearpy.spark.stop()

@@ -6,12 +6,12 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from tests.spark.guest.guest_build import since_boot_s
 from tests.spark.standalone import standalone_cluster
 
 __all__ = ["KINDS", "Recovery", "driver", "drives", "is_exact", "lines", "run"]
@@ -23,10 +23,14 @@ _KILLS_MAX: Final = 5  # Of others, before the driver is killed.
 
 
 class Recovery(NamedTuple):
-    """A process that was killed, and how long it was until the next epoch but one was complete."""
+    """A process that was killed, and how long it was until the next epoch but one was complete.
+
+    ``of_spark`` of these seconds no task of Spark was there in which a worker could be.
+    """
 
     kind: str
     seconds: float
+    of_spark: float
 
 
 @contextmanager
@@ -77,18 +81,19 @@ def drives(folder: Path, *, kills: int, seed: int) -> Iterator[Recovery | dict[s
     spark, rng = folder / "spark", random.Random(seed)
     spark.mkdir(parents=True)
     with standalone_cluster(spark, cores=2) as url:
-        struck_s, said = None, dict[str, Any]()
+        struck_s, task_s, said = None, 0.0, dict[str, Any]()
         while "lost" not in said:
             others = [rng.choice(KINDS) for _ in range(min(_KILLS_MAX, kills - 1))]
             kills -= len(others) + 1
             plan: dict[str, Any] = {"master": url, "kills": others, "seed": rng.random()}
             with driver(folder, endless=kills >= 0, **plan) as process:
                 for said in lines(process):
+                    task_s = said.get("first_task_at_s", task_s)
                     if "epoch" in said and struck_s is not None:
-                        yield Recovery("driver", time.monotonic() - struck_s)
+                        yield Recovery("driver", since_boot_s() - struck_s, task_s - struck_s)
                     if "killed" in said:
-                        yield Recovery(said["killed"], said["recovered_s"])
+                        yield Recovery(said["killed"], said["recovered_s"], said["spark_s"])
                     if "survived" in said:
                         os.kill(process.pid, signal.SIGKILL)
-                        struck_s = time.monotonic()
+                        struck_s = since_boot_s()
         yield said
