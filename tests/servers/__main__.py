@@ -5,7 +5,18 @@
 
 import sys
 
-from tests.servers import checker, hdfs, kafka, postgres, programs, registry, s3, yarn
+from tests.servers import (
+    azure,
+    checker,
+    gcs,
+    hdfs,
+    kafka,
+    postgres,
+    programs,
+    registry,
+    s3,
+    yarn,
+)
 from tests.servers.recipes import Unavailable
 
 
@@ -13,7 +24,7 @@ def main() -> None:
     """Fetch everything; what cannot be had is named, and its tests will be skipped."""
     servers = [kafka.fetch, postgres.fetch, hdfs.fetch, s3.fetch, checker.checker]
     if "long" in sys.argv:
-        servers += [lambda: kafka.fetch(3), registry.fetch, yarn.fetch]
+        servers += [lambda: kafka.fetch(3), registry.fetch, yarn.fetch, azure.fetch, gcs.fetch]
     for fetch in (*servers, programs.chromium, programs.prometheus):
         try:
             fetch()

@@ -1,8 +1,8 @@
 """Fixtures of real servers; a test whose server cannot be had here is skipped, and fails in CI.
 
-`kafka`, `schema_registry`, `postgres`, `hdfs` and `s3` are shared by all tests of a run: they use
-names of their own, and leave it alive. A test that kills or freezes one asks for its own, such as
-`own_kafka`. What tests start by themselves is a path, such as `chromium`.
+`kafka`, `schema_registry`, `postgres`, `hdfs`, `s3`, `gcs` and `azure` are shared by all tests of a
+run: they use names of their own, and leave it alive. A test that kills or freezes one asks for its
+own, such as `own_kafka`. What tests start by themselves is a path, such as `chromium`.
 """
 
 import os
@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests.servers import programs
+from tests.servers.azure import Azure, AzureAddress
 from tests.servers.checker import checker
 from tests.servers.faulty_proxy import FaultyProxy
+from tests.servers.gcs import Gcs, GcsAddress
 from tests.servers.hdfs import Hdfs, HdfsAddress
 from tests.servers.kafka import Kafka, KafkaAddress
 from tests.servers.postgres import Postgres, PostgresAddress
@@ -133,6 +135,32 @@ def s3(servers_folder: Path) -> S3Address:
 
     with _skipped_if_unavailable():
         return S3Address(**shared(servers_folder, "s3", start))
+
+
+@pytest.fixture(scope="session")
+def gcs(servers_folder: Path) -> GcsAddress:
+    """Return the address of an object store of Google's language that all tests share."""
+
+    def start(folder: Path) -> dict[str, str]:
+        store = Gcs(folder)
+        store.server.start()
+        return store.address._asdict()
+
+    with _skipped_if_unavailable():
+        return GcsAddress(**shared(servers_folder, "gcs", start))
+
+
+@pytest.fixture(scope="session")
+def azure(servers_folder: Path) -> AzureAddress:
+    """Return the address of an object store of Azure's language that all tests share."""
+
+    def start(folder: Path) -> dict[str, str]:
+        store = Azure(folder)
+        store.server.start()
+        return store.address._asdict()
+
+    with _skipped_if_unavailable():
+        return AzureAddress(**shared(servers_folder, "azure", start))
 
 
 @pytest.fixture

@@ -152,11 +152,47 @@ def built_in_go(name: str, source: Path) -> Path:
     recipe = "".join(each.read_text(encoding="utf-8") for each in files)
 
     def fill(folder: Path) -> None:
-        go = program("go", package="golang-go", path=lambda: f"{os.environ['PATH']}:{_GO}")
-        build = ["sh", "-c", _BUILD_IN_GO, str(source), go, str(folder / name)]
+        build = ["sh", "-c", _BUILD_IN_GO, str(source), _go(), str(folder / name)]
         _download(f"what {name} needs, by Go", build)
 
     return cached(name, recipe, fill) / name
+
+
+def node_packages(name: str, requirements: Sequence[str]) -> Path:
+    """Return a folder with packages of npm, in its `node_modules`.
+
+    Raises:
+        Unavailable: npm or a package is not to be had.
+    """
+
+    def fill(folder: Path) -> None:
+        install = [program("npm", package="npm"), "install", "--prefix", str(folder)]
+        quiet = ["--silent", "--no-audit", "--no-fund", "--ignore-scripts"]
+        _download(f"{name} ({', '.join(requirements)}) by npm", [*install, *quiet, *requirements])
+
+    return cached(name, f"npm {requirements}", fill)
+
+
+def go_program(name: str, module: str) -> Path:
+    """Return a program that is compiled from a module of Go.
+
+    Args:
+        name: of the program.
+        module: with its version, as ``go install`` takes it.
+
+    Raises:
+        Unavailable: Go or the module is not to be had.
+    """
+
+    def fill(folder: Path) -> None:
+        install = ["env", f"GOBIN={folder}", _go(), "install", module]
+        _download(f"{name} ({module}) by Go", install)
+
+    return cached(name, f"go {module}", fill) / name
+
+
+def _go() -> str:
+    return program("go", package="golang-go", path=lambda: f"{os.environ['PATH']}:{_GO}")
 
 
 def program(name: str, *, package: str, path: Callable[[], str | None] = lambda: None) -> str:

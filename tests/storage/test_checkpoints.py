@@ -33,9 +33,9 @@ STORES: dict[str, Callable[[Path], Checkpoints]] = {
 @pytest.fixture(params=[*STORES, *REAL_CHECKPOINTS])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Checkpoints:
     """Return an empty store of each kind."""
-    if request.param in REAL_CHECKPOINTS:
-        return FolderCheckpoints(real_folder(request.param, request))
-    return STORES[request.param](tmp_path / "checkpoints")
+    if request.param in STORES:
+        return STORES[request.param](tmp_path / "checkpoints")
+    return FolderCheckpoints(real_folder(request.param, request))
 
 
 def test_the_last_of_a_name_counts(store: Checkpoints) -> None:

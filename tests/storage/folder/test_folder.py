@@ -29,10 +29,10 @@ FOLDERS: dict[str, Callable[[Path], Folder]] = {
 @pytest.fixture(params=[*FOLDERS, *REAL])
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Folder:
     """Return an empty folder that was made."""
-    if request.param in REAL:
-        made: Folder = real_folder(request.param, request)
-    else:
+    if request.param in FOLDERS:
         made = FOLDERS[request.param](tmp_path / "parent" / "folder")
+    else:
+        made = real_folder(request.param, request)
     made.make(PENDING)
     return made
 

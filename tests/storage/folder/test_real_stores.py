@@ -6,13 +6,14 @@ from random import Random
 
 import pytest
 
+from gearpy.storage.folder.api import TEMPORARY
 from gearpy.storage.folder.at import file_system_at, folder_at, without_password
 from gearpy.storage.folder.promises import PROMISES, UNKNOWN, promises_of
 from gearpy.storage.folder.url import UrlFolder
 from tests.servers.faulty_proxy import Fault, FaultyProxy
 from tests.servers.hdfs import Hdfs, HdfsAddress
 from tests.servers.s3 import S3Address
-from tests.storage.folder_build import REAL, real_folder
+from tests.storage.folder_build import REAL, folder_at_url, real_folder, real_url
 
 FAULTS: tuple[Fault, ...] = ("unavailable", "cut", "lost-answer")
 
@@ -84,6 +85,38 @@ def test_of_many_one_is_first(server: str, request: pytest.FixtureRequest) -> No
     assert len(told) == 6
     assert folder.read("schema") == b"%d" % first
     assert folder.names() == ["schema"]
+
+
+@pytest.mark.parametrize("server", REAL)
+def test_what_a_store_promises_is_so(server: str, request: pytest.FixtureRequest) -> None:
+    """While files are moved in place of one, a reader finds it, whole, and in each listing."""
+    url, options = real_url(server, request)
+    writer, reader = (folder_at_url(url, options) for _ in range(2))
+    assert reader.promises.replaces
+    assert reader.promises.lists_new
+    writer.make("_pending")
+    whole = [b"%d" % number * 100_000 for number in range(8)]
+    writer.put("a", whole[0])
+
+    def replace_often() -> None:
+        for number, data in enumerate(whole):
+            writer.put(f"_pending/{number}", data)
+            writer.move(f"_pending/{number}", to="a")
+            writer.put(f"b{number}", b"")
+
+    thread = threading.Thread(target=replace_often)
+    thread.start()
+    seen = set[str]()
+    while thread.is_alive():
+        assert reader.read("a") in whole
+        names = {name for name in reader.names() if not name.endswith(TEMPORARY)}
+        assert names >= seen | {"a"}
+        seen = names
+    thread.join()
+
+    assert reader.read("a") == whole[-1]
+    assert sorted(reader.names()) == ["a", *(f"b{number}" for number in range(len(whole)))]
+    assert reader.names("_pending") == []
 
 
 def test_a_lost_answer_of_hdfs_is_found_out(hdfs: HdfsAddress) -> None:
