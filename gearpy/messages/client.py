@@ -187,9 +187,10 @@ class ListWorkers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerList:
-    """All registered workers."""
+    """All registered workers. ``grows``: there are more of them when slots are missing."""
 
     workers: tuple[WorkerSummary, ...]
+    grows: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,13 +78,22 @@ def tasks_of_count(client: ClusterClient, app_id: AppId) -> int:
     return next((each.tasks for each in scaled if each.step == "count"), 0)
 
 
+def told_of_count(client: ClusterClient, app_id: AppId) -> str:
+    """Return what autoscale says of the step; nothing while there is no app master."""
+    try:
+        return client.describe(app_id).scaled[0].text
+    except SubmitRefused:
+        return ""
+
+
 def wait_for_change(client: ClusterClient, app_id: AppId, after: int) -> VersionSummary:
-    """Wait until a version that is newer than one stays."""
+    """Wait until a version stays that is newer than one, and has other tasks of count."""
     found: list[VersionSummary] = []
 
     def is_there() -> bool:
         versions = client.versions(app_id)
-        found[:] = [each for each in versions if each.state == "running" and each.number > after]
+        stay = (each for each in versions if each.state in {"running", "replaced"})
+        found[:] = [each for each in stay if each.number > after and "count x" in each.reason]
         return bool(found)
 
     eventually(is_there, within_s=_WITHIN_S)
@@ -93,16 +102,21 @@ def wait_for_change(client: ClusterClient, app_id: AppId, after: int) -> Version
 
 @pytest.mark.long
 def test_tasks_follow_the_load(tmp_path: Path) -> None:
-    """They come when there is too much to do for one, and go when there is not."""
+    """They come when there is too much to do for one, and slots for them; and go when not."""
     program, rate, results = tmp_path / "rated.py", tmp_path / "rate", tmp_path / "results"
     program.write_text(_PROGRAM)
     rate.write_text("20")
-    with ProcessCluster(tmp_path, workers=1, slots=16, settings=_SETTINGS) as cluster:
+    with ProcessCluster(tmp_path, workers=2, slots=3, settings=_SETTINGS) as cluster:
         client = cluster.client
+        cluster.workers[1].stop()
+        eventually(lambda: len(client.workers()) == 1, within_s=_WITHIN_S)
         app_id = cluster.submit(program, str(results), str(rate), executors=1)
         eventually(lambda: tasks_of_count(client, app_id) == 1, within_s=_WITHIN_S)
 
         rate.write_text("150")
+        eventually(lambda: "no free slot" in told_of_count(client, app_id), within_s=_WITHIN_S)
+        assert not any("count x" in each.reason for each in client.versions(app_id))
+        cluster.workers[1].start()
         eventually(lambda: tasks_of_count(client, app_id) > 1, within_s=_WITHIN_S)
         grown, shown = wait_for_change(client, app_id, 0), client.describe(app_id).scaled[0]
         rate.write_text("10")

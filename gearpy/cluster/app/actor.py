@@ -66,9 +66,11 @@ from gearpy.messages.client import (
     ReplayQuarantined,
     UpdateApplication,
     UpdatePlanned,
+    WorkerList,
 )
 from gearpy.messages.cluster import (
     AppMasterRegistered,
+    FindWorkers,
     LaunchExecutor,
     MastersChanged,
     QuarantineStored,
@@ -131,7 +133,9 @@ _Request: TypeAlias = (
     | _Measures
 )
 _Question: TypeAlias = DescribeApplication | _Request
-_Event: TypeAlias = CoreEvent | RegisterExecutor | ReportMetrics | ValueStored | _Switch
+_Event: TypeAlias = (
+    CoreEvent | RegisterExecutor | ReportMetrics | ValueStored | WorkerList | _Switch
+)
 _Message: TypeAlias = (
     _Event
     | RecordQuarantined
@@ -418,6 +422,9 @@ class AppMasterActor(Actor[_Message]):
         if isinstance(message, ReportMetrics):
             self._metrics_of(core).on_report(core, message)
             return []
+        if isinstance(message, WorkerList):
+            self._autoscale.on_workers(message)
+            return []
         if isinstance(message, RegisterExecutor):
             return self._on_executor_registered(core, message, self.context.now_ms())
         if isinstance(message, EpochStored):
@@ -681,6 +688,8 @@ class AppMasterActor(Actor[_Message]):
             refusal = answer.reason if isinstance(answer, Refused) else answer.refusal
             if refusal:
                 self._autoscale.on_trouble(refusal, now_ms)
+        if self._autoscale.asks_for_slots:
+            self._master.tell(FindWorkers(app_id=self._app_id, launch=self._launch.launch))
         self._standing.scaled = self._autoscale.shown()
 
     def _switch(self, core: ApplicationCore, message: _Switch) -> None:

@@ -1,13 +1,14 @@
 """Autoscale of an application: what was measured goes in, requests for changes come out."""
 
 from collections.abc import Callable
+from math import inf
 
 from gearpy.cluster.app.metrics import AppMetrics
 from gearpy.core.app.application import ApplicationCore
 from gearpy.core.dag.graph import Dag
 from gearpy.core.scaling.autoscale import AUTOSCALE, AppLoad, Autoscale, StepLoad
 from gearpy.ids import AppId, ProcessorId
-from gearpy.messages.client import Asker, UpdateApplication
+from gearpy.messages.client import Asker, UpdateApplication, WorkerList
 from gearpy.messages.summaries import ScaledStep
 
 
@@ -25,6 +26,7 @@ class AppAutoscale:
         self._app_id = app_id
         self._wall_ms = wall_ms
         self._scaler: Autoscale | None = None
+        self._free_slots: float | None = None  # None: nobody has told lately.
         self._has_asked = False  # The change that is under way, or on trial, is its own.
 
     def begin(self, dag: Dag, *, executors: int, cooldown_ms: int, now_ms: int) -> None:
@@ -53,7 +55,9 @@ class AppAutoscale:
             steps={ProcessorId(pid): StepLoad(*flow) for pid, flow in point.flows.items()},
             executors=len(core.succession.slots),
             lag_ms=point.watermark_lag_ms,
+            free_slots=self._free_slots,
         )
+        self._free_slots = None
         decision = scaler.on_load(load, now_ms, wall_ms=self._wall_ms())
         if decision is None:
             return None
@@ -65,6 +69,16 @@ class AppAutoscale:
             reason=decision.reason,
             by=Asker(user=AUTOSCALE),
         )
+
+    @property
+    def asks_for_slots(self) -> bool:
+        """Whether `on_workers` is to be called before the next tick."""
+        return self._scaler is not None and self._scaler.asks_for_slots
+
+    def on_workers(self, found: WorkerList) -> None:
+        """Learn how many slots are free; a cluster that grows has as many as are asked for."""
+        free = sum(each.free_slots for each in found.workers)
+        self._free_slots = inf if found.grows else free
 
     def on_stays(self) -> None:
         """Learn that the trial of the version has passed."""

@@ -76,6 +76,7 @@ class MasterAnswers:
         self._process = process
         self._last_answers = last_answers
         self._wall_ms = wall_ms
+        self._grows = False  # Somebody starts workers as slots are missing.
 
     def answer(self, message: MasterLookup) -> object:  # noqa: C901, PLR0911 - an arm each
         """Return the answer to a question; `Refused` where there is none."""
@@ -91,6 +92,7 @@ class MasterAnswers:
             case ListWorkers():
                 return self._worker_list()
             case GetDemand():
+                self._grows = True
                 return SlotDemand(slots=self._scheduler.missing(message.worker_slots))
             case ListQuarantined():
                 return self._quarantined(message.app_id)
@@ -204,7 +206,8 @@ class MasterAnswers:
                     is_leaving=each.is_leaving,
                 )
                 for worker_id, each in self._scheduler.workers().items()
-            )
+            ),
+            grows=self._grows,
         )
 
 

@@ -8,6 +8,7 @@ give if nothing held them back. So one decision is enough for most loads.
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Final, NamedTuple
 
 from gearpy.core.dag.graph import Dag, ProcessorSpec
@@ -42,12 +43,13 @@ class AppLoad(NamedTuple):
     """The load of an application lately.
 
     ``executors`` is how many there are, ``lag_ms`` how far the oldest watermark is behind the wall
-    clock; None if nobody knows.
+    clock, ``free_slots`` how many more tasks there is room for; None if nobody knows.
     """
 
     steps: Mapping[ProcessorId, StepLoad]
     executors: int
     lag_ms: float | None = None
+    free_slots: float | None = inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +92,8 @@ class Autoscale:
         self._lags: deque[tuple[int, float]] = deque()  # Of one slice, and when they were so.
         self._texts: dict[str, tuple[str, int]] = {}  # By step: the last decision, and when.
         self._trouble = ""
+        #: More tasks would be right, and it depends on the slots that are free.
+        self.asks_for_slots = False
         self._quiet_until_ms = now_ms
         self.on_version(dag, now_ms)
 
@@ -139,7 +143,7 @@ class Autoscale:
             self._demands[_EXECUTORS].add(sum(works.values()), now_ms)
         if now_ms < self._quiet_until_ms:
             return None
-        decision = self._decision(wall_ms)
+        decision = self._decision(wall_ms, load.free_slots)
         if decision is not None:
             self._trouble = ""
             self._wait(now_ms, cooldowns=1)
@@ -226,12 +230,23 @@ class Autoscale:
             return sum(growth[each] * rate for each, rate in shares) / total
         return max(growth[each] for each in before)
 
-    def _decision(self, wall_ms: int) -> ScaleDecision | None:
+    def _decision(self, wall_ms: int, free_slots: float | None) -> ScaleDecision | None:
+        """Return what is to change; to grow, it must be known that there are slots."""
         tasks: dict[str, int] = {}
         reasons: list[str] = []
         count = self._dag.task_count
+        wants = {
+            pid: self._demands[pid].wanted(each.tasks, each.bounds)
+            for pid, each in self._scaled.items()
+        }
+        self.asks_for_slots = any(wants[pid] > each.tasks for pid, each in self._scaled.items())
+        if self.asks_for_slots and free_slots is None:
+            return None
         for pid, each in self._scaled.items():
-            wanted = self._demands[pid].wanted(each.tasks, each.bounds)
+            free = (free_slots or 0) + self._dag.task_count - count
+            wanted = min(wants[pid], each.tasks + int(min(free, each.bounds.most)))
+            if wanted < wants[pid]:
+                self._note_lack(each, wants[pid], free, wall_ms)
             if wanted != each.tasks:
                 tasks |= dict.fromkeys(each.steps, wanted)
                 count += wanted - each.tasks
@@ -247,6 +262,14 @@ class Autoscale:
         if not reasons:
             return None
         return ScaleDecision(tasks=tasks, executors=executors, reason="; ".join(reasons))
+
+    def _note_lack(self, step: _Scaled, wanted: int, free: float, wall_ms: int) -> None:
+        """Say that a step would have more tasks if there were slots, since when that is so."""
+        name = step.steps[0]
+        change = f"{name} x{step.tasks} would be x{wanted}"
+        text = f"no free slot: {change}" if free < 1 else f"{free:.0f} free slots only: {change}"
+        if self._texts.get(name, ("", 0))[0] != text:
+            self._texts[name] = text, wall_ms
 
     def _reason(
         self, pid: ProcessorId, step: str, tasks: int, wanted: int, bounds: ScaleBounds

@@ -150,6 +150,35 @@ def test_what_was_measured_before_a_pause_does_not_count() -> None:
     assert scaler.on_load(busy(1.0), COOLDOWN_MS, wall_ms=0) is None
 
 
+def with_slots(load: AppLoad, free: float | None) -> AppLoad:
+    return load._replace(free_slots=free)
+
+
+def test_where_no_slot_is_free_nothing_is_tried_and_that_is_said() -> None:
+    """As soon as one is free it grows, as far as they go; and with the others later."""
+    scaler, load = a_scaler(), busy(1.0, held_back=0.5, executors=4)
+
+    assert not decided(scaler, with_slots(load, 0), cooldowns=8)
+    assert scaler.shown()[0].text == "no free slot: count-1 x2 would be x6"
+    assert scaler.shown()[0].at_ms == COOLDOWN_MS, "when that began"
+    [decision] = decided(scaler, with_slots(load, 3), cooldowns=1.1)
+    assert decision.tasks == {"count-1": 5}
+
+
+def test_free_slots_are_asked_for_when_they_matter() -> None:
+    content, scaler = a_scaler(), a_scaler()
+
+    assert not decided(content, with_slots(busy(0.6), None), cooldowns=3)
+    assert not decided(scaler, with_slots(busy(1.0), None), cooldowns=3)
+
+    assert (content.asks_for_slots, scaler.asks_for_slots) == (False, True)
+    assert decided(scaler, with_slots(busy(1.0), 1), cooldowns=1.1)
+
+
+def test_fewer_tasks_need_no_slots() -> None:
+    assert [each.tasks for each in decided(a_scaler(4), with_slots(busy(0.1), None), cooldowns=2)]
+
+
 def test_a_change_that_failed_is_not_tried_again_soon() -> None:
     scaler = a_scaler()
     scaler.on_trouble("the state cannot be shared\nmore", 0)
