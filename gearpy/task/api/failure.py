@@ -32,6 +32,7 @@ class TimerFailure(Exception):
 #: The folder of a program that was fetched: its hash, and its name.
 _FETCHED: Final = re.compile(r"^.*/[0-9a-f]{64}-[^/]+/")
 _GEARPY: Final = str(Path(__file__).resolve().parents[2]) + os.sep
+_STREAMS: Final = ("Stream", "KeyedStream", "WindowedStream")
 _NO_ARGUMENT: Final = re.compile(
     r"^(?P<called>[\w.]+)\(\) got an unexpected keyword argument '(?P<given>\w+)'"
 )
@@ -94,9 +95,14 @@ def _arguments(error: BaseException) -> str:
     """Advise on an argument that a public function or method of gearpy does not take."""
     if not (isinstance(error, TypeError) and (found := _NO_ARGUMENT.search(str(error)))):
         return ""
-    try:
-        called = attrgetter(found["called"])(sys.modules["gearpy"])
-    except AttributeError:
+    public, (_, in_class, method) = sys.modules["gearpy"], found["called"].rpartition(".")
+    # The methods of streams are defined by theme, in classes that nobody sees.
+    paths = [
+        found["called"],
+        *(f"{stream}.{method}" for stream in _STREAMS if in_class and method[0] != "_"),
+    ]
+    called = next((got for path in paths if (got := _at(public, path)) is not None), None)
+    if called is None:
         return ""
     last = [frame for frame, _ in traceback.walk_tb(error.__traceback__)][-1:]
     theirs = any(found["called"] in {**frame.f_globals, **frame.f_locals} for frame in last)
@@ -105,6 +111,13 @@ def _arguments(error: BaseException) -> str:
     takes = [f"{name}=" for name in signature(called).parameters if name != "self"]
     nearest = get_close_matches(f"{found['given']}=", takes, n=1)
     return f": did you mean {nearest[0]}?" if nearest else f": it takes {', '.join(takes)}"
+
+
+def _at(home: Any, path: str) -> Any:
+    try:
+        return attrgetter(path)(home)
+    except AttributeError:
+        return None
 
 
 def source_of(trace: TracebackType | None) -> tuple[str, str]:
