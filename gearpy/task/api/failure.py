@@ -32,7 +32,6 @@ class TimerFailure(Exception):
 #: The folder of a program that was fetched: its hash, and its name.
 _FETCHED: Final = re.compile(r"^.*/[0-9a-f]{64}-[^/]+/")
 _GEARPY: Final = str(Path(__file__).resolve().parents[2]) + os.sep
-_STREAMS: Final = ("Stream", "KeyedStream", "WindowedStream")
 _NO_ARGUMENT: Final = re.compile(
     r"^(?P<called>[\w.]+)\(\) got an unexpected keyword argument '(?P<given>\w+)'"
 )
@@ -95,27 +94,24 @@ def _arguments(error: BaseException) -> str:
     """Advise on an argument that a public function or method of gearpy does not take."""
     if not (isinstance(error, TypeError) and (found := _NO_ARGUMENT.search(str(error)))):
         return ""
-    public, (_, in_class, method) = sys.modules["gearpy"], found["called"].rpartition(".")
-    # The methods of streams are defined by theme, in classes that nobody sees.
-    paths = [
-        found["called"],
-        *(f"{stream}.{method}" for stream in _STREAMS if in_class and method[0] != "_"),
-    ]
-    called = next((got for path in paths if (got := _at(public, path)) is not None), None)
-    if called is None:
-        return ""
+    called = _public(found["called"])
     last = [frame for frame, _ in traceback.walk_tb(error.__traceback__)][-1:]
     theirs = any(found["called"] in {**frame.f_globals, **frame.f_locals} for frame in last)
-    if theirs:  # A function of the program may have the same name.
+    if called is None or theirs:  # A function of the program may have the same name.
         return ""
     takes = [f"{name}=" for name in signature(called).parameters if name != "self"]
     nearest = get_close_matches(f"{found['given']}=", takes, n=1)
     return f": did you mean {nearest[0]}?" if nearest else f": it takes {', '.join(takes)}"
 
 
-def _at(home: Any, path: str) -> Any:
+def _public(path: str) -> Any:
+    """Return a function of gearpy by its path, or a method of streams; None if it is neither."""
+    gearpy, (of, _, method) = sys.modules["gearpy"], path.rpartition(".")
+    for stream in (gearpy.Stream, gearpy.KeyedStream, gearpy.WindowedStream):
+        if of in {theme.__name__ for theme in stream.__mro__}:  # Methods are defined by theme.
+            return getattr(stream, method, None)
     try:
-        return attrgetter(path)(home)
+        return attrgetter(path)(gearpy)
     except AttributeError:
         return None
 
