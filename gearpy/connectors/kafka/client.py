@@ -35,6 +35,12 @@ _FINAL: Final = {
     "UNSUPPORTED_VERSION": "the brokers are too old",
 }
 
+_NO_PROVIDER: Final = "No provider for SASL mechanism GSSAPI"
+_NO_KERBEROS: Final = (
+    "confluent-kafka as PyPI has it was built without Kerberos: build it against a librdkafka with "
+    "libsasl2, by pip install --no-binary confluent-kafka confluent-kafka, on all machines"
+)
+
 
 def final_cause(error: "KafkaError") -> str:
     """Return how to mend an error that no waiting mends; empty for one that may pass."""
@@ -176,10 +182,9 @@ def _made(
             f"{operator} needs confluent-kafka: pip install 'gearpy-streaming[kafka]'"
         ) from error
     except Exception as error:  # KafkaException, ValueError and TypeError, by the setting.
-        raise ConfigError(
-            f"{operator}: the client refuses its settings: {_text_of(error)}: correct settings= of "
-            "the KafkaCluster"
-        ) from error
+        told = _text_of(error)
+        fix = _NO_KERBEROS if _NO_PROVIDER in told else "correct settings= of the KafkaCluster"
+        raise ConfigError(f"{operator}: the client refuses its settings: {told}: {fix}") from error
 
 
 def _text_of(error: Exception) -> str:

@@ -6,7 +6,10 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 from gearpy.errors import ConfigError
 
-Mechanism: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+Mechanism: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI"]
+
+#: The login by Kerberos, which has a ticket in place of user and password.
+KERBEROS: Final = "GSSAPI"
 
 #: Settings that decide what is read or written once; gearpy sets them itself.
 _OWNED: Final = {
@@ -33,7 +36,9 @@ class KafkaCluster:
         servers: ``host:port`` of some brokers, with commas between; the others are found by them.
         user: name to log in by SASL; None: no login.
         password: of the user; take it from `os.environ` rather than write it into the program.
-        mechanism: of the login: "PLAIN", "SCRAM-SHA-256" or "SCRAM-SHA-512".
+        mechanism: of the login: "PLAIN", "SCRAM-SHA-256" or "SCRAM-SHA-512". "GSSAPI" is Kerberos,
+            without user and password; it needs a client library that was built with it, and
+            ``sasl.kerberos.principal``, ``sasl.kerberos.keytab`` in the settings.
         tls: whether connections are encrypted.
         ca: file with the certificates that those of the brokers are checked by; None: the system's.
         certificate: file with a certificate of this client, if the brokers want one.
@@ -70,6 +75,11 @@ class KafkaCluster:
             mistakes.append(
                 f"KafkaCluster: a login needs user= and password=: {missing}= is missing"
             )
+        if self.mechanism == KERBEROS and self.user is not None:
+            mistakes.append(
+                "KafkaCluster: with mechanism GSSAPI the ticket says who logs in: leave out user= "
+                "and password=, and give settings={'sasl.kerberos.principal': ...}"
+            )
         if self.mechanism not in get_args(Mechanism):
             mistakes.append(
                 f"KafkaCluster: mechanism is {self.mechanism!r}, must be one of "
@@ -82,9 +92,10 @@ class KafkaCluster:
 
     def client_settings(self) -> dict[str, Any]:
         """Return the settings of librdkafka that all clients of this cluster have."""
-        security = ("SASL_" if self.user is not None else "") + ("SSL" if self.tls else "PLAINTEXT")
+        logs_in = self.user is not None or self.mechanism == KERBEROS
+        security = ("SASL_" if logs_in else "") + ("SSL" if self.tls else "PLAINTEXT")
         given = {
-            "sasl.mechanism": None if self.user is None else self.mechanism,
+            "sasl.mechanism": self.mechanism if logs_in else None,
             "sasl.username": self.user,
             "sasl.password": self.password,
             "ssl.ca.location": self.ca,

@@ -75,3 +75,10 @@ def test_clients_are_made_without_a_broker() -> None:
     state = ClientState(NOWHERE)
     make_consumer("kafka(a)", NOWHERE, state, {"group.id": "g"}).close()
     assert make_producer("kafka_sink(a)", NOWHERE, state, {}) is not None
+
+
+def test_a_client_without_kerberos_is_told_of() -> None:
+    """The wheels of PyPI are; what has to be built is named."""
+    cluster = KafkaCluster("127.0.0.1:1", mechanism="GSSAPI")
+    with pytest.raises(ConfigError, match="built without Kerberos: build it against a librdkafka"):
+        make_producer("kafka_sink(a)", cluster, ClientState(cluster), {})

@@ -57,6 +57,19 @@ def test_all_that_is_given_reaches_the_client() -> None:
     }
 
 
+def test_kerberos_has_a_ticket_and_no_password() -> None:
+    """Whose it is says a setting of the client."""
+    settings = {"sasl.kerberos.principal": "ann@EXAMPLE.ORG"}
+    assert KafkaCluster("a:1", mechanism="GSSAPI", settings=settings).client_settings() == {
+        "bootstrap.servers": "a:1",
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "GSSAPI",
+        **settings,
+    }
+    with pytest.raises(ConfigError, match="the ticket says who logs in: leave out user="):
+        KafkaCluster("a:1", user="ann", password="secret", mechanism="GSSAPI")
+
+
 def test_nothing_secret_is_shown() -> None:
     """Neither the password nor the settings are in the text of a cluster."""
     cluster = KafkaCluster(
@@ -71,7 +84,7 @@ def test_all_mistakes_are_told_at_once() -> None:
         KafkaCluster(
             "a,b:0,c:9",
             user="ann",
-            mechanism="GSSAPI",  # type: ignore[arg-type]
+            mechanism="NTLM",  # type: ignore[arg-type]
             ca="ca.pem",
             settings={"isolation.level": "read_uncommitted", "client.id": "x"},
         )
@@ -80,7 +93,10 @@ def test_all_mistakes_are_told_at_once() -> None:
         "KafkaCluster: 'b:0' is no address of a broker: write host:port, such as 'localhost:9092'",
         "KafkaCluster: setting 'isolation.level' is gearpy's own: is read_committed",
         "KafkaCluster: a login needs user= and password=: password= is missing",
-        "KafkaCluster: mechanism is 'GSSAPI', must be one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
+        (
+            "KafkaCluster: mechanism is 'NTLM', must be one of PLAIN, SCRAM-SHA-256, "
+            "SCRAM-SHA-512, GSSAPI"
+        ),
         "KafkaCluster: ca=, certificate= and key= are for TLS: add tls=True",
     ]
 
