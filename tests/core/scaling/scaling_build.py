@@ -1,5 +1,6 @@
 """A pipeline of a source and two steps, which follow the load that comes in and are measured."""
 
+from pathlib import Path
 from random import Random
 from typing import Final
 
@@ -12,6 +13,12 @@ READ, COUNT, WRITE = (ProcessorId(each) for each in range(3))
 COOLDOWN_MS: Final = 60_000
 POINT_MS: Final = 2_000
 BOUNDS: Final = ScaleBounds(least=1, most=16)
+
+
+def recorded_load() -> list[float]:
+    """Return the records per second of a run, as the series of its application had them."""
+    lines = Path(__file__).with_name("recorded_load.txt").read_text(encoding="ascii").splitlines()
+    return [float(line) for line in lines if not line.startswith("#")]
 
 
 def a_dag(count: int = 1, bounds: ScaleBounds | None = BOUNDS) -> Dag:
@@ -43,7 +50,7 @@ class Pipeline:
         self.changes: list[tuple[int, int]] = []  # When, and to how many tasks.
         self._rng = Random(seed)
         self._knows_lag = knows_lag
-        self._waiting = 0.0
+        self.waiting = 0.0
         self._read_ms = 0.0  # Event time up to which all is read.
         self.scaler = Autoscale(a_dag(tasks), executors=1, cooldown_ms=COOLDOWN_MS, now_ms=0)
 
@@ -55,14 +62,14 @@ class Pipeline:
     def _step(self, rate: float) -> None:
         self.now_ms += POINT_MS
         seconds = POINT_MS / 1000
-        self._waiting += rate * seconds
+        self.waiting += rate * seconds
         capacity = 100.0 * self.tasks * seconds
-        done = min(self._waiting, capacity)
-        came_ms = self._read_ms + (self.now_ms - self._read_ms) * done / self._waiting
-        self._waiting -= done
+        done = min(self.waiting, capacity)
+        came_ms = self._read_ms + (self.now_ms - self._read_ms) * done / self.waiting
+        self.waiting -= done
         self._read_ms = came_ms
         could_read = 1_000.0 * seconds
-        held_back = max(0.0, 1 - done / could_read) if self._waiting > 1 else 0.0
+        held_back = max(0.0, 1 - done / could_read) if self.waiting > 1 else 0.0
         flow = done / seconds
         steps = {
             READ: StepLoad(flow, flow, flow / 1_000, held_back),
@@ -80,5 +87,5 @@ class Pipeline:
         self.executors = decision.executors
         self.changes.append((self.now_ms, self.tasks))
         self.now_ms += POINT_MS
-        self._waiting += rate * POINT_MS / 1000
+        self.waiting += rate * POINT_MS / 1000
         self.scaler.on_version(a_dag(self.tasks), self.now_ms)

@@ -17,6 +17,7 @@ from tests.core.scaling.scaling_build import (
     WRITE,
     Pipeline,
     a_dag,
+    recorded_load,
 )
 
 _HOUR_MS = 3_600_000
@@ -57,6 +58,26 @@ def test_noise_makes_no_tasks_come_and_go(rate: float, seed: int, noise: float) 
     later = [tasks for _, tasks in app.changes[found:]]
     assert len(later) <= 1, f"from {app.changes[:found]} on: {later}"
     assert all(two - one >= COOLDOWN_MS for (one, _), (two, _) in pairwise(app.changes))
+
+
+@pytest.mark.parametrize("knows_lag", [True, False])
+def test_a_recorded_load_is_followed(*, knows_lag: bool) -> None:
+    """Ten times as slow as it was, so that there are changes to follow: 36 minutes with a burst."""
+    app = Pipeline(knows_lag=knows_lag)
+    hours = 0.0
+    for rate in recorded_load():
+        before = app.now_ms
+        app.run(10 * POINT_MS, 0.4 * rate)
+        hours += app.tasks * (app.now_ms - before) / _HOUR_MS
+    needed = sum(0.4 * rate * 10 * POINT_MS / _HOUR_MS / 70 for rate in recorded_load())
+
+    assert app.waiting < 1, "all that came is done"
+    assert all(two - one >= COOLDOWN_MS for (one, _), (two, _) in pairwise(app.changes))
+    assert hours < (1.5 if knows_lag else 2) * needed, "tasks that have nothing to do go"
+    ways = [two > one for (_, one), (_, two) in pairwise(app.changes) if two != one]
+    assert sum(one != two for one, two in pairwise(ways)) <= (7 if knows_lag else 10), (
+        "it goes up and down with the load"
+    )
 
 
 def test_with_event_time_one_change_finds_the_tasks_for_a_larger_load() -> None:
