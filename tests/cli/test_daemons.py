@@ -3,12 +3,14 @@
 import json
 import os
 import queue
+import resource
 import signal
 import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, Final, TypeAlias
 
@@ -20,7 +22,10 @@ from gearpy.cli.terminal.exits import INTERRUPTED, SUCCESS, TERMINATED, WRONG_US
 from gearpy.cluster.boot.master import address_to_listen
 from gearpy.config.load import load
 from gearpy.config.schema import Config
-from gearpy.errors import ConfigError
+from gearpy.errors import ConfigError, GearpyError
+from gearpy.messages.client import ClusterSummary, GetCluster
+from gearpy.transport.letters.client import ControlClient
+from gearpy.transport.security.secret import load_or_create_secret
 from tests.eventually import eventually
 
 DEADLINE_S: Final = 20
@@ -268,6 +273,31 @@ def test_a_master_that_is_not_listed_is_refused() -> None:
     assert "127.0.0.1:3 is not among cluster.masters" in error_of(
         "master", "--host", "127.0.0.1", "--port", "3", *masters
     )
+
+
+def test_a_master_without_files_left_turns_strangers_away_and_goes_on(start: Start) -> None:
+    """It may open a few more than it has; what says nothing is closed in time, and makes room."""
+    master, address = a_master(start)
+    pid, config = master.process.pid, load()
+    few = len([*Path(f"/proc/{pid}/fd").iterdir()]) + 10
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (few, few))
+    host, _, port = address.partition(":")
+
+    with ExitStack() as stack:
+        for _ in range(200):
+            stranger = stack.enter_context(socket.socket())
+            stranger.settimeout(DEADLINE_S)
+            with suppress(OSError):
+                stranger.connect((host, int(port)))
+        secret = load_or_create_secret(config.transport.secret_file)
+
+        def answers() -> bool:
+            with suppress(GearpyError), ControlClient(address, secret) as client:
+                return isinstance(client.ask(GetCluster(), DEADLINE_S), ClusterSummary)
+            return False
+
+        eventually(answers, within_s=3 * DEADLINE_S)
+    assert master.end() == SUCCESS
 
 
 # -- which address -------------------------------------------------------------------------------

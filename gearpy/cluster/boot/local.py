@@ -14,7 +14,6 @@ from gearpy.cluster.client.desk import Desk
 from gearpy.cluster.host.about import names_of_machine, this_process
 from gearpy.cluster.host.audit import note_action
 from gearpy.cluster.host.folders import TemporaryFolder
-from gearpy.cluster.host.log_reader import LogReader
 from gearpy.cluster.host.logs import LogSettings
 from gearpy.cluster.host.tuning import ProcessTuning
 from gearpy.cluster.master.actor import MasterActor, MasterMailbox
@@ -28,7 +27,7 @@ from gearpy.cluster.worker.threads import ThreadLauncher
 from gearpy.config.load import load
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, ends_at_the_caller
-from gearpy.messages.client import ReadLog, Refused
+from gearpy.messages.client import LogText, ReadLog, Refused
 from gearpy.messages.summaries import ApplicationSummary
 from gearpy.storage.archives import ArtifactLimits
 from gearpy.storage.artifacts import ArtifactDesk, ArtifactStore
@@ -102,7 +101,7 @@ class LocalCluster:
             self._ask_master,
             self._post,
             artifacts=self._artifacts,
-            read_log=LogReader(config.log.folder).answer if executors == "process" else _no_logs,
+            read_log=self._read_log,
             about=this_process(config, self.address, logs=self._logs_of(executors)),
             admins=config.master.admins,
             alerts=self._alerting.firing,
@@ -209,6 +208,12 @@ class LocalCluster:
         return Endpoint(
             self.config, credentials, host=host, port=configured if port is None else port
         )
+
+    def _read_log(self, question: ReadLog) -> LogText | Refused:
+        launcher = self._launchers[0]
+        if isinstance(launcher, ProcessLauncher):
+            return launcher.read_log(question)
+        return _no_logs(question)
 
     def _ask_master(self, message: Any) -> Any:
         return self._master.ask(message, self.config.masterclient.timeout_s)

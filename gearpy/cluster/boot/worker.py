@@ -11,7 +11,6 @@ from gearpy.actor.api import Ref
 from gearpy.cluster.boot.daemon import MASTER, WORKER, DaemonExit, begin_log, usable
 from gearpy.cluster.host.about import names_of_machine, this_process
 from gearpy.cluster.host.folders import Claim, private_folder
-from gearpy.cluster.host.log_reader import LogReader
 from gearpy.cluster.host.logs import LogSettings
 from gearpy.cluster.net.endpoint import Endpoint
 from gearpy.cluster.worker.actor import WorkerActor, WorkerSettings
@@ -129,7 +128,7 @@ class WorkerDaemon:
             other_masters=others,
             reconnect_timeout_ms=config.cluster.reconnect_timeout_s * 1000,
             stop_timeout_ms=config.executor.stop_timeout_s * 1000,
-            read_log=LogReader(logs.folder).answer,
+            read_log=self._launcher.read_log,
             on_ready=on_ready,
             on_waiting=on_waiting,
             on_masters=self._launcher.on_masters,

@@ -12,6 +12,7 @@ from typing import Final
 from gearpy.cluster.app.config import keys_asked
 from gearpy.cluster.host.folders import WorkFolders, files_in
 from gearpy.cluster.host.leftovers import end_of_dead_workers
+from gearpy.cluster.host.log_place import LogPlace
 from gearpy.cluster.host.logs import LogSettings, application_log
 from gearpy.cluster.net.limits import wall_ms
 from gearpy.cluster.worker.child_process import ChildProcess
@@ -19,6 +20,7 @@ from gearpy.cluster.worker.launch_spec import LaunchSpec
 from gearpy.config.load import as_overrides, from_overrides
 from gearpy.config.schema import Config
 from gearpy.ids import MASTER_EXECUTOR
+from gearpy.messages.client import LogText, ReadLog, Refused
 from gearpy.messages.cluster import LaunchExecutor
 from gearpy.transport.security.secret import make_private_folders
 from gearpy.wire.connection.keys import KeyRing, LaunchToken
@@ -68,6 +70,7 @@ class ProcessLauncher:
         self._settings = settings
         self._own = as_overrides(settings.config)
         self._folders = WorkFolders(settings.folder)
+        self._logs = LogPlace(settings.logs)
         self._lock = threading.Lock()  # Of `_children`.
         self._children: set[ChildProcess] = set()
         make_private_folders(settings.artifacts)
@@ -82,8 +85,8 @@ class ProcessLauncher:
             OSError: the process cannot be started, or its folder not be made.
             RuntimeError: there is no thread to be had.
         """
-        logs = self._settings.logs
         spec = self._spec(message).encoded()
+        logs = self._logs.of(message.cluster_id)
         if (message.executor_id, message.launch) == _FIRST:
             logs.set_aside(message.app_id)  # Of another cluster, whose numbers were the same.
         name = application_log(message.app_id, message.executor_id, message.launch)
@@ -123,6 +126,10 @@ class ProcessLauncher:
         """Have all that is started from now on look for a master at these addresses."""
         self._own = {**self._own, "cluster.masters": ",".join(masters)}
 
+    def read_log(self, question: ReadLog) -> LogText | Refused:
+        """Read the log of a process that was started here; see `LogReader`."""
+        return self._logs.answer(question)
+
     def close(self, timeout_s: float = 5.0) -> None:
         """Kill all children that still run, and wait until they are gone."""
         with self._lock:
@@ -132,6 +139,7 @@ class ProcessLauncher:
         until_s = time.monotonic() + timeout_s
         for child in children:
             child.join(max(0.0, until_s - time.monotonic()))
+        self._logs.close()
 
     def _spec(self, message: LaunchExecutor) -> LaunchSpec:
         settings = self._settings

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gearpy.cluster.host.folders import Claim, WorkFolders, private_folder
+from gearpy.cluster.host.log_place import LogPlace
 from gearpy.cluster.host.log_reader import LogReader
 from gearpy.cluster.host.logs import (
     LogFile,
@@ -114,6 +115,30 @@ def test_logs_of_an_application_with_the_same_number_are_set_aside(
     name = "executor-0-launch-1.log"
     assert (tmp_path / "app-1" / name).read_text() == "third\n"
     assert (tmp_path / "app-1.old" / name).read_text() == "second\n"
+
+
+def test_clusters_that_share_a_folder_keep_their_logs_apart(
+    tmp_path: Path, configured: Callable[..., Config]
+) -> None:
+    """Both have an application 1, and workers that are there at the same time."""
+    settings = LogSettings.of(configured(log__folder=tmp_path))
+    first, same, other = (LogPlace(settings) for _ in range(3))
+
+    assert first.of("one").folder == same.of("one").folder == tmp_path
+    for place, cluster in ((first, "one"), (other, "two")):
+        log = place.of(cluster).open(application_log(AppId(1), ExecutorId(0), 1))
+        log.write(cluster.encode())
+        log.close()
+    question = ReadLog(app_id=AppId(1), executor_id=ExecutorId(0), lines=9)
+    for place, cluster in ((first, "one"), (same, "one"), (other, "two")):
+        answer = place.answer(question)
+        assert isinstance(answer, LogText)
+        assert answer.text == cluster
+
+    first.close()
+    assert LogPlace(settings).of("three").folder == tmp_path / "three"
+    same.close()
+    assert LogPlace(settings).of("three").folder == tmp_path
 
 
 # -- output of processes -------------------------------------------------------------------------

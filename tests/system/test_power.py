@@ -1,0 +1,27 @@
+"""A machine that loses its power, with everything on it, as far as a test can have that."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.bench.crash import Blow, Phase, crash
+from tests.bench.exactly_once import TARGETS
+
+_PHASES: tuple[Phase, ...] = ("running", "prepare", "snapshot", "commit", "recovery")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(5))
+def test_all_processes_are_killed_at_once_and_started_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], seed: int
+) -> None:
+    """At each step of an epoch, and while the time before is recovered from; 25 times in all."""
+    plan = [Blow("machine SIGKILL", phase) for phase in _PHASES]
+
+    report = crash(tmp_path, TARGETS["numbered"], plan, seed=seed, rate=500)
+
+    with capsys.disabled():
+        sys.stdout.write("\n".join(["", *report.lines(), ""]))
+    assert report.is_good
+    assert len(report.struck) == len(plan)
