@@ -332,11 +332,25 @@ class RecordQuarantined:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InjectRecord:
-    """Give a record to a task once more, beside the records of its links."""
+    """Give a record to a task once more, beside the records of its links.
+
+    Answered by `RecordInjected` if the task is one of this attempt; else nothing happens.
+    """
 
     task_id: TaskId
+    attempt: int
+    number: int
     value: bytes
     event_time_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordInjected:
+    """The task gets the record of this number before the end of any epoch that begins later."""
+
+    executor_id: ExecutorId
+    attempt: int
+    number: int
 
 
 #: Why a task has failed.
@@ -418,6 +432,7 @@ ExecutorToAppMaster: TypeAlias = (
     | EpochCommitted
     | LinkBroken
     | RecordQuarantined
+    | RecordInjected
 )
 ExecutorMessage: TypeAlias = (
     LaunchTasks

@@ -16,7 +16,7 @@ from tests.system.tampered_process import environment, tamper
 
 HOUR_S: Final = 3600
 MASTERS: Final = ("master", "master1", "master2")
-RATE: Final = 400.0
+RATE: Final = 200.0
 WITHIN_S: Final = 60.0
 
 
@@ -30,16 +30,16 @@ def test_clocks_that_jump_by_an_hour_change_nothing(
     with monkeypatch.context() as patch:  # Daemons get it, and what they start.
         for name, value in environment(clocks).items():
             patch.setenv(name, value)
-        cluster = ProcessCluster(tmp_path, masters=3, workers=2, settings=EPOCHS_OFTEN)
+        cluster = ProcessCluster(tmp_path, masters=3, workers=1, slots=32, settings=EPOCHS_OFTEN)
     signs = EpochSigns(tmp_path / "checkpoints", results)
 
-    def goes_on(epochs: int = 3) -> None:
+    def goes_on(epochs: int = 2) -> None:
         shown = signs.newest_shown()
         eventually(lambda: signs.newest_shown() >= shown + epochs, within_s=WITHIN_S)
 
     with cluster:
         program = Path(numbered.__file__)
-        app_id = cluster.submit(program, str(results), str(RATE), executors=2)
+        app_id = cluster.submit(program, str(results), str(RATE), executors=1)
         goes_on()
         before = cluster.launched("appmaster") + cluster.launched("executor")
         for roles in (MASTERS, ("worker",), ("child",)):
@@ -56,8 +56,8 @@ def test_clocks_that_jump_by_an_hour_change_nothing(
         leader = eventually(cluster.leader, within_s=WITHIN_S)
         leader.kill()
         leader.start()
-        for role in ("executor", "appmaster"):
-            os.kill(cluster.launched(role)[0], signal.SIGKILL)
+        for pid, *_ in (cluster.launched("executor"), cluster.launched("appmaster")):
+            os.kill(pid, signal.SIGKILL)
             goes_on()
         end = numbered.end_after(results, RATE / 4)
         numbered.set_end(results, end)

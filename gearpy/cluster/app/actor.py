@@ -15,7 +15,7 @@ from gearpy.cluster.app.checkpoints import AppCheckpoints, FoundEpochs
 from gearpy.cluster.app.contacts import AppExecutors, MasterLink
 from gearpy.cluster.app.events import CoreEvent, decide
 from gearpy.cluster.app.metrics import AppMetrics
-from gearpy.cluster.app.quarantine import AppQuarantine, task_of
+from gearpy.cluster.app.quarantine import AppQuarantine, AppReplays
 from gearpy.cluster.app.savepoints import IN_MEMORY, AppSavepoints
 from gearpy.cluster.app.standing import AppStanding
 from gearpy.cluster.app.versions import AppVersions, LoadedVersion
@@ -48,8 +48,8 @@ from gearpy.ids import ActorPath, ExecutorId
 from gearpy.messages.app import (
     EpochStored,
     EpochUnstored,
-    InjectRecord,
     LaunchTasks,
+    RecordInjected,
     RecordQuarantined,
     RegisterExecutor,
 )
@@ -139,6 +139,7 @@ _Event: TypeAlias = (
 _Message: TypeAlias = (
     _Event
     | RecordQuarantined
+    | RecordInjected
     | EpochUnstored
     | AppMasterRegistered
     | MastersChanged
@@ -206,6 +207,7 @@ class AppMasterActor(Actor[_Message]):
         self._core: ApplicationCore | None = None
         self._has_succeeded = False
         self._metrics: AppMetrics | None = None
+        self._replays = AppReplays(self._executors.tell)
         self._quarantine = AppQuarantine(launch.app_id, launch.launch, settings.quarantine_max)
         self._has_run = False  # The application was active before.
         self._found: FoundEpochs | None = None  # Waits until the master knows that there is a log.
@@ -375,6 +377,8 @@ class AppMasterActor(Actor[_Message]):
             self._on_quarantined(self._core, message)
         elif isinstance(message, EpochUnstored):
             self._standing.on_unstored(message)
+        elif isinstance(message, RecordInjected):
+            self._replays.on_taken(self._core, message)
         else:
             self._do(self._decide(self._core, message))
         return None
@@ -481,6 +485,7 @@ class AppMasterActor(Actor[_Message]):
             self._do(self._core.on_tick(now_ms))
             self._metrics_of(self._core).on_tick(self._core)
             self._rescale(self._core)
+            self._replays.on_tick(self._core)
             if self._standing.status == "active" and self._answers.is_due(now_ms):
                 self._leave_answers(is_last=False)
         self._standing.tell(self._core)
@@ -779,18 +784,8 @@ class AppMasterActor(Actor[_Message]):
             epoch = core.epoch
             self._do(core.replay(self.context.now_ms()))
             return ReplayAccepted(app_id=self._app_id, epoch=epoch)
-        given = []
-        for record in message.records:
-            task = task_of(record.error.task)
-            executor_id = core.executor_of(task)
-            if executor_id is None:
-                continue
-            inject = InjectRecord(
-                task_id=task, value=record.value, event_time_ms=record.event_time_ms
-            )
-            self._executors.tell(executor_id, inject)
-            given.append(record)
-        return QuarantinedList(app_id=self._app_id, records=tuple(given))
+        given = self._replays.give(core, message.records)
+        return QuarantinedList(app_id=self._app_id, records=given)
 
     def _leave_answers(self, *, is_last: bool) -> None:
         core, now_ms = self._core, self.context.now_ms()

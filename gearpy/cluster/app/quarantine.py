@@ -1,15 +1,21 @@
-"""The records of one application that went into quarantine, until the master has stored them."""
+"""The records of one application that go into quarantine, and those that are given back."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import Any
 
-from gearpy.ids import AppId, TaskId
-from gearpy.messages.app import RecordQuarantined
+from gearpy.core.app.application import ApplicationCore
+from gearpy.core.app.regions.region import Region
+from gearpy.core.app.replays import GivenBack
+from gearpy.ids import AppId, ExecutorId, TaskId
+from gearpy.messages.app import InjectRecord, RecordInjected, RecordQuarantined
+from gearpy.messages.client import QuarantinedRecord
 from gearpy.messages.cluster import Quarantine
 from gearpy.messages.summaries import ErrorCard
 
 
 class AppQuarantine:
-    """Numbers records, and keeps them until they are stored.
+    """Numbers records, and keeps them until the master has stored them.
 
     Part of an app master; runs on its thread.
 
@@ -52,6 +58,69 @@ class AppQuarantine:
     def on_stored(self, number: int) -> None:
         """Forget a record that is stored."""
         self._unstored.pop(number, None)
+
+
+class AppReplays:
+    """Gives records back to tasks, and once more after a restart that they would not survive.
+
+    Part of an app master; runs on its thread.
+
+    Args:
+        tell: tells an executor.
+    """
+
+    def __init__(self, tell: Callable[[ExecutorId, Any], None]) -> None:
+        self._tell = tell
+        self._replays = GivenBack()
+
+    def give(
+        self, core: ApplicationCore, records: Iterable[QuarantinedRecord]
+    ) -> tuple[QuarantinedRecord, ...]:
+        """Give records to the tasks that raised on them; return those whose tasks run."""
+        given = []
+        for record in records:
+            task = task_of(record.error.task)
+            region = core.regions.of_task(task)
+            if region is None or not region.is_running or region.attempt is None:
+                continue
+            if self._replays.begin(record, task, region.attempt):
+                self._inject(region, task, record)
+            given.append(record)
+        return tuple(given)
+
+    def on_taken(self, core: ApplicationCore, message: RecordInjected) -> None:
+        """Note that an executor has passed a record on."""
+        region = core.regions.in_attempt(message.attempt)
+        if region is not None:
+            next_to_end = region.epochs.next_to_end
+            self._replays.on_taken(message.number, message.attempt, next_to_end)
+
+    def on_tick(self, core: ApplicationCore) -> None:
+        """Give records again where a region has gone back to an epoch without them."""
+        for task in self._replays.tasks():
+            if (region := core.regions.of_task(task)) is None:
+                continue
+            running = region.attempt if region.is_running else None
+            for record in self._replays.look(task, running, _stored(region)).again:
+                self._inject(region, task, record)
+
+    def _inject(self, region: Region, task: TaskId, record: QuarantinedRecord) -> None:
+        assert region.attempt is not None, "its tasks run"
+        inject = InjectRecord(
+            task_id=task,
+            attempt=region.attempt,
+            number=record.number,
+            value=record.value,
+            event_time_ms=record.event_time_ms,
+        )
+        self._tell(region.placement[task], inject)
+
+
+def _stored(region: Region) -> tuple[int, int]:
+    """Return attempt and number of the newest epoch that is stored."""
+    unstored = region.history.unstored
+    stored = [each for each in region.history.manifests if each is not unstored]
+    return (stored[-1].attempt, stored[-1].epoch) if stored else (0, 0)
 
 
 def task_of(text: str) -> TaskId:

@@ -42,6 +42,7 @@ from gearpy.messages.app import (
     LinkBroken,
     LongTurn,
     ReadAhead,
+    RecordInjected,
     RecordQuarantined,
     RegisterExecutor,
     ReportClocks,
@@ -596,9 +597,17 @@ class ExecutorActor(Actor[_Message]):
         )
 
     def _inject(self, message: InjectRecord) -> None:
-        for group in self._groups.values():
-            if (ref := group.tasks.get(message.task_id)) is not None:
-                ref.tell(InjectMessage(message.value, message.event_time_ms))
+        group = self._group_of(message.attempt)
+        ref = group.tasks.get(message.task_id) if group is not None else None
+        if ref is not None:
+            ref.tell(InjectMessage(message.value, message.event_time_ms))
+            self._tell(
+                RecordInjected(
+                    executor_id=self._settings.executor_id,
+                    attempt=message.attempt,
+                    number=message.number,
+                )
+            )
 
     def _settle(self, message: SettleTasks) -> None:
         for task_id in message.tasks:

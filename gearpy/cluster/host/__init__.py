@@ -2,7 +2,7 @@
 
 - `folders`: folders of daemons: for this user only, and each used by one daemon at a time.
 - `logs`: log files: of daemons, and of the processes of applications; `log_reader` reads them.
-- `log_place`: where the processes of applications log: apart from those of other clusters.
+- `log_home`: where the processes of applications log: apart from those of other clusters.
 - `log_reader`: LogReader: the last lines of an application's log files, by ids.
 - `audit`: one line for each change that somebody asked for, in ``audit.log``.
 - `about`: about the process of a master or worker: what the services show of it.

@@ -12,7 +12,7 @@ from typing import Final
 from gearpy.cluster.app.config import keys_asked
 from gearpy.cluster.host.folders import WorkFolders, files_in
 from gearpy.cluster.host.leftovers import end_of_dead_workers
-from gearpy.cluster.host.log_place import LogPlace
+from gearpy.cluster.host.log_home import LogHome
 from gearpy.cluster.host.logs import LogSettings, application_log
 from gearpy.cluster.net.limits import wall_ms
 from gearpy.cluster.worker.child_process import ChildProcess
@@ -70,7 +70,7 @@ class ProcessLauncher:
         self._settings = settings
         self._own = as_overrides(settings.config)
         self._folders = WorkFolders(settings.folder)
-        self._logs = LogPlace(settings.logs)
+        self._logs = LogHome(settings.logs)
         self._lock = threading.Lock()  # Of `_children`.
         self._children: set[ChildProcess] = set()
         make_private_folders(settings.artifacts)

@@ -14,6 +14,8 @@
 - `crew`: the executors of an application of actors: wanted by its app master, replaced when lost.
 - `incidents`: failures of an application: each is counted once, however it shows.
 - `clock`: the application clock: the progress of all tasks, and the tasks that stall or hold it.
+- `replays`: records of the quarantine that were given back to tasks, until an epoch has them for
+  good.
 - `consumers`: programs outside of the application that read its sinks, and whether they are stuck.
 - `turn_limit`: turns of tasks that last: which to tell of, and which one has lasted too long.
 - `causes`: how an application ends: the time limits of a drain, and texts for people that say

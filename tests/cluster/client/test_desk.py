@@ -200,7 +200,7 @@ def test_a_cluster_without_a_store_takes_no_uploads(world: World) -> None:
         ExecutorExited(app_id=APP, executor_id=ExecutorId(1), launch=1),
         ShutdownExecutor(app_id=APP, executor_id=ExecutorId(1), launch=1, reason=""),
         TasksLaunched(executor_id=ExecutorId(1), version=1, attempt=1),
-        InjectRecord(task_id=TaskId(0, 0), value=b"", event_time_ms=0),
+        InjectRecord(task_id=TaskId(0, 0), attempt=1, number=1, value=b"", event_time_ms=0),
         ErrorCard(cause=""),
         "text",
     ],

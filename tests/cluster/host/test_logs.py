@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gearpy.cluster.host.folders import Claim, WorkFolders, private_folder
-from gearpy.cluster.host.log_place import LogPlace
+from gearpy.cluster.host.log_home import LogHome
 from gearpy.cluster.host.log_reader import LogReader
 from gearpy.cluster.host.logs import (
     LogFile,
@@ -122,7 +122,7 @@ def test_clusters_that_share_a_folder_keep_their_logs_apart(
 ) -> None:
     """Both have an application 1, and workers that are there at the same time."""
     settings = LogSettings.of(configured(log__folder=tmp_path))
-    first, same, other = (LogPlace(settings) for _ in range(3))
+    first, same, other = (LogHome(settings) for _ in range(3))
 
     assert first.of("one").folder == same.of("one").folder == tmp_path
     for place, cluster in ((first, "one"), (other, "two")):
@@ -136,9 +136,9 @@ def test_clusters_that_share_a_folder_keep_their_logs_apart(
         assert answer.text == cluster
 
     first.close()
-    assert LogPlace(settings).of("three").folder == tmp_path / "three"
+    assert LogHome(settings).of("three").folder == tmp_path / "three"
     same.close()
-    assert LogPlace(settings).of("three").folder == tmp_path
+    assert LogHome(settings).of("three").folder == tmp_path
 
 
 # -- output of processes -------------------------------------------------------------------------

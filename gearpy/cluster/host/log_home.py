@@ -14,7 +14,7 @@ _OWNER: Final = ".cluster"
 _ID_BYTES_MAX: Final = 200
 
 
-class LogPlace:
+class LogHome:
     """Finds the folder for logs of the applications of a worker.
 
     Clusters number their applications alike. While workers of one use a folder, those of another

@@ -1,0 +1,87 @@
+"""Records of the quarantine that were given back to tasks, until an epoch has them for good."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from gearpy.ids import TaskId
+from gearpy.messages.client import QuarantinedRecord
+
+
+class ReplayNews(NamedTuple):
+    """What there is to do for the records of one region.
+
+    Args:
+        again: these are to be given once more, to the present attempt.
+        done: an epoch has what these have led to.
+    """
+
+    again: tuple[QuarantinedRecord, ...] = ()
+    done: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class _Given:
+    """A record, and the attempt that it was given to.
+
+    ``from_epoch``: the first epoch that surely has it; None until its executor has it.
+    """
+
+    record: QuarantinedRecord
+    task: TaskId
+    attempt: int
+    from_epoch: int | None = None
+
+
+class GivenBack:
+    """Gives records once more that a restart would lose.
+
+    No source reads them again: when their region goes back to an epoch from before they were given,
+    the tasks have never seen them.
+
+    Invariant: each record is given to an attempt once, and to a later attempt only if no epoch of
+    an earlier one surely has it.
+    """
+
+    def __init__(self) -> None:
+        self._given: dict[int, _Given] = {}
+
+    def begin(self, record: QuarantinedRecord, task: TaskId, attempt: int) -> bool:
+        """Note that a record is given to a task; False: it is, and need not be given again."""
+        if record.number in self._given:
+            return False
+        self._given[record.number] = _Given(record, task, attempt)
+        return True
+
+    def on_taken(self, number: int, attempt: int, next_to_end: int) -> None:
+        """Note that the executor has passed a record on, before the end of an epoch begins."""
+        given = self._given.get(number)
+        if given is not None and given.attempt == attempt:
+            given.from_epoch = next_to_end
+
+    def tasks(self) -> frozenset[TaskId]:
+        """Return the tasks that records were given to."""
+        return frozenset(each.task for each in self._given.values())
+
+    def look(self, task: TaskId, running: int | None, stored: tuple[int, int]) -> ReplayNews:
+        """Return what is to do for the records of a task.
+
+        Args:
+            running: the attempt of its region, if all tasks of that run.
+            stored: attempt and number of the newest epoch of its region that is stored.
+        """
+        mine = {n: each for n, each in self._given.items() if each.task == task}
+        done = tuple(number for number, each in mine.items() if _is_in(each, stored))
+        for number in done:
+            del self._given[number]
+        again = []
+        for number in mine.keys() - done:
+            each = mine[number]
+            if running is not None and running != each.attempt:
+                each.attempt, each.from_epoch = running, None
+                again.append(each.record)
+        return ReplayNews(tuple(sorted(again, key=lambda each: each.number)), done)
+
+
+def _is_in(given: _Given, stored: tuple[int, int]) -> bool:
+    attempt, epoch = stored
+    return given.from_epoch is not None and attempt == given.attempt and epoch >= given.from_epoch
