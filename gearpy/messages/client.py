@@ -111,7 +111,7 @@ class MasterSummary:
 
     @property
     def leads(self) -> bool:
-        """Whether it is the leader."""
+        """Tell whether it is the leader."""
         return self.role == "leader"
 
 

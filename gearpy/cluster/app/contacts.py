@@ -90,7 +90,7 @@ class MasterLink:
         return self._fence.refused
 
     def admits(self, message: object) -> bool:
-        """Whether a message is no order of a master that does not lead any more; counted if so."""
+        """Tell whether to take a message; an order of a former leader is refused and counted."""
         if not isinstance(message, MasterOrder):
             return True
         if self._fence.admits(message.term):

@@ -45,7 +45,7 @@ class DiskBook:
         )
 
     def admits(self, member: str, disk: str) -> bool:
-        """Whether a master speaks from the folder that it had when it spoke first."""
+        """Tell whether a master speaks from the folder that it had when it spoke first."""
         known = self._known.get(member)
         if known is None:
             self._known[member] = disk

@@ -32,7 +32,7 @@ class StateMachine(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What one master knows of the others: who leads in which term, and who belongs to them."""
+    """The knowledge of one master of the others: who leads in which term, and who is a member."""
 
     role: ReplicaRole = "follower"
     term: int = 0

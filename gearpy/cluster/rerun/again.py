@@ -39,7 +39,7 @@ _PAUSE_S: Final = 0.002
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What a user wants to see again; see `TaskAgain`."""
+    """The failure, record or epochs that a user wants to see again; see `TaskAgain`."""
 
     task: TaskId | None = None
     epoch: int | None = None
@@ -49,7 +49,7 @@ class Wanted:
 
 @dataclass(slots=True, kw_only=True)
 class RerunOutcome:
-    """What came of it.
+    """The outcome of a run of one task again.
 
     Attributes:
         input: what the task was given, for people.
@@ -70,7 +70,7 @@ class RerunOutcome:
 
     @property
     def is_same(self) -> bool:
-        """Whether it failed as then, and put out the same, as far as that is known."""
+        """Tell whether it failed as then, and put out the same, as far as that is known."""
         cause = "" if self.error is None else self.error.cause
         return self.difference is None and self.failed_then in {None, cause}
 

@@ -61,7 +61,7 @@ class KeptOutput(OutputDigest):
 
 @dataclass(slots=True)
 class ShadowSide:
-    """What one version has cost, and what it has failed with."""
+    """The cost of one version, and the error that it has failed with."""
 
     program: str
     seconds: float = 0.0
@@ -70,7 +70,7 @@ class ShadowSide:
 
 @dataclass(slots=True, kw_only=True)
 class ShadowReport:
-    """What came of a shadow.
+    """The outcome of a shadow: how the outputs of two versions compare.
 
     Attributes:
         step: what was compared: the steps of one chain.
@@ -90,7 +90,7 @@ class ShadowReport:
 
     @property
     def is_same(self) -> bool:
-        """Whether the new version has done the same, and did not fail."""
+        """Tell whether the new version has done the same, and did not fail."""
         return self.compared.is_same and self.now.error is None
 
     def note(self, text: str) -> None:
@@ -101,7 +101,7 @@ class ShadowReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """What tasks are made from, here."""
+    """The parts that tasks of both versions are made from, here."""
 
     client: ClusterClient
     rerun: RerunPlace

@@ -28,7 +28,7 @@ class KeptState:
 
     @property
     def records_in(self) -> int:
-        """How many records the task had taken by then."""
+        """The number of records that the task had taken by then."""
         return (
             0 if self.resume is None else TaskState.decode(self.resume.head).counters["records_in"]
         )

@@ -21,7 +21,7 @@ class TermFence:
         )
 
     def admits(self, term: int) -> bool:
-        """Whether to obey an order of a term; counted if not."""
+        """Tell whether to obey an order of a term; count it if not."""
         if 0 < term < self.term:
             self.refused += 1
             return False

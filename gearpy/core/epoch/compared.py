@@ -55,7 +55,7 @@ class OutputComparison:
 
     @property
     def is_same(self) -> bool:
-        """Whether both have put out the same."""
+        """Tell whether both have put out the same."""
         return not (self.missing or self.added)
 
     def add(self, epoch: int, then: Sequence[PutOut], now: Sequence[PutOut]) -> None:

@@ -63,7 +63,7 @@ class RecordedName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RerunPath:
-    """What to repeat: the recordings that follow a stored epoch; 0: the beginning.
+    """The recordings to repeat: those that follow a stored epoch; 0: the beginning.
 
     None: those that follow what was repeated before.
     """

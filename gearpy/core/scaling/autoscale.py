@@ -126,7 +126,7 @@ class Autoscale:
 
     @property
     def is_on(self) -> bool:
-        """Whether there is any step whose tasks it may choose."""
+        """Tell whether there is any step whose tasks it may choose."""
         return bool(self._scaled)
 
     def on_load(self, load: AppLoad, now_ms: int, *, wall_ms: int) -> ScaleDecision | None:
@@ -286,7 +286,7 @@ class Autoscale:
 
 
 def _scaled(spec: ProcessorSpec) -> _Scaled | None:
-    """Return what may be chosen for a processor; of several steps of one, what suits all.
+    """Return the bounds of a processor's tasks; of several steps of one, those that suit all.
 
     None if there is nothing to choose.
     """

@@ -41,7 +41,7 @@ class GraphChange:
     scale: tuple[tuple[str, int], ...]
 
     def message(self, app_id: AppId, artifact: Artifact | None) -> UpdateApplication:
-        """Return what the app master is asked for; an artifact takes the place of the program.
+        """Return the question to the app master; an artifact takes the place of the program.
 
         Raises:
             ProblemRaised: nothing is to change.
@@ -71,7 +71,7 @@ class ReplaceProcessor(Shape):
 
     @property
     def handle(self) -> str:
-        """What was uploaded for it before, by its handle; empty if nothing was."""
+        """The handle of the program that was uploaded for it before; empty if none was."""
         jar = self.new_processor_description.jar
         return jar.file_path.path if jar is not None else ""
 

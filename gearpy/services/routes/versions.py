@@ -49,7 +49,7 @@ class VersionsKept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangePlan:
-    """What becomes of the state of each step, in another version.
+    """The fate of the state of each step, in another version.
 
     Attributes:
         version: the number of the new version.

@@ -123,7 +123,7 @@ class WorkerJobs:
                 return
 
     def _is_over(self, number: int) -> bool:
-        """Whether a worker that has ended is not to be started again."""
+        """Tell whether a worker that has ended is not to be started again."""
         with self._lock:
             is_over = self._closing.is_set() or len(self._threads) > self._wanted
             if is_over:
@@ -146,7 +146,7 @@ class WorkerJobs:
         return f"{self._group}-{number}"
 
     def _is_running(self, number: int) -> bool:
-        """Whether Spark has an executor for a worker."""
+        """Tell whether Spark has an executor for a worker."""
         tracker = self._context.statusTracker()
         jobs = map(tracker.getJobInfo, tracker.getJobIdsForGroup(self._group_of(number)))
         stages = (stage for job in jobs if job is not None for stage in job.stageIds)

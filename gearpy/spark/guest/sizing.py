@@ -39,7 +39,7 @@ class WorkerCount:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether there is nothing to decide."""
+        """Tell whether there is nothing to decide."""
         return self._at_least == self._at_most
 
     def on_look(self, running: Mapping[WorkerId, int], demand: int, now_ms: int) -> list[WorkerId]:

@@ -286,7 +286,7 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
     # -- reading -----------------------------------------------------------------------------
 
     def _topic(self, name: str) -> _Topic:
-        """Return what is known of a topic."""
+        """Return the knowledge of a topic, which is young enough."""
         topic = self._topics.get(name)
         if topic is None or time.monotonic() - topic.began_s > _FORGET_S:
             topic = self._topics[name] = _Topic()

@@ -134,7 +134,7 @@ class TaskContext(Generic[Out_co]):
     coroutines: Coroutines = NO_COROUTINES
     """Runs user code that is asynchronous, for gearpy's own operators."""
     is_rerun: bool = False
-    """Whether the task runs again, alone, to look at what it did: nothing may be shown."""
+    """The task runs again, alone, to look at what it did: nothing may be shown."""
     shown: Callable[[Sequence[Any], Sequence[int]], None] | None = None
     """Is told of the records that sinks get, with their event times."""
 
@@ -312,7 +312,7 @@ class Task(Generic[In_contra, Out_co]):
 
     @property
     def may_end_epoch(self) -> bool:
-        """Whether an epoch may end now. If not, it and all behind it wait, as without `has_room`.
+        """Tell whether an epoch may end now: else it and all behind wait, as without `has_room`.
 
         It must become true again without them.
         """
@@ -646,7 +646,7 @@ class PacedWriter(TransactionalWriter[T_contra]):
 
     @property
     def may_end_epoch(self) -> bool:
-        """Whether an epoch may end now; if not, the stream waits.
+        """Tell whether an epoch may end now; if not, the stream waits.
 
         A writer whose snapshot has much that is about to be handed over would store it once more.
         What `has_room` says of becoming true holds here, too.

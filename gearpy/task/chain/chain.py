@@ -82,7 +82,7 @@ class KeepingStage(Protocol):
 
     @property
     def may_end_epoch(self) -> bool:
-        """Whether an epoch may end now; see `Task.may_end_epoch`."""
+        """Tell whether an epoch may end now; see `Task.may_end_epoch`."""
         ...
 
 
@@ -366,7 +366,7 @@ class ChainTask(Task):
 
     @property
     def may_end_epoch(self) -> bool:
-        """Whether no stage lets the end of an epoch wait."""
+        """Tell whether no stage lets the end of an epoch wait."""
         return all(stage.may_end_epoch for stage in self._keeping)
 
     @property

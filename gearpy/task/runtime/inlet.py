@@ -99,7 +99,7 @@ class Inlet:
 
     @property
     def is_at_end(self) -> bool:
-        """Whether the oldest message is the end of an epoch."""
+        """Tell whether the oldest message is the end of an epoch."""
         return bool(self._queue) and isinstance(self._queue[0], EpochEnd)
 
     def on_processed(self, message: DataMessage, *, is_early: bool = False) -> bool:

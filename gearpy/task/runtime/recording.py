@@ -58,7 +58,7 @@ class RecordedEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkPlace:
-    """How far a link was when a recording began."""
+    """The place of a link when a recording began."""
 
     source: int  #: Packed `TaskId`.
     watermark_ms: int
@@ -130,7 +130,7 @@ class Recorder(Protocol):
 
     @property
     def wants_epoch(self) -> bool:
-        """Whether the epoch should end before its time."""
+        """Tell whether the epoch should end before its time."""
         ...
 
     def take(self, unsent: Sized, message: object) -> None:
@@ -171,7 +171,7 @@ class InputRecorder:
 
     @property
     def wants_epoch(self) -> bool:
-        """Whether so much is recorded that the epoch should end before its time."""
+        """Tell whether so much is recorded that the epoch should end before its time."""
         return self._bytes > self._bytes_max // 2
 
     def take(self, unsent: Sized, message: object) -> None:
@@ -261,7 +261,7 @@ class InputRecorder:
 def recorder(
     bytes_max: int, wall_ms: Callable[[], int], *, every: int = 1
 ) -> Callable[[int], InputRecorder] | None:
-    """Return what makes a recorder from the first epoch of a task; None with no room for one."""
+    """Return a maker of recorders, from the first epoch of a task; None with no room for one."""
     if not bytes_max:
         return None
     return partial(InputRecorder, bytes_max=bytes_max, wall_ms=wall_ms, every=every)

@@ -60,7 +60,7 @@ def main(args):
         return line.split()
 
     app = gp.StreamApp("wordcount")
-    words = app.read(gp.generate(lines, rate=1000), name="lines").flat_map(words_of, name="split")
+    words = app.read(gp.generate(lines, rate=400), name="lines").flat_map(words_of, name="split")
     counts = words.key_by(lambda word: word, parallelism=2).window(gp.tumbling("1s")).count()
     counts.map(lambda row: [row.key, row.value], name="row").write(gp.jsonl_folder(args[1]))
     return app

@@ -117,7 +117,7 @@ class EpochSender:
 
     @property
     def has_little(self) -> bool:
-        """Whether a checkpoint may have all that waits: it is stored again with each one."""
+        """Tell whether a checkpoint may have all that waits: it is stored again with each one."""
         return self._waiting_bytes < _WAITING_BYTES_MAX
 
     @property

@@ -104,7 +104,7 @@ class RegionSet:
         return all(each.state == "done" for each in self._regions)
 
     def have_finished(self, *, but: Collection[int]) -> bool:
-        """Whether all but some have come to the ends of their streams, and not all of those."""
+        """Tell whether all but some are at the ends of their streams, and not all of those."""
         ended = self.but(but)
         return (
             bool(ended)
