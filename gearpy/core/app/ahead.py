@@ -6,12 +6,14 @@ from typing import Final
 from gearpy.core.app.deployment import Send
 from gearpy.core.dag.graph import Dag, regions_of
 from gearpy.core.epoch.epochs import Manifest
-from gearpy.ids import ExecutorId, ProcessorId, TaskId
+from gearpy.ids import MAX_MS, ExecutorId, ProcessorId, TaskId
 from gearpy.messages.app import ReadAhead, StateReadAhead
 
 #: What is read within this time is read as soon in the pause.
 _SHORT_MS: Final = 200
-#: What has changed meanwhile is read again, but not for ever: it may change as fast as it is read.
+#: What has changed meanwhile is read again, while that takes so much less time than the round
+#: before: it may change as fast as it is read.
+_GAIN: Final = 0.7
 _ROUNDS_MAX: Final = 4
 #: The last epoch of the old version does not wait longer than this.
 _WITHIN_MS: Final = 60_000
@@ -36,6 +38,7 @@ class ReadingAhead:
         self._waiting: set[tuple[ExecutorId, int]] = set()  # And regions.
         self._round = 0
         self._round_began_ms = 0
+        self._took_ms = MAX_MS  # The round before.
         self._until_ms: int | None = None
         self.is_done = not placement
         self.wants_epochs = False  #: An epoch of each region should end soon.
@@ -75,8 +78,9 @@ class ReadingAhead:
         self._waiting.discard((message.executor_id, message.region))
         if self._waiting:
             return
-        is_short = now_ms - self._round_began_ms < _SHORT_MS
-        self.is_done = is_short or self._round == _ROUNDS_MAX
+        before_ms, self._took_ms = self._took_ms, now_ms - self._round_began_ms
+        gains = _SHORT_MS <= self._took_ms < _GAIN * before_ms
+        self.is_done = not gains or self._round == _ROUNDS_MAX
         self.wants_epochs = not self.is_done
 
     def _send(self, executor_id: ExecutorId, region: int, manifest: Manifest) -> Send | None:

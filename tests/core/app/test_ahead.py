@@ -82,18 +82,23 @@ def test_what_has_changed_in_a_long_round_is_read_in_another_one() -> None:
     assert ahead.is_done
 
 
-def test_rounds_come_to_an_end() -> None:
-    """However fast the state changes."""
-    ahead, now_ms = some_ahead(), 1000
-    for epoch in range(3, 100):
+def rounds(ahead: ReadingAhead, *took_ms: int) -> int:
+    """Let rounds take so long each; return how many there were until all was done."""
+    now_ms = 1000
+    for number, each in enumerate(took_ms):
         if ahead.is_done:
-            break
-        ahead.advance({0: a_manifest(epoch)}, now_ms)
-        now_ms += 2000
-        answer(ahead, epoch, now_ms, by=(ONE, TWO))
+            return number
+        assert ahead.advance({0: a_manifest(3 + number)}, now_ms)
+        now_ms += each
+        answer(ahead, 3 + number, now_ms, by=(ONE, TWO))
+    return len(took_ms)
 
-    assert ahead.is_done
-    assert epoch < 10
+
+def test_rounds_come_to_an_end() -> None:
+    """Also if each is a little shorter, or if the state changes as fast as it is read."""
+    assert rounds(some_ahead(), 8000, 4000, 2000, 1000, 500) == 4
+    assert rounds(some_ahead(), 8000, 7000, 6000, 5000) == 2
+    assert rounds(some_ahead(), 8000, 150, 100) == 2
 
 
 def test_an_answer_that_does_not_come_is_not_waited_for_in_the_end() -> None:
