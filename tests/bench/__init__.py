@@ -8,6 +8,8 @@
 - `crash`: strikes a cluster as planned, and checks the results; `faults`: how processes are harmed;
   `epoch_signs`: what files tell of epochs. `exactly_once`: what is struck, and the plans, of
   `bin/bench exactly-once` and `chaos`; `numbered`: their program and its answer.
+- `update`: how long records pause when an application is changed; `beats`: a sink that tells;
+  `change_crash`: processes are killed in the middle of changes; `changes`: their commands.
 - `simulate`: thousands of clusters, and tasks alone, in virtual time, each with faults of its own;
   `simulated_app` is what they run, and what must come out of it.
 - `consensus`: thousands of groups of members that agree on a log, in virtual time, with faults.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final, NoReturn, TypeAlias
 
 import typer
 
+from tests.bench.changes import add_changes
 from tests.bench.guests import add_guests
 from tests.bench.probe import PROBES
 
@@ -44,6 +45,7 @@ _Folder: TypeAlias = Annotated[
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False)
 add_guests(app)
+add_changes(app)
 
 
 @app.command()
@@ -115,35 +117,6 @@ def recovery(
             typer.echo(
                 f"{each.kind:40} {len(each.seconds):5} p50 {each.quantile(0.5):6.2f} s, "
                 f"max {max(each.seconds):6.2f} s"
-            )
-
-
-@app.command()
-def update(
-    change: Annotated[str, typer.Option(help="update: other code; scale: 4 tasks to 8")] = "update",
-    rate: Annotated[int, typer.Option(help="records per second, of both pipelines")] = 100_000,
-    keys: Annotated[int, typer.Option(help="keys with a value")] = 1000,
-    value_bytes: Annotated[int, typer.Option(help="size of such a value")] = 1000,
-    times: Annotated[int, typer.Option(help="changes")] = 5,
-) -> None:
-    """How long records pause when an application is changed: where it is, and beside it."""
-    from tests.bench.update import measure_update
-
-    assert change in {"update", "scale"}, change
-    with TemporaryDirectory(prefix="gearpy-update-") as folder:
-        typer.echo(f"{'change':8} {'lasted s':>9} {'pause s':>8} {'beside s':>9} {'usual s':>8}")
-        measured = measure_update(
-            Path(folder),
-            "scale" if change == "scale" else "update",
-            rate=rate,
-            keys=keys,
-            value_bytes=value_bytes,
-            times=times,
-        )
-        for each in measured:
-            typer.echo(
-                f"{change:8} {each.lasted:9.2f} {each.of_changed:8.2f} {each.of_beside:9.2f} "
-                f"{each.usual:8.2f}  {each.parts}"
             )
 
 
