@@ -18,6 +18,10 @@ from gearpy.cluster.host.tuning import ProcessTuning
 
 pytest_plugins = ["tests.servers.fixtures"]
 
+# What is imported, collected and parsed stays: to look for garbage in it at each 700 new objects,
+# as Python does, takes a tenth of the time of collecting all tests.
+gc.set_threshold(50_000)
+
 # Hundreds of processes are started: where nothing keeps what is compiled, each compiles gearpy.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
@@ -36,11 +40,16 @@ _PURE = frozenset(
 )
 
 #: Rooms whose tests share a server or a JVM; elsewhere, only tests of a file share anything.
-_TOGETHER: Final = ("tests/spark/", "tests/services/")
+_TOGETHER: Final = ("tests/services/page/", "tests/services/", "tests/spark/")
+#: What is in such a room, but has processes of its own, or none.
+_APART: Final = (
+    *("tests/spark/test_without_java.py", "tests/spark/guest/test_tie.py"),
+    *("tests/spark/delivery/", "tests/spark/query/", "tests/spark/source/"),
+)
 #: What takes longest comes first: what comes last ends the run, the shorter the better.
-_ORDER: Final = tuple(
-    f"tests/{room}/"
-    for room in ("spark", "system", "services", "docs", "cluster", "cli", "sim", "examples")
+_ORDER: Final = (
+    *_TOGETHER,
+    *(f"tests/{room}/" for room in ("docs", "system", "sim", "cluster", "cli", "examples")),
 )
 
 #: Of no test's program: to look at all of them after each test would take a tenth of a run.
@@ -90,6 +99,8 @@ def pytest_unconfigure() -> None:
 def _group(nodeid: str) -> str:
     """Name the tests that one process runs one after the other: of a file, or a room."""
     file = nodeid.partition("::")[0]
+    if file.startswith(_APART):
+        return file
     return next((room for room in _TOGETHER if file.startswith(room)), file)
 
 

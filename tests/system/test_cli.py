@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import pytest
+from typer.testing import CliRunner, Result
 
+from gearpy.cli.main import app
 from gearpy.cli.terminal.exits import FAILED, INTERRUPTED, NO_CLUSTER, NO_READER, SUCCESS, WRONG_USE
 from tests.eventually import eventually
 
@@ -113,8 +115,12 @@ class Cluster:
     def gear(self, *args: str) -> subprocess.CompletedProcess[str]:
         return gear(*args, "--master", self.address)
 
+    def told(self, *args: str) -> Result:
+        """Run a command without a process for it, which would take longer than the command."""
+        return CliRunner().invoke(app, [*args, "--master", self.address])
+
     def application(self, app_id: int) -> dict[str, Any]:
-        applications = json.loads(self.gear("info", "--json").stdout)["applications"]
+        applications = json.loads(self.told("info", "--json").stdout)["applications"]
         found: dict[str, Any] = next(each for each in applications if each["app_id"] == app_id)
         return found
 
@@ -125,55 +131,40 @@ def cluster(start: Start) -> Cluster:
 
 
 @pytest.mark.smoke
-def test_a_cluster_runs_what_is_submitted(cluster: Cluster) -> None:
-    """Submit, look, stop: the daily round."""
+def test_a_cluster_runs_what_is_submitted(cluster: Cluster, folder: Path) -> None:
+    """Submit, look, stop: the daily round, with what is refused and what fails on the way."""
     first = cluster.gear("app", "submit", "short.py")
-    second = cluster.gear("app", "submit", "endless.py", "--name", "mine", "--json")
+    second = cluster.told("app", "submit", "endless.py", "--name", "mine", "--json")
+    taken = cluster.told("app", "submit", "endless.py", "--name", "mine")
+    cluster.told("app", "submit", "failing.py")
     eventually(lambda: cluster.application(1)["status"] == "succeeded")
     eventually(lambda: cluster.application(2)["progress"]["records_in"] > 0)
+    eventually(lambda: cluster.application(3)["status"] == "failed")
     table = cluster.gear("info").stdout
     killed = cluster.gear("kill", "2")
 
     assert first.stdout == "application 1 (short) submitted\n"
     assert json.loads(second.stdout) == {"app_id": 2, "name": "mine"}
+    assert taken.exit_code == WRONG_USE
+    assert "error: application 'mine' is already " in taken.stderr
     assert all(word in table for word in ("short", "succeeded", "mine", "active", "1000"))
+    assert "ZeroDivisionError" in table
     assert killed.stdout == "application 2 (mine) terminated\n"
     assert cluster.application(2)["status"] == "terminated"
+    assert_that_strangers_are_told(cluster, folder)
 
 
-def test_a_name_that_is_taken_is_refused(cluster: Cluster) -> None:
-    """Names are unique among the living."""
-    cluster.gear("app", "submit", "endless.py")
+def assert_that_strangers_are_told(cluster: Cluster, folder: Path) -> None:
+    """Who has another secret is told that and where it is set; who wants the same port, its owner.
 
-    again = cluster.gear("app", "submit", "endless.py")
-
-    assert again.returncode == WRONG_USE
-    assert "error: application 'endless' is already " in again.stderr
-
-
-def test_a_cluster_shows_why_an_application_failed(cluster: Cluster) -> None:
-    """The cause is kept; its first line is in the table."""
-    cluster.gear("app", "submit", "failing.py")
-    eventually(lambda: cluster.application(1)["status"] == "failed")
-
-    assert "ZeroDivisionError" in cluster.gear("info").stdout
-
-
-def test_a_cluster_does_not_talk_to_strangers(cluster: Cluster, folder: Path) -> None:
-    """Who has another secret is told that, and where the secret is set."""
-    secret = f"transport.secret-file={folder / 'other'}"
-
-    stranger = cluster.gear("info", "--set", secret)
-
-    assert stranger.returncode == NO_CLUSTER
-    assert "secret" in stranger.stderr
-    assert "Traceback" not in stranger.stderr
-
-
-def test_a_port_that_is_taken_is_one_clear_line(cluster: Cluster) -> None:
-    """The usual cause is a cluster that runs already."""
+    The usual cause of the second is a cluster that runs already.
+    """
+    stranger = cluster.told("info", "--set", f"transport.secret-file={folder / 'other'}")
     second = gear("local", "--set", f"cluster.masters={cluster.address}")
 
+    assert stranger.exit_code == NO_CLUSTER
+    assert "secret" in stranger.stderr
+    assert "Traceback" not in stranger.stderr
     assert second.returncode == WRONG_USE
     assert cluster.address in second.stderr
     assert len(second.stderr.splitlines()) == 1
