@@ -163,14 +163,20 @@ class ClusterSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListApplications:
-    """Answer: `ApplicationList`."""
+    """Ask for the applications with this id and those after it. Answer: `ApplicationList`."""
+
+    first: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationList:
-    """All applications the master knows, oldest first."""
+    """The applications that the master knows, oldest first.
+
+    ``more_from`` is the id of the first one that did not fit, 0 if all did.
+    """
 
     applications: tuple[ApplicationSummary, ...]
+    more_from: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

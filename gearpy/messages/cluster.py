@@ -367,7 +367,8 @@ class ReplicaPart:
     """A part of what one master tells another about their log.
 
     ``member`` is the address of the sender among the masters, ``disk`` names its folder. Parts of
-    one message come one after the other.
+    one message come one after the other. ``speaks`` is the newest version of such messages that
+    the sender understands.
     """
 
     member: str
@@ -375,6 +376,7 @@ class ReplicaPart:
     part: bytes
     is_first: bool
     is_last: bool
+    speaks: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

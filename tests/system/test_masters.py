@@ -93,6 +93,31 @@ def test_losing_one_of_three_costs_nothing_that_was_acknowledged(tmp_path: Path)
         assert set(processes) <= set(running)
 
 
+def test_masters_are_restarted_one_after_the_other_without_a_stop(tmp_path: Path) -> None:
+    """As for an upgrade; each is waited for, and something is submitted while it is away."""
+    scene = Scene(tmp_path)
+    with scene.cluster as cluster:
+        first = scene.submit("first")
+        eventually(scene.has_all, within_s=_PATIENCE_S)
+        processes = cluster.launched("appmaster") + cluster.launched("executor")
+
+        def are_all_there() -> bool:
+            return all(each.role != "away" for each in cluster.client.masters().masters)
+
+        for number, each in enumerate(cluster.masters):
+            assert each.stop() == 0
+            scene.submit(f"during{number}")
+            each.start()
+            each.wait_ready()
+            eventually(are_all_there, within_s=_PATIENCE_S)
+
+        eventually(scene.has_all, within_s=_PATIENCE_S)
+        before = scene.results(first)
+        eventually(lambda: scene.results(first) > before, within_s=_PATIENCE_S)
+        running = cluster.launched("appmaster") + cluster.launched("executor")
+        assert set(processes) <= set(running)
+
+
 def test_all_masters_are_exchanged_while_everything_runs(tmp_path: Path) -> None:
     """Workers, applications and clients that were given the old list follow to the new ones."""
     scene = Scene(tmp_path)

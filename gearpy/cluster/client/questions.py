@@ -99,7 +99,12 @@ class ClusterQuestions:
 
     def applications(self) -> tuple[ApplicationSummary, ...]:
         """Return all applications, oldest first."""
-        return self._expect(ApplicationList, ListApplications()).applications
+        found = self._expect(ApplicationList, ListApplications())
+        applications = found.applications
+        while found.more_from:
+            found = self._expect(ApplicationList, ListApplications(first=found.more_from))
+            applications += found.applications
+        return applications
 
     def application(self, app_id: AppId) -> ApplicationSummary:
         """Return one application.

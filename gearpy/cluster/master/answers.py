@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final, TypeAlias, assert_never, get_args
 
+import msgspec
+
 from gearpy.cluster.master.last_answers import LastAnswers
 from gearpy.core.master.app_masters import AppMasters
 from gearpy.core.master.registry import TERMINAL
@@ -37,7 +39,9 @@ from gearpy.messages.summaries import ApplicationStatus, ApplicationSummary, Wor
 from gearpy.metrics.history import ProcessHistory
 
 _IDS_SHOWN_MAX: Final = 20
-_TEXT_CHARS_MAX: Final = 300  # Of each text of a cause in a list.
+_TEXT_CHARS_MAX: Final = 300  # Of each text in a list.
+#: Of a list; a control message has 1 MiB.
+_LIST_BYTES_MAX: Final = 900_000
 #: All of them are told, also with none: a series that begins with a failure shows no change.
 _STATUSES: Final[tuple[ApplicationStatus, ...]] = get_args(ApplicationStatus)
 
@@ -84,8 +88,7 @@ class MasterAnswers:
             case GetCluster():
                 return ClusterSummary(cluster_id=self._state.cluster_id)
             case ListApplications():
-                summaries = map(self._told, self._state.summaries())
-                return ApplicationList(applications=tuple(map(_brief, summaries)))
+                return self._list(message.first)
             case GetApplication():
                 known = self._state.get(message.app_id)
                 return self._told(known) if known else self.unknown(message.app_id)
@@ -117,6 +120,17 @@ class MasterAnswers:
         shown = ", ".join(ids[-_IDS_SHOWN_MAX:]) or "none"
         which = "ids known" if len(ids) <= _IDS_SHOWN_MAX else "newest ids known"
         return Refused(reason=f"no application has id {app_id}; {which}: {shown}")
+
+    def _list(self, first: int) -> ApplicationList:
+        """Return as many applications as one message may have."""
+        listed, size = list[ApplicationSummary](), 0
+        for each in self._state.summaries_from(first):
+            summary = _brief(self._told(each))
+            size += len(msgspec.msgpack.encode(summary))
+            if size > _LIST_BYTES_MAX and listed:
+                return ApplicationList(applications=tuple(listed), more_from=each.app_id)
+            listed.append(summary)
+        return ApplicationList(applications=tuple(listed))
 
     def _told(self, summary: ApplicationSummary) -> ApplicationSummary:
         """Add where its app master is, and the slots that it waits for, if it does."""
@@ -213,7 +227,10 @@ class MasterAnswers:
 
 def _brief(summary: ApplicationSummary) -> ApplicationSummary:
     """Cut long texts short, so that many applications fit into one message."""
-    cause = summary.cause
+    stall, cause = summary.progress.stall, summary.cause
+    if len(stall) > _TEXT_CHARS_MAX:
+        progress = replace(summary.progress, stall=stall[:_TEXT_CHARS_MAX])
+        summary = replace(summary, progress=progress)
     if cause is None:
         return summary
     brief = replace(

@@ -3,15 +3,17 @@
 from collections.abc import Iterator
 from typing import Final
 
-from gearpy.core.consensus.messages import ReplicaMessage, decode_message, encode_message
+from gearpy.core.consensus.messages import VERSIONS, ReplicaMessage, decode_message, encode_message
 from gearpy.messages.cluster import ReplicaPart
 
 _PART_BYTES: Final = 512 << 10
 
 
-def parts_of(member: str, disk: str, message: ReplicaMessage) -> Iterator[ReplicaPart]:
-    """Yield the parts of a message of a member, in order."""
-    data = encode_message(message)
+def parts_of(
+    member: str, disk: str, message: ReplicaMessage, version: int = VERSIONS.newest
+) -> Iterator[ReplicaPart]:
+    """Yield the parts of a message of a member, in order, in a version that the other knows."""
+    data = encode_message(message, version)
     for start in range(0, len(data), _PART_BYTES):
         end = start + _PART_BYTES
         yield ReplicaPart(
@@ -20,6 +22,7 @@ def parts_of(member: str, disk: str, message: ReplicaMessage) -> Iterator[Replic
             part=data[start:end],
             is_first=start == 0,
             is_last=end >= len(data),
+            speaks=VERSIONS.newest,
         )
 
 

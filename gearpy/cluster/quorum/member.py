@@ -24,6 +24,7 @@ from gearpy.cluster.quorum.log import (
     lost,
 )
 from gearpy.cluster.quorum.mail import PartsTaken, parts_of
+from gearpy.core.base.versions import CommonVersion
 from gearpy.core.consensus.actions import (
     ApplyEntry,
     Persist,
@@ -34,6 +35,7 @@ from gearpy.core.consensus.actions import (
     Transmit,
 )
 from gearpy.core.consensus.limits import ReplicaLimits
+from gearpy.core.consensus.messages import VERSIONS
 from gearpy.core.consensus.replica import Replica
 from gearpy.core.consensus.stored import DiskWrite, LogEntry
 from gearpy.errors import GearpyError, LeadershipLost
@@ -100,6 +102,7 @@ class ReplicaActor(BatchActor[_Message]):
         self._rng, self._limits = rng, limits or ReplicaLimits()
         self._on_standing, self._lead, self._on_over = on_standing, lead, on_over
         self._parts = PartsTaken()
+        self._spoken = CommonVersion(VERSIONS)
         self._role = RoleChange("follower", 0, "")
         self._is_leading = False  # And somebody was told so.
         self._has_led = False
@@ -211,6 +214,7 @@ class ReplicaActor(BatchActor[_Message]):
                 self._post.tell(_path(part.member), refused)
             return
         try:
+            self._spoken.on_told(part.member, part.speaks)
             message = self._parts.take(part)
         except GearpyError as error:
             _log.warning("a message of master %s was dropped: %s", part.member, error)
@@ -278,7 +282,8 @@ class ReplicaActor(BatchActor[_Message]):
     def _send(self, action: Transmit) -> None:
         if action.to in self._lost_ms and action.to not in self._watched:
             return  # Nobody is there; a new connection is tried when it is watched again.
-        for part in parts_of(self._me, self._disks.own, action.message):
+        version = self._spoken.to(action.to)
+        for part in parts_of(self._me, self._disks.own, action.message, version):
             self._post.tell(_path(action.to), part)
 
     def _write_all(self) -> None:

@@ -5,11 +5,13 @@ from typing import Any, Final, TypeAlias, get_args
 
 import msgspec
 
+from gearpy.core.base.versions import KnownVersions
 from gearpy.core.consensus.stored import LogEntry
 from gearpy.errors import ProtocolError
 
-#: Raised when an older gearpy could misread what members say to each other.
-_VERSION: Final = 1
+#: Raised when an older gearpy could misread what members say to each other; then `encode_message`
+#: must still be able to say it in the version before.
+VERSIONS: Final = KnownVersions(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,9 +120,9 @@ _DECODERS: Final[dict[str, "msgspec.msgpack.Decoder[Any]"]] = {
 }
 
 
-def encode_message(message: ReplicaMessage) -> bytes:
-    """Return a message between members as bytes."""
-    return msgspec.msgpack.encode((_VERSION, type(message).__name__, message))
+def encode_message(message: ReplicaMessage, version: int = VERSIONS.newest) -> bytes:
+    """Return a message between members as bytes, in a version that this gearpy knows."""
+    return msgspec.msgpack.encode((version, type(message).__name__, message))
 
 
 def decode_message(data: bytes) -> ReplicaMessage:
@@ -131,11 +133,9 @@ def decode_message(data: bytes) -> ReplicaMessage:
     """
     try:
         version, name, fields = _ENVELOPE.decode(data)
-        if version != _VERSION or name not in _DECODERS:
-            raise ProtocolError(
-                f"a master says {name} of version {version}, this gearpy knows {_VERSION}: let all "
-                "masters run one gearpy"
-            )
+        VERSIONS.check(version, f"the message {name} of a master")
+        if name not in _DECODERS:
+            raise ProtocolError(f"a master says {name}, which this gearpy does not know")
         message: ReplicaMessage = _DECODERS[name].decode(fields)
     except (msgspec.DecodeError, ValueError) as error:
         raise ProtocolError(f"a master has sent what is no message: {error}") from error

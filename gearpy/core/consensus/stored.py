@@ -5,10 +5,11 @@ from typing import Any, Final
 
 import msgspec
 
+from gearpy.core.base.versions import KnownVersions
 from gearpy.errors import ProtocolError
 
 #: Raised when an older gearpy could misread what is stored.
-_VERSION: Final = 1
+_VERSIONS: Final = KnownVersions(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +79,7 @@ class StoredLog:
 
     def to_bytes(self) -> bytes:
         """Return everything, to begin a new file with."""
-        return msgspec.msgpack.encode((_VERSION, self))
+        return msgspec.msgpack.encode((_VERSIONS.newest, self))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "StoredLog":
@@ -93,7 +94,7 @@ class StoredLog:
 
 def encode_write(write: DiskWrite) -> bytes:
     """Return a write as a record of a file."""
-    return msgspec.msgpack.encode((_VERSION, write))
+    return msgspec.msgpack.encode((_VERSIONS.newest, write))
 
 
 def decode_write(record: bytes) -> DiskWrite:
@@ -114,11 +115,7 @@ _WRITE: Final = msgspec.msgpack.Decoder(DiskWrite)
 def _decoded(data: bytes, decoder: "msgspec.msgpack.Decoder[Any]") -> Any:
     try:
         version, fields = _ENVELOPE.decode(data)
-        if version != _VERSION:
-            raise ProtocolError(
-                f"the log of the masters has version {version}, this gearpy knows {_VERSION}: "
-                "start the gearpy that wrote it"
-            )
+        _VERSIONS.check(version, "the log of the masters")
         return decoder.decode(fields)
     except (msgspec.DecodeError, ValueError) as error:
         raise ProtocolError(

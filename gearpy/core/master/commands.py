@@ -5,13 +5,14 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from gearpy.core.base.versions import KnownVersions
 from gearpy.errors import ProtocolError
 from gearpy.ids import AppId, WorkerId
 from gearpy.messages.client import SubmitApplication
 from gearpy.messages.summaries import ApplicationProgress, ApplicationStatus, ErrorCard
 
 #: Raised when an older gearpy could misread a record; a field with a default needs no new one.
-_VERSION: Final = 1
+_VERSIONS: Final = KnownVersions(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +142,7 @@ _DECODERS: Final[dict[str, msgspec.msgpack.Decoder[Any]]] = {
 
 def encode_command(command: MasterCommand) -> bytes:
     """Return a command as a record of the log."""
-    return msgspec.msgpack.encode((_VERSION, type(command).__name__, command))
+    return msgspec.msgpack.encode((_VERSIONS.newest, type(command).__name__, command))
 
 
 def decode_command(record: bytes) -> MasterCommand:
@@ -152,10 +153,11 @@ def decode_command(record: bytes) -> MasterCommand:
     """
     try:
         version, name, fields = _ENVELOPE.decode(record)
-        if version != _VERSION or name not in _DECODERS:
+        _VERSIONS.check(version, f"the record {name!r} of the master's log")
+        if name not in _DECODERS:
             raise ProtocolError(
-                f"the master's log holds a record {name!r} of version {version}, this gearpy "
-                f"knows version {_VERSION}: start the gearpy that wrote it"
+                f"the master's log holds a record {name!r}, which this gearpy does not know: start "
+                "the gearpy that wrote it"
             )
         command: MasterCommand = _DECODERS[name].decode(fields)
     except (msgspec.DecodeError, ValueError) as error:

@@ -1,11 +1,13 @@
 """The durable state of a master: a state machine that replays a log."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import dropwhile
 from typing import Any, Final, assert_never
 
 import msgspec
 
+from gearpy.core.base.versions import KnownVersions
 from gearpy.core.master.checkpoint_names import OPENED_KEY, PROGRAM_KEY, RESTART, ResumePoint
 from gearpy.core.master.commands import (
     AddQuarantined,
@@ -31,7 +33,7 @@ LAUNCHES_MAX: Final = 1000
 #: Keys that one application may store values under.
 VALUES_MAX: Final = 10_000
 
-_VERSION: Final = 1
+_VERSIONS: Final = KnownVersions(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,6 +277,10 @@ class MasterState:
         """Return all applications, oldest first."""
         return self._registry.summaries()
 
+    def summaries_from(self, first: int) -> Iterator[ApplicationSummary]:
+        """Yield the applications with this id and those after it, oldest first."""
+        return dropwhile(lambda each: each.app_id < first, self._registry.summaries())
+
     @property
     def ended_count(self) -> int:
         """How many applications are over and not forgotten."""
@@ -348,7 +354,7 @@ class MasterState:
             ],
             cluster_id=self._cluster_id,
         )
-        return msgspec.msgpack.encode((_VERSION, snapshot))
+        return msgspec.msgpack.encode((_VERSIONS.newest, snapshot))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "MasterState":
@@ -359,11 +365,7 @@ class MasterState:
         """
         try:
             version, fields = _ENVELOPE.decode(data)
-            if version != _VERSION:
-                raise ProtocolError(
-                    f"the master's snapshot has version {version}, this gearpy knows {_VERSION}: "
-                    "start the gearpy that wrote it"
-                )
+            _VERSIONS.check(version, "the master's snapshot")
             return cls._of(_DECODER.decode(fields))
         except (msgspec.DecodeError, ValueError) as error:
             raise ProtocolError(f"the master's snapshot is none: {error}") from error

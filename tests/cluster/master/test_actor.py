@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from gearpy.cluster.client.client import ClusterClient
 from gearpy.errors import LogBroken
 from gearpy.ids import MASTER_EXECUTOR, AppId, WorkerId
 from gearpy.messages.client import (
@@ -31,6 +33,8 @@ from gearpy.messages.cluster import (
     WorkerRegistered,
 )
 from gearpy.messages.summaries import ErrorCard
+from gearpy.transport.api import TransportLimits
+from gearpy.wire.codec import encode_control
 from tests.cluster.master_build import (
     APP,
     ARTIFACT,
@@ -349,6 +353,21 @@ def attempt(act: Callable[[], object]) -> None:
     """Do something that may fail with the disk."""
     with suppress(Exception):  # Whatever the end of the master looks like.
         act()
+
+
+def test_a_list_of_thousands_comes_in_parts() -> None:
+    """Each fits into a message, and together they are all of them."""
+    cluster = Cluster()
+    names = [f"{'a' * 100}{number}" for number in range(2400)]
+    for name in names:
+        cluster.submit(name)
+
+    def ask(message: Any) -> Any:
+        answer = cluster.ask(message)
+        assert len(encode_control(answer)) < TransportLimits().control_frame_bytes_max
+        return answer
+
+    assert [each.name for each in ClusterClient(ask).applications()] == names
 
 
 def test_a_list_of_applications_is_brief() -> None:

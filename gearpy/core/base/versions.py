@@ -1,0 +1,69 @@
+"""Versions of what is said and stored, while an upgrade goes from process to process."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gearpy.errors import ProtocolError
+
+
+@dataclass(frozen=True, slots=True)
+class KnownVersions:
+    """The versions that this gearpy understands: the newest, and the one before it.
+
+    So a cluster can be upgraded one process after the other, but no version may be left out.
+    """
+
+    newest: int
+
+    @property
+    def oldest(self) -> int:
+        """The oldest version that is understood."""
+        return max(1, self.newest - 1)
+
+    def check(self, version: int, what: str) -> None:
+        """Refuse what has another version.
+
+        Args:
+            what: names it, for people.
+
+        Raises:
+            ProtocolError: it is newer, or older by two or more.
+        """
+        if self.oldest <= version <= self.newest:
+            return
+        knows = f"{self.oldest} and {self.newest}" if self.newest > 1 else "1"
+        fix = "start the gearpy that wrote it, or a newer one"
+        if version < self.oldest:
+            fix = "upgrade through each version between, no further than one at a time"
+        raise ProtocolError(f"{what} has version {version}, this gearpy knows {knows}: {fix}")
+
+
+class CommonVersion:
+    """Knows in which version everybody can be spoken to: who has not told anything, as before.
+
+    A member says with each message which version is the newest that it understands. It is spoken to
+    in that one, or in one's own if that is older; what all shall read is of the oldest of these.
+    """
+
+    def __init__(self, versions: KnownVersions) -> None:
+        self._versions = versions
+        self._newest: dict[str, int] = {}
+
+    def on_told(self, member: str, newest: int) -> None:
+        """Note the newest version that a member understands.
+
+        Raises:
+            ProtocolError: this gearpy cannot speak to it.
+        """
+        self._newest[member] = newest
+        if newest < self._versions.oldest:
+            self._versions.check(newest, f"master {member}")
+
+    def to(self, member: str) -> int:
+        """Return the version in which a member is spoken to."""
+        own = self._versions
+        return max(own.oldest, min(own.newest, self._newest.get(member, own.oldest)))
+
+    def of_all(self, members: Iterable[str]) -> int:
+        """Return the version that all of these members understand."""
+        return min(map(self.to, members), default=self._versions.newest)
