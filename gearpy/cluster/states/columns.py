@@ -1,6 +1,8 @@
 """Cells of keyed state as the columns of an Arrow table."""
 
 import json
+import sys
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, chain, repeat
 from operator import attrgetter, itemgetter
@@ -8,6 +10,7 @@ from struct import Struct
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from gearpy.cluster.checkpoints.reading import plain
 from gearpy.columns.values import check_column, field_names, has_fields
@@ -234,10 +237,19 @@ class StateColumns:
             except pa.ArrowInvalid:  # There are lone surrogates.
                 pass
         if kinds == {bytes((_INT_TAG,))}:
-            numbers = Struct(">" + "xQ" * len(keys)).unpack(b"".join(keys))
-            return [number - _HALF for number in numbers]
+            return _ints(keys)
         found = (decode_key(key, self._classes) for key in keys)
         return [None if key is NO_KEY else key for key in found]
+
+
+def _ints(keys: list[bytes]) -> pa.Array:
+    """Return keys that are ints of 64 bits as a column, without a Python number for each."""
+    raised = array("Q", b"".join(map(_BEHIND_TAG, keys)))
+    if sys.byteorder == "little":
+        raised.byteswap()
+    buffers = [None, pa.py_buffer(raised)]
+    column = pa.Array.from_buffers(pa.uint64(), len(raised), buffers)
+    return pc.bit_wise_xor(column, pa.scalar(_HALF, pa.uint64())).view(pa.int64())
 
 
 def _texts(keys: list[bytes]) -> pa.Array:
