@@ -1,5 +1,6 @@
 """Drivers of Spark with a cluster inside, as processes: one after the other over one folder."""
 
+import faulthandler
 import json
 import os
 import random
@@ -20,6 +21,8 @@ KINDS: Final = ("spark executor", "worker", "executor", "spark executor", "execu
 _ROOT: Final = Path(__file__).parents[3]
 _TWO_EXECUTORS: Final = "local-cluster[2,2,1024]"
 _KILLS_MAX: Final = 5  # Of others, before the driver is killed.
+_STDERR: Final = 2
+_SILENCE_S: Final = 600  # A session on YARN alone takes minutes where a lot else runs.
 
 
 class Recovery(NamedTuple):
@@ -51,11 +54,21 @@ def driver(
 
 
 def lines(process: "subprocess.Popen[str]") -> Iterator[dict[str, Any]]:
-    """Yield what a driver tells, as it tells it."""
+    """Yield what a driver tells, as it tells it.
+
+    A test of many kills takes longer than pytest lets one take; but no word for so long is a hang.
+    """
     assert process.stdout is not None
+    _expect_a_word()
     for line in process.stdout:
+        _expect_a_word()
         print(line, end="", flush=True)  # noqa: T201 - the times of recovery
         yield json.loads(line)
+
+
+def _expect_a_word() -> None:
+    if "PYTEST_CURRENT_TEST" in os.environ:
+        faulthandler.dump_traceback_later(_SILENCE_S, exit=True, file=_STDERR)
 
 
 def run(folder: Path, kills: Sequence[str], **plan: Any) -> dict[str, Any]:
