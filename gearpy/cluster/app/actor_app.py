@@ -149,7 +149,9 @@ class ActorAppMaster(Actor[_Message]):
         self._find_workers_ms = 0
         self._pending: dict[int, PendingAnswer] = {}
         self._questions = 0
-        self._unstored: dict[str, bytes] = {}  # Told, or to be told, to the master.
+        #: Told, or to be told, to the master: by key, the newest value and its number.
+        self._unstored: dict[str, tuple[bytes, int]] = {}
+        self._stores = 0
 
     def on_start(self) -> None:
         """Register with the master; the rest follows its answer."""
@@ -214,8 +216,8 @@ class ActorAppMaster(Actor[_Message]):
             self._begin(message)
         else:
             self._do(self._crew.on_master_back(self.context.now_ms()))
-            for key, value in self._unstored.items():
-                self._master.put(key, value)
+            for key, (value, number) in self._unstored.items():
+                self._master.put(key, value, number)
         self._tell_status()
 
     def _begin(self, message: AppMasterRegistered) -> None:
@@ -292,7 +294,7 @@ class ActorAppMaster(Actor[_Message]):
                     there = [each.worker_id for each in message.workers]
                     self._do(self._crew.on_workers(there, now_ms))
             case ValueStored():
-                self._on_stored(message.key)
+                self._on_stored(message)
             case _:
                 assert_never(message)
 
@@ -307,9 +309,11 @@ class ActorAppMaster(Actor[_Message]):
         if is_current and self._user is not None:
             self._user.on_message(message.executor_id, decode_value(message.body))
 
-    def _on_stored(self, key: str) -> None:
-        self._unstored.pop(key, None)
-        if key == _OUTCOME_KEY:
+    def _on_stored(self, message: ValueStored) -> None:
+        _, number = self._unstored.get(message.key, (b"", 0))
+        if message.version == number:  # Else a newer value is still on its way.
+            self._unstored.pop(message.key, None)
+        if message.key == _OUTCOME_KEY:
             self._end("succeeded")
 
     def _lost_worker(self, worker: ActorPath) -> None:
@@ -423,8 +427,9 @@ class ActorAppMaster(Actor[_Message]):
 
     def store(self, key: str, value: bytes) -> None:
         """Store a value; see `AppMasterContext.store`."""
-        self._unstored[key] = value
-        self._master.put(key, value)
+        self._stores += 1
+        self._unstored[key] = value, self._stores
+        self._master.put(key, value, self._stores)
 
     def finish(self) -> None:
         """End as succeeded, when that is durable: a relaunched app master must not begin anew."""

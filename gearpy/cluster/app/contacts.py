@@ -154,10 +154,10 @@ class MasterLink:
             )
         )
 
-    def put(self, key: str, value: bytes) -> None:
-        """Have the master store a value; answered by `ValueStored`."""
+    def put(self, key: str, value: bytes, version: int = 0) -> None:
+        """Have the master store a value; answered by `ValueStored`, with the version."""
         app_id, launch = self._launch.app_id, self._launch.launch
-        self.tell(PutValue(app_id=app_id, launch=launch, key=key, value=value))
+        self.tell(PutValue(app_id=app_id, launch=launch, key=key, value=value, version=version))
 
 
 class AppExecutors:

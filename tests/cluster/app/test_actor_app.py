@@ -7,8 +7,15 @@ import pytest
 
 import gearpy as gp
 from gearpy.cluster.boot.local import LocalCluster
+from gearpy.cluster.net.post import Post
+from gearpy.cluster.worker import actor_app_role
 from gearpy.config.schema import Config
 from gearpy.errors import ApplicationFailed, AskTimeout, ConfigError, SubmitRefused
+from gearpy.ids import MASTER_EXECUTOR
+from gearpy.messages.actor_app import AskAppMaster
+from gearpy.messages.cluster import AppMasterRegistered, LaunchExecutor, PutValue, ValueStored
+from gearpy.wire.values.payload import encode_value
+from tests.cluster.master_build import APP, ARTIFACT, Cluster, Role
 from tests.eventually import eventually
 
 Configured = Callable[..., Config]
@@ -169,6 +176,42 @@ def test_questions_are_answered_refused_or_time_out(configured: Configured) -> N
             running.wait(20)
         with pytest.raises(SubmitRefused, match="failed: it must run for that"):
             running.ask("up")
+
+
+def test_what_is_stored_waits_until_the_master_has_it() -> None:
+    """A value that is behind an older one is not forgotten when the older one is stored."""
+    cluster = Cluster()
+    master = Role(cluster, "master")
+    launch = LaunchExecutor(
+        app_id=APP,
+        executor_id=MASTER_EXECUTOR,
+        launch=1,
+        app_master=1,
+        slots=1,
+        name="echo",
+        artifact=ARTIFACT,
+        executors=1,
+        config={},
+        reply_to=master.path,
+    )
+    role = actor_app_role.role(launch, Config(), post=Post(cluster.system), load=an_app)
+    app_master = cluster.system.spawn(role, "app")
+    registered = AppMasterRegistered(app_id=APP, launch=1, master=master.path)
+
+    def tell(*messages: Any) -> None:
+        for message in messages:
+            app_master.tell(message)
+        cluster.settle()
+
+    def asked(value: str) -> AskAppMaster:
+        return AskAppMaster(app_id=APP, question=encode_value(["store", "k", value]))
+
+    tell(registered, asked("old"), asked("new"))
+    old, new = master.all(PutValue)
+    tell(ValueStored(app_id=APP, key="k", version=old.version), registered)
+    assert [each.value for each in master.all(PutValue)] == [b"old", b"new", b"new"]
+    tell(ValueStored(app_id=APP, key="k", version=new.version), registered)
+    assert len(master.all(PutValue)) == 3
 
 
 def test_one_without_answers_says_so(configured: Configured) -> None:
