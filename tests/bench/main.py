@@ -519,13 +519,17 @@ def simulate(
     changes: Annotated[
         bool, typer.Option("--changes", help="of an application that is changed while it runs")
     ] = False,
+    masters: Annotated[
+        bool, typer.Option("--masters", help="with three or five masters; clusters only")
+    ] = False,
 ) -> None:
     """Clusters, and tasks alone, in virtual time with faults; says which seeds went wrong."""
     from tests.bench.simulate import run_seeds
 
     if changes:
         _simulate_changes(seeds, first, processes)
-        return
+    if masters:
+        _simulate_masters(seeds, first, processes)
     done, bad, faults, restarts, virtual_ms = 0, 0, 0, 0, 0
     for result in run_seeds(first, seeds, processes=processes):
         done, faults = done + 1, faults + len(result.faults)
@@ -544,7 +548,21 @@ def simulate(
     raise typer.Exit(1 if bad else 0)
 
 
-def _simulate_changes(seeds: int, first: int, processes: int) -> None:
+def _simulate_masters(seeds: int, first: int, processes: int) -> NoReturn:
+    from tests.bench.simulate_masters import run_masters_seeds
+
+    done, bad = 0, 0
+    for seed, problem in run_masters_seeds(first, seeds, processes=processes):
+        done, bad = done + 1, bad + bool(problem)
+        if problem:
+            typer.echo(f"seed {seed}: {problem}")
+        if done % 100 == 0:
+            typer.echo(f"{done} seeds, {bad} went wrong")
+    typer.echo(f"{done} seeds with several masters: {bad} went wrong")
+    raise typer.Exit(1 if bad else 0)
+
+
+def _simulate_changes(seeds: int, first: int, processes: int) -> NoReturn:
     from tests.bench.simulate_changes import run_change_seeds
 
     done, bad, faults, states = 0, 0, 0, Counter[str]()
