@@ -135,14 +135,15 @@ class Leadership:
         for member, progress in self._progress.items():
             for message in progress.to_send(self._log, self._known_commit, self._round):
                 yield Transmit(member, message)
-        if self._confirmed_now() == self._round and any(
-            each.round > self._round for each in self._reads
-        ):
+        waits = any(each.round > self._round for each in self._reads)
+        if waits and self._confirmed_now() == self._round:
             self._round += 1
             yield from self._heartbeats()
 
     def take_reads(self) -> Iterator[tuple[int, int]]:
         """Take out the reads that are confirmed: number, and the index that must be applied."""
+        if not self._reads:
+            return iter(())
         confirmed = self._confirmed_now()
         done = [each for each in self._reads if each.round <= confirmed]
         self._reads = [each for each in self._reads if each.round > confirmed]

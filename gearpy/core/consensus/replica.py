@@ -513,7 +513,8 @@ class Replica:
         for index in range(self._applied_index + 1, last + 1):
             self._actions.append(ApplyEntry(index, self.log.entry(index)))
             self._applied_index = index
-        self._actions += self._take_readable()
+        if self._readable:
+            self._actions += self._take_readable()
 
     def _take_readable(self) -> Iterator[Readable]:
         waiting = deque[tuple[int, int]]()
