@@ -26,7 +26,13 @@ from tests.eventually import eventually
 __all__ = ["SETTINGS", "VICTIMS", "Scene", "change_crash"]
 
 VICTIMS: Final = ("executor", "appmaster", "worker", "master")
-SETTINGS: Final = {"checkpoint.interval-ms": "200", "application.trial-seconds": "1"}
+SETTINGS: Final = {
+    "checkpoint.interval-ms": "200",
+    "application.trial-seconds": "1",
+    # Failures are far apart in life: no budget of restarts is to be used up here.
+    "application.total-retries": "100000",
+    "application.retry-window-seconds": "1",
+}
 _AFTER_S: Final = 6.0  #: A process is killed within this time after a change was asked for.
 _PROGRAM: Final = """\
 import time
