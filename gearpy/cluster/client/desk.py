@@ -58,6 +58,7 @@ from gearpy.messages.client import (
     UpdateApplication,
     VersionList,
     WorkerAddress,
+    WorkerDrains,
 )
 from gearpy.messages.cluster import GetLastAnswer, LastAnswer
 from gearpy.messages.metrics import (
@@ -327,13 +328,18 @@ class Desk:
             return self._ask_master(message)
         return self._ask_worker(message.worker_id, message)
 
-    def _ask_worker(self, worker_id: WorkerId, message: object) -> object:
+    def _ask_worker(
+        self, worker_id: WorkerId, message: object, *, gone: object | None = None
+    ) -> object:
+        """Ask a worker; ``gone`` is the answer of one that has ended before it could answer."""
         found = self._ask_master(GetWorkerAddress(worker_id=worker_id))
         if not isinstance(found, WorkerAddress):
             return found
         try:
             return self._post.ask(found.worker, message, self._timeout_s)
         except (ActorStopped, ConnectionLost) as error:
+            if gone is not None and isinstance(error, ActorStopped):
+                return gone
             return Refused(reason=f"worker {worker_id} cannot be reached: {error}")
 
     def _drain_worker(self, message: DrainWorker) -> object:
@@ -343,7 +349,7 @@ class Desk:
         if reason := why_no_admin(message.by, self._admins):
             answer = Refused(reason=f"worker drain: {reason}", is_forbidden=True)
         else:
-            answer = self._ask_worker(message.worker_id, message)
+            answer = self._ask_worker(message.worker_id, message, gone=WorkerDrains(executors=0))
         self._note("worker drain", f"worker_id={message.worker_id}", message.by, answer)
         return answer
 
