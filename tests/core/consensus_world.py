@@ -146,6 +146,7 @@ class ConsensusWorld:
         self._votes: dict[tuple[str, int], str] = {}
         self._entries: dict[tuple[int, int], tuple[int, LogEntry]] = {}
         self._committed: list[LogEntry] = []
+        self._committed_in: list[int] = []  # The terms of the leaders that have committed them.
         self._sums = [0]
         self._seen_index = 0  # What some client has been told.
         self._proposed = 0
@@ -502,14 +503,18 @@ class ConsensusWorld:
     # -- rules -----------------------------------------------------------------------------
 
     def _check_leader(self, member: Member, replica: Replica, term: int) -> None:
-        """A term has one leader, and it has all that was ever committed."""
+        """A term has one leader, and it has all that was committed in earlier ones.
+
+        Votes may come so late that a newer term has a leader, and commits of its own.
+        """
         if not term:
             return  # It leads none.
         if self._leaders.setdefault(term, member.name) != member.name:
             raise RuleBroken(f"{member.name} and {self._leaders[term]} lead term {term}")
         log = replica.log
         for index in range(log.base_index + 1, len(self._committed) + 1):
-            if log.term_at(index) != self._committed[index - 1].term:
+            is_earlier = self._committed_in[index - 1] < term
+            if is_earlier and log.term_at(index) != self._committed[index - 1].term:
                 raise RuleBroken(f"{member.name} leads term {term} without entry {index}")
 
     def _check_entries(self, member: Member, write: DiskWrite) -> None:
@@ -560,6 +565,7 @@ class ConsensusWorld:
                     raise RuleBroken(f"{member.name} commits another entry {index} than others")
             elif index == len(self._committed) + 1:
                 self._committed.append(entry)
+                self._committed_in.append(replica.term)
                 self._check_majority(member, replica, index, entry.term)
         elif index > len(self._committed):
             raise RuleBroken(f"{member.name} has a snapshot of what nobody has committed")
