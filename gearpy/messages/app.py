@@ -112,7 +112,7 @@ class ReadAhead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateReadAhead:
-    """What was told by `ReadAhead` is read, as far as it can be."""
+    """The state named by `ReadAhead` is read, as far as it can be."""
 
     executor_id: ExecutorId
     version: int

@@ -319,7 +319,7 @@ class KeyedState:
 
     @property
     def is_in_memory(self) -> bool:
-        """Whether it may be loaded on one thread and used on another."""
+        """The state may be loaded on one thread and used on another."""
         return isinstance(self._declared.store, HeapStore)
 
     def snapshot(self) -> StateDelta | None:

@@ -106,7 +106,7 @@ class ArtifactStore:
         return tuple(sorted(path.name for path in self._folder.iterdir() if is_sha256(path.name)))
 
     def has(self, sha256: str) -> bool:
-        """Whether the artifact is stored and undamaged, in the shared folder, too.
+        """Tell whether the artifact is stored and undamaged, in the shared folder, too.
 
         The bytes are read once in the life of the process. An artifact that has rotted on disk is
         dropped, so that it can be uploaded again.
@@ -120,7 +120,7 @@ class ArtifactStore:
         return self._copied(sha256)
 
     def _is_at_hand(self, sha256: str) -> bool:
-        """Whether it can be read, also while the shared folder is away."""
+        """Tell whether an artifact can be read, also while the shared folder is away."""
         return self._has_here(sha256) or self._copied(sha256)
 
     def _has_here(self, sha256: str) -> bool:

@@ -72,7 +72,7 @@ class AppAutoscale:
 
     @property
     def asks_for_slots(self) -> bool:
-        """Whether `on_workers` is to be called before the next tick."""
+        """The next tick needs the workers first: `on_workers` is to be called before it."""
         return self._scaler is not None and self._scaler.asks_for_slots
 
     def on_workers(self, found: WorkerList) -> None:

@@ -86,7 +86,7 @@ class MasterLink:
 
     @property
     def refused_orders(self) -> int:
-        """How many orders came from masters that did not lead any more."""
+        """The number of orders that came from masters which did not lead any more."""
         return self._fence.refused
 
     def admits(self, message: object) -> bool:

@@ -103,7 +103,7 @@ class MasterDaemon:
         self._exit.wait()
 
     def sample(self) -> ClusterSample:
-        """Return what its page shows: of the whole cluster, or of itself if it does not lead."""
+        """Return the sample of the whole cluster, or of this master if it does not lead."""
         sample = cluster_sample(self.client)
         if sample.processes:
             return sample
@@ -188,7 +188,7 @@ def _begin_with_others(
 
 
 class _Leading:
-    """What a master has opened because it leads."""
+    """The files and services that a master has open while it leads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

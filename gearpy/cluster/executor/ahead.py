@@ -21,7 +21,7 @@ _NO_FILES: Final[tuple[SnapshotFile, ...]] = ()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Read:
-    """What was read of a task: the files, its head, and its keyed state if it has any."""
+    """The part of a task that was read: the files, its head, and its keyed state if it has any."""
 
     files: tuple[SnapshotFile, ...]
     head: bytes
@@ -57,7 +57,7 @@ class StateAhead:
             self._forget(message.tasks)
 
     def resume(self, launch: LaunchTasks) -> dict[TaskId, TaskResume] | None:
-        """Return what all tasks of a launch go on from, if they were read ahead; else None.
+        """Return the state that tasks of a launch go on from, if it was read ahead; else None.
 
         Only what has been added is read. Nothing is known of the tasks from then on.
         """

@@ -184,7 +184,7 @@ class Masters:
                 self._clients = {**self._clients, each: client}
 
     def _silence(self, client: ControlClient) -> WhileSilent | None:
-        """Return what to do while a master says nothing: see whether another one leads."""
+        """Return the action while a master says nothing: see whether another one leads."""
         if not self._are_several:
             return None
         return WhileSilent(_ELSEWHERE_S, lambda: self._led_elsewhere(client.address))

@@ -33,7 +33,7 @@ class ComparedPrograms:
 
     @cached_property
     def _setup(self) -> str:
-        """What one of them sets for all of its code, and the other does not."""
+        """The difference of what files set for all code of a program; empty if there is none."""
         if self._old.folder == self._new.folder:  # Objects of this process have none.
             return ""
         if not (self._old.folder and self._new.folder):
@@ -46,7 +46,7 @@ class ComparedPrograms:
 
 
 def _setups(application: StreamApplication) -> list[list[str]]:
-    """Return what its files set, without their names: that of a program may be another one."""
+    """Return the settings that files make, without their names: that of a program may differ."""
     return sorted(filter(None, setup_of(Path(application.folder)).values()))
 
 

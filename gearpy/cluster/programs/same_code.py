@@ -341,7 +341,7 @@ def _attributes(value: Any) -> list[Any]:
 
 
 def _listed(reduced: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return what pickle would store, with lists instead of iterators."""
+    """Return the parts that pickle would store, with lists instead of iterators."""
     return tuple([*each] if isinstance(each, Iterator) else each for each in reduced)
 
 

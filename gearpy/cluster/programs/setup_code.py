@@ -24,7 +24,7 @@ _ASKED: Final = frozenset({"partitions", "schema", "description"})
 
 
 def setup_of(folder: Path) -> dict[str, list[str]]:
-    """Return what the modules of a program set, by file; see `setup_code`.
+    """Return the settings that the modules of a program make, by file; see `setup_code`.
 
     Raises:
         OSError: a file cannot be read.
@@ -35,7 +35,7 @@ def setup_of(folder: Path) -> dict[str, list[str]]:
 
 
 def setup_code(source: str) -> list[str]:
-    """Return what a module sets for others, statement by statement; where lines are is left out.
+    """Return the statements by which a module sets something for others, without places of lines.
 
     A statement that depends on more than the module itself says is told with all of the module.
 

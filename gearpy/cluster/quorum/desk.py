@@ -78,7 +78,7 @@ class MemberDesk:
         return self._standing
 
     def gauges(self) -> dict[str, float]:
-        """Return what is measured of this one of the masters."""
+        """Return the measurements of this one of the masters."""
         return self._standing.gauges()
 
     def answer(self, message: object, principal: Principal = CLUSTER) -> object:

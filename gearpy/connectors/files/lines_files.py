@@ -329,7 +329,7 @@ def _check_no_folders(patterns: Sequence[str]) -> None:
 
 
 def _info_of(path: str, offset: int) -> os.stat_result:
-    """Return what is known of a file that is to be read from an offset on.
+    """Return size and times of a file that is to be read from an offset on.
 
     Raises:
         ConfigError: there is none.

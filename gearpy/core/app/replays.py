@@ -8,7 +8,7 @@ from gearpy.messages.client import QuarantinedRecord
 
 
 class ReplayNews(NamedTuple):
-    """What there is to do for the records of one region.
+    """The steps to take for the records of one region.
 
     Args:
         again: these are to be given once more, to the present attempt.
@@ -63,7 +63,7 @@ class GivenBack:
         return frozenset(each.task for each in self._given.values())
 
     def look(self, task: TaskId, running: int | None, stored: tuple[int, int]) -> ReplayNews:
-        """Return what is to do for the records of a task.
+        """Return the steps to take for the records of a task.
 
         Args:
             running: the attempt of its region, if all tasks of that run.

@@ -93,7 +93,7 @@ class Savepoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stored:
-    """What stands in the file of a savepoint, behind its checksum."""
+    """The content of the file of a savepoint, behind its checksum."""
 
     format: int
     name: str

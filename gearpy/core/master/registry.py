@@ -155,7 +155,7 @@ class Registry:
 
     @property
     def ended_count(self) -> int:
-        """How many applications are over and not forgotten."""
+        """The number of applications that are over and not forgotten."""
         return len(self._applications) - len(self._living)
 
     def oldest_ended(self) -> AppId | None:

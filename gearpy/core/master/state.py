@@ -283,7 +283,7 @@ class MasterState:
 
     @property
     def ended_count(self) -> int:
-        """How many applications are over and not forgotten."""
+        """The number of applications that are over and not forgotten."""
         return self._registry.ended_count
 
     def request_of(self, app_id: AppId) -> SubmitApplication | None:

@@ -112,6 +112,6 @@ def _rank(waiting: Waiting) -> Rank:
 
 
 def _likeness(request: ResourceRequest, order: tuple[int, ...]) -> Hashable:
-    """Return what decides whether a request of one part fits anywhere."""
+    """Return the traits of a request of one part that decide where it fits."""
     place = request.relaxation, request.worker_id, request.hosts
     return request.is_restart, order, request.slots, request.is_for_app_master, place

@@ -231,7 +231,7 @@ class Autoscale:
         return max(growth[each] for each in before)
 
     def _decision(self, wall_ms: int, free_slots: float | None) -> ScaleDecision | None:
-        """Return what is to change; to grow, it must be known that there are slots."""
+        """Return the change to make; to grow, it must be known that there are slots."""
         tasks: dict[str, int] = {}
         reasons: list[str] = []
         count = self._dag.task_count

@@ -111,7 +111,7 @@ def _task_number() -> int:
 
 
 def machine_here() -> str:
-    """Return what Spark calls this machine; empty where that cannot be seen.
+    """Return the name that Spark has for this machine; empty where that cannot be seen.
 
     It is a name that sources in HDFS give for their blocks, where Spark and HDFS agree on names.
     """

@@ -428,7 +428,7 @@ class Discovery(ABC, Generic[T_co]):
     event time back."""
     waits_for: str = ""  #: The thing outside that it waits for; see `SourceReader.waits_for`.
     forgets: bool = False
-    """Whether a partition that has finished is found again when it comes back, as a new one."""
+    """A partition that has finished is found again when it comes back, as a new one."""
 
     @abstractmethod
     def find(self) -> Mapping[str, Any]:

@@ -25,7 +25,7 @@ _READ_BYTES = 65_536
 
 @dataclass(frozen=True, slots=True)
 class WhileSilent:
-    """What a client does while an answer does not come.
+    """The action of a client while an answer does not come.
 
     Args:
         every_s: after so long without anything, and again after as much.
