@@ -24,7 +24,6 @@ from gearpy.task.api.interfaces import Source
 from gearpy.task.sources.task import WHEN_IDLE, WhenIdle
 from gearpy.task.stages.plan import physical_plan
 from gearpy.task.time.late import SOURCE_LATE, SourceLate, check_late
-from gearpy.views.notebook import mistakes_html
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -89,6 +88,8 @@ class StreamApp:
         return f"<StreamApp {self.name!r}: {count} {'step' if count == 1 else 'steps'}>"
 
     def _repr_html_(self) -> str:
+        from gearpy.views.notebook import mistakes_html  # noqa: PLC0415 - only in notebooks
+
         try:
             return physical_plan(self.build())._repr_html_()
         except ConfigError as error:

@@ -1,7 +1,6 @@
 """Applications, workers and failures as people see them: parts of reports and of answers."""
 
 from dataclasses import dataclass, field
-from html import escape
 from typing import Literal, TypeAlias
 
 from gearpy.ids import AppId, ExecutorId, WorkerId
@@ -84,6 +83,8 @@ class ApplicationSummary:
         )
 
     def _repr_html_(self) -> str:
+        from html import escape  # noqa: PLC0415 - only in notebooks
+
         name, rest = escape(self.name), escape(repr(self).partition("' ")[2].removesuffix(">"))
         return f"<div><b>{name}</b> {rest}</div>"
 

@@ -23,22 +23,17 @@ from gearpy.core.coordinator.segments import (
     Step,
     Steps,
 )
-from gearpy.errors import ConfigError, GearpyError, LogAbsent, LogBroken
+from gearpy.errors import GearpyError, LogAbsent, LogBroken
 from gearpy.storage.checkpoints import Checkpoints
+from gearpy.storage.same_store import log_folder
 
 _log = logging.getLogger(__name__)
-_FOLDER: Final = "coordinator"
 #: Beside it: files of logs as they were before they were repaired.
 _ASIDE: Final = "aside"
 _NONCE_BYTES: Final = 4
 #: After so many segments the log of an application is compacted.
 SEGMENTS_MAX: Final = 64
 _T = TypeVar("_T")
-
-
-def log_folder(prefix: str) -> str:
-    """Return the folder of an application's log; ``prefix`` is `LaunchExecutor.checkpoints`."""
-    return f"{prefix}/{_FOLDER}"
 
 
 class CoordinatorLog:
@@ -167,20 +162,6 @@ def newest_launch(checkpoints: Checkpoints, prefix: str) -> int:
         return segments.newest_launch(_names(checkpoints, folder))
 
 
-def check_same_store(checkpoints: Checkpoints, prefix: str) -> None:
-    """Refuse a store that does not have what the app master of an application has written.
-
-    Raises:
-        ConfigError: it does not.
-        LogBroken: the store cannot be used.
-    """
-    if not newest_launch(checkpoints, prefix):
-        raise ConfigError(
-            f"checkpoint.folder {checkpoints.place} has nothing of {prefix} here, where its app "
-            "master has: is the folder mounted on this machine, and the same as on the others?"
-        )
-
-
 class FileReport(NamedTuple):
     """The readable part of a file of a log, and its mistake.
 
@@ -251,7 +232,7 @@ def repair_log(
         LogSuperseded: the application was launched meanwhile.
         LogBroken: the store cannot be used.
     """
-    folder, aside = log_folder(prefix), f"{prefix}/{_ASIDE}/{_FOLDER}-{wall_ms()}"
+    folder, aside = log_folder(prefix), f"{prefix}/{_ASIDE}/coordinator-{wall_ms()}"
     with _store_errors(folder):
         for name in salvaged.files:
             checkpoints.save(f"{aside}/{name}", [checkpoints.load(f"{folder}/{name}")])

@@ -15,7 +15,7 @@ from gearpy.state.keyed import KeyedState
 from gearpy.state.stores.store import Section
 from gearpy.storage.changelog import NextSegment, RecordedDelta, chain_of, rebuilt, store_segment
 from gearpy.storage.checkpoints import Checkpoints
-from gearpy.storage.coordinator_log import check_same_store
+from gearpy.storage.same_store import check_same_store
 from gearpy.storage.snapshot_files import (
     SnapshotChain,
     TaskPart,

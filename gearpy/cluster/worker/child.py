@@ -40,8 +40,8 @@ from gearpy.messages.client import Artifact
 from gearpy.messages.cluster import LaunchExecutor
 from gearpy.storage.archives import ArtifactLimits
 from gearpy.storage.checkpoints import checkpoints_at
-from gearpy.storage.coordinator_log import check_same_store
 from gearpy.storage.folder.local import LocalFolder
+from gearpy.storage.same_store import check_same_store
 from gearpy.task.api.application import StreamApplication
 from gearpy.transport.security.credentials import Credentials
 from gearpy.wire.connection.keys import LaunchToken

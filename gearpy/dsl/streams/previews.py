@@ -13,7 +13,6 @@ from gearpy.errors import ConfigError, ends_at_the_caller
 from gearpy.messages.type_variables import T
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.stages.plan import physical_plan
-from gearpy.views.notebook import mistakes_html, records_html
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
@@ -29,6 +28,8 @@ class Records(list[T]):
     """Records of a stream: a list that a notebook shows as a table."""
 
     def _repr_html_(self) -> str:
+        from gearpy.views.notebook import records_html  # noqa: PLC0415 - only in notebooks
+
         return records_html(self)
 
 
@@ -181,6 +182,8 @@ class Previews(ProgramStream[T]):
         return lower(program.name, steps, parallelism=program.parallelism)
 
     def _repr_html_(self) -> str:
+        from gearpy.views.notebook import mistakes_html  # noqa: PLC0415 - only in notebooks
+
         step = self._step.inputs[0] if isinstance(self._step, SideOperator) else self._step
         try:
             return physical_plan(self._up_to(step))._repr_html_()

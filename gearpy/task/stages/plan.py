@@ -15,7 +15,6 @@ from gearpy.views.model import (
     Role,
     TotalsView,
 )
-from gearpy.views.notebook import plan_html
 
 _GROUP_BY = "group-by"
 
@@ -76,6 +75,8 @@ class PhysicalPlan:
         return sum(each.parallelism for each in self.processors)
 
     def _repr_html_(self) -> str:
+        from gearpy.views.notebook import plan_html  # noqa: PLC0415 - only in notebooks
+
         paths = [f"{each.source} → {each.sink}: {each.guarantee}" for each in self.paths]
         return plan_html(self._view, about=paths)
 

@@ -99,7 +99,7 @@ def test_answers_of_other_terms_that_count_are_found(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(Replica, "_receive", receive_all)
 
-    assert first_found(2545).problem
+    assert first_found(7390).problem
 
 
 def test_votes_for_logs_that_lack_entries_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
