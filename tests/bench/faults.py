@@ -136,8 +136,8 @@ class Faults:
         """Kill all processes at once; later all daemons are started, in any order."""
         cluster = self._cluster
         daemons = [*cluster.masters, *cluster.workers]
-        launched = [*cluster.launched("appmaster"), *cluster.launched("executor")]
-        pids = [pid for pid in (*(each.pid for each in daemons), *launched) if pid is not None]
+        processes = *(each.pid for each in daemons), *cluster.launched()
+        pids = [pid for pid in processes if pid is not None]
         for pid in pids:
             _has_sent(pid, signal.SIGKILL)
         for daemon in daemons:

@@ -141,7 +141,7 @@ def measure_masters(folder: Path, *, rounds: int, seed: int = 0) -> MastersResul
     with cluster:
         running = cluster.submit(program, executors=1)
         until(lambda: cluster.client.application(running).status == "active")
-        before = cluster.launched("appmaster"), cluster.launched("executor")
+        before = cluster.launched()
         with Clients(cluster, result) as clients:
             clients.accepted_after(time.monotonic())
             for _ in range(rounds):
@@ -154,7 +154,7 @@ def measure_masters(folder: Path, *, rounds: int, seed: int = 0) -> MastersResul
                 result.blows.append(Blow(kind, accepted_s))
                 _heal(cluster, rng)
         until(lambda: cluster.client.application(running).status == "active")
-        after = cluster.launched("appmaster"), cluster.launched("executor")
+        after = cluster.launched()
         if before != after:
             result.problem = result.problem or f"the application has restarted: {before}, {after}"
     result.problem = result.problem or problem_of(result.added, result.seen)

@@ -255,14 +255,15 @@ class ProcessCluster:
                     return pid
         return None
 
-    def launched(self, role: Literal["appmaster", "executor"]) -> list[int]:
-        """Return the processes that workers have started for a role, without asking anybody."""
+    def launched(self, role: Literal["appmaster", "executor"] | None = None) -> list[int]:
+        """Return the processes that workers have started, for one role or all, asking nobody."""
+        roles = ("appmaster", "executor") if role is None else (role,)
         return sorted(
             pid
             for worker in self.workers
             if worker.pid is not None
             for pid in children_of(worker.pid)
-            if f"-{role}" in _working_folder(pid)
+            if any(f"-{each}" in _working_folder(pid) for each in roles)
         )
 
     def submit(self, program: Path, *args: str, executors: int) -> AppId:

@@ -11,10 +11,7 @@ from tests.bench.process_cluster import free_port
 from tests.servers.process import Server, listens
 from tests.servers.recipes import go_program
 
-#: Asks which kind of bucket it is by gRPC with TLS, which this server does not speak.
-os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
-
-#: Asks which kind of bucket it is by gRPC with TLS, which this server does not speak.
+#: gcsfs would ask which kind of bucket it is by gRPC with TLS, which this server does not speak.
 os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
 
 _MODULE: Final = "github.com/fsouza/fake-gcs-server@v1.54.0"

@@ -64,7 +64,7 @@ def test_losing_one_of_three_costs_nothing_that_was_acknowledged(tmp_path: Path)
         first = scene.submit("first")
         eventually(scene.has_all, within_s=_PATIENCE_S)
         eventually(lambda: scene.results(first), within_s=_PATIENCE_S)
-        processes = cluster.launched("appmaster") + cluster.launched("executor")
+        processes = cluster.launched()
 
         killed = scene.leader()
         killed.kill()
@@ -89,7 +89,7 @@ def test_losing_one_of_three_costs_nothing_that_was_acknowledged(tmp_path: Path)
         eventually(scene.has_all, within_s=_PATIENCE_S)
         eventually(lambda: scene.results(first) > before, within_s=_PATIENCE_S)
 
-        running = cluster.launched("appmaster") + cluster.launched("executor")
+        running = cluster.launched()
         assert set(processes) <= set(running)
 
 
@@ -99,7 +99,7 @@ def test_masters_are_restarted_one_after_the_other_without_a_stop(tmp_path: Path
     with scene.cluster as cluster:
         first = scene.submit("first")
         eventually(scene.has_all, within_s=_PATIENCE_S)
-        processes = cluster.launched("appmaster") + cluster.launched("executor")
+        processes = cluster.launched()
 
         def are_all_there() -> bool:
             return all(each.role != "away" for each in cluster.client.masters().masters)
@@ -114,7 +114,7 @@ def test_masters_are_restarted_one_after_the_other_without_a_stop(tmp_path: Path
         eventually(scene.has_all, within_s=_PATIENCE_S)
         before = scene.results(first)
         eventually(lambda: scene.results(first) > before, within_s=_PATIENCE_S)
-        running = cluster.launched("appmaster") + cluster.launched("executor")
+        running = cluster.launched()
         assert set(processes) <= set(running)
 
 
@@ -124,7 +124,7 @@ def test_all_masters_are_exchanged_while_everything_runs(tmp_path: Path) -> None
     with scene.cluster as cluster:
         first = scene.submit("first")
         eventually(scene.has_all, within_s=_PATIENCE_S)
-        processes = cluster.launched("appmaster") + cluster.launched("executor")
+        processes = cluster.launched()
         old, client = dict(zip(cluster.addresses, cluster.masters, strict=True)), cluster.client
 
         new = {cluster.add_master(), cluster.add_master()}
@@ -141,7 +141,7 @@ def test_all_masters_are_exchanged_while_everything_runs(tmp_path: Path) -> None
         eventually(scene.has_all, within_s=_PATIENCE_S)
         before = scene.results(first)
         eventually(lambda: scene.results(first) > before, within_s=_PATIENCE_S)
-        running = cluster.launched("appmaster") + cluster.launched("executor")
+        running = cluster.launched()
         assert set(processes) <= set(running)
 
 

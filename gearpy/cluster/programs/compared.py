@@ -26,7 +26,7 @@ class ComparedPrograms:
         self._new = new
 
     def difference(self, pid: ProcessorId) -> str:
-        """Return what is different, for people; empty if both do the same."""
+        """Return the difference as text for people; empty if both do the same."""
         if pid not in self._old.processors or pid not in self._new.processors:
             return "it is only in one of them"
         return self._setup or difference(_parts(self._old, pid), _parts(self._new, pid))

@@ -68,7 +68,7 @@ _Pair: TypeAlias = tuple[Any, Any]
 
 
 def difference(old: object, new: object) -> str:
-    """Return what is different, for people; empty if both do the same.
+    """Return the difference as text for people; empty if both do the same.
 
     Nothing of it is called but what pickle would call.
 
