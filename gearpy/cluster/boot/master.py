@@ -23,8 +23,9 @@ from gearpy.cluster.master.store import MasterFold
 from gearpy.cluster.net.endpoint import Endpoint
 from gearpy.cluster.net.limits import wall_ms
 from gearpy.config.schema import Config
-from gearpy.errors import ConfigError, LeadershipLost, MailboxFull
+from gearpy.errors import ActorStopped, AskTimeout, ConfigError, LeadershipLost, MailboxFull
 from gearpy.ids import ActorPath
+from gearpy.messages.client import GetCluster
 from gearpy.messages.cluster import MastersChanged
 from gearpy.messages.metrics import ProcessMetricsData
 from gearpy.metrics.process import process_meter
@@ -140,7 +141,26 @@ def _begin_alone(
         config, endpoint, log, artifacts, opened=opened, exit_=exit_, can_return=can_return
     )
     endpoint.transport.serve_control(desk.answer, desk.allows)
+    _wait_until_it_answers(desk.answer, exit_)
     return desk.answer
+
+
+def _wait_until_it_answers(ask: Callable[[Any], Any], exit_: DaemonExit) -> None:
+    """Wait until a master has read its log: nobody reads that it is ready before.
+
+    Raises:
+        GearpyError: it has failed.
+    """
+    while not exit_.is_within(0):
+        try:
+            ask(GetCluster())
+        except AskTimeout:
+            continue  # The log is long.
+        except ActorStopped:
+            break
+        else:
+            return
+    exit_.wait()
 
 
 def _begin_with_others(
