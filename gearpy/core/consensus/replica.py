@@ -335,8 +335,14 @@ class Replica:
 
     @property
     def _may_lead(self) -> bool:
-        """Whether it is a member, or its removal is not committed: nobody else may be able to."""
-        return self._me in self.members or self._me in self.log.members_at(self._commit_index)
+        """Whether it is a member, or its removal may not be committed.
+
+        Nobody else can lead then if no other member has the entry that removes it.
+        """
+        return self._me in self.members or (
+            self.log.members_index > self._commit_index
+            and self._me in self.log.members_at(self.log.members_index - 1)
+        )
 
     def _is_majority(self, names: set[str]) -> bool:
         members = self.members

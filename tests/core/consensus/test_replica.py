@@ -206,3 +206,27 @@ def test_a_leader_whose_process_is_gone_is_not_waited_for() -> None:
     (answer,) = replica.on_message("c", ask, 520)
     assert isinstance(answer, Transmit)
     assert answer.message == CastVote(term=2, is_granted=True, is_trial=True)
+
+
+def test_a_member_whose_removal_only_it_has_can_still_lead() -> None:
+    """It joined a log of others, and has forgotten in a crash what was committed."""
+    members = (("a",), ("a", "b"), ("a",))
+    entries = [LogEntry(term=1, members=each) for each in members]
+    replica = a_replica("b", stored=StoredLog(term=1, entries=entries))
+
+    actions = replica.on_tick(2000)
+
+    asked = [each.to for each in actions if isinstance(each, Transmit)]
+    assert asked == ["a"]
+
+
+def test_a_member_that_was_removed_wants_no_votes() -> None:
+    """It hears of a commit behind the entry that removes it."""
+    entries = [LogEntry(term=1, members=each) for each in (("a", "b"), ("a",))]
+    replica = a_replica("b", stored=StoredLog(term=1, entries=entries))
+    heartbeat = AppendEntries(
+        term=1, previous_index=2, previous_term=1, entries=(), commit_index=2, round=0
+    )
+    replica.on_message("a", heartbeat, 100)
+
+    assert not [each for each in replica.on_tick(5000) if isinstance(each, Transmit)]
