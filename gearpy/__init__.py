@@ -50,6 +50,8 @@ def _homes() -> dict[str, tuple[str, str]]:
 #: Words for a direction in names of other libraries, and those of them that mean a sink.
 _WRITES: Final = {"to", "write", "sink", "writer"}
 _DIRECTIONS: Final = {"read", "from", "source", "reader", *_WRITES}
+#: Names of a program's first object in other libraries.
+_APPLICATIONS: Final = {"App", "Application", "Dataflow", "Flow", "Pipeline"}
 _ENDS_OF_SINKS: Final = ("_sink", "_folder", "_file", "_table")
 
 _HOME_OF: Final = _homes()
@@ -83,6 +85,8 @@ def _nearest(name: str) -> str:
 
     if name in import_module("gearpy.core.window.aggregates").__all__:
         return f"agg.{name}"
+    if name in _APPLICATIONS:
+        return "StreamApp"
     words = name.split("_")
     kinds = [word for word in words if word not in _DIRECTIONS]
     if len(kinds) == 1 and len(words) > 1:  # read_csv, from_kafka, parquet_sink

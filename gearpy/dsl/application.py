@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 from weakref import WeakKeyDictionary
 
 from gearpy.core.app.hosts import slot_wishes, with_hosts
 from gearpy.core.base.times import Duration
 from gearpy.dsl.lower.lower import lower
-from gearpy.dsl.operators.names import check_parallelism, duration_of
+from gearpy.dsl.operators.names import check_parallelism, duration_of, no_such_step
 from gearpy.dsl.operators.operator import Operator, ReadOperator
 from gearpy.dsl.operators.records import AsyncOperator, BatchOperator, LogOperator
 from gearpy.dsl.operators.routes import ProcessOperator, WriteOperator
@@ -86,6 +86,13 @@ class StreamApp:
     def __repr__(self) -> str:
         count = len(self._program.steps)
         return f"<StreamApp {self.name!r}: {count} {'step' if count == 1 else 'steps'}>"
+
+    if not TYPE_CHECKING:  # Else a checker would take any name for one that is there.
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            raise no_such_step("an application has", name, dir(type(self)), instead="")
 
     def _repr_html_(self) -> str:
         from gearpy.views.notebook import mistakes_html  # noqa: PLC0415 - only in notebooks

@@ -133,6 +133,22 @@ AT_ONCE: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: windowed().agregate(),
         r"^windows have no 'agregate': did you mean aggregate\?$",
     ),
+    "a step by its name in Spark": (
+        lambda: a_stream().withColumn("x", str),  # type: ignore[attr-defined]
+        r"^a stream has no 'withColumn': here it is map\(...\)$",
+    ),
+    "a step by its name in pandas": (
+        lambda: windowed().agg(total="sum"),
+        r"^windows have no 'agg': here it is aggregate\(...\)$",
+    ),
+    "a step by another name, where it is not": (
+        lambda: keyed().sink(gp.console()),
+        r"has no 'sink': do it before key_by\(...\), or behind the next step",
+    ),
+    "a run by a method": (
+        lambda: StreamApp("app").run(),  # type: ignore[attr-defined]
+        r"^an application has no 'run': here it is gp.run\(app\), or `gear run`",
+    ),
     "a step like no other": (
         lambda: a_stream().xyzzy(),  # type: ignore[attr-defined]
         "^a stream has no 'xyzzy'$",

@@ -9,4 +9,5 @@
 - `keys`: the key of a stream: a function of the record, or the names of its fields.
 - `signature`: texts of keys, windows and aggregates, by which kept state is recognised.
 - `names`: names of steps, and mistakes in their arguments.
+- `borrowed`: names of steps in other libraries, with what stands for them here.
 """

@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import Any, Final, cast
 
 from gearpy.core.base.times import Duration, duration_ms
+from gearpy.dsl.operators.borrowed import own_words
 from gearpy.errors import ConfigError, NoSuchStep
 from gearpy.task.stages.asynchronous import is_coroutine_function
 
@@ -117,7 +118,7 @@ def duration_of(what: str, duration: Duration | None) -> int | None:
 
 
 def no_such_step(what: str, name: str, known: Iterable[str], *, instead: str) -> NoSuchStep:
-    """Make the error for a method that is not there; a known one with nearly its name is proposed.
+    """Make the error for a method that is not there; a known one that was meant is proposed.
 
     Args:
         what: kind of stream, with its verb.
@@ -127,7 +128,10 @@ def no_such_step(what: str, name: str, known: Iterable[str], *, instead: str) ->
     """
     public = [each for each in known if not each.startswith("_")]
     nearest = get_close_matches(name, public, n=1, cutoff=_LIKE)
-    advice = f"did you mean {nearest[0]}?" if nearest else instead
+    if own := own_words(name, public):
+        advice = f"here it is {own}"
+    else:
+        advice = f"did you mean {nearest[0]}?" if nearest else instead
     return NoSuchStep(f"{what} no {name!r}{advice and ': '}{advice}")
 
 
