@@ -274,7 +274,7 @@ class ConsensusWorld:
         self._later(max(0, at_ms - self.now_ms), self._tick, member, member.life, replica.due_ms)
 
     def _tick(self, member: Member, life: int, due_ms: int) -> None:
-        if member.tick_ms == due_ms:
+        if member.life == life and member.tick_ms == due_ms:
             member.tick_ms = -1
             self._act(member, lambda it, now_ms: it.on_tick(now_ms), life)
 
