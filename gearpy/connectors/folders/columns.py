@@ -7,6 +7,7 @@ from typing import Any, BinaryIO, Final, Protocol
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.columns.fields import fields_of, is_record
+from gearpy.columns.log_columns import LogColumns
 from gearpy.columns.row_schema import row_schema_of
 from gearpy.columns.values import array_of, check_cast, plain_cells, refuse_unknown
 from gearpy.connectors.files.stamps import each
@@ -14,7 +15,10 @@ from gearpy.connectors.files.tables import ARROW_ERRORS, conformed, plain_schema
 from gearpy.connectors.folders.writer import RowWriter
 from gearpy.errors import ConfigError
 from gearpy.messages.table import Table
+from gearpy.task.api.window_result import CoGroup, JoinResult, WindowResult
 
+#: A schema that has this column is of the fields of results of windows, one column for each.
+_OWN_FIELD: Final = "start"
 #: Columns wait in memory until they make a group, which is what a reader reads at a time.
 _GROUP_ROWS: Final = 128 * 1024
 _GROUP_BYTES: Final = 64 * 1024 * 1024
@@ -23,6 +27,9 @@ _GROUP_BYTES: Final = 64 * 1024 * 1024
 class ColumnsOf:
     """Makes columns of the records of a sink, all with one schema.
 
+    Results of windows and joins have the columns that `LogColumns` gives them, unless the schema
+    has those of their own fields.
+
     Args:
         name: of the sink, for errors.
         schema: None to take that of the first records.
@@ -30,6 +37,8 @@ class ColumnsOf:
 
     def __init__(self, name: str, schema: pa.Schema | None) -> None:
         self._name = name
+        self._given = schema
+        self._results: LogColumns | None = None  # Of windows and joins, when there was one.
         self.schema = schema
 
     def batch_of(self, records: Sequence[Any]) -> pa.RecordBatch:
@@ -42,6 +51,10 @@ class ColumnsOf:
             batch = self._of_table(records)
             if batch is not None:
                 return batch
+        if isinstance(next(iter(records), None), WindowResult | JoinResult | CoGroup) and (
+            self.schema is None or _OWN_FIELD not in self.schema.names
+        ):
+            return self._of_results(records)
         records, schema = list(records), self.schema
         try:
             cells = _cells_of(records)
@@ -54,6 +67,16 @@ class ColumnsOf:
             each(self._name, lambda one: _batch_of(_cells_of([one]), schema, 1), records)
             raise
         self.schema = schema
+        return batch
+
+    def _of_results(self, results: Sequence[Any]) -> pa.RecordBatch:
+        """Return the columns of results of windows and joins, as window logs have them."""
+        if self._results is None:
+            self._results = LogColumns(self._name, schema=self._given)
+            if self._given is None and self.schema is not None:
+                self._results.adopt(self.schema)
+        batch = self._results.batch_of(results)
+        self.schema = batch.schema
         return batch
 
     def _of_table(self, table: Table) -> pa.RecordBatch | None:

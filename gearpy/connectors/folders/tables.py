@@ -202,6 +202,9 @@ def parquet_folder(
     be there, with a text for a number, a number for a time, a fraction for a whole number, a time
     that is finer than the schema's unit. No value is changed to fit.
 
+    Results of windows and joins have the columns of a `window_log_folder`, unless the schema has
+    the column ``start``: then each of their fields is one.
+
     Without a schema each task takes that of its first records, and keeps to it: a column of theirs
     that is all None stays so. A program that is to be relied on gives one.
 

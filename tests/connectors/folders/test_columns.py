@@ -13,8 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gearpy.columns.log_columns import LogColumns
 from gearpy.connectors.folders.columns import ColumnsOf
 from gearpy.errors import OperatorError
+from gearpy.task.api.window_result import JoinResult, WindowResult
 
 
 @dataclass
@@ -221,3 +223,77 @@ def test_a_field_that_must_be_there_is_asked_for(record: dict[str, Any]) -> None
 
     assert "field 'v' is int64: a value is missing or None" in error.cause
     assert error.record == repr(record)
+
+
+# -- results of windows and joins
+
+
+NOON_MS = 1_767_268_800_000
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+def a_result(key: Any, value: Any) -> WindowResult[Any, Any]:
+    """Return the result of the minute from noon on."""
+    return WindowResult(key, value, NOON_MS, NOON_MS + 60_000)
+
+
+def test_results_of_windows_have_the_columns_of_window_logs() -> None:
+    """One way for all files: times are times, and the fields of a value are columns."""
+    results = [a_result("ann", {"n": 2, "total": 0.5}), a_result("bob", {"n": 1, "total": 2.0})]
+    columns = ColumnsOf("op", None)
+
+    batch = columns.batch_of(results)
+
+    assert batch.schema == LogColumns("log").batch_of(results).schema == columns.schema
+    assert batch.to_pylist()[0] == {
+        "window_start": NOON,
+        "window_end": NOON + MINUTE,
+        "key": "ann",
+        "n": 2,
+        "total": 0.5,
+        "firing": 0,
+        "timing": "on-time",
+        "retracts": False,
+    }
+
+
+def test_results_of_joins_have_the_fields_of_both_sides() -> None:
+    joined = JoinResult("ann", {"id": 1}, None, NOON_MS, NOON_MS + 1)
+    (row,) = rows_of([joined, joined._replace(right={"id": 2})])[1:]
+    times = {"window_start": NOON, "window_end": NOON + timedelta(milliseconds=1)}
+    assert row == times | {"key": "ann", "left_id": 1, "right_id": 2}
+
+
+def test_a_schema_of_results_names_keys_and_values() -> None:
+    """What the window adds need not be in it."""
+    schema = pa.schema({"key": pa.string(), "value": pa.int32()})
+    (row,) = rows_of([a_result("ann", 2)], schema)
+    assert list(row) == ["window_start", "window_end", *schema.names, "firing", "timing", "retracts"]
+    assert "is int32" in refusal([a_result("ann", "two")], schema).cause
+
+
+def test_a_schema_with_the_fields_of_results_is_kept_to() -> None:
+    """A program may have given one, or have written files with it before."""
+    kinds = {"key": pa.string(), "value": pa.int64(), "start": pa.int64(), "end": pa.int64()}
+    ends = {"firing": pa.int64(), "timing": pa.string(), "retracts": pa.bool_()}
+    schema = pa.schema(kinds | ends)
+    restored = ColumnsOf("op", None)
+    restored.restore(schema.serialize().to_pybytes())
+
+    result = a_result("ann", 2)
+    rows = [*rows_of([result], schema), *restored.batch_of([result]).to_pylist()]
+
+    assert rows == [result._asdict()] * 2
+
+
+def test_results_keep_to_the_schema_of_earlier_files() -> None:
+    """A restart begins with results that do not tell all types."""
+    before = ColumnsOf("op", None)
+    before.batch_of([a_result("ann", {"n": 1, "best": 0.5})])
+    after = ColumnsOf("op", None)
+    after.restore(before.snapshot())
+
+    batch = after.batch_of([a_result("bob", {"n": 2, "best": None})])
+
+    assert batch.schema == before.schema
