@@ -4,6 +4,7 @@
 - `datasets`: files of rows: CSV, lines of JSON, Parquet and Arrow, as tables wherever that can be.
 - `bytes`: where lines have their bytes from: a file that is complete, or one that is still written
   to.
+- `rotation`: the files that a log was rotated into: what was read is found again.
 - `following`: which files are followed, also those that come later.
 - `queue`: which file of a partition is read next: each once, by name, also those that come later.
 - `partitions`: files of rows as a source: the partitions, and what reads one of them.

@@ -1,9 +1,16 @@
 """Where lines have their bytes from: a file that is complete, or one that is still written to."""
 
+import logging
 import os
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Final, Literal, Protocol, TypeAlias
 
-from gearpy.errors import GearpyError
+from gearpy.connectors.files.rotation import FileMark, found_again, mark_of, successor
+from gearpy.errors import GearpyError, OperatorError
+
+_LOG: Final = logging.getLogger(__name__)
+
+#: What becomes of lines that were added to a file which is gone.
+OnLost: TypeAlias = Literal["fail", "skip"]
 
 
 class ReadableFile(Protocol):
@@ -17,6 +24,10 @@ class ReadableFile(Protocol):
 
     def has_changed(self, read_to: int) -> bool:
         """Whether another file is there now than the one that was read up to here."""
+        ...
+
+    def mark(self, offset: int) -> FileMark | None:
+        """Return what the file that was read up to here is known by; None: by nothing."""
         ...
 
     def close(self) -> None:
@@ -56,48 +67,126 @@ class RegularFile:
         """Not asked: `read_at` says so."""
         return False
 
+    def mark(self, offset: int) -> None:
+        """Return nothing: it is complete, and stays where it is."""
+
     def close(self) -> None:
         """Nothing is open."""
 
 
 class GrowingFile:
-    """A file that is still written to. Stays open, to read a replaced file to its end."""
+    """A file that is still written to. Stays open, to read a replaced file to its end.
+
+    Args:
+        path: the file.
+        mark: of the file that was read before, which may have been rotated since.
+        on_lost: whether to go on with the new one where the one that was read is not found.
+    """
 
     grows = True
 
-    def __init__(self, path: str) -> None:
+    def __init__(
+        self, path: str, *, mark: FileMark | None = None, on_lost: OnLost = "fail"
+    ) -> None:
         self._path = path
+        self._mark = mark
+        self._marked_at = -1  # The byte up to which it was read.
+        self._on_lost = on_lost
         self._file: Any = None
+        self._is_lost = False  # The one that was read before; the file at the path is another one.
 
     def read_at(self, offset: int, size: int) -> bytes:
-        """Read a block; nothing as long as there is no file."""
-        if self._file is None:
-            try:
-                self._file = open(self._path, "rb", buffering=0)  # noqa: PTH123, SIM115
-            except FileNotFoundError:
-                return b""
+        """Read a block; nothing as long as there is no file.
+
+        Raises:
+            OperatorError: it was rotated since it was read, and nobody knows where the rest is.
+        """
+        if self._file is None and not self._opened(offset):
+            return b""
         return _read(self._file, offset, size)
 
     def has_changed(self, read_to: int) -> bool:
         """Look whether the file was replaced or has become shorter; if so, go to the new one."""
+        if self._file is None:
+            changed, self._is_lost = self._is_lost, False
+            return changed
+        opened = os.fstat(self._file.fileno())
         try:
             info = os.stat(self._path)  # noqa: PTH116 - asked often
         except FileNotFoundError:
             return False  # It may be on its way to be replaced.
-        opened = os.fstat(self._file.fileno()) if self._file else info
         if _identity(info) == _identity(opened):
             changed = info.st_size < read_to
-        else:
-            changed = opened.st_size <= read_to  # Else there is more to read before.
+        else:  # Else there is more to read before.
+            changed = opened.st_size <= read_to and self._goes_on_behind(opened)
         if changed:
-            self.close()
+            self._mark, self._marked_at = None, -1
         return changed
+
+    def _goes_on_behind(self, read: os.stat_result) -> bool:
+        """Open the file that came after the one that was read; tell whether it is there."""
+        following = successor(self._path, read)
+        try:
+            file: Any = open(following, "rb", buffering=0)  # noqa: PTH123, SIM115
+        except FileNotFoundError:
+            return False
+        # Files may have been rotated since, and another one be the next.
+        if successor(self._path, read) != following or not _is_at(following, file):
+            file.close()
+            return False
+        self.close()
+        self._file = file
+        return True
+
+    def mark(self, offset: int) -> FileMark | None:
+        """Return the mark of the file, which was read up to here; None if nothing was read yet."""
+        if self._file is not None and offset != self._marked_at:
+            self._mark, self._marked_at = mark_of(self._file, offset), offset
+        return self._mark
 
     def close(self) -> None:
         """Close the file."""
         if self._file is not None:
             self._file.close()
             self._file = None
+
+    def _opened(self, offset: int) -> bool:
+        """Open the file that was read up to here; tell whether there is one."""
+        if self._is_lost:
+            return False
+        if self._mark is None:
+            return self._open(self._path)
+        found = found_again(self._path, self._mark, offset)
+        if found is not None:
+            if found != self._path:
+                _LOG.info(
+                    "%s was rotated: its lines from byte %d on are in %s", self._path, offset, found
+                )
+            return self._open(found)
+        if not os.path.exists(self._path):  # noqa: PTH110 - as above
+            return False
+        if offset and self._on_lost == "fail":
+            raise OperatorError(
+                operator="files",
+                cause=f"{self._path} is not the file that was read up to byte {offset:,}, and no "
+                "file beside it is, so lines may be lost that came while nothing was read. Bring "
+                f"it back, as {self._path}.1, or go on without them with "
+                'gp.files(..., on_lost="skip")',
+                is_final=True,
+            )
+        _LOG.warning(
+            "%s is not the file that was read up to byte %d, which is gone", self._path, offset
+        )
+        self._mark, self._is_lost = None, True
+        return False
+
+    def _open(self, path: str) -> bool:
+        try:
+            self._file = open(path, "rb", buffering=0)  # noqa: PTH123, SIM115
+        except FileNotFoundError:
+            return False
+        self._marked_at = -1
+        return True
 
 
 def _read(file: BinaryIO | Any, offset: int, size: int) -> bytes:
@@ -107,6 +196,13 @@ def _read(file: BinaryIO | Any, offset: int, size: int) -> bytes:
     while data and len(data) < size and (more := file.read(size - len(data))):
         data += more
     return data
+
+
+def _is_at(path: str, file: BinaryIO) -> bool:
+    try:
+        return _identity(os.stat(path)) == _identity(os.fstat(file.fileno()))  # noqa: PTH116 - as above
+    except FileNotFoundError:
+        return False
 
 
 def _identity(info: os.stat_result) -> tuple[int, int]:

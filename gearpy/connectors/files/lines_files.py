@@ -7,11 +7,12 @@ import stat
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, TypedDict
+from typing import Any, Final, NotRequired, TypedDict, get_args
 
-from gearpy.connectors.files.bytes import GrowingFile, ReadableFile, RegularFile
+from gearpy.connectors.files.bytes import GrowingFile, OnLost, ReadableFile, RegularFile
 from gearpy.connectors.files.following import FollowedFile, FollowedFiles
 from gearpy.connectors.files.lines import Decoder, LineBlocks
+from gearpy.connectors.files.rotation import FileMark
 from gearpy.connectors.files.stamps import Fixed, FromClock, FromRecords, Stamps, wall_clock_ms
 from gearpy.connectors.files.writers import FileSink, json_lines, text_lines
 from gearpy.core.base.times import Duration, duration_ms
@@ -29,6 +30,7 @@ def files(
     out_of_order: Duration = "0s",
     follow: bool = False,
     poll: Duration = "1s",
+    on_lost: OnLost = "fail",
     encoding: str = "utf-8",
     errors: str = "strict",
 ) -> Source[str]:
@@ -50,8 +52,11 @@ def files(
             back until its line ending is there. A file that has become shorter or was replaced
             is read from its beginning; this is logged. One that was removed is done with after a
             minute. One that gets another name which fits, too, is read again: let no pattern fit
-            the names that a logger gives to old files.
+            the names that a logger gives to old files. Those that were rotated while nothing was
+            read are found in their folder, and read to their end first.
         poll: wait between two looks for more files.
+        on_lost: "fail" if a followed file that was rotated meanwhile is not found, or "skip" to
+            go on with the new one; this is logged.
         encoding: of the files; one that writes ASCII as ASCII.
         errors: what to do with bytes that are no text: "strict" fails, "replace", "ignore".
 
@@ -75,6 +80,7 @@ def files(
         bound_ms=duration_ms(out_of_order),
         follow=follow,
         poll_ms=duration_ms(poll),
+        on_lost=on_lost,
         decoder=Decoder(encoding, errors),
     )
 
@@ -127,10 +133,11 @@ def jsonl_file(path: str | Path) -> Sink:
 
 
 class FilePlace(TypedDict):
-    """Snapshot of a reader: the next line's byte offset, and the watermark so far."""
+    """Snapshot of a reader: the next line's byte offset, the watermark so far, and the file."""
 
     offset: int
     watermark_ms: int
+    file: NotRequired[FileMark]  #: If it is followed.
 
 
 class FileSource(Source):
@@ -157,9 +164,13 @@ class FileSource(Source):
         follow: bool,
         decoder: Decoder,
         poll_ms: int = 1000,
+        on_lost: OnLost = "fail",
         now_ms: Callable[[], int] = wall_clock_ms,
     ) -> None:
         _check_patterns(patterns)
+        if on_lost not in get_args(OnLost):
+            raise ConfigError(f'files: on_lost is {on_lost!r:.100}, must be "fail" or "skip"')
+        self._on_lost: OnLost = on_lost
         self.bounded = not follow
         self.discovers = follow
         self._poll_ms = poll_ms
@@ -201,13 +212,15 @@ class FileSource(Source):
 
     def open(self, partition: str, resume: FilePlace | None) -> "FileReader":
         """Return a reader; the file itself is opened when it is read."""
-        place = resume or {"offset": 0, "watermark_ms": 0}
+        place: FilePlace = resume or {"offset": 0, "watermark_ms": 0}
         if self.bounded:
             info = _info_of(partition, place["offset"])
             file: ReadableFile = RegularFile(partition, info)
             size, changed_ms = info.st_size, info.st_mtime_ns // _NS_PER_MS
         else:  # It may have gone since it was found.
-            file, size, changed_ms = GrowingFile(partition), 0, 0
+            mark = place.get("file")
+            file = GrowingFile(partition, mark=mark, on_lost=self._on_lost)
+            size, changed_ms = 0, 0
         return FileReader(
             partition,
             file,
@@ -274,7 +287,10 @@ class FileReader(FollowedFile):
 
     def snapshot(self) -> FilePlace:
         """Return the place of the next line."""
-        return {"offset": self._blocks.offset, "watermark_ms": self.watermark_ms}
+        offset = self._blocks.offset
+        place: FilePlace = {"offset": offset, "watermark_ms": self.watermark_ms}
+        mark = self._file.mark(offset)
+        return place if mark is None else {**place, "file": mark}
 
     @property
     def watermark_ms(self) -> int:

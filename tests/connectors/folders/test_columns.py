@@ -269,7 +269,14 @@ def test_a_schema_of_results_names_keys_and_values() -> None:
     """What the window adds need not be in it."""
     schema = pa.schema({"key": pa.string(), "value": pa.int32()})
     (row,) = rows_of([a_result("ann", 2)], schema)
-    assert list(row) == ["window_start", "window_end", *schema.names, "firing", "timing", "retracts"]
+    assert list(row) == [
+        "window_start",
+        "window_end",
+        *schema.names,
+        "firing",
+        "timing",
+        "retracts",
+    ]
     assert "is int32" in refusal([a_result("ann", "two")], schema).cause
 
 
