@@ -77,9 +77,11 @@ class ApplicationSummary:
     def __repr__(self) -> str:
         done = self.progress
         why = "" if self.cause is None else f": {self.cause.cause}"
+        losses = {"skipped": done.skipped_records, "quarantined": done.quarantined_records}
+        less = "".join(f", {count:,} {what}" for what, count in losses.items() if count)
         return (
             f"<{self.name!r} {'drained' if done.drained else self.status}: {done.records_in:,} "
-            f"records in, {done.records_out:,} out, {done.late_records:,} late{why}>"
+            f"records in, {done.records_out:,} out, {done.late_records:,} late{less}{why}>"
         )
 
     def _repr_html_(self) -> str:

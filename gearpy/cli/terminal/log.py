@@ -4,25 +4,11 @@ import logging
 import sys
 from typing import Final
 
+from gearpy.cluster.embedded.source_warnings import show_source_warnings
 from gearpy.cluster.host.logs import log_to
 from gearpy.config.schema import Config
-from gearpy.views.text import printable
 
 _FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-
-
-class _Warnings(logging.Handler):
-    """Writes warnings as the command line writes errors; to the standard error of the moment."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        print(printable(f"warning: {record.getMessage()}"), file=sys.stderr)
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Leave out messages that the progress shows too: the server that a source waits for."""
-        return record.name != "gearpy.connectors.streams.tcp"
-
-
-_WARNINGS: Final = _Warnings(logging.WARNING)
 
 
 def log_to_stderr(*, verbose: bool, warnings: bool = False) -> None:
@@ -35,7 +21,7 @@ def log_to_stderr(*, verbose: bool, warnings: bool = False) -> None:
     logger = logging.getLogger("gearpy")
     if not verbose and not warnings:
         logger.addHandler(logging.NullHandler())
-        logging.getLogger("gearpy.connectors").addHandler(_WARNINGS)
+        show_source_warnings()
         return
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter(_FORMAT))

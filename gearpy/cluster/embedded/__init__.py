@@ -5,5 +5,6 @@
 - `background`: a run beside the program, which a notebook steers.
 - `peek`: a run until enough of it was seen.
 - `signals`: the first Ctrl-C or SIGTERM drains, the second ends at once.
+- `source_warnings`: what sources and sinks warn of, where no log is set up.
 - `run_folder`: the folder of a run that can be resumed: its checkpoints, and whose they are.
 """

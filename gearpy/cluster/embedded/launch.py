@@ -9,6 +9,7 @@ from typing import Final
 from gearpy.cluster.boot.local import LocalCluster
 from gearpy.cluster.client.client import RunningApplication
 from gearpy.cluster.embedded.run_folder import RunFolder, new_run
+from gearpy.cluster.embedded.source_warnings import show_source_warnings
 from gearpy.config.schema import Config
 from gearpy.messages.summaries import ApplicationSummary
 from gearpy.task.api.application import StreamApplication
@@ -50,6 +51,7 @@ def launched(
     Raises:
         ConfigError: the application cannot run, or not with this folder.
     """
+    show_source_warnings()
     if checkpoint is None:
         with LocalCluster(config, slots=_SLOTS) as cluster:
             run = new_run()
