@@ -14,7 +14,7 @@ class _SourceWarnings(logging.Handler):
     """Writes warnings as the command line writes errors; to the standard error of the moment."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        print(printable(f"warning: {record.getMessage()}"), file=sys.stderr)
+        sys.stderr.write(printable(f"warning: {record.getMessage()}") + "\n")
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Leave it to a log that somebody has set up, and to progress what that shows, too."""

@@ -81,7 +81,7 @@ def _maker(kind: Any, unit: TimeUnit) -> Callable[[pa.Array], pa.Array] | None:
     if pa.types.is_date(kind):
         return _from_dates
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return _from_texts
+        return lambda column: _whole(times_of_texts(column), "us")
     if pa.types.is_null(kind):
         return lambda column: column.cast(pa.int64())
     return None
@@ -111,12 +111,19 @@ def _from_dates(column: pa.Array) -> pa.Array:
     return pc.multiply_checked(days, _MS_PER_DAY)
 
 
-def _from_texts(column: pa.Array) -> pa.Array:
+def times_of_texts(column: pa.Array) -> pa.Array:
+    """Return texts as times in UTC, those without a zone, too.
+
+    Raises:
+        pa.ArrowInvalid: one is no time.
+    """
     texts = pc.utf8_trim_whitespace(column)
     has_zone = pc.match_substring_regex(texts, _ZONE)
     # A date alone ends like a zone: 2026-03-01.
     has_zone = pc.and_(has_zone, pc.greater(pc.utf8_length(texts), 10))
+    in_utc = pa.timestamp("us", tz="UTC")
+    if pc.all(has_zone).as_py():
+        return texts.cast(in_utc)
     naive = pc.if_else(has_zone, pa.scalar(None, texts.type), texts)
     zoned = pc.if_else(has_zone, texts, pa.scalar(None, texts.type))
-    parts = (naive.cast(pa.timestamp("us")), zoned.cast(pa.timestamp("us", tz="UTC")))
-    return pc.coalesce(*(_whole(part, "us") for part in parts))
+    return pc.coalesce(naive.cast(pa.timestamp("us")).cast(in_utc), zoned.cast(in_utc))

@@ -8,9 +8,11 @@ from typing import Any, BinaryIO, Final
 
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.csv as pa_csv  # type: ignore[import-untyped]
 import pyarrow.json as pa_json  # type: ignore[import-untyped]
 
+from gearpy.connectors.files.column_times import times_of_texts
 from gearpy.connectors.files.line_tables import BLOCK_BYTES, LinePlace, LineTables, block_at
 from gearpy.connectors.files.lines import Decoder
 from gearpy.connectors.files.tables import ARROW_ERRORS, BadRows, Fit, plain_schema
@@ -54,7 +56,7 @@ class CsvFormat:
         Decoder(encoding, "strict")  # Refuses what has no lines.
         self.header = header
         self._delimiter = delimiter
-        self._nulls = list(nulls)
+        self.nulls = list(nulls)
         self._multiline = multiline
         self._encoding = encoding
 
@@ -130,7 +132,7 @@ class CsvFormat:
             convert_options=pa_csv.ConvertOptions(
                 column_types=kinds,
                 include_columns=None if kinds is None else list(kinds),
-                null_values=self._nulls,
+                null_values=self.nulls,
             ),
         )
         return _one_batch(table)
@@ -149,8 +151,11 @@ class _CsvParser:
         self._schema = schema
         self._makes_rows = schema is None and encoding is not None
         self._kinds = None
+        self._in_utc: list[str] = []  # Arrow refuses texts without a zone for these: they are UTC.
         if schema is not None:
             self._kinds = {field.name: field.type for field in schema if field.name in names}
+            self._in_utc = [name for name, kind in self._kinds.items() if _has_zone(kind)]
+            self._kinds |= dict.fromkeys(self._in_utc, pa.string())
         elif self._makes_rows:
             self._kinds = dict.fromkeys(names, pa.string())
         self.multiline = form._multiline  # noqa: SLF001 - part of it
@@ -164,7 +169,21 @@ class _CsvParser:
             raise ValueError(_IN_COLUMN.sub(self._named, str(error))) from error
         if self._makes_rows:
             return batch.to_pylist()
+        for name in self._in_utc:
+            batch = self._with_times(batch, name)
         return batch if self._schema is None else _with_missing(batch, self._schema)
+
+    def _with_times(self, batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
+        """Return a batch with the times of a column of texts; what means no value stays none."""
+        assert self._schema is not None
+        at, kind = batch.schema.get_field_index(name), self._schema.field(name).type
+        texts = batch.column(at)
+        is_null = pc.is_in(texts, pa.array(self._form.nulls, pa.string()))
+        try:
+            times = times_of_texts(pc.if_else(is_null, None, texts)).cast(kind)
+        except pa.ArrowInvalid as error:
+            raise ValueError(f"column {name!r}: {error}") from error
+        return batch.set_column(at, pa.field(name, kind), times)
 
     def _named(self, found: re.Match[str]) -> str:
         number = int(found[1])
@@ -249,6 +268,10 @@ def _one_batch(table: pa.Table) -> pa.RecordBatch:
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema=schema)
+
+
+def _has_zone(kind: pa.DataType) -> bool:
+    return pa.types.is_timestamp(kind) and kind.tz is not None
 
 
 def _with_missing(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

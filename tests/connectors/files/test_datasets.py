@@ -247,6 +247,23 @@ def test_texts_of_json_that_look_like_times_stay_texts(tmp_path: Path) -> None:
     ]
 
 
+def test_times_without_a_zone_are_of_utc_where_a_schema_has_times_of_utc(tmp_path: Path) -> None:
+    """As event times are; in one column, and beside rows that say their zone."""
+    file = tmp_path / "rows.csv"
+    file.write_text(
+        "n,at\n1,2026-03-01T10:00:00\n2,2026-03-01T10:00:00.5+02:00\n3,\n4,soon\n5,2026-03-01\n"
+    )
+
+    rows = values_of(csv(file, schema={"n": int, "at": datetime | None}, on_bad="skip"))
+
+    assert [(row["n"], row["at"] and row["at"].isoformat()) for row in rows] == [
+        (1, "2026-03-01T10:00:00+00:00"),
+        (2, "2026-03-01T08:00:00.500000+00:00"),
+        (3, None),
+        (5, "2026-03-01T00:00:00+00:00"),
+    ]
+
+
 def test_a_late_row_with_parts_of_a_second_travels(tmp_path: Path) -> None:
     """Such times have nanoseconds in Arrow, which would make objects of pandas of them."""
     seconds = (1.5, 70.25, 2.125)

@@ -259,6 +259,7 @@ def test_results_of_windows_have_the_columns_of_window_logs() -> None:
 
 
 def test_results_of_joins_have_the_fields_of_both_sides() -> None:
+    joined: JoinResult[str, dict[str, int], dict[str, int] | None]
     joined = JoinResult("ann", {"id": 1}, None, NOON_MS, NOON_MS + 1)
     (row,) = rows_of([joined, joined._replace(right={"id": 2})])[1:]
     times = {"window_start": NOON, "window_end": NOON + timedelta(milliseconds=1)}
