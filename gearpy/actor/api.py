@@ -29,6 +29,7 @@ __all__ = [
     "ActorSystem",
     "BatchActor",
     "Cancellable",
+    "CommittingActor",
     "Dispatcher",
     "DispatcherChoice",
     "ExitReason",
@@ -136,6 +137,18 @@ class BatchActor(Actor[M]):
         """Handle one message as a batch of one; answers None."""
         self.receive_batch([message])
         return None
+
+
+class CommittingActor(Actor[M]):
+    """An actor whose answers wait until it has committed to them, once for many messages.
+
+    `receive` decides, and notes what must be durable or told; `commit` does that. So what waits
+    together is written together. If `commit` raises, or the actor ends before, nobody is answered.
+    """
+
+    @abstractmethod
+    def commit(self) -> None:
+        """Carry out what was noted; called at the end of each turn, before anybody is answered."""
 
 
 class ActorSystem(ABC):

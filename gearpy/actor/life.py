@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 import pykka
 from pykka._envelope import Envelope
 
-from gearpy.actor.api import Actor, ActorContext, ActorSystem, BatchActor
+from gearpy.actor.api import Actor, ActorContext, ActorSystem, BatchActor, CommittingActor
 from gearpy.actor.dispatcher import Dispatcher
 from gearpy.actor.mailbox import Mailbox, Reply, is_stop
 from gearpy.actor.refs import Exited, ExitReason, Failed, Killed, Ref, Stopped
@@ -134,6 +134,8 @@ class ActorLife(Generic[M]):
         self._handle: Callable[[int], int] = self._handle_one
         self._receive: Callable[[Any], object]
         self._asked: Envelope[Any] | None = None  # The question that is being answered.
+        self._commit: Callable[[], None] | None = None
+        self._held: list[tuple[Envelope[Any], Any]] = []  # Questions, answers: for after it.
         self._next: RestartAfter | ExitReason = Stopped()  # What follows FAILING, STOPPING.
         self._pause: Cancellable | None = None  # Ends FAILING, WAITING or STOPPING.
         self._pause_number = 0
@@ -158,6 +160,7 @@ class ActorLife(Generic[M]):
             running.life = outer
         if self.exit.is_set:
             self._close_incarnation()  # Again: a killed actor may have gone on in this turn.
+            self._drop_held()
             self._actor = None  # Its state may be large, and refs hold the life.
             return False
         if self.mailbox.rest(takes_user=self._phase is _RUNNING):
@@ -177,6 +180,7 @@ class ActorLife(Generic[M]):
                 break
             if monotonic() >= until_s:
                 break
+        self._settle()
 
     def _guard(self, call: Callable[..., object], *arguments: Any) -> bool:
         try:
@@ -207,6 +211,7 @@ class ActorLife(Generic[M]):
         self._join_pykka(actor, context)
         self._actor = actor
         self._handle = self._handle_batch if isinstance(actor, BatchActor) else self._handle_one
+        self._commit = actor.commit if isinstance(actor, CommittingActor) else None
         self._receive = actor._handle_receive  # noqa: SLF001 - pykka's, with calls of proxies
         actor._start_actor_loop()  # noqa: SLF001 - pykka's hook
 
@@ -264,7 +269,33 @@ class ActorLife(Generic[M]):
             reply.set_exception((type(answer), answer, answer.__traceback__))
         else:
             self._asked = None
-            reply.set(value)
+            if self._commit is None:
+                reply.set(value)
+            else:
+                self._held.append((envelope, value))
+
+    def _settle(self) -> None:
+        """Have the actor commit, then give the answers that have waited for it."""
+        if self._commit is None or self._phase is not _RUNNING or self.exit.is_set:
+            return
+        try:
+            self._commit()
+        except BaseException as error:  # noqa: BLE001 - user code; the supervisor decides
+            held, self._held = self._held, []  # What the askers get is the exception.
+            self._fail(error)
+            answer = as_answer(error, self.path)
+            for envelope, _ in held:
+                assert envelope.reply_to is not None
+                envelope.reply_to.set_exception((type(answer), answer, answer.__traceback__))
+        else:
+            held, self._held = self._held, []
+            for envelope, value in held:
+                assert envelope.reply_to is not None
+                envelope.reply_to.set(value)
+
+    def _drop_held(self) -> None:
+        held, self._held = self._held, []
+        self.mailbox.discard(envelope for envelope, _ in held)
 
     def on_child_exited(self, child: "ActorLife[Any]", exited: Exited) -> None:
         """Hear that a child is gone; called in a turn."""
@@ -280,6 +311,7 @@ class ActorLife(Generic[M]):
     def _fail(self, error: BaseException) -> None:
         if self.exit.is_set:
             return  # Killed meanwhile; nobody is interested any more.
+        self._drop_held()
         failed = failure_of(error)
         decision = self._supervisor.on_failure(failed, self.system.now_ms())
         self._phase = _Phase.FAILING
@@ -294,6 +326,7 @@ class ActorLife(Generic[M]):
         self._stop_children()
 
     def _begin_stop(self) -> None:
+        self._settle()
         if self._phase is _Phase.STOPPING or isinstance(self._next, Failed):
             return
         self._next = Stopped()
@@ -364,6 +397,7 @@ class ActorLife(Generic[M]):
         asked = self._asked
         if asked is not None:
             self.mailbox.discard([asked])
+        self._drop_held()
         self.mailbox.end()
         self.system.forget(self.ref)
         parent = self.parent

@@ -4,7 +4,7 @@ import logging
 import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _NAME: Final = re.compile(r"(head|segment|snapshot)-(\d{20})")
+#: So many marks of a head wait for the system to make them durable.
+_MARKS_MAX: Final = 100
 
 
 class Replay(NamedTuple):
@@ -83,8 +85,10 @@ class FileLog:
     replace; so at each moment, one of both generations is whole. Both are numbered by how
     many records came before.
 
-    Before an append returns, the head of the segment says durably how long the segment is; so a
-    broken end is known as what a crash left, or as damage of what was promised.
+    Before an append returns, the head of the segment says how long the segment is; so a broken end
+    is known as what a crash left, or as damage of what was promised. That costs no sync of its own:
+    where the power fails, too, the newest marks may be gone, and then as many appends at the end,
+    which were durable, are not told from others if something else has damaged them.
 
     Runs on: one thread at a time. Restart: open a new one after `close`.
 
@@ -104,6 +108,7 @@ class FileLog:
         self._count = 0  # Records in it.
         self._salt = 0
         self._bytes = 0  # Of the segment.
+        self._marks = 0  # Not made durable yet.
         self._folder.lock()
         try:
             self._open()
@@ -142,6 +147,13 @@ class FileLog:
 
     def close(self) -> None:
         """See `Log`."""
+        if not self._broken:
+            with suppress(OSError):  # Nothing is lost without it.
+                self._folder.append(self._head, b"")
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Let others open it, and write nothing more, as a process that is killed."""
         self._broken = self._broken or "it is closed"
         self._folder.unlock()
 
@@ -190,8 +202,11 @@ class FileLog:
         self._start, self._count, self._salt, self._bytes = start, 0, salt, len(header)
 
     def _promise(self, size: int) -> None:
-        """Make durable that the segment is so long."""
-        self._folder.append(_name("head", self._start), mark_of(size, self._salt))
+        """Note that the segment is so long."""
+        self._marks += 1
+        add = self._folder.note if self._marks < _MARKS_MAX else self._folder.append
+        add(self._head, mark_of(size, self._salt))
+        self._marks %= _MARKS_MAX
         self._bytes = size
 
     def _recover_segment(self, start: int) -> None:
@@ -245,6 +260,10 @@ class FileLog:
     @property
     def _segment(self) -> str:
         return _name("segment", self._start)
+
+    @property
+    def _head(self) -> str:
+        return _name("head", self._start)
 
     def _read(self, name: str) -> bytes:
         data = self._folder.read(name)
@@ -303,7 +322,7 @@ class MemoryLog:
 
         Unsynced bytes are lost; with ``rng``, a random part of them.
         """
-        self._log.close()
+        self._log.abandon()
         self.folder.crash(rng)
         return MemoryLog(self.folder)
 

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from gearpy.actor.api import BatchActor, Exited, Failed, Killed, Stopped
+from gearpy.actor.api import BatchActor, CommittingActor, Exited, Failed, Killed, Ref, Stopped
 from gearpy.actor.threaded import ThreadedActorSystem
 from gearpy.errors import ActorStopped
 from tests.actor.build import (
@@ -205,6 +205,88 @@ def test_failing_batch_is_not_repeated_but_the_question_behind_it_is_answered(
     asker.join()
 
     assert taken(log, 2) == [["fail"], ["asked"]]
+
+
+class Committing(CommittingActor[str]):
+    def __init__(self, log: Log, gate: threading.Event) -> None:
+        self._log = log
+        self._gate = gate
+        self._noted: list[str] = []
+
+    def receive(self, message: str) -> str:
+        self._noted.append(message)
+        if message == "raise":
+            raise ValueError("as ordered")
+        return message.upper()
+
+    def commit(self) -> None:
+        noted, self._noted = self._noted, []
+        if noted:
+            self._log.put(noted)
+            assert self._gate.wait(WAIT_S)
+        if "fail" in noted:
+            raise ValueError("no commit")
+
+
+def asked_while_busy(
+    system: ThreadedActorSystem, how: How, log: Log, *messages: str
+) -> tuple[Ref[str], list[object]]:
+    """Return an actor that was asked each of these while it committed, and the outcomes."""
+    gate, outcomes = threading.Event(), dict[int, object]()
+    ref = system.spawn(lambda: Committing(log, gate), "a", dispatcher=how)
+    ref.tell("first")
+    assert taken(log, 1) == [["first"]]
+
+    def ask(number: int, message: str) -> None:
+        try:
+            outcomes[number] = ref.ask(message, WAIT_S)
+        except (ActorStopped, ValueError) as error:
+            outcomes[number] = error
+
+    askers = list[threading.Thread]()
+    for number, message in enumerate(messages):
+        askers.append(threading.Thread(target=ask, args=(number, message)))
+        askers[-1].start()
+        while len(ref.life.mailbox.user) <= number:  # type: ignore[attr-defined]
+            askers[-1].join(0.001)
+    gate.set()
+    for each in askers:
+        each.join()
+    return ref, [outcomes[number] for number in range(len(messages))]
+
+
+def test_committing_actor_answers_all_that_waited_after_one_commit(
+    system: ThreadedActorSystem, how: How, log: Log
+) -> None:
+    """Nobody hears of what is not committed."""
+    ref, outcomes = asked_while_busy(system, how, log, "a", "b", "c")
+
+    assert outcomes == ["A", "B", "C"]
+    assert taken(log, 1) == [["a", "b", "c"]]
+    ref.tell("told")
+    system.stop_gracefully(ref)
+    assert taken(log, 1) == [["told"]]
+
+
+def test_commit_that_fails_is_what_everybody_hears(
+    system: ThreadedActorSystem, how: How, log: Log
+) -> None:
+    """And the actor has failed."""
+    ref, outcomes = asked_while_busy(system, how, log, "a", "fail")
+
+    assert list(map(str, outcomes)) == ["no commit", "no commit"]
+    assert not ref.is_alive
+
+
+def test_message_that_fails_takes_along_what_was_not_committed(
+    system: ThreadedActorSystem, how: How, log: Log
+) -> None:
+    """Whoever was not answered does not know whether it was done."""
+    ref, outcomes = asked_while_busy(system, how, log, "a", "raise", "c")
+
+    assert [type(each) for each in outcomes] == [ActorStopped, ValueError, ActorStopped]
+    assert not ref.is_alive
+    assert drained(log) == []
 
 
 def test_failure_of_the_layer_itself_ends_the_actor_only(

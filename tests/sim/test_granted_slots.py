@@ -61,11 +61,16 @@ def test_slots_that_were_granted_to_the_dead_are_there_for_the_next(
         striker = Striker(cluster, seed)
 
         def tell_and_strike(
-            contacts: MasterContacts, path: ActorPath, message: object, striker: Striker = striker
-        ) -> bool:
+            contacts: MasterContacts,
+            path: ActorPath,
+            message: object,
+            or_else: Callable[[], object] = bool,
+            *,
+            striker: Striker = striker,
+        ) -> None:
             if isinstance(message, ResourceAllocated):
                 striker.on_granted()
-            return tell(contacts, path, message)
+            tell(contacts, path, message, or_else)
 
         monkeypatch.setattr(MasterContacts, "tell", tell_and_strike)
         app = SimulatedApp(300, ["gathered"])
@@ -90,10 +95,15 @@ def test_a_worker_that_only_the_app_master_cannot_reach_is_used_again(
     tell = MasterContacts.tell
     cuts: list[object] = []
 
-    def tell_and_cut(contacts: MasterContacts, path: ActorPath, message: object) -> bool:
+    def tell_and_cut(
+        contacts: MasterContacts,
+        path: ActorPath,
+        message: object,
+        or_else: Callable[[], object] = bool,
+    ) -> None:
         if isinstance(message, ResourceAllocated):
             cluster.world.later(0 if when == "granted" else 1_000, cut)
-        return tell(contacts, path, message)
+        tell(contacts, path, message, or_else)
 
     def cut() -> None:
         (app_master,) = cluster.launched(MASTER_EXECUTOR)

@@ -402,6 +402,35 @@ def kill_then_lose_power(step: int, *, is_used: bool) -> None:
         assert records_of(log.crash()) == found
 
 
+def test_an_append_costs_one_sync() -> None:
+    """The mark of what was acknowledged waits for the system, and for each hundredth append."""
+    steps = list[str]()
+    folder = MemoryFolder(steps.append)
+    log = MemoryLog(folder)
+    steps.clear()
+
+    for _ in range(99):
+        log.append([b"one", b"two"])
+    assert steps.count("sync") == 99
+    log.append([b"one"])
+    assert steps.count("sync") == 99 + 2
+    log.append([b"one"])
+    assert steps.count("sync") == 99 + 3
+
+
+def test_an_acknowledged_end_that_is_cut_after_a_kill_is_damage(tmp_path: Path) -> None:
+    """A process that is killed syncs no marks; the system has them."""
+    log = FileLog(tmp_path)
+    log.append([b"one"])
+    log.append([b"two"])
+    log.abandon()
+    segment = tmp_path / f"segment-{0:020d}"
+    segment.write_bytes(segment.read_bytes()[:-1])
+
+    with pytest.raises(LogDamaged, match="were acknowledged"):
+        FileLog(tmp_path)
+
+
 @pytest.mark.parametrize("failing", ["write", "sync", "move", "sync_names", "remove"])
 def test_after_an_error_the_log_takes_nothing_more(failing: str) -> None:
     """After a failed fsync nobody knows what is on folder; what was promised before is there."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
 
-from gearpy.actor.api import Actor, Cancellable, Exited, Failed
+from gearpy.actor.api import Cancellable, CommittingActor, Exited, Failed
 from gearpy.cluster.master.answers import MasterAnswers, MasterLookup
 from gearpy.cluster.master.contacts import MasterContacts
 from gearpy.cluster.master.last_answers import LastAnswers
@@ -132,11 +132,12 @@ MasterMailbox: TypeAlias = (
 )
 
 
-class MasterActor(Actor[MasterMailbox]):
+class MasterActor(CommittingActor[MasterMailbox]):
     """Answers clients, places app masters and executors on workers.
 
-    The log has everything that was answered or acted on. A log that cannot be written ends the
-    actor: its owner ends the process then.
+    The log has everything that was answered or acted on: what messages that wait together have led
+    to is one write, and what they have to tell waits for it. A log that cannot be written ends
+    the actor: its owner ends the process then.
 
     Runs on: its own thread. Restart: by a new one over the same log; workers and app masters
     register with it again, and it counts slots and launches from what they say.
@@ -175,6 +176,7 @@ class MasterActor(Actor[MasterMailbox]):
             slots=self._slots,
             contacts=self._contacts,
             scheduler=self._scheduler,
+            do=self._do,
         )
         self._process = ProcessHistory("master", process_meter().sample)
         self._last_answers = LastAnswers()
@@ -241,6 +243,12 @@ class MasterActor(Actor[MasterMailbox]):
                 return self._answers.answer(message)
         return None
 
+    def commit(self) -> None:
+        """Make durable what messages have led to, then tell of it; and what follows from that."""
+        while self._store.has_changes or self._contacts.has_waiting:
+            self._store.commit()
+            self._contacts.send_all()
+
     def on_exited(self, exited: Exited) -> None:
         """Hear that a worker or an app master is gone, or cannot be reached any more."""
         path = exited.ref.path
@@ -272,7 +280,7 @@ class MasterActor(Actor[MasterMailbox]):
         refusal = self._state.refusal_of(request) or self._configs.mistakes_in(request)
         if refusal:
             return Refused(reason=refusal)
-        (app_id,) = self._commit(Submit(request=request, at_ms=self.context.wall_ms()))
+        (app_id,) = self._change(Submit(request=request, at_ms=self.context.wall_ms()))
         self._do(self._app_masters.on_submitted(app_id))
         return Submitted(app_id=app_id)
 
@@ -295,7 +303,7 @@ class MasterActor(Actor[MasterMailbox]):
             return Refused(reason=refusal)
         submit = Submit(request=request, at_ms=self.context.wall_ms())
         if known.status in TERMINAL:
-            (new_id,) = self._commit(submit)
+            (new_id,) = self._change(submit)
         else:
             new_id = self._end(known, "terminated", and_then=submit)
         self._do(self._app_masters.on_submitted(new_id))
@@ -311,7 +319,7 @@ class MasterActor(Actor[MasterMailbox]):
             if not message.numbers or each.number in message.numbers
         )
         if numbers := tuple(each.number for each in records):
-            self._commit(RemoveQuarantined(app_id=message.app_id, numbers=numbers))
+            self._change(RemoveQuarantined(app_id=message.app_id, numbers=numbers))
         return QuarantinedList(app_id=message.app_id, records=records)
 
     # -- workers and slots -----------------------------------------------------------------
@@ -355,18 +363,15 @@ class MasterActor(Actor[MasterMailbox]):
                 granted.setdefault(grant.app_id, []).append(grant)
         self._launch_app_masters(to_launch)
         for app_id, grants in granted.items():
-            if not self._give(app_id, grants):
-                for grant in grants:
-                    self._slots.give_back(grant)
-                self._workers.reserve(grants, self._now())
-                self._scheduler.cancel(app_id)  # It asks anew when it is back.
+            self._give(app_id, grants)
         self._set_timer()
 
-    def _give(self, app_id: AppId, grants: Iterable[Grant]) -> bool:
+    def _give(self, app_id: AppId, grants: list[Grant]) -> None:
         """Tell an app master all that it was granted in one go."""
         path = self._app_masters.path(app_id)
         if path is None:
-            return False
+            self._take_back(app_id, grants)
+            return
         allocations = tuple(
             Allocation(
                 worker_id=each.worker_id,
@@ -376,18 +381,26 @@ class MasterActor(Actor[MasterMailbox]):
             )
             for each in grants
         )
-        return self._contacts.tell(path, ResourceAllocated(app_id=app_id, allocations=allocations))
+        message = ResourceAllocated(app_id=app_id, allocations=allocations)
+        self._contacts.tell(path, message, lambda: self._take_back(app_id, grants))
+
+    def _take_back(self, app_id: AppId, grants: list[Grant]) -> None:
+        """End grants of which their app master cannot hear."""
+        if ended := [each for each in grants if self._slots.give_back(each)]:
+            self._workers.reserve(ended, self._now())
+            self._scheduler.cancel(app_id)  # It asks anew when it is back.
+            self._set_timer()
 
     def _own_path(self) -> ActorPath:
         """Return the path by which others know this master."""
         return _at_address(self.context.self_ref.path)
 
     def _launch_app_masters(self, grants: list[Grant]) -> None:
-        """Note all launches at once, since each write waits for the disks of a majority."""
+        """Note all launches before the first one is told of."""
         if not grants:
             return
         now = self._now()
-        launches = self._commit(
+        launches = self._change(
             *(
                 LaunchAppMaster(app_id=each.app_id, worker_id=each.worker_id, at_ms=now.wall_ms)
                 for each in grants
@@ -418,9 +431,12 @@ class MasterActor(Actor[MasterMailbox]):
             checkpoints=request.checkpoints or prefix_of(self._state.cluster_id, app_id),
             resume_from=request.resume_from,
         )
-        if not self._contacts.tell(self._workers.paths[worker_id], message):
+
+        def or_else() -> None:
             self._slots.give_back(grant)
             self._on_gone(app_id, launch, f"worker {worker_id} cannot be reached")
+
+        self._contacts.tell(self._workers.paths[worker_id], message, or_else)
 
     # -- app masters -----------------------------------------------------------------------
 
@@ -464,8 +480,12 @@ class MasterActor(Actor[MasterMailbox]):
             values=self._state.values(app_id),
             master=self._own_path(),
         )
-        if not self._contacts.tell(path, answer):
-            self._on_unreachable(app_id, "")
+
+        def or_else() -> None:
+            if self._app_masters.path(app_id) == path:
+                self._on_unreachable(app_id, "")
+
+        self._contacts.tell(path, answer, or_else)
         self._contacts.tell_masters(path)
 
     def _on_slot_news(self, message: _SlotNews) -> None:
@@ -545,7 +565,7 @@ class MasterActor(Actor[MasterMailbox]):
                 at_ms=self.context.wall_ms(),
                 progress=progress,
             )
-            self._commit(command)
+            self._change(command)
         else:
             self._state.on_progress(message.app_id, progress)
         # What it lacks it has asked for before.
@@ -563,7 +583,7 @@ class MasterActor(Actor[MasterMailbox]):
         if path is None:
             return  # Whoever counts has registered, and stores again what was not answered.
         command = StoreValue(app_id=message.app_id, key=message.key, value=message.value)
-        (is_stored,) = self._commit(command)
+        (is_stored,) = self._change(command)
         if is_stored:
             answer = ValueStored(app_id=message.app_id, key=message.key, version=message.version)
             self._contacts.tell(path, answer)
@@ -587,7 +607,7 @@ class MasterActor(Actor[MasterMailbox]):
             cause = f"more than {limit} records in quarantine (application.quarantine-max-records)"
             self._end(known, "failed", cause=replace(message.error, cause=cause))
             return
-        self._commit(
+        self._change(
             AddQuarantined(
                 app_id=app_id,
                 processor_id=message.processor_id,
@@ -616,7 +636,7 @@ class MasterActor(Actor[MasterMailbox]):
     def _do(self, actions: Iterable[KeeperAction]) -> None:
         actions = list(actions)
         if losses := [self._loss(each) for each in actions if isinstance(each, RecordLoss)]:
-            self._commit(*losses)  # All at once: each write waits for the disks of a majority.
+            self._change(*losses)
         for action in actions:
             match action:
                 case RequestSlot():
@@ -697,7 +717,7 @@ class MasterActor(Actor[MasterMailbox]):
         if self._state.ended_count >= keep:
             commands.append(ForgetEnded(keep=keep))
         newest = self._state.newest_launch(app_id)
-        result = self._commit(*commands, *([and_then] if and_then else []))[-1]
+        result = self._change(*commands, *([and_then] if and_then else []))[-1]
         self._app_masters.on_ended(app_id)
         self._last_answers.on_ended(app_id)
         self._scheduler.on_application_over(app_id)
@@ -723,8 +743,8 @@ class MasterActor(Actor[MasterMailbox]):
 
     # -- the rest --------------------------------------------------------------------------
 
-    def _commit(self, *commands: MasterCommand) -> list[Any]:
-        return self._store.commit(*commands)
+    def _change(self, *commands: MasterCommand) -> list[Any]:
+        return self._store.change(*commands)
 
     def _policy_of(self, app_id: AppId) -> RestartPolicy:
         request = self._state.request_of(app_id)

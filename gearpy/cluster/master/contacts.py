@@ -17,6 +17,8 @@ _log = logging.getLogger(__name__)
 class MasterContacts:
     """Tells and watches workers and app masters by path.
 
+    What is told waits until all that has led to it is durable.
+
     Runs on: the master's turns.
 
     Args:
@@ -31,6 +33,7 @@ class MasterContacts:
         self._term = term
         self._context = context
         self._watched: dict[ActorPath, Ref[Any]] = {}
+        self._waiting: list[tuple[ActorPath, object, Callable[[], object]]] = []
         self._masters = MastersChanged(masters=())
 
     def on_masters(self, message: MastersChanged) -> None:
@@ -44,8 +47,23 @@ class MasterContacts:
         if self._masters.masters:
             self.tell(path, self._masters)
 
-    def tell(self, path: ActorPath, message: object) -> bool:
-        """Send a message; return whether it is under way."""
+    def tell(self, path: ActorPath, message: object, or_else: Callable[[], object] = bool) -> None:
+        """Have a message sent with the next `send_all`; ``or_else`` is called if it cannot be."""
+        self._waiting.append((path, message, or_else))
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether anything is to be sent."""
+        return bool(self._waiting)
+
+    def send_all(self) -> None:
+        """Send what waits; what follows from messages that cannot be sent waits again."""
+        waiting, self._waiting = self._waiting, []
+        for path, message, or_else in waiting:
+            if not self._send(path, message):
+                or_else()
+
+    def _send(self, path: ActorPath, message: object) -> bool:
         if isinstance(message, MasterOrder):
             message = replace(message, term=self._term)
         try:

@@ -50,7 +50,7 @@ class MasterFold:
 
 
 class MasterStore:
-    """A `MasterState` that changes only after its log has taken the change.
+    """A `MasterState`, and the log that has its changes before anybody is told of them.
 
     The log of a new cluster gets the id of the cluster first.
 
@@ -69,23 +69,35 @@ class MasterStore:
         self.state = MasterState() if snapshot is None else MasterState.from_bytes(snapshot)
         for record in records:
             self.state.apply(decode_command(record))
+        self._changes: list[bytes] = []  # Not in the log yet.
         self._records = len(records)
         self._bytes = sum(map(len, records))
         if not self.state.cluster_id:
-            self.commit(NameCluster(cluster_id=new_cluster_id(rng)))
+            self.change(NameCluster(cluster_id=new_cluster_id(rng)))
+            self.commit()
 
-    def commit(self, *commands: MasterCommand) -> list[Any]:
-        """Make changes durable, all or none; return the result of each.
+    @property
+    def has_changes(self) -> bool:
+        """Whether there are changes that are not durable yet."""
+        return bool(self._changes)
+
+    def change(self, *commands: MasterCommand) -> list[Any]:
+        """Change the state, of which nobody may hear before `commit`; return each result."""
+        self._changes += [encode_command(each) for each in commands]
+        return [self.state.apply(each) for each in commands]
+
+    def commit(self) -> None:
+        """Make all changes durable, all or none.
 
         Raises:
             LogBroken: nobody knows whether they are; the master must not go on.
         """
-        records = [encode_command(each) for each in commands]
+        if not self._changes:
+            return
+        records, self._changes = self._changes, []
         self._log.append(records)
-        results = [self.state.apply(each) for each in commands]
         self._records += len(records)
         self._bytes += sum(map(len, records))
         if self._records >= self._snapshot_records or self._bytes >= _SEGMENT_BYTES_MAX:
             self._log.snapshot(self.state.to_bytes())
             self._records = self._bytes = 0
-        return results

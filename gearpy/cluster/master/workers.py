@@ -1,7 +1,7 @@
 """The workers of a master: their paths, their executors, and how to end those."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from gearpy.cluster.master.contacts import MasterContacts
 from gearpy.cluster.master.store import MasterStore
@@ -29,6 +29,9 @@ class MasterWorkers:
     The master carries out the returned actions in order.
 
     Runs on: the master's turns.
+
+    Args:
+        do: carries out actions that follow later.
     """
 
     def __init__(
@@ -39,8 +42,10 @@ class MasterWorkers:
         slots: SlotLedger,
         contacts: MasterContacts,
         scheduler: SlotScheduler,
+        do: Callable[[Iterable[KeeperAction]], None],
     ) -> None:
         self._store = store
+        self._do = do
         self._app_masters = app_masters
         self._slots = slots
         self._contacts = contacts
@@ -78,8 +83,12 @@ class MasterWorkers:
         self._look_for_flaps(worker_id, message.home, now)
         self._contacts.watch(message.worker)
         answer = WorkerRegistered(worker_id=worker_id, master=master, cluster_id=cluster_id)
-        if not self._contacts.tell(message.worker, answer):
-            return self.on_lost(worker_id, now)
+
+        def or_else() -> None:
+            if self._paths.get(worker_id) == message.worker:
+                self._do(self.on_lost(worker_id, now))
+
+        self._contacts.tell(message.worker, answer, or_else)
         self._contacts.tell_masters(message.worker)
         return self._compare(message, worker_id, now) if message.worker_id is not None else []
 
@@ -151,7 +160,7 @@ class MasterWorkers:
         worker_id = message.worker_id
         if worker_id is None or not self._store.state.is_given(worker_id):
             # An id that was never given is of another master's log, and so are its executors.
-            (worker_id,) = self._store.commit(AddWorker())
+            (worker_id,) = self._store.change(AddWorker())
         old = self._paths.get(worker_id)
         if old is not None and old != message.worker:
             self._contacts.unwatch(old)

@@ -160,6 +160,10 @@ class LogFolder(Folder, Protocol):
         """Add to the end of a file, which is made if there is none; make its content durable."""
         ...
 
+    def note(self, name: str, data: bytes) -> None:
+        """Add to the end of a file, but leave it to the system when that is durable."""
+        ...
+
     def truncate(self, name: str, size: int) -> None:
         """Cut the end of a file off."""
         ...

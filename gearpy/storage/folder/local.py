@@ -42,7 +42,7 @@ class LocalFolder:
         self._folder_mode = _PRIVATE_FOLDER if private else 0o777
         self._opener = _open_private if private else None
         self._lock: int | None = None
-        self._grown: tuple[str, int] | None = None  # The file that was added to last.
+        self._grown: dict[str, int] = {}  # The handles of files that were added to.
 
     @property
     def place(self) -> str:
@@ -118,6 +118,8 @@ class LocalFolder:
     def write(self, name: str, chunks: Iterable[bytes]) -> None:
         """See `Folder`."""
         temporary = self._written(name, chunks)
+        if name in self._grown:
+            self._let_go()  # It is to be another file.
         try:
             os.replace(self._base + temporary, self._base + name)  # noqa: PTH105 - on the fast path
             self.sync_names(parent_of(name))
@@ -249,29 +251,37 @@ class LocalFolder:
 
     def append(self, name: str, data: bytes) -> None:
         """See `LogFolder`."""
-        left = memoryview(data)
         with told(self._path / name):
-            handle = self._growing(name)
-            while left:
-                left = left[os.write(handle, left) :]
             # The handle that it was written with: a new one might not hear of an error before it.
-            os.fsync(handle)
+            os.fsync(self._add(name, data))
+
+    def note(self, name: str, data: bytes) -> None:
+        """See `LogFolder`."""
+        with told(self._path / name):
+            self._add(name, data)
+
+    def _add(self, name: str, data: bytes) -> int:
+        """Write at the end of a file; return its handle."""
+        left, handle = memoryview(data), self._growing(name)
+        while left:
+            left = left[os.write(handle, left) :]
+        return handle
 
     def truncate(self, name: str, size: int) -> None:
         """See `LogFolder`."""
         os.ftruncate(self._growing(name), size)
 
     def _growing(self, name: str) -> int:
-        if self._grown is None or self._grown[0] != name:
-            self._let_go()
+        handle = self._grown.get(name)
+        if handle is None:
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
-            self._grown = (name, os.open(self._path / name, flags, _PRIVATE_FILE))
-        return self._grown[1]
+            handle = self._grown[name] = os.open(self._path / name, flags, _PRIVATE_FILE)
+        return handle
 
     def _let_go(self) -> None:
-        if self._grown is not None:
-            handle, self._grown = self._grown[1], None
-            os.close(handle)
+        handles, self._grown = list(self._grown.values()), {}
+        for each in handles:
+            os.close(each)
 
 
 def _open_private(path: str, flags: int) -> int:

@@ -227,17 +227,25 @@ class MemoryFolder:
 
     def append(self, name: str, data: bytes) -> None:
         """See `LogFolder`."""
-        self.on_step("write")
-        content = self.files.get(name) or self._begun(name)
-        content.data += data
+        content = self._grown(name, data)
         self.on_step("sync")
         content.durable = content.data
+
+    def note(self, name: str, data: bytes) -> None:
+        """See `LogFolder`."""
+        self._grown(name, data)
 
     def truncate(self, name: str, size: int) -> None:
         """See `LogFolder`."""
         self.on_step("truncate")
         content = self.files[name]
         content.data = content.data[:size]
+
+    def _grown(self, name: str, data: bytes) -> _Content:
+        self.on_step("write")
+        content = self.files.get(name) or self._begun(name)
+        content.data += data
+        return content
 
     def _begun(self, name: str) -> _Content:
         content = _Content(changed_ms=self.now_ms)

@@ -10,6 +10,7 @@ from gearpy.messages.client import (
     Refused,
     ShutdownApplication,
     SubmitApplication,
+    Submitted,
 )
 from gearpy.messages.cluster import (
     AppMasterRegistered,
@@ -20,6 +21,7 @@ from gearpy.messages.cluster import (
     PutValue,
     RegisterWorker,
     ShutdownExecutor,
+    ValueStored,
     WorkerRegistered,
 )
 from gearpy.messages.summaries import ApplicationProgress, ApplicationSummary
@@ -75,10 +77,60 @@ def test_launches_and_losses_of_one_worker_are_one_write_each() -> None:
 
     worker = cluster.worker()
     assert len(worker.all(LaunchExecutor)) == 5
-    assert log.appended[-2:] == [1, 5]  # The id of the worker, and all launches.
+    assert log.appended[-1] == 6  # The id of the worker, and all launches.
 
     worker.die()
-    assert log.appended[-2:] == [5, 5]
+    assert log.appended[-2:] == [6, 5]
+
+
+def test_what_waits_together_is_one_write_and_nobody_hears_of_it_before() -> None:
+    """Also who only asks: an answer could tell of what is not durable."""
+    log = CountingLog()
+    cluster = Cluster("", log)
+    worker = cluster.worker()
+    cluster.submit()
+    app_master = cluster.app_master(worker.last(LaunchExecutor))
+    log.appended.clear()
+
+    writes = [
+        PutValue(app_id=APP, launch=1, key=f"k{number % 2}", value=b"%d" % number, version=number)
+        for number in range(50)
+    ]
+    for each in writes:
+        cluster.master.tell(each)
+    answer = cluster.ask(SubmitApplication(name="other", artifact=ARTIFACT))
+
+    assert log.appended == [52]  # Also the launch of the other one.
+    assert isinstance(answer, Submitted)
+    stored = app_master.all(ValueStored)
+    assert [each.version for each in stored] == list(range(50))
+    cluster.restart()
+    back(cluster, worker, running())
+    cluster.register(app_master, worker.all(LaunchExecutor)[0])
+    assert app_master.last(AppMasterRegistered).values == {"k0": b"48", "k1": b"49"}
+
+
+def test_what_waits_together_is_all_lost_with_the_disk() -> None:
+    """Nobody was told of any of it."""
+    cluster, worker, app_master = a_running()
+    values = [PutValue(app_id=APP, launch=1, key="k", value=b"%d" % each) for each in range(9)]
+
+    def fail(_: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    cluster.log.folder.on_step = fail
+    cluster.tell(*values[:1])
+    for each in values[1:]:
+        cluster.master.tell(each)
+    cluster.settle()
+    assert not cluster.master.is_alive
+    assert app_master.all(ValueStored) == []
+
+    cluster.log.folder.on_step = lambda _: None
+    cluster.restart()
+    back(cluster, worker, running())
+    cluster.register(app_master, worker.all(LaunchExecutor)[0])
+    assert app_master.last(AppMasterRegistered).values == {}
 
 
 # -- loss of an app master -------------------------------------------------------------------
