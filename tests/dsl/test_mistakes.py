@@ -145,6 +145,10 @@ AT_ONCE: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: keyed().sink(gp.console()),
         r"has no 'sink': do it before key_by\(...\), or behind the next step",
     ),
+    "a step behind a preview": (
+        lambda: a_stream().head(1).write(gp.console()),  # type: ignore[attr-defined]
+        r"run the program and give a list, which has no 'write': write take\(n\) for a step",
+    ),
     "a run by a method": (
         lambda: StreamApp("app").run(),  # type: ignore[attr-defined]
         r"^an application has no 'run': here it is gp.run\(app\), or `gear run`",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, NoReturn, cast
 
 from gearpy.dsl.lower.lower import lower
 from gearpy.dsl.operators.names import check_count
 from gearpy.dsl.operators.operator import Operator, ReadOperator, sources_of
 from gearpy.dsl.operators.routes import SideOperator, WriteOperator
 from gearpy.dsl.streams.program import ProgramStream
-from gearpy.errors import ConfigError, ends_at_the_caller
+from gearpy.errors import ConfigError, NoSuchStep, ends_at_the_caller
 from gearpy.messages.type_variables import T
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.stages.plan import physical_plan
@@ -31,6 +31,16 @@ class Records(list[T]):
         from gearpy.views.notebook import records_html  # noqa: PLC0415 - only in notebooks
 
         return records_html(self)
+
+    if not TYPE_CHECKING:  # Else a checker would take any name for one that is there.
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            raise NoSuchStep(
+                f"head(...) and tail(...) run the program and give a list, which has no {name!r}: "
+                "write take(n) for a step, or put the step before"
+            )
 
 
 class Previews(ProgramStream[T]):
