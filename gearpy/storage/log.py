@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from gearpy.core.base.versions import MASTERS
 from gearpy.errors import LogBroken, LogDamaged
 from gearpy.storage.folder.api import TEMPORARY, LogFolder
 from gearpy.storage.folder.local import LocalFolder
@@ -43,9 +44,16 @@ class Replay(NamedTuple):
 class Log(Protocol):
     """Records in order. A log that other masters hold too can take the place of a local one.
 
+    Records and snapshots are to be in a ``version`` of `MASTERS` that all who read them know.
+
     Once `append` or `snapshot` has raised, both raise `LogBroken` for ever: whether the last
     records are there is then known only after the log was opened again.
     """
+
+    @property
+    def version(self) -> int:
+        """The version in which records are to be written now."""
+        ...
 
     def append(self, records: Sequence[bytes]) -> int:
         """Add records; return how many there are, from the beginning, once these are durable.
@@ -97,6 +105,8 @@ class FileLog:
         LogDamaged: a file was changed by something else than this log.
         OSError: the folder cannot be used.
     """
+
+    version = MASTERS.newest  #: See `Log`: nobody else reads it.
 
     def __init__(self, where: Path | str | LogFolder) -> None:
         self._folder: LogFolder = (
@@ -296,6 +306,8 @@ class FileLog:
 
 class MemoryLog:
     """`Log` in memory, for masters whose applications end with them, and for simulations."""
+
+    version = FileLog.version  #: See `Log`.
 
     def __init__(self, folder: MemoryFolder | None = None) -> None:
         self.folder = MemoryFolder() if folder is None else folder

@@ -1,5 +1,6 @@
 """The disk of one of several masters: what its replica must remember, in a log."""
 
+from gearpy.core.base.versions import MASTERS
 from gearpy.core.consensus.stored import DiskWrite, StoredLog, decode_write, encode_write
 from gearpy.storage.log import Log
 
@@ -22,22 +23,25 @@ class ReplicaStore:
         self._log = log
         snapshot, records = log.replay()
         if snapshot is None:
-            log.snapshot(new.to_bytes())
+            log.snapshot(new.to_bytes(MASTERS.oldest))
             self.stored = new
         else:
             self.stored = StoredLog.from_bytes(snapshot)
         for record in records:
             self.stored.apply(decode_write(record))
 
-    def write(self, write: DiskWrite) -> None:
+    def write(self, write: DiskWrite, version: int = MASTERS.newest) -> None:
         """Make a write durable. One with a snapshot replaces the files before it.
+
+        Args:
+            version: of `MASTERS`, in which it is written.
 
         Raises:
             LogBroken: nobody knows whether it is there; the replica must not go on.
         """
         if write.snapshot is None:
-            self._log.append([encode_write(write)])
+            self._log.append([encode_write(write, version)])
             self.stored.apply(write)
         else:
             self.stored.apply(write)
-            self._log.snapshot(self.stored.to_bytes())
+            self._log.snapshot(self.stored.to_bytes(version))

@@ -90,7 +90,7 @@ class _Counted:
     def restore(self, state: bytes, /) -> None:
         self.count = int(state)
 
-    def to_bytes(self) -> bytes:
+    def to_bytes(self, _version: int, /) -> bytes:
         return str(self.count).encode()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from gearpy.actor.api import Exited, Failed, Ref
 from gearpy.cluster.master.actor import MasterActor
@@ -13,6 +13,7 @@ from gearpy.cluster.quorum.desk import MemberDesk
 from gearpy.cluster.quorum.disks import DiskBook
 from gearpy.cluster.quorum.log import ReplicatedLog, ask_replica
 from gearpy.cluster.quorum.member import REPLICA, ReplicaActor
+from gearpy.core.base.versions import MASTERS, KnownVersions
 from gearpy.core.consensus.stored import StoredLog
 from gearpy.errors import ActorStopped, AskTimeout, ConnectionLost, GearpyError, LeadershipLost
 from gearpy.messages.client import ApplicationChange, GetApplication, NotLeader
@@ -55,12 +56,19 @@ class Member:
 class SimulatedMasters:
     """Masters of one cluster, at ``master0:1``, ``master1:1`` and so on."""
 
+    #: What each understands that is of another version of gearpy, by its address.
+    versions: ClassVar[dict[str, KnownVersions]] = {}
+
     def __init__(self, cluster: ClusterSimulation, count: int) -> None:
         self._cluster = cluster
         self.addresses = addresses_of(count)
         self.problems: list[str] = []  #: Actors that have failed, and must not.
         self.terms: list[int] = []  #: Of those that have led.
         self._members = [self._start(each, MemoryLog()) for each in self.addresses]
+
+    @property
+    def logs(self) -> list[MemoryLog]:
+        return [each.log for each in self._members]
 
     @property
     def processes(self) -> list[Process]:
@@ -144,6 +152,7 @@ class SimulatedMasters:
                 MasterFold(),
                 disks=disks,
                 rng=random.Random(self._cluster.world.rng.random()),
+                versions=self.versions.get(address, MASTERS),
                 on_standing=desk.on_standing,
                 lead=lead,
                 on_over=lambda _: self._begin_anew(process),

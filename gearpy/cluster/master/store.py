@@ -44,9 +44,9 @@ class MasterFold:
         """
         self.state = MasterState.from_bytes(state)
 
-    def to_bytes(self) -> bytes:
-        """Return the whole state."""
-        return self.state.to_bytes()
+    def to_bytes(self, version: int) -> bytes:
+        """Return the whole state, in one of the versions of `MASTERS`."""
+        return self.state.to_bytes(version)
 
 
 class MasterStore:
@@ -83,7 +83,7 @@ class MasterStore:
 
     def change(self, *commands: MasterCommand) -> list[Any]:
         """Change the state, of which nobody may hear before `commit`; return each result."""
-        self._changes += [encode_command(each) for each in commands]
+        self._changes += [encode_command(each, self._log.version) for each in commands]
         return [self.state.apply(each) for each in commands]
 
     def commit(self) -> None:
@@ -99,5 +99,5 @@ class MasterStore:
         self._records += len(records)
         self._bytes += sum(map(len, records))
         if self._records >= self._snapshot_records or self._bytes >= _SEGMENT_BYTES_MAX:
-            self._log.snapshot(self.state.to_bytes())
+            self._log.snapshot(self.state.to_bytes(self._log.version))
             self._records = self._bytes = 0

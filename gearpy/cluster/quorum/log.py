@@ -25,8 +25,8 @@ class StateMachine(Protocol):
         """Replace the state by one of `to_bytes`."""
         ...
 
-    def to_bytes(self) -> bytes:
-        """Return the whole state."""
+    def to_bytes(self, version: int, /) -> bytes:
+        """Return the whole state, in a version that all masters know."""
         ...
 
 
@@ -96,13 +96,21 @@ class ReplicatedLog:
     Runs on: any thread but that of the `ReplicaActor`.
     """
 
-    def __init__(self, state: bytes, replica: Ref[Any], system: ActorSystem) -> None:
+    def __init__(
+        self, state: bytes, replica: Ref[Any], system: ActorSystem, version: Callable[[], int]
+    ) -> None:
         self._state = state
+        self._version = version
         self._replica = replica
         self._system = system
         self._count = 0
         #: Told the addresses of all masters when they have changed.
         self.on_members: Callable[[tuple[str, ...]], object] = lambda _: None
+
+    @property
+    def version(self) -> int:
+        """See `Log`: the newest that all masters know."""
+        return self._version()
 
     def append(self, records: Sequence[bytes]) -> int:
         """See `Log`.

@@ -3,16 +3,22 @@
 from collections.abc import Iterator
 from typing import Final
 
-from gearpy.core.consensus.messages import VERSIONS, ReplicaMessage, decode_message, encode_message
+from gearpy.core.base.versions import MASTERS, KnownVersions
+from gearpy.core.consensus.messages import ReplicaMessage, decode_message, encode_message
 from gearpy.messages.cluster import ReplicaPart
 
 _PART_BYTES: Final = 512 << 10
 
 
 def parts_of(
-    member: str, disk: str, message: ReplicaMessage, version: int = VERSIONS.newest
+    member: str, disk: str, message: ReplicaMessage, *, version: int, speaks: int
 ) -> Iterator[ReplicaPart]:
-    """Yield the parts of a message of a member, in order, in a version that the other knows."""
+    """Yield the parts of a message of a member, in order.
+
+    Args:
+        version: one that the other one knows.
+        speaks: the newest that this one knows.
+    """
     data = encode_message(message, version)
     for start in range(0, len(data), _PART_BYTES):
         end = start + _PART_BYTES
@@ -22,14 +28,15 @@ def parts_of(
             part=data[start:end],
             is_first=start == 0,
             is_last=end >= len(data),
-            speaks=VERSIONS.newest,
+            speaks=speaks,
         )
 
 
 class PartsTaken:
     """Puts the messages of other members together. One whose parts do not all come is dropped."""
 
-    def __init__(self) -> None:
+    def __init__(self, versions: KnownVersions = MASTERS) -> None:
+        self._versions = versions
         self._begun: dict[str, bytearray] = {}
 
     def take(self, part: ReplicaPart) -> ReplicaMessage | None:
@@ -47,4 +54,4 @@ class PartsTaken:
         if not part.is_last:
             return None
         del self._begun[part.member]
-        return decode_message(bytes(data))
+        return decode_message(bytes(data), self._versions)

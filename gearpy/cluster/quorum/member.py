@@ -24,7 +24,7 @@ from gearpy.cluster.quorum.log import (
     lost,
 )
 from gearpy.cluster.quorum.mail import PartsTaken, parts_of
-from gearpy.core.base.versions import CommonVersion
+from gearpy.core.base.versions import MASTERS, CommonVersion, KnownVersions
 from gearpy.core.consensus.actions import (
     ApplyEntry,
     Persist,
@@ -35,7 +35,6 @@ from gearpy.core.consensus.actions import (
     Transmit,
 )
 from gearpy.core.consensus.limits import ReplicaLimits
-from gearpy.core.consensus.messages import VERSIONS
 from gearpy.core.consensus.replica import Replica
 from gearpy.core.consensus.stored import DiskWrite, LogEntry
 from gearpy.errors import GearpyError, LeadershipLost
@@ -93,6 +92,7 @@ class ReplicaActor(BatchActor[_Message]):
         disks: DiskBook,
         rng: "Random",
         limits: ReplicaLimits | None = None,
+        versions: KnownVersions = MASTERS,
         on_standing: Callable[[Standing], None],
         lead: Lead,
         on_over: Callable[[LeadershipLost], None],
@@ -101,8 +101,10 @@ class ReplicaActor(BatchActor[_Message]):
         self._disks = disks
         self._rng, self._limits = rng, limits or ReplicaLimits()
         self._on_standing, self._lead, self._on_over = on_standing, lead, on_over
-        self._parts = PartsTaken()
-        self._spoken = CommonVersion(VERSIONS)
+        self._versions = versions
+        self._parts = PartsTaken(versions)
+        self._spoken = CommonVersion(versions)
+        self._written = versions.oldest  # The version in which the log is written.
         self._role = RoleChange("follower", 0, "")
         self._is_leading = False  # And somebody was told so.
         self._has_led = False
@@ -129,6 +131,7 @@ class ReplicaActor(BatchActor[_Message]):
         """Take what has come, then write once or twice."""
         for message in messages:
             self._take(message)
+        self._choose_version()
         for _ in range(2):  # A write may make room for more.
             self._propose_waiting()
             self._write_all()
@@ -283,13 +286,22 @@ class ReplicaActor(BatchActor[_Message]):
         if action.to in self._lost_ms and action.to not in self._watched:
             return  # Nobody is there; a new connection is tried when it is watched again.
         version = self._spoken.to(action.to)
-        for part in parts_of(self._me, self._disks.own, action.message, version):
+        speaks, disk = self._versions.newest, self._disks.own
+        for part in parts_of(self._me, disk, action.message, version=version, speaks=speaks):
             self._post.tell(_path(action.to), part)
+
+    def _choose_version(self) -> None:
+        """Write the log in the newest version that all masters know, as far as they were heard."""
+        others = [each for each in self._replica.members if each != self._me]
+        version = self._spoken.of_all(others)
+        if version != self._written:
+            _log.info("the log is written in version %d from here on", version)
+            self._written = version
 
     def _write_all(self) -> None:
         while self._to_write is not None:
             write, self._to_write = self._to_write, None
-            self._store.write(write)
+            self._store.write(write, self._written)
             self._do(self._replica.on_written(self.context.now_ms()))
 
     def _apply(self, index: int, entry: LogEntry) -> None:
@@ -309,8 +321,10 @@ class ReplicaActor(BatchActor[_Message]):
         self._is_leading = self._has_led = True
         _log.info("master %s leads in term %d", self._me, self._role.term)
         self._tell_standing()
-        state = self._state.to_bytes()
-        log = ReplicatedLog(state, self.context.self_ref, self.context.system)
+        state = self._state.to_bytes(self._written)
+        log = ReplicatedLog(
+            state, self.context.self_ref, self.context.system, lambda: self._written
+        )
         self._lead(self._role.term, log)
         self._led = log
         log.on_members(self._replica.members)
@@ -341,7 +355,7 @@ class ReplicaActor(BatchActor[_Message]):
             return
         self._entries = self._bytes = 0
         index, now_ms = self._replica.applied_index, self.context.now_ms()
-        self._do(self._replica.compact(index, self._state.to_bytes(), now_ms))
+        self._do(self._replica.compact(index, self._state.to_bytes(self._written), now_ms))
         self._write_all()
 
     def _tell_standing(self) -> None:

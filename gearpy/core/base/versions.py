@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from gearpy.errors import ProtocolError
 
@@ -36,6 +37,12 @@ class KnownVersions:
         if version < self.oldest:
             fix = "upgrade through each version between, no further than one at a time"
         raise ProtocolError(f"{what} has version {version}, this gearpy knows {knows}: {fix}")
+
+
+#: What masters say to each other, their log, and its snapshots. Raised when an older gearpy could
+#: misread any of it, which must then still be written as it was in the version before; a field
+#: with a default needs no new one.
+MASTERS: Final = KnownVersions(1)
 
 
 class CommonVersion:

@@ -5,13 +5,9 @@ from typing import Any, Final, TypeAlias, get_args
 
 import msgspec
 
-from gearpy.core.base.versions import KnownVersions
+from gearpy.core.base.versions import MASTERS, KnownVersions
 from gearpy.core.consensus.stored import LogEntry
 from gearpy.errors import ProtocolError
-
-#: Raised when an older gearpy could misread what members say to each other; then `encode_message`
-#: must still be able to say it in the version before.
-VERSIONS: Final = KnownVersions(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,12 +116,12 @@ _DECODERS: Final[dict[str, "msgspec.msgpack.Decoder[Any]"]] = {
 }
 
 
-def encode_message(message: ReplicaMessage, version: int = VERSIONS.newest) -> bytes:
-    """Return a message between members as bytes, in a version that this gearpy knows."""
+def encode_message(message: ReplicaMessage, version: int = MASTERS.newest) -> bytes:
+    """Return a message between members as bytes, in one of the versions of `MASTERS`."""
     return msgspec.msgpack.encode((version, type(message).__name__, message))
 
 
-def decode_message(data: bytes) -> ReplicaMessage:
+def decode_message(data: bytes, versions: KnownVersions = MASTERS) -> ReplicaMessage:
     """Return the message that `encode_message` made into bytes.
 
     Raises:
@@ -133,7 +129,7 @@ def decode_message(data: bytes) -> ReplicaMessage:
     """
     try:
         version, name, fields = _ENVELOPE.decode(data)
-        VERSIONS.check(version, f"the message {name} of a master")
+        versions.check(version, f"the message {name} of a master")
         if name not in _DECODERS:
             raise ProtocolError(f"a master says {name}, which this gearpy does not know")
         message: ReplicaMessage = _DECODERS[name].decode(fields)

@@ -5,11 +5,8 @@ from typing import Any, Final
 
 import msgspec
 
-from gearpy.core.base.versions import KnownVersions
+from gearpy.core.base.versions import MASTERS
 from gearpy.errors import ProtocolError
-
-#: Raised when an older gearpy could misread what is stored.
-_VERSIONS: Final = KnownVersions(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,9 +74,9 @@ class StoredLog:
         self.term, self.vote = write.term, write.vote
         self.snapshot = write.snapshot or self.snapshot
 
-    def to_bytes(self) -> bytes:
-        """Return everything, to begin a new file with."""
-        return msgspec.msgpack.encode((_VERSIONS.newest, self))
+    def to_bytes(self, version: int = MASTERS.newest) -> bytes:
+        """Return everything, to begin a new file with, in one of the versions of `MASTERS`."""
+        return msgspec.msgpack.encode((version, self))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "StoredLog":
@@ -92,9 +89,9 @@ class StoredLog:
         return stored
 
 
-def encode_write(write: DiskWrite) -> bytes:
-    """Return a write as a record of a file."""
-    return msgspec.msgpack.encode((_VERSIONS.newest, write))
+def encode_write(write: DiskWrite, version: int = MASTERS.newest) -> bytes:
+    """Return a write as a record of a file, in one of the versions of `MASTERS`."""
+    return msgspec.msgpack.encode((version, write))
 
 
 def decode_write(record: bytes) -> DiskWrite:
@@ -115,7 +112,7 @@ _WRITE: Final = msgspec.msgpack.Decoder(DiskWrite)
 def _decoded(data: bytes, decoder: "msgspec.msgpack.Decoder[Any]") -> Any:
     try:
         version, fields = _ENVELOPE.decode(data)
-        _VERSIONS.check(version, "the log of the masters")
+        MASTERS.check(version, "the log of the masters")
         return decoder.decode(fields)
     except (msgspec.DecodeError, ValueError) as error:
         raise ProtocolError(

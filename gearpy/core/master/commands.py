@@ -5,14 +5,11 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from gearpy.core.base.versions import KnownVersions
+from gearpy.core.base.versions import MASTERS
 from gearpy.errors import ProtocolError
 from gearpy.ids import AppId, WorkerId
 from gearpy.messages.client import SubmitApplication
 from gearpy.messages.summaries import ApplicationProgress, ApplicationStatus, ErrorCard
-
-#: Raised when an older gearpy could misread a record; a field with a default needs no new one.
-_VERSIONS: Final = KnownVersions(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,9 +137,9 @@ _DECODERS: Final[dict[str, msgspec.msgpack.Decoder[Any]]] = {
 }
 
 
-def encode_command(command: MasterCommand) -> bytes:
-    """Return a command as a record of the log."""
-    return msgspec.msgpack.encode((_VERSIONS.newest, type(command).__name__, command))
+def encode_command(command: MasterCommand, version: int = MASTERS.newest) -> bytes:
+    """Return a command as a record of the log, in one of the versions of `MASTERS`."""
+    return msgspec.msgpack.encode((version, type(command).__name__, command))
 
 
 def decode_command(record: bytes) -> MasterCommand:
@@ -153,7 +150,7 @@ def decode_command(record: bytes) -> MasterCommand:
     """
     try:
         version, name, fields = _ENVELOPE.decode(record)
-        _VERSIONS.check(version, f"the record {name!r} of the master's log")
+        MASTERS.check(version, f"the record {name!r} of the master's log")
         if name not in _DECODERS:
             raise ProtocolError(
                 f"the master's log holds a record {name!r}, which this gearpy does not know: start "

@@ -7,7 +7,7 @@ from typing import Any, Final, assert_never
 
 import msgspec
 
-from gearpy.core.base.versions import KnownVersions
+from gearpy.core.base.versions import MASTERS
 from gearpy.core.master.checkpoint_names import OPENED_KEY, PROGRAM_KEY, RESTART, ResumePoint
 from gearpy.core.master.commands import (
     AddQuarantined,
@@ -32,8 +32,6 @@ from gearpy.messages.summaries import ApplicationProgress, ApplicationSummary
 LAUNCHES_MAX: Final = 1000
 #: Keys that one application may store values under.
 VALUES_MAX: Final = 10_000
-
-_VERSIONS: Final = KnownVersions(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -344,8 +342,8 @@ class MasterState:
 
     # -- snapshots -------------------------------------------------------------------------
 
-    def to_bytes(self) -> bytes:
-        """Return everything that is stored."""
+    def to_bytes(self, version: int = MASTERS.newest) -> bytes:
+        """Return everything that is stored, in one of the versions of `MASTERS`."""
         snapshot = _Snapshot(
             next_app=self._registry.next_id,
             next_worker=self._next_worker,
@@ -354,7 +352,7 @@ class MasterState:
             ],
             cluster_id=self._cluster_id,
         )
-        return msgspec.msgpack.encode((_VERSIONS.newest, snapshot))
+        return msgspec.msgpack.encode((version, snapshot))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "MasterState":
@@ -365,7 +363,7 @@ class MasterState:
         """
         try:
             version, fields = _ENVELOPE.decode(data)
-            _VERSIONS.check(version, "the master's snapshot")
+            MASTERS.check(version, "the master's snapshot")
             return cls._of(_DECODER.decode(fields))
         except (msgspec.DecodeError, ValueError) as error:
             raise ProtocolError(f"the master's snapshot is none: {error}") from error

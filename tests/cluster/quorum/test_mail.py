@@ -1,10 +1,12 @@
 """Messages between masters, in parts, and the fence against old orders."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from gearpy.cluster.quorum.mail import PartsTaken, parts_of
 from gearpy.core.consensus.fence import TermFence
-from gearpy.core.consensus.messages import AppendEntries, TakeOver
+from gearpy.core.consensus.messages import AppendEntries, ReplicaMessage, TakeOver
 from gearpy.core.consensus.stored import LogEntry
 from gearpy.errors import ProtocolError
 from gearpy.messages.cluster import ReplicaPart
@@ -21,12 +23,16 @@ def entries(size: int) -> AppendEntries:
     )
 
 
+def sent(message: ReplicaMessage) -> Iterator[ReplicaPart]:
+    return parts_of("a", "", message, version=1, speaks=1)
+
+
 @pytest.mark.parametrize("size", [0, 10, 2_000_000])
 def test_a_message_arrives_as_it_was(size: int) -> None:
     """Also one that is larger than a letter may be."""
     taken, message = PartsTaken(), entries(size)
 
-    *before, last = [taken.take(each) for each in parts_of("a", "", message)]
+    *before, last = [taken.take(each) for each in sent(message)]
 
     assert before == [None] * len(before)
     assert last == message
@@ -36,8 +42,8 @@ def test_a_message_arrives_as_it_was(size: int) -> None:
 def test_a_message_without_all_of_its_parts_is_dropped() -> None:
     """A connection broke between them; the next message is whole again."""
     taken = PartsTaken()
-    first, *_, last = parts_of("a", "", entries(2_000_000))
-    (other,) = parts_of("a", "", TakeOver(term=9))
+    first, *_, last = sent(entries(2_000_000))
+    (other,) = sent(TakeOver(term=9))
 
     assert taken.take(last) is None
     assert taken.take(first) is None
