@@ -28,13 +28,14 @@ _PORTS: Final = 100
 def executor_page(config: Config, launch: LaunchExecutor, actor: Future[Ref[Any]]) -> Iterator[str]:
     """Show the page as long as the context lasts; give its address, "" if it cannot be shown.
 
-    An executor runs without it: why there is none is in its log.
+    It listens where the executor does; its address is that by which others see this host. An
+    executor runs without it: why there is none is in its log.
     """
     with ExitStack() as opened:
         try:
             url = opened.enter_context(
                 metrics_page(
-                    f"{config.hostname}:{config.metrics.executor_port}",
+                    f"{_listens_at(config)}:{config.metrics.executor_port}",
                     lambda: _measured(launch, actor),
                     ports=_PORTS if config.metrics.executor_port else 1,
                     allows=_rule(config),
@@ -44,7 +45,12 @@ def executor_page(config: Config, launch: LaunchExecutor, actor: Future[Ref[Any]
         except ConfigError as error:
             _log.warning("this executor shows no metrics: %s", error)
             url = ""
-        yield urlsplit(url).netloc
+        host = f"[{config.hostname}]" if ":" in config.hostname else config.hostname
+        yield f"{host}:{urlsplit(url).port}" if url else ""
+
+
+def _listens_at(config: Config) -> str:
+    return config.listen_host or config.hostname
 
 
 def _measured(launch: LaunchExecutor, actor: Future[Ref[Any]]) -> ClusterSample:
@@ -62,10 +68,11 @@ def _rule(config: Config) -> Callable[[str], bool]:
     Raises:
         ConfigError: everybody needs a token, and there is none; or their file cannot be read.
     """
-    tokens, is_local = TokenFile(config.services.token_file), is_loopback(config.hostname)
+    host = _listens_at(config)
+    tokens, is_local = TokenFile(config.services.token_file), is_loopback(host)
     if not is_local and not tokens.tokens():
         raise ConfigError(
-            f"{config.hostname} can be reached from other machines, and {tokens.path} has no "
+            f"{host} can be reached from other machines, and {tokens.path} has no "
             "tokens: copy it from where the services run; 'gear token add' makes it"
         )
 

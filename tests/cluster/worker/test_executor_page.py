@@ -74,12 +74,13 @@ def test_as_soon_as_there_is_a_token_everybody_needs_one(
         assert [status_of(address, each) for each in (token, "", "gear_x")] == [200, 401, 401]
 
 
+@pytest.mark.parametrize("place", ["hostname", "listen_host"])
 def test_beyond_this_machine_there_is_no_page_without_a_token(
-    configured: Configured, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    configured: Configured, tmp_path: Path, caplog: pytest.LogCaptureFixture, place: str
 ) -> None:
     """The executor runs all the same, and its log says why."""
     config = configured(
-        hostname="0.0.0.0",  # noqa: S104 - nothing is said there
+        **{place: "0.0.0.0"},  # noqa: S104 - nothing is said there
         services__token_file=str(tmp_path / "tokens"),
         metrics__executor_port=0,
     )
@@ -88,6 +89,20 @@ def test_beyond_this_machine_there_is_no_page_without_a_token(
         assert address == ""
 
     assert "shows no metrics: 0.0.0.0 can be reached from other machines" in caplog.text
+
+
+def test_the_page_is_where_the_executor_listens(configured: Configured, tmp_path: Path) -> None:
+    """Its address has the name by which others see the host, which may mean nothing here."""
+    config = configured(
+        hostname="elsewhere.invalid",
+        listen_host="127.0.0.1",
+        services__token_file=str(tmp_path / "tokens"),
+        metrics__executor_port=0,
+    )
+
+    with shown(config) as address:
+        host, _, port = address.rpartition(":")
+        assert (host, status_of(f"127.0.0.1:{port}")) == ("elsewhere.invalid", 200)
 
 
 def test_the_page_has_tls_where_the_cluster_has(configured: Configured, tmp_path: Path) -> None:
