@@ -18,9 +18,8 @@ from gearpy.cli.terminal.output import print_json
 from gearpy.cluster.boot.remote import connect
 from gearpy.config.load import as_overrides, load
 from gearpy.errors import ConfigError
-from gearpy.messages.client import ProcessDetail
 from gearpy.spark import cluster, session
-from gearpy.spark.guest.cluster import CONF_FILE
+from gearpy.spark.guest.cluster import CONF_FILE, DriverProcess, driver_of
 from gearpy.views import text
 
 #: A cluster ends within seconds; its Spark, when it is busy, within a few more.
@@ -66,6 +65,14 @@ def start(
             show_default=False,
         ),
     ] = None,
+    masters: Annotated[
+        int,
+        typer.Option(
+            "--masters",
+            metavar="1|3",
+            help="One in this process, or three in Spark, each with a core of its own.",
+        ),
+    ] = 1,
     cores: Annotated[
         int | None,
         typer.Option(
@@ -86,6 +93,7 @@ def start(
             session("gearpy", master=spark),
             workers=workers,
             max_workers=max_workers,
+            masters=masters,
             cores=cores,
             folder=folder,
             config=settings,
@@ -107,19 +115,21 @@ def start(
 @takes("as_json", "verbose")
 def status(given: Given, *, folder: _Folder) -> None:
     """Tell where the cluster over a folder runs, and which workers it has."""
-    with connect(config=load([_conf(folder)])) as client:
-        master, workers = client.master(), client.workers()
+    driver, config = driver_of(folder), load([folder / CONF_FILE])
+    with connect(config=config) as client:
+        workers = client.workers()
+    masters = config.cluster.masters
     if given.as_json:
         print_json(
             {
-                "address": master.address,
-                "host": master.host,
-                "pid": master.pid,
+                "address": ",".join(masters),
+                "host": driver.host,
+                "pid": driver.pid,
                 "workers": [each.address for each in workers],
             }
         )
         return
-    print(f"cluster at {master.address}: process {master.pid} on {master.host}")
+    print(f"cluster at {', '.join(masters)}: process {driver.pid} on {driver.host}")
     for each in workers:
         taken = each.slots - each.free_slots
         print(f"worker {each.worker_id} at {each.address}: {taken} of {each.slots} slots in use")
@@ -132,28 +142,30 @@ def stop(given: Given, *, folder: _Folder) -> None:
 
     A program that has started the cluster itself gets SIGTERM, too.
     """
-    conf = _conf(folder)
-    with connect(config=load([conf])) as client:
-        master = client.master()
-    _end(master, conf)
+    driver, conf = driver_of(folder), folder / CONF_FILE
+    config = load([conf])
+    with connect(config=config) as client:
+        client.workers()  # It is there: the number of a process is used again.
+    masters = ", ".join(config.cluster.masters)
+    _end(driver, conf)
     if given.as_json:
-        print_json({"pid": master.pid})
+        print_json({"pid": driver.pid})
     else:
-        print(f"the cluster at {master.address} has ended")
+        print(f"the cluster at {masters} has ended")
 
 
-def _end(master: ProcessDetail, conf: Path) -> None:
-    if master.host != socket.gethostname():
+def _end(driver: DriverProcess, conf: Path) -> None:
+    if driver.host != socket.gethostname():
         raise ConfigError(
-            f"the driver of this cluster is process {master.pid} on {master.host}: end it there, "
+            f"the driver of this cluster is process {driver.pid} on {driver.host}: end it there, "
             "or end the Spark application"
         )
-    os.kill(master.pid, signal.SIGTERM)
+    os.kill(driver.pid, signal.SIGTERM)
     until_s = time.monotonic() + _END_S
-    while conf.exists() and _is_there(master.pid):
+    while conf.exists() and _is_there(driver.pid):
         if time.monotonic() > until_s:
             raise ConfigError(
-                f"process {master.pid} was asked to end {_END_S} s ago and is still there"
+                f"process {driver.pid} was asked to end {_END_S} s ago and is still there"
             )
         time.sleep(_POLL_S)
 
@@ -164,13 +176,3 @@ def _is_there(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
-
-
-def _conf(folder: Path) -> Path:
-    file = folder / CONF_FILE
-    if not file.is_file():
-        raise ConfigError(
-            f"no cluster inside Spark runs over {folder}: `gear spark start --folder {folder}` "
-            "starts one"
-        )
-    return file

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _LOG: Final = "log"
-_MEMBER_LOG: Final = "members"
+#: The folder, in that of a master, of the log of several.
+MEMBER_LOG: Final = "members"
 
 
 class MasterDaemon:
@@ -129,7 +130,7 @@ def _begin_alone(
 ) -> Callable[[Any], Any]:
     """Begin as the only master; return what answers clients."""
     folder = private_folder(Path(config.master.folder), "master.folder")
-    if (folder / _MEMBER_LOG).exists():
+    if (folder / MEMBER_LOG).exists():
         raise ConfigError(
             f"master.folder {folder} is of one of several masters: name them all in cluster.masters"
         )
@@ -194,7 +195,7 @@ def _begin_with_others(
     desk = open_member(
         config,
         endpoint,
-        folder / _MEMBER_LOG,
+        folder / MEMBER_LOG,
         ArtifactStore.configured(folder / "artifacts", config.artifact),
         opened,
         joins=joins,

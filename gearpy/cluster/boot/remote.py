@@ -88,6 +88,10 @@ class RemoteCluster(ClusterClient):
         artifact, application = self.upload(target, args)
         return self.submit(name or application.name, artifact, executors=executors, config=config)
 
+    def know_masters(self, addresses: Sequence[str]) -> None:
+        """Ask these masters from now on: those before are gone, and nobody else says so."""
+        self._masters.know(addresses)
+
     def close(self) -> None:
         """End the connection; what runs goes on."""
         self._masters.close()

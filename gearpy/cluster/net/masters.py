@@ -169,12 +169,25 @@ class Masters:
             leader = self._leader
             if leader:
                 self._learn([leader])
-            left = [each for each in self._clients if each not in asked]
+            clients = self._clients
+            left = [each for each in clients if each not in asked]
             if not left:
                 return
             address = leader if leader in left else left[0]
             asked.add(address)
-            yield self._clients[address]
+            yield clients[address]
+
+    def know(self, masters: Sequence[str]) -> None:
+        """Ask these from now on, and no others before one of these has named them."""
+        before = self._clients
+        self._leader = ""
+        self._clients = {
+            each: before.get(each) or ControlClient(each, self._shown, self._limits)
+            for each in masters
+        }
+        for address, client in before.items():
+            if address not in masters:
+                client.close()
 
     def _learn(self, masters: Iterable[str]) -> None:
         """Ask these, too, from now on."""

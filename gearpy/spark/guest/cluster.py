@@ -4,17 +4,20 @@ import json
 import logging
 import math
 import os
+import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from pyspark.sql import SparkSession
 
 from gearpy import __version__
 from gearpy.cluster.boot.master import MasterDaemon
 from gearpy.cluster.boot.remote import RemoteCluster
+from gearpy.cluster.client.client import user_at_hand
 from gearpy.cluster.host.folders import TemporaryFolder, private_folder
 from gearpy.cluster.programs.origin import target_of
 from gearpy.config.load import as_overrides, from_overrides, load
@@ -23,13 +26,17 @@ from gearpy.errors import ConfigError, ConnectionLost, GearpyError, SubmitRefuse
 from gearpy.messages.summaries import WorkerSummary
 from gearpy.spark.guest.certificates import make_authority
 from gearpy.spark.guest.departures import Departures
-from gearpy.spark.guest.jobs import WorkerJobs
-from gearpy.spark.guest.order import Authority, order_of
+from gearpy.spark.guest.jobs import GuestJobs, Work
+from gearpy.spark.guest.masters import GuestMasters
+from gearpy.spark.guest.order import Authority, MasterOrder, WorkerOrder, order_of
 from gearpy.spark.guest.room import cores_in, refusal, too_few
+from gearpy.spark.guest.seat_notes import NUMBERS
 from gearpy.spark.guest.sizing import WorkerCount
+from gearpy.spark.guest.task import be_worker
 from gearpy.spark.guest.tending import WorkerTending
 from gearpy.spark.sessions.sessions import is_alive, is_connect, session
 from gearpy.spark.sessions.settings import LOOPBACK, cores_of, is_here
+from gearpy.storage.folder.local import LocalFolder
 from gearpy.transport.security.secret import load_or_create_secret
 
 if TYPE_CHECKING:
@@ -40,10 +47,13 @@ _log = logging.getLogger(__name__)
 
 #: In the folder of a cluster: how ``gear --conf FILE`` finds it.
 CONF_FILE: Final = "gear.toml"
+_DRIVER: Final = "driver.json"
 _CONF_KEYS: Final = (
     *("cluster.masters", "hostname", "checkpoint.folder"),
     *("transport.secret-file", "transport.tls", "transport.tls-folder", "transport.plain-text"),
 )
+#: In the folder of a cluster: what masters in tasks keep.
+_SEATS: Final = "masters"
 _EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104 - recognised, not chosen
 _POLL_S: Final = 0.05
 _END_S: Final = 30
@@ -53,11 +63,34 @@ _ANY_PORT: Final = 1  # In place of one that is not known yet.
 _loading: list[str] = []
 
 
+class DriverProcess(NamedTuple):
+    """The process that has started a cluster, and ends it at SIGTERM."""
+
+    pid: int
+    host: str
+
+
+def driver_of(folder: Path) -> DriverProcess:
+    """Return the process of the cluster over a folder.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    try:
+        return DriverProcess(*json.loads((folder / _DRIVER).read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        raise ConfigError(
+            f"no cluster inside Spark runs over {folder}: `gear spark start --folder {folder}` "
+            "starts one"
+        ) from None
+
+
 def cluster(
     spark: SparkSession | None = None,
     *,
     workers: int = 2,
     max_workers: int | None = None,
+    masters: int = 1,
     idle_s: float = 60.0,
     cores: int | None = None,
     slots: int | None = None,
@@ -68,15 +101,17 @@ def cluster(
 ) -> "SparkCluster":
     """Start a cluster of gearpy inside a Spark application, and wait until its workers are there.
 
-    The master is in this process, each worker is a task of Spark with its executors as child
-    processes. A worker that is lost, with its Spark executor or by itself, is started again by
-    Spark; applications go on from their newest epoch. It all ends with the ``with`` block, or with
-    the Spark application.
+    The master is in this process, or three are tasks of Spark; each worker is a task with its
+    executors as child processes. A worker that is lost, with its Spark executor or by itself, is
+    started again by Spark; applications go on from their newest epoch. It all ends with the
+    ``with`` block, or with the Spark application.
 
     Args:
         spark: a session; that of `session` if not given. Not one of Spark Connect.
         workers: how many; with ``max_workers`` as few as these while no more are needed.
         max_workers: up to so many while applications wait for slots; ``workers`` if not given.
+        masters: 1, in this process; or 3, each a task of Spark with a core of its own. The cluster
+            then needs a ``folder`` that all machines see.
         idle_s: a worker beyond ``workers`` on which nothing runs for so long ends.
         cores: of Spark that each worker takes while it lives; ``spark.task.cpus`` if not given.
             All those of a Spark executor put one worker on each.
@@ -107,14 +142,21 @@ def cluster(
         )
     spark = session() if spark is None else spark
     at_most = workers if max_workers is None else max_workers
-    _check(spark, workers=workers, max_workers=at_most, cores=cores)
+    _check(spark, workers=workers, max_workers=at_most, cores=cores, masters=masters)
+    if masters > 1 and folder is None:
+        raise ConfigError(
+            "masters are in tasks of Spark, and need a folder= that all of its machines see, where "
+            "they keep what they have agreed on"
+        )
     chosen = dict(config or {})
     if slots is not None:
         chosen["worker.slots"] = str(slots)
     with ExitStack() as opened:
         place = _folder(folder, opened)
         settings = _settings(spark, place, chosen, is_kept=folder is not None)
-        found = SparkCluster(spark, settings, place, port=port, opened=opened)
+        found = SparkCluster(
+            spark, settings, place, port=port, masters=masters, timeout_s=timeout_s, opened=opened
+        )
         count = WorkerCount(
             workers,
             at_most,
@@ -133,40 +175,102 @@ class SparkCluster:
     Runs on: any thread.
 
     Attributes:
-        address: of its master.
         folder: where it keeps what it goes on from.
         client: what all else is asked of, see `RemoteCluster`.
     """
 
     def __init__(
-        self, spark: SparkSession, config: Config, folder: Path, *, port: int, opened: ExitStack
+        self,
+        spark: SparkSession,
+        config: Config,
+        folder: Path,
+        *,
+        port: int,
+        masters: int,
+        timeout_s: float,
+        opened: ExitStack,
     ) -> None:
-        self._spark, self._opened = spark, opened
+        self._spark, self._opened, self.folder = spark, opened, folder
         self._started = ExitStack()
+        self._jobs: GuestJobs | None = None
         self._authority: Authority | None = None
         if config.transport.tls == "on":
             self._authority = make_authority(Path(config.transport.tls_folder), [config.hostname])
-        bound = spark.sparkContext.getConf().get("spark.driver.bindAddress") or ""
-        is_for_others = bound in _EVERYWHERE and not is_here(_master(spark))
-        host = bound if is_for_others else config.hostname
-        # Workers of a driver before have ended with it.
-        master = MasterDaemon(config, host=host, port=port, logs="gearpy", can_return=False)
-        opened.enter_context(master)
-        self.address, self.folder = master.address, folder
-        self._config = from_overrides({**as_overrides(config), "cluster.masters": self.address})
-        self.client = opened.enter_context(RemoteCluster([self.address], self._config))
-        _write_conf(folder / CONF_FILE, self._config)
+        self._config = config
         opened.callback((folder / CONF_FILE).unlink, missing_ok=True)
+        opened.callback((folder / _DRIVER).unlink, missing_ok=True)
+        if masters == 1:
+            self._on_members((self._begin_master(port),), is_again=False)
+        else:
+            self._begin_masters(timeout_s)
+        self.client = opened.enter_context(
+            RemoteCluster(self._config.cluster.masters, self._config)
+        )
 
-    def start(self, count: WorkerCount, cores: int | None, timeout_s: float) -> None:
-        """Start the workers, and wait until they are there; once, by `cluster`."""
-        order = order_of(
+    @property
+    def address(self) -> str:
+        """The address of its master; of several all, with commas between."""
+        return ",".join(self._config.cluster.masters)
+
+    def _begin_master(self, port: int) -> str:
+        """Begin as the master; return its address."""
+        _refuse_log(self.folder / _SEATS, "three masters", "masters=3")
+        bound = self._spark.sparkContext.getConf().get("spark.driver.bindAddress") or ""
+        is_for_others = bound in _EVERYWHERE and not is_here(_master(self._spark))
+        host = bound if is_for_others else self._config.hostname
+        # Workers of a driver before have ended with it.
+        master = MasterDaemon(self._config, host=host, port=port, logs="gearpy", can_return=False)
+        self._opened.enter_context(master)
+        return master.address
+
+    def _begin_masters(self, timeout_s: float) -> None:
+        """Have three tasks of Spark begin as masters."""
+        _refuse_log(self.folder / "master", "one master", "masters=1")
+        lock = LocalFolder(self.folder, private=True)
+        lock.lock()
+        self._opened.callback(lock.unlock)
+        seats = private_folder(self.folder / _SEATS, "folder")
+        masters = GuestMasters(
+            self._spark,
+            self._config,
+            MasterOrder(
+                version=__version__,
+                config=as_overrides(self._config),
+                folder=str(seats),
+                secret=load_or_create_secret(self._config.transport.secret_file),
+                authority=self._authority,
+            ),
+            lambda addresses, is_again: self._on_members(addresses, is_again=is_again),
+        )
+        self._opened.callback(masters.close)
+        masters.start(timeout_s)
+
+    def _on_members(self, masters: Sequence[str], *, is_again: bool) -> None:
+        """Have everybody who starts from now on know the masters."""
+        known = {**as_overrides(self._config), "cluster.masters": ",".join(masters)}
+        self._config = from_overrides(known)
+        _write_conf(self.folder / CONF_FILE, self._config)
+        driver = DriverProcess(os.getpid(), socket.gethostname())
+        (self.folder / _DRIVER).write_text(json.dumps(driver), encoding="utf-8")
+        if self._jobs is None:
+            return
+        self.client.know_masters(masters)
+        if is_again:  # Workers look for masters that nobody will be.
+            self._jobs.begin_again()
+
+    def _order(self) -> WorkerOrder:
+        return order_of(
             self._config,
             version=__version__,
             secret=load_or_create_secret(self._config.transport.secret_file),
             authority=self._authority,
         )
-        jobs, workers = WorkerJobs(self._spark, order, cores=cores), count.wanted
+
+    def start(self, count: WorkerCount, cores: int | None, timeout_s: float) -> None:
+        """Start the workers, and wait until they are there; once, by `cluster`."""
+        work: Work = lambda _: partial(be_worker, self._order())  # noqa: E731 - typed so
+        jobs, workers = GuestJobs(self._spark, "worker", work, cores=cores), count.wanted
+        self._jobs = jobs
         self._opened.callback(self._wait_for_the_end)
         self._opened.callback(jobs.close)
         self._opened.callback(self._announce_the_end, jobs)
@@ -249,7 +353,7 @@ class SparkCluster:
         """
         self._started.close()
 
-    def _announce_the_end(self, jobs: WorkerJobs) -> None:
+    def _announce_the_end(self, jobs: GuestJobs) -> None:
         """Have workers say that they leave, so that no restart is spent on what ends with them."""
         jobs.resize(0)
         with suppress(GearpyError):
@@ -280,7 +384,9 @@ class SparkCluster:
 # -- what is needed for it ---------------------------------------------------------------------
 
 
-def _check(spark: SparkSession, *, workers: int, max_workers: int, cores: int | None) -> None:
+def _check(
+    spark: SparkSession, *, workers: int, max_workers: int, cores: int | None, masters: int
+) -> None:
     """Refuse what can be known not to work before anything is started."""
     if is_connect(spark):
         raise ConfigError(
@@ -297,12 +403,16 @@ def _check(spark: SparkSession, *, workers: int, max_workers: int, cores: int | 
     ]
     if max_workers < workers:
         mistakes.append(f"max_workers is {max_workers}, must be as many as workers or more")
+    if masters not in {1, len(NUMBERS)}:
+        mistakes.append(f"masters is {masters}, must be 1, in the driver, or 3, in tasks of Spark")
     if mistakes:
         raise ConfigError(*mistakes)
     master = _master(spark)
     has = cores_in(master, cores_of(master, os.cpu_count() or 1))
-    each = cores or _task_cores(spark)
-    if has is not None and (why := refusal(workers=max_workers, cores=each, has=has)):
+    each, seats = cores or _task_cores(spark), 0 if masters == 1 else masters * _task_cores(spark)
+    if has is not None and (
+        why := refusal(workers=max_workers, cores=each, has=has, masters=seats)
+    ):
         raise ConfigError(why)
 
 
@@ -312,6 +422,15 @@ def _master(spark: SparkSession) -> str:
 
 def _task_cores(spark: SparkSession) -> int:
     return math.ceil(float(spark.sparkContext.getConf().get("spark.task.cpus") or 1))
+
+
+def _refuse_log(folder: Path, kind: str, argument: str) -> None:
+    """Refuse a folder that has the log of another kind of cluster."""
+    if folder.exists():
+        raise ConfigError(
+            f"folder {folder.parent} is of a cluster with {kind}, and a log of one master is no "
+            f"log of three: go on with {argument}, or take another folder"
+        )
 
 
 def _folder(folder: str | Path | None, opened: ExitStack) -> Path:
@@ -338,6 +457,8 @@ def _settings(
         "transport.tls-folder": str(folder / "certs"),
     }
     config = load(overrides={**chosen, **own})
+    if user := user_at_hand():  # A task of Spark may have another one.
+        own["master.admins"] = ",".join({*config.master.admins, user})
     own["cluster.masters"] = f"{host}:{_ANY_PORT}"  # Known when it listens.
     if config.checkpoint.folder == DEFAULTS.checkpoint.folder:
         if not (is_local or is_kept):
@@ -359,6 +480,6 @@ def _write_conf(file: Path, config: Config) -> None:
     values = as_overrides(config)
     lines = ["# This cluster, for gear --conf; it is removed when the cluster ends."]
     for key in (key for key in _CONF_KEYS if key in values):
-        value = [values[key]] if key == "cluster.masters" else values[key]
+        value = values[key].split(",") if key == "cluster.masters" else values[key]
         lines.append(f"{ROOT}.{key} = {json.dumps(value)}")
     file.write_text("\n".join([*lines, ""]), encoding="utf-8")

@@ -17,10 +17,41 @@ _log = logging.getLogger(__name__)
 _ENABLED: Final = "spark.decommission.enabled"
 
 
-class Departures:
-    """Asks the driver of Spark for executors that it decommissions.
+class LeavingTasks:
+    """Asks the driver of Spark for tasks on executors that it decommissions.
 
     Spark tells nobody outside its scheduler, and waits for the tasks there to end by themselves.
+
+    Runs on: one thread at a time.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._context = spark.sparkContext
+        self._is_on = self._context.getConf().get(_ENABLED) == "true"
+
+    @property
+    def is_on(self) -> bool:
+        """Whether Spark does so at all, as far as can be seen."""
+        return self._is_on
+
+    def has(self, task: int | None) -> bool:
+        """Tell whether a task has to leave, by its number."""
+        if task is None or not self._is_on:
+            return False
+        try:
+            scheduler: Any = self._context._jsc.sc().taskScheduler()  # noqa: SLF001
+            executor = scheduler.taskIdToExecutorId().get(task)
+            if not executor.isDefined():
+                return False
+            return bool(scheduler.getExecutorDecommissionState(executor.get()).isDefined())
+        except Py4JError as error:  # It is nothing that Spark promises.
+            self._is_on = False
+            _log.warning("executors that are decommissioned cannot be seen: %s", error)
+            return False
+
+
+class Departures:
+    """Knows the workers whose executor of Spark is about to go.
 
     Runs on: the thread of `WorkerTending`.
 
@@ -30,22 +61,15 @@ class Departures:
     """
 
     def __init__(self, spark: SparkSession, client: ClusterClient) -> None:
-        self._context, self._client = spark.sparkContext, client
-        self._is_on = self._context.getConf().get(_ENABLED) == "true"
+        self._leaving, self._client = LeavingTasks(spark), client
         self._tasks: dict[WorkerId, int | None] = {}
 
     def among(self, workers: Iterable[WorkerId]) -> list[WorkerId]:
         """Return the workers, of these, that have to leave."""
-        if not self._is_on:
+        if not self._leaving.is_on:
             return []
-        found = list(workers)
-        self._tasks = {each: self._task(each) for each in found}
-        try:
-            return [each for each in found if self._is_leaving(self._tasks[each])]
-        except Py4JError as error:  # It is nothing that Spark promises.
-            self._is_on = False
-            _log.warning("executors that are decommissioned cannot be seen: %s", error)
-            return []
+        self._tasks = {each: self._task(each) for each in workers}
+        return [each for each, task in self._tasks.items() if self._leaving.has(task)]
 
     def _task(self, worker_id: WorkerId) -> int | None:
         if worker_id in self._tasks:
@@ -54,12 +78,3 @@ class Departures:
             return task_of(self._client.worker(worker_id).process.folder)
         except GearpyError:  # It has just gone.
             return None
-
-    def _is_leaving(self, task: int | None) -> bool:
-        if task is None:
-            return False
-        scheduler: Any = self._context._jsc.sc().taskScheduler()  # noqa: SLF001
-        executor = scheduler.taskIdToExecutorId().get(task)
-        if not executor.isDefined():
-            return False
-        return bool(scheduler.getExecutorDecommissionState(executor.get()).isDefined())

@@ -1,4 +1,4 @@
-"""WorkerJobs: one job of Spark for each worker, started again when Spark has given it up.
+"""GuestJobs: one job of Spark for each worker or master, started again when Spark has given it up.
 
 One job with a task for each worker would end with the first task that has failed as often as Spark
 lets it, and a barrier stage starts all of its tasks again when one is lost. So each worker has a
@@ -11,9 +11,9 @@ import random
 import sys
 import threading
 import uuid
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import SparkContext
@@ -23,9 +23,7 @@ from pyspark.sql import SparkSession
 
 from gearpy.cluster.net.limits import monotonic_ms
 from gearpy.core.base.restart import RestartAfter, RestartBudget, RestartPolicy
-from gearpy.spark.guest.order import WorkerOrder
 from gearpy.spark.guest.room import cause_of
-from gearpy.spark.guest.task import be_worker
 from gearpy.spark.sessions.sessions import is_alive
 from gearpy.spark.sessions.settings import is_here
 
@@ -38,19 +36,26 @@ _AGAIN: Final = RestartPolicy(max_restarts=-1, backoff_ms=1000, backoff_max_ms=3
 _END_S: Final = 30.0
 
 
-class WorkerJobs:
-    """Keeps so many workers running inside Spark as `resize` says, until `close`.
+#: Returns what the task of a job does, by the number of the job.
+Work: TypeAlias = Callable[[int], Callable[[Iterable[Any]], Iterator[Any]]]
 
-    Runs on: a thread for each worker, which waits for its job.
+
+class GuestJobs:
+    """Keeps so many workers, or masters, running inside Spark as `resize` says, until `close`.
+
+    Runs on: a thread for each of them, which waits for its job.
 
     Args:
         spark: the session.
-        order: what each of them is told.
+        kind: of what they are, for people.
+        work: makes what Spark runs, anew for each start.
         cores: of Spark that each takes; None for ``spark.task.cpus``.
     """
 
-    def __init__(self, spark: SparkSession, order: WorkerOrder, *, cores: int | None) -> None:
-        self._spark, self._order, self._cores = spark, order, cores
+    def __init__(
+        self, spark: SparkSession, kind: str, work: Work, *, cores: int | None = None
+    ) -> None:
+        self._spark, self._kind, self._work, self._cores = spark, kind, work, cores
         self._context = spark.sparkContext
         self._python = python_for(self._context)
         self._group = f"gearpy-{uuid.uuid4().hex[:12]}"
@@ -82,6 +87,14 @@ class WorkerJobs:
                 for number in waiting[:too_many]:
                     self._context.cancelJobGroup(self._group_of(number))
 
+    def begin_again(self, number: int | None = None) -> None:
+        """Have Spark end one of them, or all, at once; they are started again."""
+        with self._lock:
+            numbers = [*self._threads] if number is None else [number]
+        with suppress(Py4JError, OSError):  # Spark may have ended.
+            for each in numbers:
+                self._context.cancelJobGroup(self._group_of(each))
+
     def close(self) -> None:
         """Have Spark end all workers with all that they run; that takes another moment."""
         with self._lock:
@@ -96,7 +109,7 @@ class WorkerJobs:
 
     def _begin(self, number: int) -> None:
         thread = threading.Thread(
-            target=self._keep, args=(number,), name=f"gearpy-worker-job-{number}"
+            target=self._keep, args=(number,), name=f"gearpy-{self._kind}-job-{number}"
         )
         thread.daemon = True  # A program that ends with an error is not held up.
         self._threads[number] = thread
@@ -111,13 +124,14 @@ class WorkerJobs:
             if not is_alive(self._spark):
                 self._causes[number] = "Spark was stopped"
                 return
-            if not cause:  # It was drained, since its executor of Spark will be taken away.
+            if not cause:  # It was drained, as when its executor of Spark will be taken away.
                 continue
             self._causes[number] = cause
             again = budget.on_failure(monotonic_ms(), rng)
             assert isinstance(again, RestartAfter), "there is no limit"
             _log.warning(
-                "worker %d in Spark has ended, again in %d ms: %s", number, again.delay_ms, cause
+                "%s %d in Spark has ended, again in %d ms: %s",
+                *(self._kind, number, again.delay_ms, cause),
             )
             if self._closing.wait(again.delay_ms / 1000):
                 return
@@ -133,7 +147,7 @@ class WorkerJobs:
 
     def _run(self, number: int) -> str:
         """Have Spark run a worker; return why it has failed, empty if it has ended by itself."""
-        about = f"gearpy worker {number}"
+        about = f"gearpy {self._kind} {number}"
         try:
             # Of this thread only. What Spark interrupts frees its core at once.
             self._context.setJobGroup(self._group_of(number), about, interruptOnCancel=True)
@@ -160,7 +174,7 @@ class WorkerJobs:
         if self._cores is not None:
             requests = TaskResourceRequests().cpus(self._cores)
             rows = rows.withResources(ResourceProfileBuilder().require(requests).build)
-        task = rows.mapPartitions(partial(be_worker, self._order))
+        task = rows.mapPartitions(self._work(number))
         with self._lock:  # Which Python runs it is noted while Spark is told of it.
             before, self._context.pythonExec = self._context.pythonExec, self._python
             try:

@@ -1,7 +1,7 @@
-"""WorkerOrder: what a task of Spark is told, and the configuration that follows."""
+"""WorkerOrder, MasterOrder: what a task of Spark is told, and the configuration that follows."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -43,6 +43,52 @@ class WorkerOrder:
     config: Mapping[str, str]
     secret: bytes = field(repr=False)
     authority: Authority | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MasterOrder:
+    """An order to be a master at a seat. It travels as a `WorkerOrder` does.
+
+    Args:
+        version: of gearpy in the driver.
+        config: of the driver, as overrides.
+        secret: of the cluster.
+        authority: of its certificates; None if it does not encrypt.
+        folder: of the seats; driver and tasks see it.
+    """
+
+    version: str
+    config: Mapping[str, str]
+    folder: str
+    secret: bytes = field(repr=False)
+    authority: Authority | None = field(default=None, repr=False)
+
+
+def master_config(
+    order: MasterOrder, *, number: int, folder: Path, address: str, masters: Sequence[str]
+) -> Config:
+    """Return the configuration of a master at a seat.
+
+    Args:
+        order: what the task was told.
+        number: of the seat.
+        folder: where it may write; all of it goes with the task.
+        address: of this one.
+        masters: of all of them.
+    """
+    own = {
+        "cluster.masters": ",".join(masters),
+        "hostname": address.rpartition(":")[0],
+        "master.folder": str(seat_folder(Path(order.folder), number)),
+        "transport.secret-file": str(folder / "secret"),
+        "transport.tls-folder": str(folder / "certs"),
+    }
+    return from_overrides({**order.config, **own})
+
+
+def seat_folder(folder: Path, number: int) -> Path:
+    """Return where the master of a seat keeps what it goes on from."""
+    return folder / str(number)
 
 
 def order_of(
@@ -94,8 +140,8 @@ def task_of(folder: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def check_version(order: WorkerOrder, *, here: str, place: str) -> None:
-    """Find out whether a worker would be of the same gearpy as its master.
+def check_version(order: WorkerOrder | MasterOrder, *, here: str, place: str) -> None:
+    """Find out whether a task would be of the same gearpy as the driver.
 
     Raises:
         ConfigError: it would not.

@@ -34,11 +34,12 @@ def cores_in(master: str, cores: int | None) -> int | None:
     return int(found[1]) * int(found[2]) if found else cores
 
 
-def refusal(*, workers: int, cores: int, has: int) -> str:
-    """Return why so many workers do not fit; empty if they do."""
-    if workers * cores <= has:
+def refusal(*, workers: int, cores: int, has: int, masters: int = 0) -> str:
+    """Return why so many workers do not fit; empty if they do. Masters may take cores, too."""
+    if workers * cores + masters <= has:
         return ""
-    return f"{_asked(workers, cores)}, and Spark has {has}: {_FIX}"
+    beside = f" beside {masters} masters" if masters else ""
+    return f"{_asked(workers, cores)}{beside}, and Spark has {has}: {_FIX}"
 
 
 def too_few(*, workers: int, cores: int, came: int, within_s: float) -> str:

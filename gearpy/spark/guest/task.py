@@ -21,7 +21,7 @@ from gearpy.cluster.host.folders import TemporaryFolder
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, NodeGivenUp
 from gearpy.spark.guest.certificates import make_certificate
-from gearpy.spark.guest.order import WorkerOrder, check_version, worker_config
+from gearpy.spark.guest.order import MasterOrder, WorkerOrder, check_version, worker_config
 from gearpy.spark.guest.tie import TaskTie
 from gearpy.transport.api import split_address
 
@@ -41,10 +41,7 @@ def be_worker(order: WorkerOrder, rows: Iterable[Any]) -> Iterator[Any]:
         ConfigError: this machine cannot be a worker of that cluster.
         ConnectionLost: there is no master any more.
     """
-    for _ in rows:  # All that Spark sends is read; from then on its connection only ends.
-        pass
-    place = f"{socket.gethostname()} ({sys.executable})"
-    check_version(order, here=__version__, place=place)
+    begin_task(order, rows)
     with ExitStack() as opened:
         running = _Running()
         opened.enter_context(TaskTie(running.kill))
@@ -55,6 +52,18 @@ def be_worker(order: WorkerOrder, rows: Iterable[Any]) -> Iterator[Any]:
             with suppress(NodeGivenUp):  # Begin anew: as another node, with nothing that runs.
                 running.wait(config, order.secret)
                 return iter(())
+
+
+def begin_task(order: WorkerOrder | MasterOrder, rows: Iterable[Any]) -> None:
+    """Take what Spark sends, and see that this Python has the gearpy of the driver.
+
+    Raises:
+        ConfigError: it has another one.
+    """
+    for _ in rows:  # All of it is read; from then on Spark's connection only ends.
+        pass
+    place = f"{socket.gethostname()} ({sys.executable})"
+    check_version(order, here=__version__, place=place)
 
 
 class _Running:
@@ -84,7 +93,8 @@ def config_here(order: WorkerOrder, folder: Path) -> Config:
     Raises:
         ConfigError: it cannot be one here.
     """
-    host = address_towards(*split_address(order.config["cluster.masters"]))
+    first, *_ = order.config["cluster.masters"].split(",")
+    host = address_towards(*split_address(first))
     if order.authority is not None:
         make_certificate(folder / "certs", order.authority, host)
     memory = os.environ.get(_MEMORY_MIB)
@@ -93,7 +103,7 @@ def config_here(order: WorkerOrder, folder: Path) -> Config:
         folder=folder,
         host=host,
         machine=machine_here(),
-        task=_task_number(),
+        task=task_number(),
         memory_mib=None if memory is None else int(memory),
     )
     stored = config.checkpoint.folder
@@ -105,7 +115,8 @@ def config_here(order: WorkerOrder, folder: Path) -> Config:
     return config
 
 
-def _task_number() -> int:
+def task_number() -> int:
+    """Return the number that this task has in Spark; 0 outside of any."""
     context = TaskContext.get()
     return 0 if context is None else context.taskAttemptId()
 
@@ -138,6 +149,6 @@ def address_towards(host: str, port: int) -> str:
             return str(probe.getsockname()[0])
     except OSError as error:
         raise ConfigError(
-            f"a worker at {socket.gethostname()} does not reach the driver's host {host}: {error}; "
+            f"a task at {socket.gethostname()} does not reach the driver's host {host}: {error}; "
             "set spark.driver.host to a name that Spark's executors can reach"
         ) from error

@@ -10,7 +10,7 @@ from gearpy.cluster.net.limits import monotonic_ms
 from gearpy.errors import GearpyError
 from gearpy.ids import WorkerId
 from gearpy.spark.guest.departures import Departures
-from gearpy.spark.guest.jobs import WorkerJobs
+from gearpy.spark.guest.jobs import GuestJobs
 from gearpy.spark.guest.sizing import WorkerCount
 
 _log = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ class WorkerTending:
     def __init__(
         self,
         client: ClusterClient,
-        jobs: WorkerJobs,
+        jobs: GuestJobs,
         count: WorkerCount,
         departures: Departures,
     ) -> None:

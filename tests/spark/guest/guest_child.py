@@ -1,13 +1,15 @@
-"""A driver with a cluster inside Spark that is struck again and again; it tells JSON, line by line.
+"""A driver with a cluster inside Spark that is struck again and again; it tells JSON, by lines.
 
-Run by `test_kills`, in a process of its own, as its Spark has executors of their own.
+Run by tests, in a process of its own, as its Spark has executors of their own.
 """
 
 import json
 import os
 import random
 import signal
+import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -17,7 +19,7 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 
 import gearpy.spark
-from gearpy.errors import GearpyError
+from gearpy.errors import ConfigError, GearpyError
 from gearpy.spark.guest.cluster import SparkCluster
 from tests.eventually import eventually
 from tests.spark.guest.guest_build import (
@@ -135,8 +137,8 @@ def main(plan: Mapping[str, Any]) -> None:
     conf = {**spark_conf(), **plan.get("conf", {})}
     spark = gearpy.spark.session("guest", master=plan["master"], conf=conf)
     tell(session_s=round(time.monotonic() - since_s, 2))
-    if plan.get("scene") == "sizes":
-        show_sizes(spark, plan)
+    if scene := plan.get("scene"):
+        _SCENES[scene](spark, plan)
         gearpy.spark.stop()
         return
     app = counted(folder, rate=plan.get("rate", 1000))
@@ -189,6 +191,152 @@ def show_sizes(spark: SparkSession, plan: Mapping[str, Any]) -> None:
         again = cluster.submit(apps[-1], executors=2)
         statuses.add(again.wait(_WAIT_S).status)
         tell(status="+".join(statuses))
+
+
+def show_masters(spark: SparkSession, plan: Mapping[str, Any]) -> None:
+    """Kill the executors of masters: of the one that leads, then of two; then all end well."""
+    folder = Path(plan["folder"])
+    app, newest = counted(folder, rate=1000), -1
+    for turn in range(2):  # The second one goes on from the folder.
+        since_s = time.monotonic()
+        with gearpy.spark.cluster(
+            spark,
+            workers=2,
+            masters=3,
+            folder=folder / "cluster",
+            config=_config(plan),
+            timeout_s=_WAIT_S,
+        ) as cluster:
+            tell(cluster_s=round(time.monotonic() - since_s, 2))
+            if turn == 0:
+                cluster.submit(app, executors=2)
+            newest = await_epochs(cluster, newest)
+            for lost in (1, 2) if turn == 0 else (1,):
+                newest = _strike_masters(cluster, folder, newest, lost)
+            if turn == 1:
+                run = cluster.client.running("counted")
+                run.drain()
+                tell(status=run.wait(_WAIT_S).status)
+    check(spark, str(folder / "counts"))
+
+
+def _strike_masters(cluster: SparkCluster, folder: Path, newest: int, lost: int) -> int:
+    """Kill so many masters, the leader first, after a program was acknowledged; see it is kept."""
+    name = f"kept{newest}"
+    cluster.submit(_app_in(folder / name, limit=1000), name=name)
+    leader = cluster.client.master()
+    others = [_seat_pid(each.address) for each in cluster.client.masters().masters]
+    killed = [leader.pid, *(pid for pid in others if pid != leader.pid)][:lost]
+    executors = {jvm_of(pid) for pid in killed}
+    since_s = time.monotonic()
+    for each in executors:
+        os.kill(each, signal.SIGKILL)
+    eventually(lambda: _leader(cluster) != leader.address, "another leads", within_s=_WAIT_S)
+    names = eventually(lambda: _names(cluster), "a master answers", within_s=_WAIT_S)
+    led_s = round(time.monotonic() - since_s, 2)
+    newest = await_epochs(cluster, newest + 2)
+    epoch_s = round(time.monotonic() - since_s, 2)
+    eventually(lambda: _seated(cluster) == 3, "three masters", within_s=_WAIT_S)
+    whole_s = round(time.monotonic() - since_s, 2)
+    status = cluster.client.running(name).wait(_WAIT_S).status
+    tell(
+        masters_killed=len(executors),
+        is_kept=name in names,
+        then=status,
+        led_s=led_s,
+        epoch_s=epoch_s,
+        whole_s=whole_s,
+    )
+    return newest
+
+
+def _leader(cluster: SparkCluster) -> str:
+    """Return the address of the process that answers as the master, when one does."""
+    found: list[str] = []
+
+    def look() -> list[str]:
+        with suppress(GearpyError):
+            found[:] = [cluster.client.master().address]
+        return found
+
+    eventually(look, "a master answers", within_s=_WAIT_S)
+    return found[0]
+
+
+def _names(cluster: SparkCluster) -> list[str]:
+    with suppress(GearpyError):
+        return [each.name for each in cluster.client.applications()]
+    return []
+
+
+def _seated(cluster: SparkCluster) -> int:
+    with suppress(GearpyError):
+        masters = cluster.client.masters().masters
+        return len(masters) if all(each.role != "away" for each in masters) else 0
+    return 0
+
+
+def _seat_pid(address: str) -> int:
+    """Return the process that listens at an address of this machine."""
+    port = int(address.rpartition(":")[2])
+    sockets = {
+        fields[9]
+        for line in Path("/proc/net/tcp").read_text().splitlines()[1:]
+        if (fields := line.split())[1].endswith(f":{port:04X}") and fields[3] == "0A"
+    }
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        with suppress(OSError):
+            target = str(link.readlink())
+            if target.startswith("socket:[") and target[8:-1] in sockets:
+                return int(link.parts[2])
+    raise AssertionError(f"nobody listens at {address}")
+
+
+def show_refusals(spark: SparkSession, plan: Mapping[str, Any]) -> None:
+    """Ask for clusters that cannot be, then for one that can; each leaves room for the next."""
+    folder, context = Path(plan["folder"]) / "cluster", spark.sparkContext
+    _tell_refusal(spark, "slots", folder=folder, workers=3, timeout_s=plan["patience_s"])
+    python, context.pythonExec = context.pythonExec, plan["bare"]
+    _tell_refusal(spark, "image", folder=folder, workers=2, timeout_s=_WAIT_S)
+    context.pythonExec, version, context.pythonVer = python, context.pythonVer, "3.8"
+    _tell_refusal(spark, "version", folder=folder, workers=2, timeout_s=_WAIT_S)
+    context.pythonVer = version
+    conf, stranger = folder / "gear.toml", Path(plan["folder"]) / "another"
+    stranger.write_text("ab" * 32)
+    stranger.chmod(0o600)
+    with gearpy.spark.cluster(spark, workers=2, folder=folder, timeout_s=_WAIT_S) as cluster:
+        known = ("--conf", str(conf), "--set", f"transport.secret-file={stranger}")
+        _tell_command("client", "info", *known)
+        own = f"worker.folder={Path(plan['folder']) / 'stranger'}"
+        _tell_command("worker", "worker", *known, "--set", own)
+        _tell_command("folder", "spark", "start", "--folder", str(folder), "--spark", "local[2]")
+        tell(workers=len(cluster.workers()))
+    tell(jobs=len(context.statusTracker().getActiveJobsIds()))
+
+
+def _tell_refusal(spark: SparkSession, what: str, **asked: Any) -> None:
+    """Tell why there is no such cluster, and the jobs and threads that are left of it."""
+    threads = set(threading.enumerate())
+    try:
+        gearpy.spark.cluster(spark, **asked).close()
+    except ConfigError as error:
+        jobs = spark.sparkContext.statusTracker().getActiveJobsIds()
+        left = [each.name for each in threading.enumerate() if each not in threads]
+        tell(what=what, said=str(error), left=[*jobs, *left])
+
+
+def _tell_command(what: str, *words: str) -> None:
+    """Run a command of `gear` that cannot do its work; tell how it ended, and what it said last."""
+    command = [sys.executable, "-m", "gearpy", *words]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=_WAIT_S, check=False)
+    tell(what=what, code=ended.returncode, said=ended.stderr.strip())
+
+
+_SCENES: Final[Mapping[str, Callable[[SparkSession, Mapping[str, Any]], None]]] = {
+    "sizes": show_sizes,
+    "refusals": show_refusals,
+    "masters": show_masters,
+}
 
 
 def _run(cluster: SparkCluster, spark: SparkSession, app: Any, plan: Mapping[str, Any]) -> None:

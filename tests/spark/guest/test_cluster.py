@@ -50,6 +50,17 @@ def test_more_workers_than_cores_are_refused_at_once(spark: SparkSession) -> Non
         _cluster(spark, workers=0)
     with pytest.raises(ConfigError, match="max_workers is 1, must be as many as workers or more"):
         _cluster(spark, workers=2, max_workers=1)
+    with pytest.raises(ConfigError, match="masters is 2, must be 1, in the driver, or 3"):
+        _cluster(spark, masters=2)
+    with pytest.raises(ConfigError, match="1 x 1 cores was asked for beside 3 masters, and Spark"):
+        _cluster(spark, masters=3)
+
+
+def test_a_log_of_one_master_is_no_log_of_three(spark: SparkSession, tmp_path: Path) -> None:
+    """Each would begin anew over the folder of the other."""
+    (tmp_path / "masters").mkdir()
+    with pytest.raises(ConfigError, match=r"is of a cluster with three masters, .*with masters=3"):
+        _cluster(spark, folder=tmp_path)
 
 
 def test_a_program_runs_and_nothing_is_left(spark: SparkSession, tmp_path: Path) -> None:

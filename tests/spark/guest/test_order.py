@@ -8,8 +8,10 @@ from gearpy.config.load import load
 from gearpy.errors import ConfigError
 from gearpy.spark.guest.order import (
     Authority,
+    MasterOrder,
     WorkerOrder,
     check_version,
+    master_config,
     order_of,
     task_of,
     worker_config,
@@ -72,3 +74,24 @@ def test_another_gearpy_is_refused_by_name() -> None:
     check_version(_order(), here="1", place="machine (python)")
     with pytest.raises(ConfigError, match=r"gearpy is 1 in the driver and 2 at machine \(python\)"):
         check_version(_order(), here="2", place="machine (python)")
+
+
+def test_a_master_in_a_task_goes_on_from_the_folder_of_its_seat() -> None:
+    """All else that it needs of the machine is the task's own; keys of masters hold there, too."""
+    order = MasterOrder(
+        version="1",
+        config={**_CONFIG, "master.scheduler": "spread"},
+        folder="/shared/masters",
+        secret=b"secret!",
+        authority=Authority(b"ca!", b"key!"),
+    )
+    masters = ["10.0.0.2:1", "10.0.0.3:2", "10.0.0.4:3"]
+    config = master_config(
+        order, number=2, folder=Path("/task"), address=masters[1], masters=masters
+    )
+
+    assert config.cluster.masters == tuple(masters)
+    assert (config.hostname, config.master.folder) == ("10.0.0.3", "/shared/masters/2")
+    assert config.transport.secret_file == "/task/secret"
+    assert (config.transport.tls_folder, config.master.scheduler) == ("/task/certs", "spread")
+    assert "!" not in repr(order)

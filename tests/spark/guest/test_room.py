@@ -31,6 +31,10 @@ def test_too_many_workers_are_refused_with_both_numbers() -> None:
     assert refusal(workers=3, cores=2, has=4).startswith(
         "a cluster of 3 x 2 cores was asked for, and Spark has 4: ask for fewer workers"
     )
+    assert refusal(workers=2, cores=1, has=5, masters=3) == ""
+    assert refusal(workers=2, cores=1, has=4, masters=3).startswith(
+        "a cluster of 2 x 1 cores was asked for beside 3 masters, and Spark has 4: ask for fewer"
+    )
     text = too_few(workers=3, cores=1, came=2, within_s=60.0)
     assert text.startswith("a cluster of 3 x 1 cores was asked for, and Spark has started 2 in 60")
 

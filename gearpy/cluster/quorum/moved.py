@@ -1,0 +1,70 @@
+"""The logs of masters that are all away, for masters that begin over them at other addresses."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from gearpy.cluster.quorum.disks import DiskBook
+from gearpy.core.consensus.stored import LogEntry, StoredLog
+from gearpy.errors import ConfigError
+from gearpy.storage.folder.local import LocalFolder
+from gearpy.storage.log import FileLog
+from gearpy.storage.replica_store import ReplicaStore
+
+
+def move_logs(folders: Sequence[Path], members: Sequence[str]) -> None:
+    """Have the logs of all masters name these as the only ones. Nothing is done to new folders.
+
+    All of them get the log that had to win an election, as it has all that was ever agreed on, if
+    most of the folders are there. None of the masters may run.
+
+    Args:
+        folders: of the logs, one for each master.
+        members: their addresses from now on.
+
+    Raises:
+        ConfigError: too few have a log, or one is in use.
+        LogDamaged, LogBroken, OSError: a log cannot be read or written.
+    """
+    known = [each for each in folders if each.exists()]
+    if not known:
+        return
+    if 2 * len(known) <= len(folders):
+        missing = ", ".join(str(each) for each in folders if each not in known)
+        raise ConfigError(
+            f"the logs of most masters are lost, as {missing} is missing: what was agreed on may "
+            "not be in the others; put the folders back, or begin with a new folder"
+        )
+    with ExitStack() as opened:
+        logs = [_opened(each, opened) for each in folders]
+        stores = [ReplicaStore(log, StoredLog()) for log in logs]
+        newest = moved([each.stored for each in stores], members)
+        for log in logs:
+            log.snapshot(newest.to_bytes())
+
+
+def moved(logs: Sequence[StoredLog], members: Sequence[str]) -> StoredLog:
+    """Return a log that goes on from these with other members, in a term that nobody led in."""
+    log, term = max(logs, key=_reach), max(each.term for each in logs) + 1
+    entries = [*log.entries, LogEntry(term=term, members=tuple(sorted(members)))]
+    return StoredLog(
+        term=term,
+        snapshot=log.snapshot,
+        base_index=log.base_index,
+        base_term=log.base_term,
+        entries=entries,
+    )
+
+
+def _reach(log: StoredLog) -> tuple[int, int]:
+    """Return by what a log wins an election: the term of its last entry, and how many there are."""
+    last_term = log.entries[-1].term if log.entries else log.base_term
+    return last_term, log.base_index + len(log.entries)
+
+
+def _opened(folder: Path, opened: ExitStack) -> FileLog:
+    place = LocalFolder(folder, private=True)
+    log = FileLog(place)
+    opened.callback(log.close)
+    DiskBook(place, is_new=True)  # A folder that was lost has a new name from now on.
+    return log

@@ -1,0 +1,78 @@
+"""SeatNotes: notes between masters in tasks of Spark and their driver, in the cluster's folder.
+
+A task says where it is, and the driver says whether, and with whom, it begins.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from gearpy.spark.guest.seats import Seated
+from gearpy.storage.folder.local import LocalFolder
+
+#: Of the seats.
+NUMBERS: Final = range(1, 4)
+
+
+class SeatOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """An order to a task: to begin as one of these masters, or, without any, to end.
+
+    Who ``joins`` waits until the others take it, if its folder is new.
+    """
+
+    attempt: str
+    masters: tuple[str, ...] = ()
+    joins: bool = False
+
+
+class SeatNotes:
+    """The notes of all seats. One that is read is whole.
+
+    Runs on: any thread.
+
+    Args:
+        folder: that driver and tasks see.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = LocalFolder(folder, private=True)
+
+    def clear(self) -> None:
+        """Forget the notes of a driver before."""
+        self._folder.make()
+        for number in NUMBERS:
+            for name in (_task(number), _order(number)):
+                self._folder.remove(name)
+
+    def tell(self, number: int, seated: Seated) -> None:
+        """Tell the driver of a task."""
+        self._folder.put(_task(number), msgspec.json.encode(seated._asdict()))
+
+    def come(self) -> Mapping[int, Seated]:
+        """Return the task that came last to each seat."""
+        found = {}
+        for number in NUMBERS:
+            if (data := self._folder.read(_task(number))) is not None:
+                found[number] = Seated(**msgspec.json.decode(data))
+        return found
+
+    def order(self, number: int, order: SeatOrder) -> None:
+        """Tell a task what to do."""
+        self._folder.put(_order(number), msgspec.json.encode(order))
+
+    def order_of(self, number: int, attempt: str) -> SeatOrder | None:
+        """Return what a task was told, if anything."""
+        if (data := self._folder.read(_order(number))) is None:
+            return None
+        found = msgspec.json.decode(data, type=SeatOrder)
+        return found if found.attempt == attempt else None
+
+
+def _task(number: int) -> str:
+    return f"task-{number}"
+
+
+def _order(number: int) -> str:
+    return f"order-{number}"
