@@ -149,11 +149,15 @@ class TaskLocationsReceived:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartAllTasks:
-    """Run. Sources open at ``start_time_ms``. Answered by `TasksStarted`."""
+    """Run. Sources open at ``start_time_ms``, and halt at ``halt_ms``. Answered by `TasksStarted`.
+
+    See `HaltSources`.
+    """
 
     version: int
     attempt: int
     start_time_ms: int
+    halt_ms: int = MAX_MS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +167,20 @@ class TasksStarted:
     executor_id: ExecutorId
     version: int
     attempt: int
+
+
+#: "open": older records may come; "reached": none will, but late ones; "passed": records of that
+#: time, or later ones, were sent before it was told; "full": too many of them wait for older ones;
+#: "unable": it cannot hold records back.
+HaltState: TypeAlias = Literal["open", "reached", "passed", "full", "unable"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceHalt:
+    """The event time at which a source is to halt, and whether it has come there."""
+
+    time_ms: int
+    state: HaltState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +194,7 @@ class TaskClock:
     ahead of what it promised at most. ``consumers`` take what a sink of the task has shown.
     ``waits_for`` names something outside of the application, such as a server that is away.
     ``wants_epoch``: the task keeps so much until an epoch ends that one should end now.
+    ``halt``: a source was told to halt, and has not been told to go on.
     """
 
     task_id: TaskId
@@ -196,6 +215,7 @@ class TaskClock:
     consumers: tuple[ConsumerReport, ...] = ()
     waits_for: str = ""
     wants_epoch: bool = False
+    halt: SourceHalt | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,6 +255,17 @@ class BeginEpoch:
     epoch: int
     cut_time_ms: int | None = None
     is_last: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HaltSources:
+    """Sources of this attempt: send nothing of this event time, or later; `MAX_MS`: go on.
+
+    Older records go on, and so do epochs. Sent again while a `TaskClock` says another time.
+    """
+
+    attempt: int
+    time_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -442,6 +473,7 @@ ExecutorMessage: TypeAlias = (
     | StopAllTasks
     | SettleTasks
     | BeginEpoch
+    | HaltSources
     | AbortEpoch
     | CommitEpoch
     | InjectRecord

@@ -37,6 +37,7 @@ from gearpy.messages.app import (
     ExecutorFailed,
     ExecutorMessage,
     FailureKind,
+    HaltSources,
     InjectRecord,
     LaunchTasks,
     LinkBroken,
@@ -68,6 +69,7 @@ from gearpy.task.api.failure import card_of, kind_of
 from gearpy.task.api.snapshots import TaskResume, TaskSnapshot
 from gearpy.task.runtime.actor import (
     ClockBoard,
+    HaltTask,
     InjectMessage,
     StartTask,
     StopTask,
@@ -281,6 +283,8 @@ class ExecutorActor(Actor[_Message]):
                 self._stop_all(message)
             case BeginEpoch() | CommitEpoch() | AbortEpoch():
                 self._on_epoch(message)
+            case HaltSources():
+                self._halt(message)
             case TasksLoaded() | TasksUnloadable() | DoneAhead() | EpochSaved() | EpochFailed():
                 self._on_writer(message)
             case InjectRecord():
@@ -422,8 +426,13 @@ class ExecutorActor(Actor[_Message]):
             self._freeze()
             group.waiting_start = set(group.tasks)
             for ref in group.tasks.values():
-                ref.tell(StartTask(message.start_time_ms))
+                ref.tell(StartTask(message.start_time_ms, message.halt_ms))
         self._tell_if_started(group)
+
+    def _halt(self, message: HaltSources) -> None:
+        group = self._group_of(message.attempt)
+        for ref in group.source_refs() if group is not None else ():
+            ref.tell(HaltTask(message.time_ms))
 
     def _freeze(self) -> None:
         """Leave the tasks out of later collections, which takes no time while nothing has gone."""

@@ -6,7 +6,7 @@ from typing import Final
 from gearpy.core.app import causes
 from gearpy.core.app.ahead import ReadingAhead
 from gearpy.core.app.causes import Drain
-from gearpy.core.app.change import VersionChange
+from gearpy.core.app.change import VersionChange, WaitingChange
 from gearpy.core.app.decisions import (
     Activated,
     Command,
@@ -17,10 +17,11 @@ from gearpy.core.app.decisions import (
 from gearpy.core.app.executors import Release
 from gearpy.core.app.incidents import BrokenLink, SilentExecutor
 from gearpy.core.app.recovery import Recovery
+from gearpy.core.app.regions.at_time import TimedHalt
 from gearpy.core.app.regions.region import Region, StepAnswer
 from gearpy.core.dag.graph import Dag, without_regions
 from gearpy.core.epoch.epochs import Manifest
-from gearpy.ids import ActorPath, ExecutorId, TaskId
+from gearpy.ids import ActorPath, ExecutorId, ProcessorId, TaskId
 from gearpy.messages.app import (
     EpochCommitted,
     EpochStored,
@@ -234,6 +235,7 @@ class ApplicationCore(Recovery):
         is_due = any(
             region.epochs.is_finished or region.epochs.is_wanted for region in self.regions
         )
+        is_due = is_due or self.succession.halt is not None
         return self._settled([], now_ms) if is_due else []
 
     def on_task_failed(self, message: TaskFailed, now_ms: int) -> list[Command]:
@@ -309,16 +311,42 @@ class ApplicationCore(Recovery):
         executors: int = 0,
         kept: frozenset[int] = frozenset(),
         moves: bool = False,
+        at_ms: int | None = None,
     ) -> list[Command]:
         """Start processes for another version of the graph, then end this one at an epoch.
 
         `PutInPlace` follows, or `ChangeGivenUp`. With 0 ``executors`` none grows. The regions that
         are ``kept`` go on all the time; the next core takes them over as they are. State that
-        ``moves`` to other tasks is not read before this version has ended.
+        ``moves`` to other tasks is not read before this version has ended. With ``at_ms`` that
+        epoch ends at this event time, and nothing is started before that is near; then not all
+        tasks need run now.
         """
-        assert not self.why_unchangeable(), self.why_unchangeable()
-        self.succession.begin(dag, now_ms, executors=executors, kept=kept, moves=moves)
+        assert not self.succession.busy_with, self.succession.busy_with
+        if at_ms is None:
+            self.succession.begin(dag, now_ms, executors=executors, kept=kept, moves=moves)
+        else:
+            halt = self._halt_at(at_ms, kept)
+            self.succession.wait(
+                WaitingChange(dag=dag, executors=executors, kept=kept, moves=moves, halt=halt)
+            )
         return self._settled([], now_ms)
+
+    def why_not_at(self, at_ms: int, kept: frozenset[int]) -> str:
+        """Return why no change can be made at an event time; empty if nothing is known of it."""
+        halt = self._halt_at(at_ms, kept)
+        if self.regions.but(kept) and not halt.has_sources:
+            return "nothing that it touches reads records"
+        if passed := halt.has_passed(self._source_reports()):
+            return f"{passed} has read records of that time: name a later one"
+        return ""
+
+    def _halt_at(self, at_ms: int, kept: frozenset[int]) -> TimedHalt:
+        names = {
+            task: self.dag.processors[ProcessorId(task.processor)].name
+            for task, region in self.regions.sources.items()
+            if region.number not in kept
+        }
+        return TimedHalt(at_ms, names, timeout_ms=self._limits.change_timeout_ms)
 
     def keep(self, reason: str, now_ms: int) -> list[Command]:
         """Give up the change that is under way; what has ended for it begins again."""
@@ -326,9 +354,10 @@ class ApplicationCore(Recovery):
 
     def _advance_change(self, now_ms: int) -> list[Command]:
         """End the version when the next one is there, or give that up if it takes too long."""
+        commands = self._await_event_time(now_ms)
         change = self.succession.change
-        if change is None or change.is_told:
-            return []
+        if commands or change is None or change.is_told:
+            return commands
         if change.is_late(now_ms):
             seconds = change.timeout_ms // 1000
             return self._keep(f"its last epoch was not stored within {seconds} s", now_ms)
@@ -341,7 +370,19 @@ class ApplicationCore(Recovery):
         if change.may_drain(self.executors.running, now_ms):
             change.drain(now_ms)
             for region in self.regions.but(change.kept):
-                region.drain()
+                region.drain(None if change.halt is None else change.halt.time_ms)
+        return []
+
+    def _await_event_time(self, now_ms: int) -> list[Command]:
+        """Begin a change that waits when event time is near; give it up if it cannot be."""
+        halt, change = self.succession.halt, self.succession.change
+        if halt is None or (change is not None and change.is_draining):
+            return []
+        halt.on_reports(self._source_reports(), now_ms)
+        if halt.refusal:
+            return self._keep(halt.refusal, now_ms)
+        if change is None and halt.is_near and self._is_active and not self._is_saving:
+            self.succession.begin_waiting(now_ms)
         return []
 
     def _read_ahead(self, change: VersionChange, ahead: ReadingAhead, now_ms: int) -> list[Command]:
@@ -393,9 +434,22 @@ class ApplicationCore(Recovery):
         going = [each for each in self.regions if each.state != "done"]
         done = [each for each in self.regions if each.state == "done"]
         newest = {each.number: each.history.newest for each in done}
+        self.succession.saving = {each.number: each.epochs.next_to_end for each in going}
         return (
-            {each.number: each.epochs.next_to_end for each in going},
+            {**self.succession.saving},
             {number: each.epoch for number, each in newest.items() if each is not None},
+        )
+
+    @property
+    def _is_saving(self) -> bool:
+        """Whether an epoch that `begin_epochs` has asked for is not stored."""
+        stored = {
+            each.number: each.history.newest.epoch if each.history.newest else 0
+            for each in self.regions
+            if each.state != "done"
+        }
+        return any(
+            stored.get(number, epoch) < epoch for number, epoch in self.succession.saving.items()
         )
 
     def on_epoch_stored(self, message: EpochStored, now_ms: int) -> list[Command]:
@@ -532,6 +586,7 @@ class ApplicationCore(Recovery):
             commands += self._advance_change(now_ms)
             wanted = self.regions.needed_executors | self.succession.wanted
             commands += self.executors.request(wanted, now_ms)
+            commands += self._tell_halts(now_ms)
         if not self.is_ended:
             for region in filter(self._counts, self.regions):
                 commands += region.epochs.advance(now_ms)

@@ -9,6 +9,7 @@ from gearpy.core.app.ahead import ReadingAhead
 from gearpy.core.app.decisions import ChangeGivenUp, Command, GoBack, RecoveryLimits
 from gearpy.core.app.executors import ExecutorManager
 from gearpy.core.app.hosts import bound_slots
+from gearpy.core.app.regions.at_time import HaltOrders, TimedHalt
 from gearpy.core.dag.graph import Dag, place, without_regions
 from gearpy.core.master.slots import equal_parts
 from gearpy.ids import MAX_MS, MIN_MS, ExecutorId, TaskId
@@ -29,6 +30,7 @@ class VersionChange:
         kept: the numbers of the regions that it does not touch.
         seats: the executors that its tasks will be in.
         ahead: has state read there before the old version ends; None: it moves.
+        halt: the sources are to be at an event time before; None: wherever they are.
         timeout_ms: the epoch must be stored so long after the sources were told to end it.
     """
 
@@ -39,11 +41,13 @@ class VersionChange:
         *,
         kept: frozenset[int],
         ahead: ReadingAhead | None = None,
+        halt: TimedHalt | None = None,
         now_ms: int,
         timeout_ms: int,
     ) -> None:
         self.dag = dag
         self.ahead = ahead
+        self.halt = halt
         self.kept = kept
         self.seats = frozenset(seats)
         self.timeout_ms = timeout_ms
@@ -59,6 +63,8 @@ class VersionChange:
 
     def may_drain(self, running: Container[ExecutorId], now_ms: int) -> bool:
         """Tell whether the old version may end: the new one is there, or waits for its slots."""
+        if self.halt is not None and not self.halt.is_reached:
+            return False
         if self.is_there(running):
             return not self.is_draining and (self.ahead is None or self.ahead.is_done)
         return not self.is_draining and now_ms >= self._drain_at_ms
@@ -71,6 +77,17 @@ class VersionChange:
     def is_late(self, now_ms: int) -> bool:
         """Tell whether the last epoch should have been stored by now."""
         return now_ms >= self._until_ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingChange:
+    """A change that begins when event time comes near the time at which it is to be made."""
+
+    dag: Dag
+    executors: int
+    kept: frozenset[int]
+    moves: bool
+    halt: TimedHalt
 
 
 @dataclass(slots=True)
@@ -159,6 +176,9 @@ class Succession:
         self.kept = kept
         self.lasting = frozenset(lasting)  #: The processes of versions before that still run.
         self.before = frozenset(executors.slots) - self.seats - self.lasting
+        self.halt_orders = HaltOrders()
+        self.saving: dict[int, int] = {}  #: By region, the epoch that a savepoint waits for.
+        self.waiting: WaitingChange | None = None
         self.change: VersionChange | None = None
         self.pause: PauseTimes | None = None  #: Of the change to this version, until it is over.
         self.trial: Trial | None = None
@@ -185,6 +205,12 @@ class Succession:
         return self.kept if self.change is None else self.change.kept
 
     @property
+    def halt(self) -> TimedHalt | None:
+        """Where sources halt for a change that waits, or is under way; None: nowhere."""
+        change = self.waiting or self.change
+        return None if change is None else change.halt
+
+    @property
     def first_end_ms(self) -> int:
         """The time before which no epoch ends."""
         return MIN_MS if self.trial is None else self.trial.first_end_ms
@@ -192,6 +218,8 @@ class Succession:
     @property
     def busy_with(self) -> str:
         """The reason why no other change can begin; empty if one can."""
+        if self.waiting is not None:
+            return "a change waits for its event time: call it off, or ask again later"
         if self.change is not None:
             return "another change is under way"
         return "its newest version is on trial" if self.trial is not None else ""
@@ -228,8 +256,32 @@ class Succession:
             for stop in self._executors.stop(executor_id, kill=False, reason="a new version runs")
         ]
 
+    def wait(self, change: WaitingChange) -> None:
+        """Have a change wait for event time to come near."""
+        self.waiting = change
+
+    def begin_waiting(self, now_ms: int) -> None:
+        """Begin the change that waits; its event time is near."""
+        waiting, self.waiting = self.waiting, None
+        assert waiting is not None
+        self.begin(
+            waiting.dag,
+            now_ms,
+            executors=waiting.executors,
+            kept=waiting.kept,
+            moves=waiting.moves,
+            halt=waiting.halt,
+        )
+
     def begin(
-        self, dag: Dag, now_ms: int, *, executors: int, kept: frozenset[int], moves: bool
+        self,
+        dag: Dag,
+        now_ms: int,
+        *,
+        executors: int,
+        kept: frozenset[int],
+        moves: bool,
+        halt: TimedHalt | None = None,
     ) -> None:
         """Begin a change; see `ApplicationCore.change`."""
         begins = without_regions(dag, kept)
@@ -239,6 +291,7 @@ class Succession:
             seats,
             kept=kept,
             ahead=None if moves else ReadingAhead(dag, self._placement_in(seats, begins)),
+            halt=halt,
             now_ms=now_ms,
             timeout_ms=self._limits.change_timeout_ms,
         )
@@ -255,7 +308,10 @@ class Succession:
         return self._add_seats(dag, 0) if self.change is None else self.change.seats
 
     def give_up(self, reason: str) -> list[Command]:
-        """Give up the change that is under way, if there is one."""
+        """Give up the change that is under way, or waits, if there is one."""
+        if self.waiting is not None:
+            self.waiting = None
+            return [ChangeGivenUp(reason=reason)]
         change, self.change = self.change, None
         if change is None:
             return []

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from gearpy.ids import MIN_MS, ExecutorId, SessionId, TaskId
+from gearpy.ids import MAX_MS, MIN_MS, ExecutorId, SessionId, TaskId
 from gearpy.messages.app import (
     ExecutorMessage,
     LaunchTasks,
@@ -121,6 +121,7 @@ class Deployment:
         placement: the executor of every task of the region.
         addresses: the data listener of each executor that has a task.
         snapshots: what the tasks go on from, in the order in which it is read.
+        halt_ms: the event time at which sources halt.
     """
 
     def __init__(
@@ -137,6 +138,7 @@ class Deployment:
         snapshots: Sequence[SnapshotFile] = (),
         overrides: Sequence[TaskOffsets] = (),
         start_time_ms: int = MIN_MS,
+        halt_ms: int = MAX_MS,
     ) -> None:
         assert placement, "a region has tasks"
         assert step_timeout_ms >= 1, step_timeout_ms
@@ -150,6 +152,7 @@ class Deployment:
         self._snapshots = tuple(snapshots)
         self._overrides = tuple(overrides)
         self._start_time_ms = start_time_ms
+        self._halt_ms = halt_ms
         self._state: DeploymentState = "created"
         self._waiting_for: dict[ExecutorId, None] = {}  # A set that keeps its order.
         self._step_started_ms = 0
@@ -345,7 +348,10 @@ class Deployment:
             "launching": self._launch_tasks,
             "locating": lambda _: self._locations(),
             "starting": lambda _: StartAllTasks(
-                version=version, attempt=attempt, start_time_ms=self._start_time_ms
+                version=version,
+                attempt=attempt,
+                start_time_ms=self._start_time_ms,
+                halt_ms=self._halt_ms,
             ),
             "stopping": lambda _: StopAllTasks(
                 version=version, attempt=attempt, completed=self._completed

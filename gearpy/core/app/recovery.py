@@ -26,7 +26,7 @@ from gearpy.core.app.regions.region_set import RegionSet
 from gearpy.core.base.restart import GiveUp
 from gearpy.core.dag.graph import Dag, without_regions
 from gearpy.core.epoch.epochs import Manifest
-from gearpy.ids import ActorPath, ExecutorId, ProcessorId, SessionId, TaskId
+from gearpy.ids import MAX_MS, ActorPath, ExecutorId, ProcessorId, SessionId, TaskId
 from gearpy.messages.app import LongTurn, SettleTasks, SnapshotsDamaged, TaskClock, TaskOffsets
 from gearpy.messages.summaries import ApplicationStatus, ErrorCard
 
@@ -150,6 +150,7 @@ class Recovery:
         if region is None or region.sessions.get(clock.task_id) != clock.session:
             return None
         self.reports[clock.task_id] = clock
+        self.succession.halt_orders.on_report(clock)
         self.clock.on_report(
             clock.task_id,
             clock.session,
@@ -177,6 +178,7 @@ class Recovery:
         for region in self.regions:
             if not region.is_due(running.keys(), now_ms):
                 continue
+            region.epochs.halt_ms = self._halt_ms_of(region)
             steps = region.deploy(
                 attempt=self.next_attempt,
                 first_session=self.next_session,
@@ -423,12 +425,46 @@ class Recovery:
     # -- changes ---------------------------------------------------------------------------
 
     def _keep(self, reason: str, now_ms: int) -> list[Command]:
-        change = self.succession.change
-        if change is None or self._ending is not None:
+        if self._ending is not None:
             return []
+        change = self.succession.change
         commands = self.succession.give_up(reason)
-        for region in self.regions.but(change.kept) if change.is_draining else ():
-            commands += self._after(region, region.go_on(now_ms), now_ms)
+        if change is not None and change.is_draining:
+            for region in self.regions.but(change.kept):
+                commands += self._after(region, region.go_on(now_ms), now_ms)
+        return commands
+
+    def _halt_ms_of(self, region: Region) -> int:
+        """Return the event time at which the sources of a region halt; `MAX_MS`: nowhere."""
+        change = self.succession.waiting or self.succession.change
+        if change is None or change.halt is None or region.number in change.kept:
+            return MAX_MS
+        return change.halt.time_ms
+
+    def _source_reports(self) -> dict[TaskId, TaskClock]:
+        """Return the newest reports of the sources that run."""
+        return {
+            task: self.reports[task]
+            for task, region in self.regions.sources.items()
+            if region.is_running
+            and task in self.reports
+            and self.reports[task].session == region.sessions[task]
+        }
+
+    def _tell_halts(self, now_ms: int) -> list[Command]:
+        """Have sources halt that are to, and let others go on."""
+        halt, orders = self.succession.halt, self.succession.halt_orders
+        for region in self.regions:
+            region.epochs.halt_ms = self._halt_ms_of(region)
+        if halt is None and not orders.has_halted:
+            return []
+        reports, sources = self._source_reports(), self.regions.sources
+        orders.note(reports)
+        commands: list[Command] = []
+        for region in self.regions:
+            if region.is_running and region.attempt is not None:
+                placement = {t: region.placement[t] for t in reports if sources[t] is region}
+                commands += orders.orders(region.attempt, placement, reports, halt, now_ms)
         return commands
 
     def _lose_next(self, executor_id: ExecutorId, cause: str, now_ms: int) -> list[Command]:

@@ -19,6 +19,7 @@ class TaskCounters:
     total: int = 0  #: ... out of this many; 0 when it cannot know.
     newest_ms: int = MIN_MS  #: Newest event time that a source has read ...
     span_ms: int = 0  #: ... and how far that was ahead of its promise at most.
+    held_records: int = 0  #: So many records that a source has read wait behind a cut.
 
     def restore(self, counted: Mapping[str, int]) -> None:
         """Go on from earlier counts; a name that is not known any more is left out."""

@@ -13,7 +13,7 @@ from gearpy.core.base.fields import one_nan
 from gearpy.core.window.event_order import EventOrder, Held
 from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS
-from gearpy.messages.data import Message
+from gearpy.messages.data import Batch, Message
 from gearpy.messages.late_time import LateTime, late_places, late_time, promise_of
 from gearpy.state.kinds.bulk import BulkState
 from gearpy.task.api.failure import USER_ERRORS
@@ -194,6 +194,14 @@ class OrderedOutput(list[Message]):
             message = Message(message.value, time_ms)
             self._on_late()
         super().append(message)
+
+    def marked(self, batches: Iterator[Batch | None]) -> Iterator[Batch | None]:
+        """Mark output that comes in batches as late where it is older than event time is here."""
+        for batch in batches:
+            if batch is not None and type(batch.values) is list:
+                batch.timestamps = marked_late(batch.timestamps, self.reached_ms)
+                self._on_late()
+            yield batch
 
 
 class OrderedStage:

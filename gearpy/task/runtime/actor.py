@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias
 
 from gearpy.actor.api import BatchActor, Cancellable, Ref
 from gearpy.errors import GearpyError, MailboxFull, OperatorError
-from gearpy.ids import TaskId
+from gearpy.ids import MAX_MS, TaskId
 from gearpy.messages.app import FailureKind, TaskClock
 from gearpy.messages.data import (
     Ack,
@@ -35,9 +35,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class StartTask:
-    """Open at this event time and run."""
+    """Open at this event time and run; a task without inputs halts at ``halt_ms``."""
 
     start_time_ms: int
+    halt_ms: int = MAX_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,13 @@ class CutEpoch:
     epoch: int
     cut_time_ms: int | None = None
     is_last: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HaltTask:
+    """A task without inputs: send nothing of this event time or later; see `TaskRunner.halt`."""
+
+    time_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +99,7 @@ TaskMessage: TypeAlias = (
     | StartTask
     | StopTask
     | CutEpoch
+    | HaltTask
     | CommitTask
     | InjectMessage
     | _Turn
@@ -226,32 +235,35 @@ class TaskActor(BatchActor[TaskMessage]):
             if not self._stopped:
                 self._runner.receive(message)
         elif isinstance(message, StartTask):
-            self._start(message.start_time_ms)
+            self._start(message)
         elif isinstance(message, StopTask):
             error = self._stop_task(completed=message.completed)
             self._events.on_task_stopped(self._task_id, error)
-        elif isinstance(message, CutEpoch | CommitTask | InjectMessage):
+        elif isinstance(message, CutEpoch | HaltTask | CommitTask | InjectMessage):
             self._pass_on(message)
         elif isinstance(message, _Turn):
             self._turn_queued = False
         elif isinstance(message, _Wake):
             self._wake_at_ms = None
 
-    def _pass_on(self, message: CutEpoch | CommitTask | InjectMessage) -> None:
+    def _pass_on(self, message: CutEpoch | HaltTask | CommitTask | InjectMessage) -> None:
         match message:
             case CutEpoch():
                 self._runner.cut(message.epoch, message.cut_time_ms, is_last=message.is_last)
+            case HaltTask():
+                self._runner.halt(message.time_ms)
             case CommitTask():
                 self._runner.commit(message.epoch)
             case InjectMessage():
                 self._runner.inject(message.value, message.event_time_ms)
 
-    def _start(self, start_time_ms: int) -> None:
+    def _start(self, message: StartTask) -> None:
         if self._stopped:
             return
         if not self._running:  # Asked again, it only answers again.
             self._runner.context.wake = partial(_signal, self.context.self_ref)
-            self._runner.open(start_time_ms)
+            self._runner.halt(message.halt_ms)
+            self._runner.open(message.start_time_ms)
             self._running = True
         self._events.on_task_started(self._task_id)
 

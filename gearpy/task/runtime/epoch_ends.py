@@ -2,9 +2,11 @@
 
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from gearpy.ids import MAX_MS
+from gearpy.messages.app import SourceHalt
 from gearpy.messages.table import oldest_of
 from gearpy.task.api.interfaces import Task
 
@@ -42,11 +44,16 @@ class CommitRequest:
 
 
 class CutRequest:
-    """Notes the requests to a task without inputs to end an epoch, perhaps by event time."""
+    """Notes the requests to a task without inputs to end an epoch, perhaps by event time.
+
+    Beside that it may have to halt at an event time, whatever epochs end meanwhile.
+    """
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch - 1  #: The newest one that was asked to end.
-        self._is_by_time = False
+        self._cut_ms = MAX_MS
+        self._halt_ms = MAX_MS
+        self._halt: SourceHalt | None = None
         self._is_last = False
         self.is_over = False  #: The last epoch that there will be has ended.
         self.has_missed = False  #: A record that is not older than the cut time was sent before.
@@ -58,22 +65,62 @@ class CutRequest:
         if epoch <= self.epoch:
             return
         self.epoch, self._is_last = epoch, is_last
-        self._is_by_time = cut_time_ms is not None
+        self._cut_ms = MAX_MS if cut_time_ms is None else cut_time_ms
         if cut_time_ms is not None:
-            self.has_missed = task is None or not task.begin_cut(cut_time_ms)
+            self.has_missed = task is None or not self._hold_back(task)
         elif task is not None:  # Where it is, also if it was at a cut that was given up.
-            task.end_cut()
+            self._hold_back(task)
+
+    def halt(self, task: Task | None, time_ms: int) -> None:
+        """Have the task send nothing of an event time and later; `MAX_MS` lets it go on."""
+        is_able = task is None or type(task).begin_cut is not Task.begin_cut
+        self._halt_ms = time_ms if is_able else MAX_MS
+        self._halt = None
+        if time_ms < MAX_MS:
+            self._halt = SourceHalt(time_ms=time_ms, state="open" if is_able else "unable")
+        if task is not None and not self._hold_back(task):
+            self.has_missed = self._cut_ms < MAX_MS
+
+    def begin(self, task: Task) -> None:
+        """Have a task that has just opened halt where it was told to before."""
+        if self._halt is not None:
+            self.halt(task, self._halt.time_ms)
+
+    def halted(self, task: Task | None, watermark_ms: int) -> SourceHalt | None:
+        """Return where the task is to halt, and how far it is."""
+        if self._halt is None or self._halt.state != "open" or task is None:
+            return self._halt
+        context = task.context
+        if context.counters.held_records > context.limits.held_records_max:
+            return replace(self._halt, state="full")
+        has_reached = watermark_ms >= self._halt_ms and (self._cut_ms < MAX_MS or task.is_cut)
+        return replace(self._halt, state="reached") if has_reached else self._halt
 
     def is_due(self, task: Task | None, epoch: int) -> bool:
         """Tell whether the epoch that the task is in was asked to end, and may end now."""
-        return self.epoch >= epoch and task is not None and task.is_cut
+        if self.epoch < epoch or task is None:
+            return False
+        return self._cut_ms == MAX_MS or task.is_cut
 
     def on_ended(self, task: Task) -> bool:
         """Let the task go on behind the end; tell whether it may have held records back."""
-        was_by_time, self._is_by_time, self.has_missed = self._is_by_time, False, False
-        task.end_cut()
+        was_by_time, self._cut_ms, self.has_missed = self._cut_ms < MAX_MS, MAX_MS, False
+        self._hold_back(task)
         self.is_over = self.is_over or self._is_last
         return was_by_time
+
+    def _hold_back(self, task: Task) -> bool:
+        """Have the task hold back what is behind cut or halt; tell whether it ends at the cut."""
+        at_ms = min(self._cut_ms, self._halt_ms)
+        if at_ms == MAX_MS:
+            task.end_cut()
+            return True
+        if task.begin_cut(at_ms):
+            return at_ms == self._cut_ms
+        if at_ms < self._halt_ms or self._halt is None:
+            return False
+        self._halt, self._halt_ms = replace(self._halt, state="passed"), MAX_MS
+        return self._hold_back(task)
 
 
 class LaterOutput:

@@ -38,7 +38,7 @@ from gearpy.task.api.interfaces import FINISHED, Columns, Task, TaskContext, Tas
 from gearpy.task.api.keyed import KeyedTask, OpenState
 from gearpy.task.api.rejects import OUTPUT, Midway, OnError, RejectedRecord, Rejects
 from gearpy.task.api.snapshots import TaskResume, TaskSnapshot, TaskState, encode_offsets
-from gearpy.task.chain.event_gate import EventGate, OrderedOutput, marked_late
+from gearpy.task.chain.event_gate import EventGate, OrderedOutput
 from gearpy.task.runtime.driving import (
     Job,
     blame,
@@ -169,6 +169,7 @@ class TaskRunner:
             if not self.task.aligned:
                 self._keyed.refuse()
             self.task.on_start(start_time_ms)
+            self._cut.begin(self.task)
         except USER_ERRORS as error:
             self._blame(error)
         if not self.info.upstream:
@@ -228,10 +229,15 @@ class TaskRunner:
 
         With a cut time, when it has sent all records that are older; see `Task.begin_cut`. After
         the last one the task produces nothing more, though its stream has not ended.
-        Nothing happens where it has ended already, or where inputs decide.
         """
         if not self.info.upstream:
             self._cut.ask(self.task, epoch, cut_time_ms, is_last=is_last)
+
+    def halt(self, time_ms: int) -> None:
+        """Have a task without inputs send nothing from this event time on; `MAX_MS`: go on."""
+        if not self.info.upstream:
+            self._cut.halt(self.task, time_ms)
+            self.poke()
 
     def commit(self, epoch: int) -> None:
         """Tell the task in its next turn that an epoch is complete, and all before it."""
@@ -314,6 +320,7 @@ class TaskRunner:
             waits_for="" if task is None else task.waits_for,
             wants_epoch=(task is not None and task.epoch_fill > _FULL_SOON)
             or (self.recorder is not None and self.recorder.wants_epoch),
+            halt=self._cut.halted(task, self._outlet.watermark_ms),
         )
 
     def stop(self, *, completed: bool) -> None:
@@ -480,23 +487,15 @@ class TaskRunner:
     def _see_late(self) -> None:
         self.context.sees_late = True
 
-    def _marked(self, job: Job) -> Job:
-        """Mark output as late where it is older than event time is here."""
-        assert isinstance(self._buffer, OrderedOutput)
-        for batch in job:
-            if batch is not None and type(batch.values) is list:
-                batch.timestamps = marked_late(batch.timestamps, self._buffer.reached_ms)
-                self._see_late()
-            yield batch
-
     def _driven(self, batch: Batch) -> Job:
         counters = self.context.counters
         before = counters.skipped_records + counters.quarantined_records
         if self._has_timers_between:
+            assert isinstance(self._buffer, OrderedOutput)
             for message in batch.messages():
                 yield from self._fire(self._keyed.until(message))
                 self._keyed.enter(message)
-                yield from self._marked(self._drive(Batch.of(message)))
+                yield from self._buffer.marked(self._drive(Batch.of(message)))
         else:
             yield from self._drive(batch)
         if self._counts_taken:

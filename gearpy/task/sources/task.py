@@ -219,9 +219,10 @@ class SourceTask(ChainTask):
 
     def begin_cut(self, cut_time_ms: int) -> bool:
         """Hold back records that are not older than the cut."""
-        self._cut_ms = cut_time_ms
-        for part in self._parts:
-            part.begin_cut(cut_time_ms)
+        if cut_time_ms != self._cut_ms:
+            self._cut_ms = cut_time_ms
+            for part in self._parts:
+                part.begin_cut(cut_time_ms)
         return self._sent_ms < cut_time_ms
 
     @property
@@ -383,3 +384,4 @@ class SourceTask(ChainTask):
                 part.close()
         counters = self.context.counters
         counters.done, counters.total = done, total
+        counters.held_records = sum(part.held_records for part in self._parts)

@@ -155,7 +155,7 @@ class Region:
         executors: Mapping[ExecutorId, RegisterExecutor],
         now_ms: int,
     ) -> list[Command]:
-        """Begin an attempt from the newest complete epoch."""
+        """Begin an attempt from the newest complete epoch; its sources halt where epochs do."""
         assert self.state == "waiting", self.state
         epoch = self.epochs.next_epoch
         base = self.epochs.on_deploy(attempt)
@@ -171,6 +171,7 @@ class Region:
             snapshots=base.snapshots if base else (),
             overrides=self._overrides_of(base),
             start_time_ms=base.clock_ms if base else MIN_MS,
+            halt_ms=self.epochs.halt_ms,
         )
         self._launches = {each: executors[each].launch for each in self.executors}
         self.state, self.is_completed, self._is_hurt = "deployed", False, False
@@ -185,9 +186,12 @@ class Region:
         self.epochs.on_over()
         return self._deployment.stop(completed=completed, now_ms=now_ms)
 
-    def drain(self) -> None:
-        """End at the sources' present position, with one last epoch, or at once if none began."""
-        self.epochs.drain()
+    def drain(self, cut_time_ms: int | None = None) -> None:
+        """End with one last epoch, or at once if none began.
+
+        It ends where sources are, or at an event time at which they halt.
+        """
+        self.epochs.drain(cut_time_ms)
         if self._deployment is None and self.history.newest is None:
             self.state, self.is_drained = "done", True
 

@@ -52,6 +52,8 @@ class RegionEpochs:
 
     Attributes:
         first_end_ms: no epoch begins to end before this time.
+        halt_ms: the event time at which sources halt; no epoch but the last one is told to end
+            there or later, as they might not come that far for long.
     """
 
     def __init__(
@@ -73,7 +75,7 @@ class RegionEpochs:
         self.history = EpochHistory(retained=limits.epochs_retained, manifests=manifests)
         newest = 0 if self.history.newest is None else self.history.newest.epoch
         self._next_epoch = max(first_epoch, newest + 1)
-        self.first_end_ms = MIN_MS
+        self.first_end_ms, self.halt_ms = MIN_MS, MAX_MS
         self._pace = EpochPace(
             policy=limits.epoch_pace,
             interval_ms=limits.epoch_interval_ms,
@@ -90,6 +92,7 @@ class RegionEpochs:
         self._commit: CommitRound | None = None
         self._final_epoch: int | None = None
         self._is_draining = False
+        self._last_cut_ms: int | None = None  # Where a drain ends.
         self.is_wanted = False  #: A task keeps so much that the epoch should end before its time.
         self._open_epochs: set[int] = set()  # Records were in flight at their ends.
         self._last_at_ms = 0  # When another last epoch may begin, after one of those.
@@ -202,16 +205,16 @@ class RegionEpochs:
         if self._attempt in self._files:
             self._give_out(self._files[self._attempt].on_over())
 
-    def drain(self) -> None:
+    def drain(self, cut_time_ms: int | None = None) -> None:
         """Let sources end, in this attempt and in all that follow, and the next epoch be the last.
 
-        Gearpump ends an application wherever it is.
+        It may end at an event time. Gearpump ends an application wherever it is.
         """
-        self._is_draining = True
+        self._is_draining, self._last_cut_ms = True, cut_time_ms
 
     def go_on(self) -> None:
         """Take `drain` back, for the attempts that follow."""
-        self._is_draining = False
+        self._is_draining, self._last_cut_ms = False, None
 
     def fall_back(self, damaged: SnapshotsDamaged) -> FellBack | None:
         """Never go on again from epochs that need a damaged file; None if no other is left.
@@ -344,9 +347,11 @@ class RegionEpochs:
         self.is_wanted = False
         cut_time_ms = None
         if self._is_at_end:
-            self._final_epoch = coordinator.epoch
+            self._final_epoch, cut_time_ms = coordinator.epoch, self._last_cut_ms
         elif self._cut_times is not None:
             cut_time_ms = self._cut_times.next_ms()
+            if cut_time_ms is not None and cut_time_ms >= self.halt_ms:
+                cut_time_ms = None
         coordinator.begin(now_ms, clock_ms=self._clock_ms(), cut_time_ms=cut_time_ms)
 
     def _abort(self, coordinator: EpochCoordinator, now_ms: int) -> list[Command]:

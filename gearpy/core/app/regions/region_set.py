@@ -43,6 +43,8 @@ class RegionSet:
             for number, pids in enumerate(regions_of(dag))
         ]
         self._region_of = {task: each for each in self._regions for task in each.placement}
+        #: The tasks that read records, and the region of each.
+        self.sources = {task: self._region_of[task] for task in dag.tasks_of(*dag.sources())}
 
     def __iter__(self) -> Iterator[Region]:
         return iter(self._regions)

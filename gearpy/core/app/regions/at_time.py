@@ -1,0 +1,177 @@
+"""A change at an event time: where its sources halt, when its processes start, when it may be."""
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from gearpy.core.app.deployment import Send
+from gearpy.ids import MAX_MS, MIN_MS, ExecutorId, TaskId
+from gearpy.messages.app import HaltSources, HaltState, TaskClock
+
+#: Processes of the new version start when event time will be there in so long.
+_LEAD_MS: Final = 20_000
+#: How fast event time goes is told by so long a time.
+_SPAN_MS: Final = 10_000
+#: What a source has to be told is said again after so long.
+_REPEAT_MS: Final = 2_000
+
+
+class TimedHalt:
+    """Has all sources of a change halt at one event time, and tells when all are there.
+
+    Exact or not at all: a source that was told too late, or cannot hold back what is newer, makes
+    the change impossible. So does one that is not there long after another: what waits is not
+    shown meanwhile. Silent partitions are not waited for, as for watermarks.
+
+    Invariant: it `is_reached` only when all sources have heard, those that are not silent have
+    promised the time, and one has.
+
+    Args:
+        time_ms: the event time.
+        names: the name of each source task.
+        timeout_ms: all must be there so long after the first one.
+    """
+
+    def __init__(self, time_ms: int, names: Mapping[TaskId, str], *, timeout_ms: int) -> None:
+        self.time_ms = time_ms
+        self.is_reached = False  #: All sources are there.
+        self.is_near = False  #: One will be there soon, or is.
+        self.refusal = ""  #: Why the change cannot be; empty if it can.
+        self._names = dict(names)
+        self._timeout_ms = timeout_ms
+        self._first_ms: int | None = None  # Since when one is there, and others are not.
+        self._progress: deque[tuple[int, int]] = deque()  # When event time was where.
+
+    def is_for(self, task: TaskId) -> bool:
+        """Tell whether a task is one of the sources."""
+        return task in self._names
+
+    @property
+    def has_sources(self) -> bool:
+        """Whether there is a source to halt."""
+        return bool(self._names)
+
+    def has_passed(self, reports: Mapping[TaskId, TaskClock]) -> str:
+        """Return which source has read too far already; empty if none is known to have."""
+        for clock in self._of(reports):
+            if max(clock.newest_ms, self._watermark_ms(clock)) >= self.time_ms:
+                return self._name(clock)
+        return ""
+
+    def on_reports(self, reports: Mapping[TaskId, TaskClock], now_ms: int) -> None:
+        """Note how far the sources are, by the newest report of each that runs."""
+        clocks = self._of(reports)
+        there = [each for each in clocks if self._is_there(each)]
+        waited_for = [each for each in clocks if self._is_waited_for(each)]
+        self.is_reached = bool(there) and not waited_for and len(clocks) == len(self._names)
+        if not (there and waited_for):
+            self._first_ms = None
+        elif self._first_ms is None:
+            self._first_ms = now_ms
+        self.is_near = self.is_near or bool(there) or self._comes_soon(clocks, now_ms)
+        self.refusal = self._wrong(clocks) or self._late(waited_for, now_ms)
+
+    def _of(self, reports: Mapping[TaskId, TaskClock]) -> list[TaskClock]:
+        return [reports[task] for task in self._names if task in reports]
+
+    def _state(self, clock: TaskClock) -> HaltState | None:
+        """Return how far a source is; None as long as it has not heard."""
+        return clock.halt.state if halt_ms_of(clock) == self.time_ms and clock.halt else None
+
+    def _is_there(self, clock: TaskClock) -> bool:
+        return self._state(clock) == "reached" and clock.clock_ms < MAX_MS
+
+    def _is_waited_for(self, clock: TaskClock) -> bool:
+        """Tell whether older records of a source may come; of one that is silent they are late."""
+        is_silent = clock.idle or clock.clock_ms == MAX_MS
+        return not self._is_there(clock) and (self._state(clock) is None or not is_silent)
+
+    def _watermark_ms(self, clock: TaskClock) -> int:
+        """Return the promise of a source; the end of its stream is none of a time."""
+        return clock.watermark_ms if clock.watermark_ms < MAX_MS else MIN_MS
+
+    def _comes_soon(self, clocks: Iterable[TaskClock], now_ms: int) -> bool:
+        """Tell whether a source will be there in a while, as fast as event time goes now."""
+        furthest_ms = max(map(self._watermark_ms, clocks), default=MIN_MS)
+        if furthest_ms == MIN_MS:
+            return False
+        self._progress.append((now_ms, furthest_ms))
+        while self._progress[0][0] < now_ms - _SPAN_MS:
+            self._progress.popleft()
+        then_ms, was_ms = self._progress[0]
+        passed_ms, moved_ms = now_ms - then_ms, max(0, furthest_ms - was_ms)
+        return passed_ms > 0 and (self.time_ms - furthest_ms) * passed_ms <= moved_ms * _LEAD_MS
+
+    def _wrong(self, clocks: Iterable[TaskClock]) -> str:
+        for each in clocks:
+            match self._state(each):
+                case "passed":
+                    return f"{self._name(each)} had sent records of that time before it was told"
+                case "full":
+                    return (
+                        f"too many records of that time wait in {self._name(each)} for older ones"
+                    )
+                case "unable":
+                    return (
+                        f"{self._name(each)} is no Source, and has no begin_cut, by which it "
+                        "could hold records of that time back"
+                    )
+        return ""
+
+    def _late(self, waited_for: Iterable[TaskClock], now_ms: int) -> str:
+        last = min(waited_for, key=self._watermark_ms, default=None)
+        if last is None or self._first_ms is None or now_ms < self._first_ms + self._timeout_ms:
+            return ""
+        seconds = self._timeout_ms // 1000
+        return f"{self._name(last)} is not there {seconds} s after the first source was"
+
+    def _name(self, clock: TaskClock) -> str:
+        return f"{self._names[clock.task_id]} (task {clock.task_id})"
+
+
+class HaltOrders:
+    """Tells sources where to halt, or to go on, as long as their reports say something else."""
+
+    def __init__(self) -> None:
+        self.has_halted = False  #: A source has reported that it is to halt.
+        self._again_ms: dict[tuple[int, int], int] = {}  # By attempt, and what it was told.
+
+    def on_report(self, clock: TaskClock) -> None:
+        """Take a report of any task."""
+        self.has_halted = self.has_halted or clock.halt is not None
+
+    def note(self, reports: Mapping[TaskId, TaskClock]) -> None:
+        """Take the newest reports of all sources."""
+        self.has_halted = any(each.halt is not None for each in reports.values())
+
+    def orders(
+        self,
+        attempt: int,
+        placement: Mapping[TaskId, ExecutorId],
+        reports: Mapping[TaskId, TaskClock],
+        halt: TimedHalt | None,
+        now_ms: int,
+    ) -> list[Send]:
+        """Return what to send to the executors of one attempt that runs."""
+        orders: list[Send] = []
+        for time_ms in (MAX_MS, *([] if halt is None else [halt.time_ms])):
+            wrong = {
+                executor_id
+                for task, executor_id in placement.items()
+                if task in reports
+                and halt_ms_of(reports[task]) != time_ms == self._wanted_ms(task, halt)
+            }
+            if wrong and now_ms >= self._again_ms.get((attempt, time_ms), MIN_MS):
+                self._again_ms[attempt, time_ms] = now_ms + _REPEAT_MS
+                message = HaltSources(attempt=attempt, time_ms=time_ms)
+                orders += [Send(executor_id=each, message=message) for each in sorted(wrong)]
+        self._again_ms = {each: at for each, at in self._again_ms.items() if at > now_ms}
+        return orders
+
+    def _wanted_ms(self, task: TaskId, halt: TimedHalt | None) -> int:
+        return halt.time_ms if halt is not None and halt.is_for(task) else MAX_MS
+
+
+def halt_ms_of(clock: TaskClock) -> int:
+    """Return where a task has reported that it is to halt; `MAX_MS`: nowhere."""
+    return MAX_MS if clock.halt is None else clock.halt.time_ms
