@@ -604,10 +604,12 @@ def masters(
             f"{kind}: {len(waits)} times, next submission accepted after {median(waits):.2f} s, "
             f"at most {waits[-1]:.2f} s"
         )
-    waits = [each.accepted_s for each in result.blows]
-    typer.echo(
-        f"all blows: p50 {percentile(waits, 0.5):.2f} s, p99 {percentile(waits, 0.99):.2f} s"
-    )
+    one = [each.accepted_s for each in result.blows if not each.kind.startswith("all")]
+    every = [each.accepted_s for each in result.blows if each.kind.startswith("all")]
+    for what, waits in (("one lost", one), ("all killed and started again", every)):
+        if waits:
+            p50, p99 = percentile(waits, 0.5), percentile(waits, 0.99)
+            typer.echo(f"{what}: {len(waits)} times, p50 {p50:.2f} s, p99 {p99:.2f} s")
     accepted = sum(each.end_s != inf for each in result.added)
     told = f"{accepted} submissions accepted, {len(result.seen)} lists"
     typer.echo(f"{told}: {result.problem or 'all fits one order'}")

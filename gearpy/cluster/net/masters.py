@@ -35,8 +35,10 @@ _AGAIN_S: Final = 0.2
 _ELECTION_S: Final = 10.0
 #: One of several masters that says nothing for so long is passed over by who looks for a leader.
 _SILENCE_S: Final = 2.0
-#: While a master says nothing, the others are asked so often whether one of them leads.
-_ELSEWHERE_S: Final = 0.4
+#: While a master says nothing, the others are asked so often whether one of them leads, ...
+_ELSEWHERE_S: Final = 0.2
+#: ... and have so long to say so.
+_WORD_S: Final = 0.4
 
 
 def the_only(masters: Sequence[str]) -> str:
@@ -208,7 +210,7 @@ class Masters:
             # A connection that nobody else waits on: two who wait must not wait for each other.
             asker = ControlClient(address, self._shown, self._limits)
             with asker, suppress(GearpyError):
-                found = asker.ask(GetCluster(), _ELSEWHERE_S)
+                found = asker.ask(GetCluster(), _WORD_S)
                 if isinstance(found, ClusterSummary):
                     self._leader = address
                     return f"{address} leads now"

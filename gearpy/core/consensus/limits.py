@@ -9,8 +9,11 @@ class ReplicaLimits:
 
     Attributes:
         heartbeat_ms: a leader says so often that it is there.
-        election_ms: without a leader for so long, up to twice as long, a member wants to be one. A
-            leader that has not heard of a majority for so long steps down.
+        election_ms: without a word of a leader for so long, a member wants to be one. A leader that
+            has not heard of a majority for so long steps down.
+        spread_ms: up to so much longer, so that not all want it at once.
+        trial_ms: while there is no leader, a member asks on trial each time after so long, up to
+            twice as long.
         message_bytes: of entries, or of a snapshot, in one message; one entry may be larger.
         unanswered_max: messages with entries that a member has not answered.
         uncommitted_max: entries that no majority has; more are not taken.
@@ -19,6 +22,8 @@ class ReplicaLimits:
 
     heartbeat_ms: int = 150
     election_ms: int = 1000
+    spread_ms: int = 500
+    trial_ms: int = 300
     message_bytes: int = 256 << 10
     unanswered_max: int = 64
     uncommitted_max: int = 4096
@@ -26,4 +31,6 @@ class ReplicaLimits:
 
     def __post_init__(self) -> None:
         assert 0 < 2 * self.heartbeat_ms <= self.election_ms, self
+        assert 0 < self.trial_ms <= self.election_ms, self
+        assert self.spread_ms > 0, self
         assert min(self.message_bytes, self.unanswered_max, self.uncommitted_max) > 0, self

@@ -90,7 +90,7 @@ class Replica:
         self._after_next: list[Transmit] = []  # And the one that begins then.
         self._told: RoleChange | None = None
         self._election_due_ms = now_ms
-        self._set_election_timer()
+        self._set_trial_timer()  # Whoever has a leader does not listen to it.
 
     # -- questions -------------------------------------------------------------------------
 
@@ -159,7 +159,7 @@ class Replica:
             else:
                 self._follow(self.term, "")
         elif now_ms >= self._election_due_ms:
-            self._set_election_timer()
+            self._set_trial_timer()
             if self._may_lead:
                 self._begin_campaign(_Campaign(is_trial=True))
         return self._settled()
@@ -189,7 +189,7 @@ class Replica:
             heartbeat_ms = self._limits.heartbeat_ms
             self._heard_ms = now_ms - self._limits.election_ms
             # Others hear of it a little later, and do not vote before.
-            soon_ms = now_ms + heartbeat_ms + self._rng.randrange(2 * heartbeat_ms)
+            soon_ms = now_ms + heartbeat_ms // 2 + self._rng.randrange(heartbeat_ms)
             self._election_due_ms = min(self._election_due_ms, soon_ms)
         return self._settled()
 
@@ -328,6 +328,9 @@ class Replica:
 
     def _on_elected(self, campaign: _Campaign) -> None:
         if campaign.is_trial:
+            limits = self._limits  # Votes wait for disks.
+            wait_ms = limits.election_ms - limits.trial_ms
+            self._election_due_ms = max(self._election_due_ms, self._now_ms + wait_ms)
             self._begin_campaign(_Campaign(is_trial=False))
             return
         self._campaign, self._leader = None, self._me
@@ -363,8 +366,14 @@ class Replica:
         self._readable.clear()
 
     def _set_election_timer(self) -> None:
-        election_ms = self._limits.election_ms
-        self._election_due_ms = self._now_ms + election_ms + self._rng.randrange(election_ms)
+        limits = self._limits
+        wait_ms = limits.election_ms + self._rng.randrange(limits.spread_ms)
+        self._election_due_ms = self._now_ms + wait_ms
+
+    def _set_trial_timer(self) -> None:
+        """Ask for an election on trial soon, perhaps again: that binds nobody."""
+        pause_ms = self._limits.trial_ms
+        self._election_due_ms = self._now_ms + pause_ms + self._rng.randrange(pause_ms)
 
     # -- the follower ----------------------------------------------------------------------
 

@@ -201,7 +201,7 @@ def test_a_leader_whose_process_is_gone_is_not_waited_for() -> None:
     assert replica.due_ms == due_ms
     replica.on_lost("b", 510)
 
-    assert replica.due_ms == 510 + LIMITS.heartbeat_ms
+    assert replica.due_ms == 510 + LIMITS.heartbeat_ms // 2
     ask = AskVote(term=2, last_index=0, last_term=0, is_trial=True)
     (answer,) = replica.on_message("c", ask, 520)
     assert isinstance(answer, Transmit)
