@@ -357,7 +357,8 @@ class UpdateApplication:
     ``executors`` alone make one with the same graph. ``reason`` says why it is asked for.
     What the new version has no place for is refused, unless it ``allows_drop``. With ``executors``
     so many share its tasks. With ``is_trial_run`` nothing is changed. What became of it is in
-    `VersionList`.
+    `VersionList`. With ``at_event_ms`` records from this event time on are of the new version, and
+    older ones of that before; ``calls_off`` gives such a change up, or one that is being prepared.
     """
 
     app_id: AppId
@@ -370,6 +371,8 @@ class UpdateApplication:
     executors: int = 0
     allows_drop: bool = False
     is_trial_run: bool = False
+    at_event_ms: int | None = None
+    calls_off: bool = False
     by: Asker = Asker()
 
 
@@ -419,7 +422,7 @@ class VersionSummary:
     change: str
     by: str
     at_ms: int
-    state: Literal["preparing", "trial", "running", "replaced", "failed"]
+    state: Literal["waiting", "preparing", "trial", "running", "replaced", "failed"]
     reason: str
     epoch: int
 

@@ -8,6 +8,7 @@ from gearpy.views import text
 
 #: The states of a version, as people say them.
 STATES: Final[Mapping[str, str]] = {
+    "waiting": "waits",
     "preparing": "being prepared",
     "trial": "on trial",
     "running": "runs",

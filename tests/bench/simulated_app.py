@@ -16,7 +16,7 @@ from gearpy.dsl.streams.stream import Stream
 from gearpy.state.kinds.timers import KeyTimer
 from gearpy.testing.transactions import MemoryTransactions
 
-__all__ = ["BRANCHES", "SimulatedApp", "Words", "upper", "word_of"]
+__all__ = ["BRANCHES", "SimulatedApp", "Words", "event_time_of", "upper", "word_of"]
 
 _WORDS: Final = 7
 _WINDOW_MS: Final = 100
@@ -63,7 +63,7 @@ class SimulatedApp:
 
     def numbered(self) -> Iterable[tuple[_Record, int]]:
         """Return all records as the source gives them, and their event times."""
-        return ((upper(_record(n)), _time_ms(n)) for n in range(self.records))
+        return ((upper(_record(n)), event_time_of(n)) for n in range(self.records))
 
     @property
     def retracted(self) -> int:
@@ -108,7 +108,7 @@ def _record(number: int) -> _Record:
     return f"w{number * number % _WORDS}", number
 
 
-def _time_ms(number: int) -> int:
+def event_time_of(number: int) -> int:
     """Return the event time of a record: its number, but some come too late."""
     return number - number * 7919 % _OUT_OF_ORDER_MS if number >= _OUT_OF_ORDER_MS else number
 
@@ -132,7 +132,7 @@ class _Reader(gp.SourceReader):
         self._source, self._part, self._at = source, part, at
         self._reads = 0
         self.out_of_order_ms = _OUT_OF_ORDER_MS if source.by_bound else None
-        times = map(_time_ms, self._numbers(0, at))
+        times = map(event_time_of, self._numbers(0, at))
         self._newest_ms = max(times, default=gp.MIN_MS + _OUT_OF_ORDER_MS)
 
     def read_batch(self, max_records: int) -> gp.Batch | None:
@@ -141,7 +141,7 @@ class _Reader(gp.SourceReader):
             return None
         end = min(self._at + min(max_records, _READ_RECORDS), self._source.records)
         numbers = self._numbers(self._at, end)
-        times = [_time_ms(n) for n in numbers]
+        times = [event_time_of(n) for n in numbers]
         self._at = end
         self._newest_ms = max([self._newest_ms, *times])
         self.finished = end == self._source.records

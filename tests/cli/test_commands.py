@@ -387,6 +387,7 @@ SHAPES: Final = {
     "app savepoint 2 friday": {"app_id": int, "savepoint": str, "epochs": {"0": int}},
     "app restart 2": {"app_id": int, "name": str, "restarted": int},
     "app scale 2 visits-1=4": {**PLANNED, "outcome": VERSION},
+    "app call-off 2": {"app_id": int, "version": int},
     "app rollback 2 0 --dry-run": {**PLANNED, "outcome": VERSION},
     "app history 2": {"versions": [VERSION]},
     "app restart-tasks 2": {"app_id": int, "epoch": int},

@@ -177,6 +177,32 @@ def test_a_program_without_a_place_for_what_is_kept_is_refused(changed: Changed)
 _ONE: Final = {"parallelism": 2}
 
 
+def test_a_change_waits_for_its_event_time_and_is_called_off(changed: Changed) -> None:
+    """By gearpy's names and by Gearpump's; nothing else is changed meanwhile."""
+    at_ms, far = 9_000_000_000_000, "2255-03-14T16:00:00Z"
+    files = {"file": ("changed.py", program())}
+    life = {"birth": str(at_ms), "death": "9223372036854775807"}
+    new = {"parallelism": 5, "life": life}
+
+    wrong = changed.post("update", files=files, data={"at": "soon"})
+    changed.post("update", files=files, data={"at": far})
+    waits, refused = changed.versions()[-1], changed.post("scale", json={"steps": {"total": 4}})
+    off = changed.post("call-off").json()
+    changed.dynamicdag({"oldProcessorId": 1, "newProcessorDescription": new})
+    scaled = changed.versions()[-1]
+    changed.post("call-off")
+    again = changed.post("call-off")
+
+    assert (wrong.status_code, "write it with its time zone" in wrong.text) == (400, True)
+    assert (waits["state"], waits["change"]) == ("waiting", f"update changed.py at {far}")
+    assert "a change waits for its event time" in refused.json()["error"]
+    assert off["version"] == waits["number"]
+    assert (scaled["state"], scaled["change"]) == ("waiting", f"scale total=5 at {far}")
+    assert [each["state"] for each in changed.versions()[-2:]] == ["failed", "failed"]
+    assert "called off" in changed.versions()[-1]["reason"]
+    assert (again.status_code, "can be called off" in again.text) == (409, True)
+
+
 @pytest.mark.parametrize(
     ("args", "status", "text", "fix"),
     [
@@ -205,12 +231,12 @@ _ONE: Final = {"parallelism": 2}
                 "oldProcessorId": 1,
                 "newProcessorDescription": {
                     **_ONE,
-                    "life": {"birth": "1450759382430", "death": "9223372036854775807"},
+                    "life": {"birth": "0", "death": "1450759382430"},
                 },
             },
             400,
-            "not replaced at an event time",
-            "leave life out",
+            "a processor ends when another one takes its place",
+            "replace it at that event time",
         ),
         ({"oldProcessorId": 1, "newProcessorDescription": {}}, 400, "nothing is to change", ""),
         (

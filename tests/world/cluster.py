@@ -184,6 +184,7 @@ class ClusterSimulation:
         scale: Mapping[str, int] | None = None,
         version: int | None = None,
         allows_drop: bool = False,
+        at_event_ms: int | None = None,
     ) -> UpdatePlanned | Refused | None:
         """Change a running application; None without an app master that answers."""
         artifact = None
@@ -197,6 +198,7 @@ class ClusterSimulation:
             scale=tuple((scale or {}).items()),
             version=version,
             allows_drop=allows_drop,
+            at_event_ms=at_event_ms,
         )
         answer: UpdatePlanned | Refused | None = self.ask_app_master(message)
         return answer

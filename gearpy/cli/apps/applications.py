@@ -36,6 +36,12 @@ add_lazy(
 )
 add_lazy(
     commands,
+    "call-off",
+    "apps.versions:call_off",
+    help="Give up a change that waits for its event time, or is being prepared.",
+)
+add_lazy(
+    commands,
     "scale",
     "apps.versions:scale",
     help="Give steps of a running application another number of tasks.",

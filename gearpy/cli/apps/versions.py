@@ -1,4 +1,4 @@
-"""``gear app update``, ``scale``, ``history``, ``rollback``: other versions of what runs."""
+"""``gear app update``, ``scale``, ``history``, ``rollback``, ``call-off``: other versions."""
 
 import re
 import sys
@@ -14,9 +14,9 @@ from gearpy.cli.terminal.options import AppArgs, AppRef, Given, Program, asking,
 from gearpy.cli.terminal.output import print_json, print_lines, table
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.programs.artifacts import stream_of
+from gearpy.core.base.times import event_time_in
 from gearpy.core.scaling.bounds import bounds_in, bounds_text
 from gearpy.errors import ConfigError
-from gearpy.ids import AppId
 from gearpy.messages.client import UpdateApplication, VersionSummary
 from gearpy.views import text
 from gearpy.views.changes import STATES, plan_lines
@@ -40,6 +40,23 @@ _DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan, and ch
 _Wait = Annotated[
     bool, typer.Option("--wait/--no-wait", help="Until it is known whether it stays.")
 ]
+_WaitUnlessAt = Annotated[
+    bool | None,
+    typer.Option(
+        "--wait/--no-wait",
+        help="Until it is known whether it stays; with --at only if asked for.",
+        show_default=False,
+    ),
+]
+_At = Annotated[
+    str,
+    typer.Option(
+        "--at",
+        metavar="TIME",
+        help="Records from this event time on are of the new version, older ones of the old one.",
+        show_default=False,
+    ),
+]
 
 
 @takes("conf", "set_", "master", "as_json", "verbose")
@@ -51,14 +68,17 @@ def update(
     *,
     executors: _Executors = 0,
     allow_drop: _AllowDrop = False,
+    at: _At = "",
     dry_run: _DryRun = False,
-    wait: _Wait = True,
+    wait: _WaitUnlessAt = None,
 ) -> None:
     """Put another program in place of one that runs, from where that one is.
 
     What steps keep is found by their ids, as with --from-checkpoint. The new program is on trial
     at first: if it fails, the old one takes its place again, and no record is lost or shown twice.
+    With --at it waits for an event time; 'gear app call-off' gives it up.
     """
+    at_event_ms = event_time_in(at) if at else None
     with connected(given.config()) as client:
         app_id = client.find(ref)
         artifact, application = client.upload(target, args or [])
@@ -69,8 +89,22 @@ def update(
             executors=executors,
             allows_drop=allow_drop,
             is_trial_run=dry_run,
+            at_event_ms=at_event_ms,
         )
-        _change(client, message, wait=wait, as_json=given.as_json)
+        waits = wait if wait is not None else not at
+        _change(client, message, wait=waits, as_json=given.as_json)
+
+
+@asking
+def call_off(given: Given, ref: AppRef) -> None:
+    """Give up a change that waits for its event time, or is being prepared; what runs goes on."""
+    with given.client() as client:
+        app_id = client.find(ref)
+        number = client.call_off(app_id)
+    if given.as_json:
+        print_json({"app_id": app_id, "version": number})
+    else:
+        print(f"application {app_id}: version {number} is called off")
 
 
 @asking
@@ -190,18 +224,21 @@ def _change(
         chosen = " ".join(f"{step}={bounds_text(each)}" for step, each in message.bounds)
         print(f"application {message.app_id}: autoscale chooses {text.printable(chosen)}")
     else:
-        _print_outcome(message.app_id, planned.version, outcome, versions)
+        _print_outcome(message, planned.version, outcome, versions)
     if outcome is not None and outcome.state == "failed":
         raise typer.Exit(FAILED)
 
 
 def _print_outcome(
-    app_id: AppId,
+    message: UpdateApplication,
     number: int,
     outcome: VersionSummary | None,
     versions: Sequence[VersionSummary],
 ) -> None:
-    if outcome is None:
+    app_id, at_ms = message.app_id, message.at_event_ms
+    if outcome is None and at_ms is not None:
+        print(f"application {app_id}: version {number} waits for event time {text.time(at_ms)}")
+    elif outcome is None:
         print(f"application {app_id}: version {number} is being prepared")
     elif outcome.state == "failed":
         running = [each for each in versions if each.state in {"running", "trial"}]

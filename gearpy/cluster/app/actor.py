@@ -334,6 +334,8 @@ class AppMasterActor(Actor[_Message]):
         )
         self._begin_autoscale(self._dag)
         self._do(self._core.on_start(now_ms))
+        if after is None:
+            self._do(self._versions.resume(self._core, self._app_id, now_ms))
         if self._checkpoints.drain.is_asked:
             self._begin_drain(self._core)
 
@@ -389,7 +391,7 @@ class AppMasterActor(Actor[_Message]):
         if isinstance(message, MakeSavepoint):
             return self._savepoints.make(core, message)
         if isinstance(message, UpdateApplication):
-            return self._update(core, message)
+            return (self._call_off if message.calls_off else self._update)(core, message)
         if isinstance(message, _Measures):
             return self._metrics_of(core).answer(core, message)
         if isinstance(message, Shown):
@@ -648,16 +650,16 @@ class AppMasterActor(Actor[_Message]):
             return Refused(reason=str(error))
         if self._versions.planned is planned:
             self._event("version", f"version {planned.version.number}: {planned.version.change}")
-            now_ms = self.context.now_ms()
-            self._do(
-                core.change(
-                    planned.loaded.dag,
-                    now_ms,
-                    executors=planned.executors,
-                    kept=planned.kept,
-                    moves=not planned.answer.is_same,
-                )
-            )
+            self._do(self._versions.change(core, self._now_ms()))
+        return planned.answer
+
+    def _call_off(self, core: ApplicationCore, message: UpdateApplication) -> object:
+        """Give up the change that waits or is being prepared, as its user asks."""
+        planned, change = self._versions.planned, core.succession.change
+        if planned is None or (change is not None and change.is_told):
+            return Refused(reason=f"no change of application {self._app_id} can be called off now")
+        by = f" by {message.by.user}" if message.by.user else ""
+        self._do(core.keep(f"called off{by}", self._now_ms()))
         return planned.answer
 
     def _bind(self, core: ApplicationCore, message: UpdateApplication) -> UpdatePlanned | Refused:

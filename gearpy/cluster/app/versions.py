@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
@@ -10,15 +11,15 @@ from gearpy.cluster.app.checkpoints import AppCheckpoints, FoundEpochs, dag_vers
 from gearpy.cluster.checkpoints.migration import check_moves
 from gearpy.cluster.programs.compared import ComparedPrograms
 from gearpy.core.app.application import ApplicationCore
-from gearpy.core.app.decisions import GoBack, PutInPlace
+from gearpy.core.app.decisions import Command, GoBack, PutInPlace
 from gearpy.core.coordinator.versions import ProgramVersion
 from gearpy.core.dag.graph import Dag, regions_of
 from gearpy.core.dag.state_moves import layout_of, state_moves, untouched_regions
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.core.scaling.autoscale import AUTOSCALE
 from gearpy.core.scaling.bounds import bounds_by_id
-from gearpy.errors import ConfigError
-from gearpy.ids import ExecutorId, ProcessorId
+from gearpy.errors import ConfigError, GearpyError, LogBroken
+from gearpy.ids import AppId, ExecutorId, ProcessorId
 from gearpy.messages.app import SnapshotFile
 from gearpy.messages.client import (
     Artifact,
@@ -30,6 +31,7 @@ from gearpy.messages.client import (
 from gearpy.messages.cluster import LaunchExecutor
 from gearpy.messages.summaries import ScaleBounds
 from gearpy.task.api.application import StreamApplication, steps_scaled
+from gearpy.views import text
 
 _log = logging.getLogger(__name__)
 
@@ -56,7 +58,6 @@ class PlannedVersion:
     kept: frozenset[int]
     loaded: LoadedVersion
     answer: UpdatePlanned
-    executors: int
 
 
 class AppVersions:
@@ -153,7 +154,15 @@ class AppVersions:
             at_ms=self._wall_ms(),
             reason=message.reason,
             base_of=self.current.number,
+            state="preparing" if message.at_event_ms is None else "waiting",
+            at_event_ms=message.at_event_ms,
+            executors=message.executors,
         )
+        return self._planned(version, dag, message)
+
+    def _planned(
+        self, version: ProgramVersion, dag: Dag, message: UpdateApplication
+    ) -> PlannedVersion:
         loaded = self._loaded(version)
         moves = state_moves(layout_of(dag), layout_of(loaded.dag))
         differences = self._differences(loaded)
@@ -181,7 +190,6 @@ class AppVersions:
             kept=kept,
             loaded=loaded,
             answer=answer,
-            executors=message.executors,
         )
 
     def begin(self, core: ApplicationCore, message: UpdateApplication) -> PlannedVersion:
@@ -198,12 +206,48 @@ class AppVersions:
         if refusal:
             raise ConfigError(f"application {message.app_id} cannot be changed now: {refusal}")
         planned = self.plan(message, core.dag)
+        at_ms = message.at_event_ms
+        if at_ms is not None and (refusal := core.why_not_at(at_ms, planned.kept)):
+            raise ConfigError(f"it cannot be changed at {text.time(at_ms)}: {refusal}")
         if not message.is_trial_run and not planned.answer.refusal:
             known = self._checkpoints.versions.read()
             first = [] if known else [self._first(self._submitted)]
             self._checkpoints.note_versions([*first, planned.version])
             self.planned = planned
         return planned
+
+    def resume(self, core: ApplicationCore, app_id: AppId, now_ms: int) -> Iterator[Command]:
+        """Have the version wait on that waited when the app master before was lost.
+
+        Raises:
+            LogSuperseded: a later launch has opened the log.
+        """
+        version = self._checkpoints.versions.waiting
+        if version is None:
+            return
+        asked = UpdateApplication(app_id=app_id, allows_drop=True)
+        try:
+            self.planned = self._planned(version, core.dag, asked)
+        except GearpyError as error:
+            _log.warning("application %s is not changed: %s", app_id, error)
+            failed = replace(version, state="failed", reason=str(error))
+            with suppress(LogBroken):  # The next append brings it along.
+                self._checkpoints.note_versions([failed])
+        else:
+            yield from self.change(core, now_ms)
+
+    def change(self, core: ApplicationCore, now_ms: int) -> Iterable[Command]:
+        """Have a core prepare the version that is planned."""
+        planned = self.planned
+        assert planned is not None, "it was planned"
+        return core.change(
+            planned.loaded.dag,
+            now_ms,
+            executors=planned.version.executors,
+            kept=planned.kept,
+            moves=not planned.answer.is_same,
+            at_ms=planned.version.at_event_ms,
+        )
 
     def bind(self, message: UpdateApplication, dag: Dag) -> LoadedVersion:
         """Let the version that runs have other bounds for autoscale; nothing else changes.
@@ -322,6 +366,11 @@ class AppVersions:
     # --------------------------------------------------------------------------------------
 
     def _wanted(self, message: UpdateApplication, dag: Dag) -> tuple[Artifact, str]:
+        artifact, change = self._asked_for(message, dag)
+        at_ms = message.at_event_ms
+        return artifact, change if at_ms is None else f"{change} at {text.time(at_ms)}"
+
+    def _asked_for(self, message: UpdateApplication, dag: Dag) -> tuple[Artifact, str]:
         current = self.current.artifact
         if message.artifact is not None:
             return message.artifact, message.change or f"update {message.artifact.filename}"

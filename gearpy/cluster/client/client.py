@@ -16,6 +16,7 @@ from gearpy.cluster.programs.artifacts import Program, of_kind, stream_of
 from gearpy.cluster.programs.trial import loaded_here
 from gearpy.cluster.programs.upload import packed, send
 from gearpy.config.schema import Config
+from gearpy.core.base.times import EventTime, event_time_in, event_time_ms
 from gearpy.core.scaling.bounds import tasks_and_bounds
 from gearpy.errors import (
     ApplicationFailed,
@@ -391,6 +392,14 @@ class ClusterClient(ClusterQuestions):
         """
         return self._expect(UpdatePlanned, replace(message, by=self._by))
 
+    def call_off(self, app_id: AppId) -> int:
+        """Give up the change that waits for its event time, or is being prepared; return which.
+
+        Raises:
+            SubmitRefused: there is no such application, or nothing that could be called off.
+        """
+        return self.change(UpdateApplication(app_id=app_id, calls_off=True)).version
+
     def wait_for_version(
         self, app_id: AppId, number: int, timeout_s: float | None = None
     ) -> VersionSummary:
@@ -410,7 +419,7 @@ class ClusterClient(ClusterQuestions):
                     raise
             else:
                 is_late = deadline is not None and time.monotonic() >= deadline
-                if is_late or found.state not in {"preparing", "trial"}:
+                if is_late or found.state not in {"waiting", "preparing", "trial"}:
                     return found
             time.sleep(_POLL_S)
 
@@ -543,6 +552,7 @@ class RunningApplication:
         executors: int = 0,
         allow_drop: bool = False,
         dry_run: bool = False,
+        at: EventTime | str | None = None,
     ) -> AskedChange:
         """Put another program in place of the one that runs, from where that one is.
 
@@ -556,6 +566,8 @@ class RunningApplication:
             executors: how many share its tasks; 0: none gets more tasks than one has now.
             allow_drop: leave behind what the new version has no place for.
             dry_run: only plan it: nothing is changed.
+            at: the event time from which on records are of the new version: a datetime with a time
+                zone, text as ``"2026-01-01T12:00:00Z"``, or milliseconds. It waits until then.
 
         Raises:
             ConfigError: there is no program, it cannot run, or what a step keeps has no place in
@@ -563,6 +575,9 @@ class RunningApplication:
             OperatorError: the program itself raised.
             SubmitRefused: the application cannot be changed now.
         """
+        at_event_ms = None
+        if at is not None:
+            at_event_ms = event_time_in(at) if isinstance(at, str) else event_time_ms(at)
         artifact, program = self.client.upload(target, args)
         stream_of(program, "an update")
         return self._changed(
@@ -572,8 +587,13 @@ class RunningApplication:
                 executors=executors,
                 allows_drop=allow_drop,
                 is_trial_run=dry_run,
+                at_event_ms=at_event_ms,
             )
         )
+
+    def call_off(self) -> int:
+        """Give up the change that waits, or is being prepared; see `ClusterClient.call_off`."""
+        return self.client.call_off(self.app_id)
 
     def scale(
         self,

@@ -488,7 +488,9 @@ def _action_of(change: ApplicationChange) -> str:
     """Return the command of ``gear`` that asks for a change."""
     if not isinstance(change, UpdateApplication):
         return _ACTIONS[type(change)]
-    if change.scale or change.bounds:
+    if change.calls_off:
+        action = "app call-off"
+    elif change.scale or change.bounds:
         action = "app scale"
     else:
         action = "app update" if change.version is None else "app rollback"

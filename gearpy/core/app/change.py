@@ -1,7 +1,7 @@
 """A change of a running application to another version of its graph, and the trial of that one."""
 
 from collections.abc import Container, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
@@ -88,6 +88,7 @@ class WaitingChange:
     kept: frozenset[int]
     moves: bool
     halt: TimedHalt
+    tries: int = 3  # To start its processes: one that is lost is no reason to give it up.
 
 
 @dataclass(slots=True)
@@ -179,6 +180,7 @@ class Succession:
         self.halt_orders = HaltOrders()
         self.saving: dict[int, int] = {}  #: By region, the epoch that a savepoint waits for.
         self.waiting: WaitingChange | None = None
+        self._waited: WaitingChange | None = None  # The change that is under way, as it waited.
         self.change: VersionChange | None = None
         self.pause: PauseTimes | None = None  #: Of the change to this version, until it is over.
         self.trial: Trial | None = None
@@ -262,7 +264,8 @@ class Succession:
 
     def begin_waiting(self, now_ms: int) -> None:
         """Begin the change that waits; its event time is near."""
-        waiting, self.waiting = self.waiting, None
+        self._waited, self.waiting = self.waiting, None
+        waiting = self._waited
         assert waiting is not None
         self.begin(
             waiting.dag,
@@ -272,6 +275,22 @@ class Succession:
             moves=waiting.moves,
             halt=waiting.halt,
         )
+
+    def wait_again(self) -> list[Command] | None:
+        """Have a change wait once more of which a process has ended; None if it cannot."""
+        waited, change = self._waited, self.change
+        if change is None or waited is None or change.halt is not waited.halt or waited.tries == 1:
+            return None
+        self.waiting, self.change = replace(waited, tries=waited.tries - 1), None
+        return self._withdraw(change.seats)
+
+    def _withdraw(self, seats: frozenset[ExecutorId]) -> list[Command]:
+        self.before |= seats
+        return [
+            command
+            for executor_id in sorted(seats)
+            for command in self._executors.withdraw(executor_id, reason="the change was given up")
+        ]
 
     def begin(
         self,
@@ -315,11 +334,7 @@ class Succession:
         change, self.change = self.change, None
         if change is None:
             return []
-        self.before |= change.seats
-        commands: list[Command] = [ChangeGivenUp(reason=reason)]
-        for executor_id in sorted(change.seats):
-            commands += self._executors.withdraw(executor_id, reason="the change was given up")
-        return commands
+        return [ChangeGivenUp(reason=reason), *self._withdraw(change.seats)]
 
     def go_back(self, cause: ErrorCard) -> list[Command]:
         """Kill the processes of a version whose trial has failed."""

@@ -471,6 +471,9 @@ class Recovery:
         change = self.succession.change
         if change is None or executor_id not in change.seats or change.is_draining:
             return []
+        again = self.succession.wait_again()
+        if again is not None:
+            return again
         return self._keep(f"an executor of it has ended: {cause or 'it was stopped'}", now_ms)
 
     def _hold_epochs(self) -> None:

@@ -16,6 +16,7 @@ EventTime: TypeAlias = int | datetime
 _UNIT_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _UNITS: Final = ", ".join(_UNIT_MS)
 _TEXT: Final = re.compile(r"\s*([+-]?[0-9]+(?:\.[0-9]+)?)\s*(ms|s|m|h|d)\s*")
+_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,19}")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
@@ -59,6 +60,32 @@ def event_time_ms(value: EventTime) -> int:
     if not MIN_MS < time_ms < MAX_MS:
         raise ConfigError(f"event time {value!r} does not fit 64-bit milliseconds")
     return time_ms
+
+
+def event_time_in(text: str) -> int:
+    """Return the event time that a text says: in ISO form with a time zone, or as milliseconds.
+
+    Raises:
+        ConfigError: it says none.
+
+    Example:
+        >>> event_time_in("1970-01-01T00:00:01Z")
+        1000
+        >>> event_time_in("1500")
+        1500
+    """
+    if _WHOLE.fullmatch(text):
+        return event_time_ms(int(text))
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.utcoffset() is None:
+        raise ConfigError(
+            f"event time {text!r} is not understood: write it with its time zone, as in "
+            "2026-01-01T12:00:00Z, or as milliseconds since 1970"
+        )
+    return event_time_ms(moment)
 
 
 def _exact_ms(value: Any) -> Fraction:

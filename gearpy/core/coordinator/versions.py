@@ -12,9 +12,10 @@ from gearpy.messages.client import Artifact
 
 _VERSION: Final = "version"  # Number -> the program, and what became of it.
 
-#: "preparing": the one before runs; "trial": it runs, and may have to give way; "running";
-#: "replaced" by a later one; "failed": it never began, or its trial has failed.
-VersionState: TypeAlias = Literal["preparing", "trial", "running", "replaced", "failed"]
+#: "waiting" for its event time; "preparing": the one before runs; "trial": it runs, and may have
+#: to give way; "running"; "replaced" by a later one; "failed": it never began, or its trial has
+#: failed.
+VersionState: TypeAlias = Literal["waiting", "preparing", "trial", "running", "replaced", "failed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +34,8 @@ class ProgramVersion:
         base: while it is on trial, the epochs that the version before goes back to.
         base_of: the number of that version.
         kept: the regions that the change did not touch; their epochs are those of before.
+        at_event_ms: the event time at which it takes over; None: as soon as it can.
+        executors: how many share its tasks; 0: none gets more tasks than one has had.
     """
 
     number: int
@@ -46,6 +49,8 @@ class ProgramVersion:
     base: tuple[Manifest, ...] = ()
     base_of: int = 0
     kept: tuple[int, ...] = ()
+    at_event_ms: int | None = None
+    executors: int = 0
 
 
 class Versions:
@@ -72,6 +77,15 @@ class Versions:
         """
         return next((each for each in self.read() if each.state in {"trial", "running"}), None)
 
+    @property
+    def waiting(self) -> ProgramVersion | None:
+        """The version that waits for its event time; None if none does.
+
+        Raises:
+            ProtocolError: a message cannot be understood.
+        """
+        return next((each for each in self.read() if each.state == "waiting"), None)
+
     def write(self, version: ProgramVersion) -> CoordinatorMessage:
         """Return the message that adds a version, or says what became of it."""
         values: dict[str, Any] = {
@@ -85,6 +99,8 @@ class Versions:
             "base": [encode_manifest(each) for each in version.base],
             "base_of": version.base_of,
             "kept": list(version.kept),
+            "at_event_ms": version.at_event_ms,
+            "executors": version.executors,
         }
         return draft(_VERSION, str(version.number), values)
 
@@ -112,6 +128,8 @@ def _version(message: CoordinatorMessage) -> ProgramVersion:
             base=tuple(decode_manifest(each) for each in values["base"]),
             base_of=int(values["base_of"]),
             kept=tuple(map(int, values.get("kept", ()))),
+            at_event_ms=msgspec.convert(values.get("at_event_ms"), int | None),
+            executors=int(values.get("executors", 0)),
         )
     except (KeyError, TypeError, ValueError, msgspec.ValidationError) as error:
         raise ProtocolError(

@@ -36,9 +36,13 @@ class NewProcessor(Shape):
 
 @dataclass(frozen=True, slots=True)
 class GraphChange:
-    """A change of a graph that can be had: tasks of a step, by its id, or none."""
+    """A change of a graph that can be had: tasks of a step, by its id, or none.
+
+    ``at_event_ms`` is the event time at which it is made; None: as soon as it can be.
+    """
 
     scale: tuple[tuple[str, int], ...]
+    at_event_ms: int | None = None
 
     def message(self, app_id: AppId, artifact: Artifact | None) -> UpdateApplication:
         """Return the question to the app master; an artifact takes the place of the program.
@@ -47,14 +51,18 @@ class GraphChange:
             ProblemRaised: nothing is to change.
         """
         if artifact is not None:
-            return UpdateApplication(app_id=app_id, artifact=replace(artifact, scale=self.scale))
+            return UpdateApplication(
+                app_id=app_id,
+                artifact=replace(artifact, scale=self.scale),
+                at_event_ms=self.at_event_ms,
+            )
         if not self.scale:
             raise ProblemRaised(
                 400,
                 "nothing is to change: the processor has so many tasks",
                 "give another parallelism",
             )
-        return UpdateApplication(app_id=app_id, scale=self.scale)
+        return UpdateApplication(app_id=app_id, scale=self.scale, at_event_ms=self.at_event_ms)
 
 
 class ReplaceProcessor(Shape):
@@ -100,12 +108,12 @@ class ReplaceProcessor(Shape):
                 "with its program only",
                 _UPDATE,
             )
-        _check_life(new.life)
+        at_event_ms = _birth_of(new.life)
         if any(value != {} for value in (new.task_conf or {}).values()):
             raise ProblemRaised(400, "taskConf cannot be changed by itself", _UPDATE)
         if new.parallelism in {None, old["parallelism"]}:
-            return GraphChange(())
-        return GraphChange(((old["steps"][0]["id"], new.parallelism or 1),))
+            return GraphChange((), at_event_ms)
+        return GraphChange(((old["steps"][0]["id"], new.parallelism or 1),), at_event_ms)
 
 
 def replace_processor(args: str) -> ReplaceProcessor:
@@ -129,10 +137,12 @@ def replace_processor(args: str) -> ReplaceProcessor:
     return asked
 
 
-def _check_life(life: LifeTime | None) -> None:
-    if life is not None and (life.birth > 0 or life.death < MAX_MS):
+def _birth_of(life: LifeTime | None) -> int | None:
+    """Return the event time at which the new processor takes over; None for now, as Gearpump's."""
+    if life is not None and life.death < MAX_MS:
         raise ProblemRaised(
             400,
-            "a processor is not replaced at an event time: the new one goes on where an epoch ends",
-            "leave life out",
+            "a processor ends when another one takes its place, and not before",
+            f"give {MAX_MS} as death of life, and replace it at that event time",
         )
+    return life.birth if life is not None and life.birth > 0 else None

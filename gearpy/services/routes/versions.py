@@ -6,6 +6,7 @@ from typing import Annotated, Final, TypeAlias
 from fastapi import APIRouter, Body, Depends, File, Form, Query, UploadFile
 
 from gearpy.cluster.client.client import ClusterClient
+from gearpy.core.base.times import event_time_in
 from gearpy.core.scaling.bounds import tasks_and_bounds
 from gearpy.messages.client import PlannedMove, UpdateApplication, VersionSummary
 from gearpy.services.deps import Action, AppIdInPath, Client, Given
@@ -27,6 +28,7 @@ _VERSION_MAX: Final = 2**31 - 1
 
 _Updates: TypeAlias = Annotated[object, Depends(Action("app update", TokenScope.SUBMIT))]
 _Scales: TypeAlias = Annotated[object, Depends(Action("app scale", TokenScope.SUBMIT))]
+_CallsOff: TypeAlias = Annotated[object, Depends(Action("app call-off", TokenScope.SUBMIT))]
 _RollsBack: TypeAlias = Annotated[object, Depends(Action("app rollback", TokenScope.SUBMIT))]
 _Program: TypeAlias = Annotated[UploadFile, File(description="A .py file, a .zip or a .whl.")]
 _Text: TypeAlias = Annotated[str, Form(max_length=_TEXT_CHARS_MAX)]
@@ -36,6 +38,7 @@ _Bounds: TypeAlias = Annotated[str, Body(max_length=_BOUNDS_CHARS_MAX)]
 
 _PLAN_ONLY: Final = "Answer with the plan, and change nothing."
 _ALLOW_DROP: Final = "Leave behind what the new version has no place for."
+_AT: Final = "Event time: records from then on are of the new version. In ISO form, or as ms."
 _EXECUTORS: Final = "Share its tasks; 0: none gets more tasks than one has now."
 
 
@@ -68,6 +71,14 @@ class ChangePlan:
     moves: tuple[PlannedMove, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalledOff:
+    """The version that does not take the place of the one that runs."""
+
+    app_id: int
+    version: int
+
+
 @router.get("/versions")
 def list_versions(client: Client, app_id: AppIdInPath) -> VersionsKept:
     """Return the versions of an application's program, as ``gear app history`` does."""
@@ -89,9 +100,11 @@ def update_application(
     args: _Text = "",
     executors: Annotated[int, Form(ge=0, le=_EXECUTORS_MAX, description=_EXECUTORS)] = 0,
     allow_drop: Annotated[bool, Form(description=_ALLOW_DROP)] = False,
+    at: Annotated[str, Form(max_length=_NAME_CHARS_MAX, description=_AT)] = "",
     dry_run: Annotated[bool, Form(description=_PLAN_ONLY)] = False,
 ) -> ChangePlan:
     """Put another program in place of one that runs, from where that one is."""
+    at_event_ms = event_time_in(at) if at else None
     with given.uploads.file(name_of(file.filename), file.file) as path:
         artifact = given.submitting.upload(path, target=target, args=args_of(args))
     message = UpdateApplication(
@@ -100,8 +113,15 @@ def update_application(
         executors=executors,
         allows_drop=allow_drop,
         is_trial_run=dry_run,
+        at_event_ms=at_event_ms,
     )
     return _changed(client, message)
+
+
+@router.post("/call-off")
+def call_off_change(client: Client, app_id: AppIdInPath, _: _CallsOff) -> CalledOff:
+    """Give up a change that waits for its event time, or is being prepared."""
+    return CalledOff(app_id=app_id, version=client.call_off(app_id))
 
 
 @router.post("/scale")

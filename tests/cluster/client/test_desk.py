@@ -154,7 +154,9 @@ def test_changes_are_noted_by_the_commands_that_ask_for_them(world: World) -> No
     world.answer(UpdateApplication(app_id=APP, scale=(("a", 2),), by=by))
     world.answer(UpdateApplication(app_id=APP, version=0, is_trial_run=True, by=by))
 
-    assert noted == ["app update", "app scale", "app rollback --dry-run"]
+    world.answer(UpdateApplication(app_id=APP, calls_off=True, by=by))
+
+    assert noted == ["app update", "app scale", "app rollback --dry-run", "app call-off"]
 
 
 def test_alerts_are_those_that_the_master_follows(world: World) -> None:

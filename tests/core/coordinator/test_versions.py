@@ -62,6 +62,18 @@ def test_a_version_in_preparation_ends_with_its_app_master() -> None:
     ]
 
 
+def test_a_version_that_waits_for_its_event_time_outlives_its_app_master() -> None:
+    """The next one goes on with it."""
+    waits = replace(_TRIAL, number=2, state="waiting", base=(), at_event_ms=1500, executors=3)
+    state = CoordinatorState([Versions(CoordinatorState()).write(e) for e in (_TRIAL, waits)])
+
+    for each in Versions(state).end_unfinished("relaunched"):
+        state.on_message(each)
+
+    assert Versions(state).waiting == waits
+    assert Versions(CoordinatorState()).waiting is None
+
+
 def test_what_is_no_version_is_refused() -> None:
     """With its name."""
     state = CoordinatorState([draft("version", "3", {"state": "odd"})])

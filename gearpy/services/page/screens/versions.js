@@ -11,6 +11,7 @@ import { askRollback, askScale } from "./changes.js";
 const EVERY_MS = 2000;
 /** A state, as people say it, and the look of it. */
 const STATES = {
+  waiting: ["waits", "pending"],
   preparing: ["being prepared", "pending"],
   trial: ["on trial", "pending"],
   running: ["runs", "active"],
@@ -22,7 +23,7 @@ export function Versions({ view }) {
   const who = useStore(session);
   const { value, error } = useAnswer(`appmaster/${view.app_id}/versions`, view.finished_ms ? 0 : EVERY_MS);
   const versions = value?.versions ?? [];
-  const isUnderWay = versions.some((each) => each.state === "preparing" || each.state === "trial");
+  const isUnderWay = versions.some((each) => ["waiting", "preparing", "trial"].includes(each.state));
   const canChange = may(who, "submit") && view.status === "active" && !isUnderWay;
   return html`<section class="card"><header><h2>Versions</h2>
       ${canChange ? html`<button onClick=${() => askScale(view)}>Scale…</button>` : html`<span class="quiet">${isUnderWay && "a change is under way"}</span>`}</header>

@@ -291,6 +291,25 @@ def test_no_epoch_but_the_last_is_told_to_end_behind_the_halt() -> None:
     assert epochs.first_end_ms == MIN_MS
 
 
+def test_a_process_of_the_next_version_that_is_lost_is_started_again() -> None:
+    """It is no reason to give up what was planned; that it never starts is one."""
+    bench = waiting()
+    bench.unanswered = {(A, BeginEpoch), (B, BeginEpoch)}
+    bench.silent = {*map(ExecutorId, range(2, 12))}
+    report(bench, 40_000)
+    bench.tick(1000)
+    report(bench, 49_000)
+
+    lost: list[list[Command]] = []
+    for _ in range(3):
+        first = only(bench.done, Launch)[-1].executor_id
+        lost.append(bench.lose(first, "ImportError: shop") + bench.tick(500))
+
+    assert [bool(only(each, Launch)) for each in lost] == [True, True, False]
+    assert [bool(only(each, ChangeGivenUp)) for each in lost] == [False, False, True]
+    assert bench.states == ["running"]
+
+
 def test_a_savepoint_that_is_being_made_comes_first() -> None:
     """Its epochs are of one version."""
     bench = waiting()

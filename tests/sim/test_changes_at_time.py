@@ -1,0 +1,101 @@
+"""Applications that are changed at an event time, in virtual time, with faults."""
+
+import logging
+import random
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+import gearpy as gp
+from gearpy.messages.client import UpdatePlanned
+from gearpy.testing.transactions import MemoryTransactions
+from tests.bench.simulate import FaultSchedule, end_problem
+from tests.bench.simulated_app import SimulatedApp, Words, event_time_of, upper, word_of
+from tests.world.cluster import ClusterSimulation
+
+_RECORDS = 600
+_WITHIN_MS = 300_000
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """Let nobody format what goes wrong by the thousand."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+class Tagging:
+    """An application of two versions, each of which says by whom a record was shown."""
+
+    def __init__(self) -> None:
+        self.shown = MemoryTransactions("shown")
+        self.model = SimulatedApp(_RECORDS, ("numbered",), by_bound=True, partitions=2)
+
+    def build(self, version: int, *, parallelism: int = 2) -> gp.StreamApp:
+        app = gp.StreamApp("tagging", parallelism=parallelism)
+        words = app.read(Words(_RECORDS, 2, by_bound=True, pause=8), name="words").map(upper)
+        words.map(lambda record: (record[1], version), name="tag").write(self.shown, name="show")
+        numbered = words.key_by(word_of).map_with_state(_number, initial=0, name="number")
+        sink = self.model.sinks.setdefault("numbered", MemoryTransactions("numbered"))
+        numbered.write(sink, name="show numbered")
+        return app
+
+    def versions_of(self, at_ms: int) -> Counter[tuple[int, int]]:
+        """Return the records, each with the version that is to show it."""
+        return Counter((n, int(event_time_of(n) >= at_ms)) for n in range(_RECORDS))
+
+
+def _number(before: int, record: tuple[str, int]) -> tuple[int, tuple[str, int, int]]:
+    return before + 1, (record[0], before + 1, record[1])
+
+
+def run(seed: int, *, calm: bool = False, cut: str = "position", by_scale: bool = False) -> str:
+    """Run a cluster whose application is changed at an event time; return what is wrong."""
+    rng, app = random.Random(seed), Tagging()
+    at_ms = rng.randrange(150, _RECORDS - 50)
+    cluster = ClusterSimulation(
+        seed,
+        workers=3,
+        slots=14,
+        settings={"checkpoint.interval-ms": rng.choice(["50", "200"]), "checkpoint.cut": cut},
+    )
+    running = cluster.submit(lambda: app.build(0), executors=2)
+    asked: list[UpdatePlanned] = []
+
+    def ask() -> None:
+        parallelism = 3 if by_scale else 2
+        answer = cluster.update(
+            running.app_id, lambda: app.build(1, parallelism=parallelism), at_event_ms=at_ms
+        )
+        if isinstance(answer, UpdatePlanned):
+            asked.append(answer)
+        else:  # Not all of its tasks run, or nobody answers.
+            cluster.world.later(50, ask)
+
+    cluster.world.later(rng.randrange(1, 1500), ask)
+    faults: list[str] = []
+    if not calm:
+        FaultSchedule(cluster, faults, without=("file damaged",))
+    summary = cluster.run_to_end(running.app_id, within_ms=_WITHIN_MS)
+    shown = Counter(app.shown.values)
+    ran = {version for _, version in shown}
+    wanted = app.versions_of(at_ms if ran == {0, 1} else _RECORDS + 1)
+    if shown != wanted:
+        return f"at {at_ms}: too much {shown - wanted}, missing {wanted - shown}; {faults}"
+    if asked and ran == {0} and calm:
+        return f"it was not changed at {at_ms}"
+    return app.model.problem() or end_problem(summary, "finish")
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_each_record_is_shown_once_by_the_version_of_its_event_time(seed: int) -> None:
+    """Also out of order, and whatever fails meanwhile."""
+    assert run(seed) == ""
+
+
+@pytest.mark.parametrize("cut", ["position", "event-time"])
+def test_without_faults_the_change_is_made_at_that_time(cut: str) -> None:
+    """Wherever other epochs end, and with other numbers of tasks."""
+    assert run(100, calm=True, cut=cut, by_scale=True) == ""
