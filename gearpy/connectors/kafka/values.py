@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Protocol, TypeAlias, get_args, runtime_checkable
+from typing import Any, Final, Literal, Protocol, TypeAlias, get_args, runtime_checkable
 
 import msgpack
 import msgspec
@@ -11,6 +11,7 @@ from gearpy.errors import ConfigError
 
 #: Forms that are known by a name.
 FormName: TypeAlias = Literal["bytes", "text", "json", "msgpack"]
+_BYTES_ONLY: Final = {bytes}
 
 
 @runtime_checkable
@@ -107,7 +108,8 @@ class BytesForm:
 
     def encode(self, topic: str, values: Sequence[Any]) -> list[bytes]:
         """See `ValueForm`."""
-        if wrong := next((each for each in values if type(each) is not bytes), None):
+        if not set(map(type, values)) <= _BYTES_ONLY:
+            wrong = next(each for each in values if type(each) is not bytes)
             raise TypeError(
                 f"the value is {type(wrong).__name__}, not bytes: choose value='text' or 'json', "
                 "or make bytes of it"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gearpy.connectors.kafka.writing.lane import TransactionLane, TransactionTrouble
-from gearpy.connectors.kafka.writing.outgoing import Outgoing
+from gearpy.connectors.kafka.writing.outgoing import OutgoingEpoch
 from gearpy.core.handover.handoff import Pause
 from gearpy.core.handover.transactions import (
     EpochMarker,
@@ -36,7 +36,7 @@ class LanePlan:
 
     lane: TransactionLane
     transactions: EpochTransactions
-    records: dict[int, Outgoing]
+    records: dict[int, OutgoingEpoch]
 
 
 class EpochSender:
@@ -71,7 +71,7 @@ class EpochSender:
         self._prepare = prepare
         self._wake = wake
         self._changed = threading.Condition()
-        self._new: list[tuple[int, Outgoing]] = []
+        self._new: list[tuple[int, OutgoingEpoch]] = []
         self._waiting_bytes = sum(
             each.size_bytes for plan in self._plans for each in plan.records.values()
         )
@@ -86,7 +86,7 @@ class EpochSender:
         """Begin."""
         self._thread.start()
 
-    def on_complete(self, epoch: int, records: Outgoing) -> None:
+    def on_complete(self, epoch: int, records: OutgoingEpoch) -> None:
         """Send the records of an epoch some time."""
         with self._changed:
             self._new.append((epoch, records))
@@ -131,7 +131,7 @@ class EpochSender:
         """The thing that it waits for, for people; empty if there is no trouble."""
         return self._at.lane.state.waits_for or self.trouble
 
-    def kept(self) -> Sequence[tuple[str, int, Mapping[int, Outgoing]]]:
+    def kept(self) -> Sequence[tuple[str, int, Mapping[int, OutgoingEpoch]]]:
         """Return ids, the newest epoch of each that is sent, and epochs that may not be."""
         with self._changed:
             own = self._plan

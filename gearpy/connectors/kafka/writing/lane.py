@@ -15,7 +15,7 @@ from gearpy.connectors.kafka.client import (
     make_producer,
 )
 from gearpy.connectors.kafka.cluster import KafkaCluster
-from gearpy.connectors.kafka.writing.outgoing import Outgoing
+from gearpy.connectors.kafka.writing.outgoing import OutgoingEpoch
 from gearpy.connectors.kafka.writing.topics import SinkTopics
 from gearpy.core.handover.transactions import EpochMarker
 from gearpy.errors import GearpyError
@@ -38,6 +38,9 @@ _ABORT_S: Final = 2.0
 _POLL_S: Final = 0.1
 _READ_RECORDS: Final = 10_000
 _READ_S: Final = 0.02
+#: After so many writes that failed the client tells for each record what became of it. That takes
+#: as long as to send the record, so it is not asked for where brokers were away for a moment.
+_ASKED_AFTER: Final = 2
 
 
 class TransactionTrouble(GearpyError):
@@ -94,6 +97,7 @@ class TransactionLane:
         self._producer: Producer | None = None
         self._batch_bytes = 0
         self._has_markers = False  # Whether their topic is there.
+        self._failed_writes = 0  # One after the other.
         self._refused: tuple[str, KafkaError] | None = None  # A topic, and why.
 
     def open(self) -> None:
@@ -105,10 +109,10 @@ class TransactionLane:
         settings = {
             **self._settings,
             "transactional.id": self.lane_id,
-            "on_delivery": self._on_delivery,
-            "delivery.report.only.error": True,
             **batch,
         }
+        if self._failed_writes >= _ASKED_AFTER:
+            settings |= {"on_delivery": self._on_delivery, "delivery.report.only.error": True}
         made = self._producer = make_producer(self._operator, self._cluster, self.state, settings)
         self._repeat(made, made.init_transactions)
 
@@ -129,7 +133,7 @@ class TransactionLane:
                 found = EpochMarker(told["incarnation"], told["epoch"])
         return found
 
-    def write(self, records: Outgoing | None, marker: EpochMarker) -> None:
+    def write(self, records: OutgoingEpoch | None, marker: EpochMarker) -> None:
         """Write records and a marker in one transaction."""
         made = self._producer
         assert made is not None, "open() comes first"
@@ -137,11 +141,13 @@ class TransactionLane:
             raise TransactionTrouble("a topic takes smaller batches than the producer makes")
         topic, partition = self._marker
         value = json.dumps(marker._asdict()).encode()
+        self._failed_writes += 1
         with self._told():
             made.begin_transaction()
             hand_over(made, () if records is None else records.sends(), self._check)
             hand_over(made, [(topic, value, self.lane_id.encode(), partition)], self._check)
         self._repeat(made, made.commit_transaction)
+        self._failed_writes = 0
         self.state.on_answer()
 
     def drop(self) -> None:

@@ -1,8 +1,9 @@
 """Records on their way to topics, as columns, and the functions that make them of results."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import repeat
+from itertools import chain, repeat
+from operator import add
 from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 from gearpy.connectors.files.stamps import each
@@ -21,6 +22,8 @@ _ANY_PARTITION: Final = -1
 #: More than all that a record and a batch of one record have besides key, value and headers.
 _RECORD_BYTES: Final = 128
 _HEADER_BYTES: Final = 10
+#: Encoded, so many are larger than what is copied into a snapshot once more.
+_PORTION_RECORDS: Final = 8192
 
 
 class TopicFacts(NamedTuple):
@@ -117,6 +120,49 @@ class Outgoing:
         return zip(*columns, strict=False)
 
 
+class OutgoingEpoch:
+    """The records of one epoch, in portions, each encoded when it is full.
+
+    While it is being made, a portion is in the caches of the processor: to encode all records at
+    the end of an epoch takes twice as long.
+
+    Args:
+        portions: all but the last one are full.
+    """
+
+    __slots__ = ("_portions", "size_bytes")
+
+    def __init__(self, portions: Iterable[Outgoing] = ()) -> None:
+        self._portions = list(portions)
+        self.size_bytes = sum(each.size_bytes for each in self._portions)  #: See `Outgoing`.
+
+    def __len__(self) -> int:
+        return sum(map(len, self._portions))
+
+    def add(self, more: Outgoing) -> None:
+        """Add records of the same form; none were asked for since."""
+        if self._portions and len(self._portions[-1]) < _PORTION_RECORDS:
+            self._portions[-1].add(more)
+        elif more:
+            self._portions.append(more)
+        self.size_bytes += more.size_bytes
+        if len(more) and len(self._portions[-1]) >= _PORTION_RECORDS:
+            self._portions[-1].encoded()
+
+    def encoded(self) -> list[bytes]:
+        """Return them as bytes, made once: checkpoints have them until they are sent."""
+        return [each.encoded() for each in self._portions]
+
+    @classmethod
+    def decoded(cls, bodies: Sequence[bytes]) -> Self:
+        """Return the records of `encoded`."""
+        return cls(map(Outgoing.decoded, bodies))
+
+    def sends(self) -> Iterator[tuple[Any, ...]]:
+        """See `Outgoing`."""
+        return chain.from_iterable(each.sends() for each in self._portions)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordForm:
     """The functions that make records for topics of the results of a stream.
@@ -163,9 +209,8 @@ class RecordForm:
         else:
             rows = results  # type: ignore[assignment]
         topics = self._topics(rows)
-        bounds = {
-            topic: self._bounds(topic, topics, results, facts) for topic in dict.fromkeys(topics)
-        }
+        known = dict.fromkeys(topics if callable(self.topic) else topics[:1])
+        bounds = {topic: self._bounds(topic, topics, results, facts) for topic in known}
         made = Outgoing(
             topics=topics,
             values=self.values.of(topics, results),
@@ -225,8 +270,8 @@ class RecordForm:
         made.size_bytes = sum(sizes)
         for topic, facts in bounds.items():
             most, latest = facts.record_bytes_max - _RECORD_BYTES, now_ms + facts.ahead_ms_max
-            is_alike = max(sizes) <= most and max(made.times) <= latest
-            if is_alike and not made.partitions:
+            is_small = made.size_bytes <= most or max(sizes) <= most
+            if is_small and max(made.times) <= latest and not made.partitions:
                 continue
             for place, of_topic in enumerate(made.topics):
                 if of_topic == topic:
@@ -276,15 +321,22 @@ def _refusal(made: Outgoing, place: int, size: int, bounds: TopicFacts, now_ms: 
 
 
 def _sizes(made: Outgoing) -> list[int]:
-    sizes = [0 if value is None else len(value) for value in made.values]
+    sizes = _lengths(made.values)
     if made.keys:
-        sizes = [size + len(key or b"") for size, key in zip(sizes, made.keys, strict=True)]
+        sizes = [*map(add, sizes, _lengths(made.keys))]
     if made.headers:
         sizes = [
             size + sum(len(name) * 4 + len(value or b"") + _HEADER_BYTES for name, value in headers)
             for size, headers in zip(sizes, made.headers, strict=True)
         ]
     return sizes
+
+
+def _lengths(column: list[bytes | None]) -> list[int]:
+    try:
+        return [*map(len, column)]  # type: ignore[arg-type] # None raises.
+    except TypeError:
+        return [0 if each is None else len(each) for each in column]
 
 
 def _checked(what: str, function: Callable[[Any], Any], kind: type) -> Callable[[Any], Any]:

@@ -81,7 +81,7 @@ class RecordValues:
         self, form: ValueForm, topics: Sequence[str], results: list[Any]
     ) -> list[bytes | None]:
         is_one = not topics or topics.count(topics[0]) == len(topics)
-        if is_one and not any(result is None for result in results):
+        if is_one and type(None) not in set(map(type, results)):
             try:
                 return [*form.encode(topics[0] if topics else "", results)]
             except Exception as error:

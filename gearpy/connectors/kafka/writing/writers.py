@@ -13,7 +13,7 @@ from gearpy.connectors.kafka.client import ClientState, failure, make_producer
 from gearpy.connectors.kafka.cluster import KafkaCluster
 from gearpy.connectors.kafka.writing.epochs import EpochSender, LanePlan
 from gearpy.connectors.kafka.writing.lane import TransactionLane, batch_settings, hand_over
-from gearpy.connectors.kafka.writing.outgoing import Outgoing, RecordForm
+from gearpy.connectors.kafka.writing.outgoing import Outgoing, OutgoingEpoch, RecordForm
 from gearpy.connectors.kafka.writing.topics import SinkTopics
 from gearpy.core.handover.transactions import EpochTransactions
 from gearpy.errors import GearpyError
@@ -151,8 +151,8 @@ class EpochsWriter(_KafkaWriter):
     def __init__(self, plan: SinkPlan, task: int) -> None:
         super().__init__(plan, task)
         self._lane_id = ""
-        self._open = Outgoing()
-        self._prepared: dict[int, Outgoing] = {}
+        self._open = OutgoingEpoch()
+        self._prepared: dict[int, OutgoingEpoch] = {}
         self._kept: Mapping[str, Any] = {}
         self._sender: EpochSender | None = None
 
@@ -165,9 +165,9 @@ class EpochsWriter(_KafkaWriter):
     ) -> None:
         """Begin to send, with what may not have been sent; also for an earlier run."""
         self._lane_id = _lane_id(self._plan, self._task, run)
-        waiting: dict[str, dict[int, Outgoing]] = {self._lane_id: {}}
+        waiting: dict[str, dict[int, OutgoingEpoch]] = {self._lane_id: {}}
         for number, plain in sorted({**self._kept[_WAITING], **prepared}.items()):
-            waiting.setdefault(plain[_LANE], {})[number] = Outgoing.decoded(plain[_RECORDS])
+            waiting.setdefault(plain[_LANE], {})[number] = OutgoingEpoch.decoded(plain[_RECORDS])
         plans = {
             lane_id: self._lane_plan(lane_id, records, epoch=epoch, incarnation=incarnation)
             for lane_id, records in waiting.items()
@@ -184,7 +184,7 @@ class EpochsWriter(_KafkaWriter):
         self._sender.start()
 
     def _lane_plan(
-        self, lane_id: str, records: dict[int, Outgoing], *, epoch: int, incarnation: int
+        self, lane_id: str, records: dict[int, OutgoingEpoch], *, epoch: int, incarnation: int
     ) -> LanePlan:
         is_over = lane_id != self._lane_id
         transactions = EpochTransactions(
@@ -225,7 +225,7 @@ class EpochsWriter(_KafkaWriter):
 
     def prepare(self, epoch: int) -> Mapping[str, Any] | None:
         """Return the records of the epoch: they become durable with the checkpoint."""
-        made, self._open = self._open, Outgoing()
+        made, self._open = self._open, OutgoingEpoch()
         if not made:
             return None
         self._prepared[epoch] = made
@@ -233,7 +233,7 @@ class EpochsWriter(_KafkaWriter):
 
     def commit(self, epoch: int, prepared: Mapping[str, Any]) -> None:
         """Send the records some time."""
-        made = self._prepared.pop(epoch, None) or Outgoing.decoded(prepared[_RECORDS])
+        made = self._prepared.pop(epoch, None) or OutgoingEpoch.decoded(prepared[_RECORDS])
         self._running.on_complete(epoch, made)
 
     def snapshot(self) -> Mapping[str, Any]:

@@ -6,8 +6,15 @@ from typing import Any, NamedTuple, cast
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from gearpy.connectors.kafka.writing.outgoing import Outgoing, RecordForm, TopicFacts
+from gearpy.connectors.kafka.writing.outgoing import (
+    Outgoing,
+    OutgoingEpoch,
+    RecordForm,
+    TopicFacts,
+)
 from gearpy.connectors.kafka.writing.values import RecordValues
 from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
@@ -205,3 +212,34 @@ def test_batches_are_added_up() -> None:
 
     assert (records.values, records.keys) == ([b"1", b"2", b"30"], [b"1", b"2", b"30"])
     assert (len(records), records.size_bytes) == (3, 8)
+
+
+@given(sizes=st.lists(st.sampled_from([0, 1, 3000, 8191, 8192, 9000]), max_size=5))
+def test_an_epoch_has_its_records_in_order_however_they_came(sizes: list[int]) -> None:
+    """Property: also after a checkpoint, which has them in portions of many."""
+    epoch, values = OutgoingEpoch(), list[int]()
+    for size in sizes:
+        batch = range(len(values), len(values) + size)
+        values += batch
+        epoch.add(made(form(), [*batch]) if batch else Outgoing())
+    again = OutgoingEpoch.decoded(epoch.encoded())
+
+    for records in (epoch, again):
+        assert [int(send[1]) for send in records.sends()] == values
+        assert (len(records), bool(records)) == (len(values), bool(values))
+        assert records.size_bytes == sum(len(str(each)) for each in values)
+    assert len(epoch.encoded()) <= sum(sizes) / 8192 + 1
+
+
+def test_records_that_are_encoded_are_not_added_to() -> None:
+    """A checkpoint has them."""
+    records = made(form(), [1])
+    records.encoded()
+    with pytest.raises(AssertionError, match="in a checkpoint"):
+        records.add(made(form(), [2]))
+
+
+@pytest.mark.parametrize("wrong", ["", 0, "text"])
+def test_a_value_that_is_no_bytes_is_refused(wrong: Any) -> None:
+    with pytest.raises(OperatorError, match="not bytes: choose"):
+        made(form(value="bytes"), [b"", wrong])
