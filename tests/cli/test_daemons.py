@@ -18,7 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gearpy.cli.main import app
-from gearpy.cli.terminal.exits import INTERRUPTED, SUCCESS, TERMINATED, WRONG_USE
+from gearpy.cli.terminal.exits import INTERRUPTED, NO_CLUSTER, SUCCESS, TERMINATED, WRONG_USE
 from gearpy.cluster.boot.master import address_to_listen
 from gearpy.config.load import load
 from gearpy.config.schema import Config
@@ -264,6 +264,23 @@ def test_a_secret_that_others_can_read_is_refused(daemon: str, folder: Path) -> 
     (folder / "secret").chmod(0o644)
 
     assert error_of(daemon).endswith("is open to others (mode 0644): chmod 600 it")
+
+
+def test_a_worker_with_another_secret_ends_and_says_so(start: Start, folder: Path) -> None:
+    """It would look for a master for ever, as one that has refused it is none."""
+    _, address = a_master(start)
+    (folder / "another").write_text("0" * 64)
+    (folder / "another").chmod(0o600)
+    other = f"transport.secret-file={folder / 'another'}"
+
+    ended = CliRunner(env={"COLUMNS": "120"}).invoke(
+        app, ["worker", "--set", f"cluster.masters={address}", "--set", other]
+    )
+
+    assert ended.exit_code == NO_CLUSTER
+    *_, error, fix = ended.stderr.splitlines()
+    assert error == f"error: {address}: the peer refused our proof: it has another cluster secret"
+    assert fix.startswith("fix: use the cluster's secret file")
 
 
 def test_a_master_that_is_not_listed_is_refused() -> None:

@@ -13,7 +13,9 @@ from typing import Any
 # Ships no type information.
 import pyarrow.dataset as ds  # type: ignore[import-untyped]
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import gearpy as gp
 import gearpy.spark
@@ -21,6 +23,7 @@ from gearpy.errors import ConnectionLost
 from gearpy.spark.delivery.batch import SparkBatch, overwrite
 from gearpy.windowlog.log import WindowLog
 from tests.connectors.log_build import LogBuilder
+from tests.eventually import eventually
 from tests.spark.connect_server import connect_server, free_port
 from tests.spark.test_to_spark import EXPECTED, a_config, counted, run
 
@@ -87,11 +90,23 @@ def stream(spark: SparkSession, log: str, here: Path) -> None:
     windows = spark.readStream.format("gearpy").option("maxBatchesPerTrigger", 2).load(log)
     writing = windows.writeStream.format("gearpy").queryName("copying")
     writing = writing.option("checkpointLocation", str(here / "checkpoint"))
-    writing.trigger(availableNow=True).start(str(here / "streamed")).awaitTermination()
+    writing = writing.trigger(availableNow=True)
+    eventually(lambda: _runs(writing, str(here / "streamed")), "it runs", within_s=_TIMEOUT_S)
     spark.streams.removeListener(listener)
 
     assert [segment.rows for segment in WindowLog(here / "streamed").segments()] == [100, 100]
     assert {report.name for report in WindowLog(log).readers()} == {"copying", "spark"}
+
+
+def _runs(writing: DataStreamWriter, place: str) -> bool:
+    """Run a query to its end; false if Spark could not wait for its Python, as it does for 10 s."""
+    try:
+        writing.start(place).awaitTermination()
+    except StreamingQueryException as error:
+        if "failed to connect back" not in str(error):
+            raise
+        return False
+    return True
 
 
 def query_of_a_program(spark: SparkSession) -> None:

@@ -12,6 +12,22 @@ from gearpy.storage.log import FileLog
 from gearpy.storage.replica_store import ReplicaStore
 
 
+def check_logs(folders: Sequence[Path]) -> bool:
+    """Find out whether masters have been over these folders of logs; one for each master.
+
+    Raises:
+        ConfigError: too few are left to know what was agreed on.
+    """
+    known = [each for each in folders if each.exists()]
+    if known and 2 * len(known) <= len(folders):
+        missing = ", ".join(str(each) for each in folders if each not in known)
+        raise ConfigError(
+            f"the logs of most masters are lost, as {missing} is missing: what was agreed on may "
+            "not be in the others; put the folders back, or begin with a new folder"
+        )
+    return bool(known)
+
+
 def move_logs(folders: Sequence[Path], members: Sequence[str]) -> None:
     """Have the logs of all masters name these as the only ones. Nothing is done to new folders.
 
@@ -26,15 +42,8 @@ def move_logs(folders: Sequence[Path], members: Sequence[str]) -> None:
         ConfigError: too few have a log, or one is in use.
         LogDamaged, LogBroken, OSError: a log cannot be read or written.
     """
-    known = [each for each in folders if each.exists()]
-    if not known:
+    if not check_logs(folders):
         return
-    if 2 * len(known) <= len(folders):
-        missing = ", ".join(str(each) for each in folders if each not in known)
-        raise ConfigError(
-            f"the logs of most masters are lost, as {missing} is missing: what was agreed on may "
-            "not be in the others; put the folders back, or begin with a new folder"
-        )
     with ExitStack() as opened:
         logs = [_opened(each, opened) for each in folders]
         stores = [ReplicaStore(log, StoredLog()) for log in logs]

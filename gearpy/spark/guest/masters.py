@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from gearpy.cluster.boot.master import MEMBER_LOG
 from gearpy.cluster.boot.remote import RemoteCluster
-from gearpy.cluster.quorum.moved import move_logs
+from gearpy.cluster.quorum.moved import check_logs, move_logs
 from gearpy.config.load import as_overrides, from_overrides
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, ConnectionLost, GearpyError
@@ -59,6 +59,7 @@ class GuestMasters:
         self._seats = MasterSeats(NUMBERS, is_spread=is_spread)
         self._leaving = LeavingTasks(spark)
         self._jobs = GuestJobs(spark, "master", lambda number: partial(be_master, order, number))
+        self._failure: GearpyError | OSError | None = None  # Of the last look.
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._tend, name="gearpy-masters", daemon=True)
 
@@ -71,9 +72,10 @@ class GuestMasters:
         """Start all, and wait until one of them leads; `close` it also if that fails.
 
         Raises:
-            ConfigError: Spark has no room for them, or they cannot run there.
+            ConfigError: Spark has no room for them, they cannot run there, or their logs are lost.
             ConnectionLost: Spark was stopped meanwhile.
         """
+        check_logs(self._logs())
         self._jobs.resize(len(NUMBERS))
         until_s = time.monotonic() + timeout_s
         while not self._is_led():
@@ -82,11 +84,9 @@ class GuestMasters:
             if self._jobs.failure:
                 raise ConfigError(f"a master could not start inside Spark: {self._jobs.failure}")
             if time.monotonic() > until_s:
-                came = len(self._notes.come())
-                text = too_few(workers=len(NUMBERS), cores=1, came=came, within_s=timeout_s)
-                raise ConfigError(f"of masters, {text}")
+                raise self._failure or ConfigError(self._too_few(timeout_s))
             time.sleep(_LOOK_S)
-            self._look()
+            self._try_to_look()
         self._thread.start()
 
     def close(self) -> None:
@@ -109,12 +109,25 @@ class GuestMasters:
         config = from_overrides({**as_overrides(self._config), "cluster.masters": masters})
         return RemoteCluster(config.cluster.masters, config)
 
+    def _too_few(self, within_s: float) -> str:
+        came = len(self._notes.come())
+        return f"of masters, {too_few(workers=len(NUMBERS), cores=1, came=came, within_s=within_s)}"
+
+    def _logs(self) -> list[Path]:
+        return [seat_folder(self._folder, number) / MEMBER_LOG for number in NUMBERS]
+
     def _tend(self) -> None:
         while not self._end.wait(_LOOK_S):
-            try:
-                self._look()
-            except (GearpyError, OSError) as error:  # It is tried again.
-                _log.warning("the masters inside Spark: %s", error)
+            self._try_to_look()
+
+    def _try_to_look(self) -> None:
+        """Look, and keep the error if it was in vain: a master of before may end yet."""
+        self._failure = None
+        try:
+            self._look()
+        except (GearpyError, OSError) as error:
+            _log.warning("the masters inside Spark: %s", error)
+            self._failure = error
 
     def _look(self) -> None:
         come = self._notes.come()
@@ -143,8 +156,7 @@ class GuestMasters:
         is_again = bool(self.addresses)
         seats = decision.seats
         masters = tuple(seats[number].address for number in sorted(seats))
-        logs = [seat_folder(self._folder, number) / MEMBER_LOG for number in sorted(seats)]
-        move_logs(logs, masters)
+        move_logs(self._logs(), masters)
         for number, seated in seats.items():
             self._notes.order(number, SeatOrder(attempt=seated.attempt, masters=masters))
         self._seats.on_begun(seats)

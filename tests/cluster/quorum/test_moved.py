@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from gearpy.cluster.quorum.disks import DiskBook
-from gearpy.cluster.quorum.moved import move_logs
+from gearpy.cluster.quorum.moved import check_logs, move_logs
 from gearpy.core.consensus.stored import DiskWrite, LogEntry, StoredLog
 from gearpy.errors import ConfigError
 from gearpy.storage.folder.local import LocalFolder
@@ -85,8 +85,10 @@ def test_too_few_folders_are_refused_with_their_names(tmp_path: Path) -> None:
     one, two, three = folders = _folders(tmp_path)
     _stored(one, _entry(1, b"x"), term=1)
 
-    with pytest.raises(ConfigError, match=rf"logs of most masters are lost, as {two}, {three} is"):
-        move_logs(folders, _OTHERS)
+    lost = rf"logs of most masters are lost, as {two}, {three} is"
+    for refuses in (lambda: move_logs(folders, _OTHERS), lambda: check_logs(folders)):
+        with pytest.raises(ConfigError, match=lost):
+            refuses()
     assert not two.exists()
 
 
