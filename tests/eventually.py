@@ -1,11 +1,14 @@
 """How tests wait for something that sends no signal, such as a status or a file."""
 
+import faulthandler
+import os
 import threading
 import time
 from collections.abc import Callable
 from typing import Any, Final
 
 DEADLINE_S: Final = 20
+_STDERR: Final = 2
 _PAUSE_S: Final = 0.01
 
 
@@ -22,3 +25,9 @@ def eventually(
         assert time.monotonic() < deadline_s, f"it did not come true in time: {what}"
         pause.wait(every_s)
     return found
+
+
+def take_time(seconds: float) -> None:
+    """Let the test that runs take so long from now on; pytest takes it for hung sooner."""
+    if "PYTEST_CURRENT_TEST" in os.environ:
+        faulthandler.dump_traceback_later(seconds, exit=True, file=_STDERR)

@@ -32,6 +32,10 @@ DEADLINE_S: Final = 20
 GEAR: Final = (sys.executable, "-P", "-m", "gearpy")
 
 
+#: A process starts in a second, and in half a minute where all processors are busy.
+_PATIENCE_S: Final = 3 * DEADLINE_S
+
+
 class Daemon:
     """A daemon that was started, and the lines that it says."""
 
@@ -45,16 +49,16 @@ class Daemon:
 
     def says(self) -> str:
         """Wait for the next line on standard output."""
-        return self.out.get(timeout=DEADLINE_S)
+        return self.out.get(timeout=_PATIENCE_S)
 
     def warns(self) -> str:
         """Wait for the next line on standard error."""
-        return self.err.get(timeout=DEADLINE_S)
+        return self.err.get(timeout=_PATIENCE_S)
 
     def end(self, number: int = signal.SIGTERM) -> int:
         """Send a signal, wait for the end, return the exit code."""
         self.process.send_signal(number)
-        return self.process.wait(DEADLINE_S)
+        return self.process.wait(_PATIENCE_S)
 
 
 def _lines_of(stream: IO[str]) -> "queue.SimpleQueue[str]":

@@ -21,6 +21,7 @@ from gearpy.config.load import load
 from gearpy.spark import java_home
 from gearpy.spark.guest.cluster import CONF_FILE
 from gearpy.windowlog.log import WindowLog
+from tests.eventually import take_time
 
 _GEAR: Final = (sys.executable, "-m", "gearpy", "spark")
 _ROOT: Final = Path(__file__).parents[2]
@@ -51,6 +52,7 @@ def test_a_folder_without_a_cluster_is_told(command: str, tmp_path: Path) -> Non
 @pytest.mark.long
 def test_a_cluster_is_started_looked_at_and_stopped(tmp_path: Path) -> None:
     """By commands alone: two executors of Spark, a program that is submitted, its result."""
+    take_time(2 * _WAIT_S)
     folder, conf = ("--folder", str(tmp_path)), ("--conf", str(tmp_path / CONF_FILE))
     program, result = tmp_path / "words.py", tmp_path / "result"
     program.write_text(_WORDS.format(result=str(result)))
@@ -74,6 +76,7 @@ def test_a_cluster_is_started_looked_at_and_stopped(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_the_program_of_the_page_runs_from_the_wheel(tmp_path: Path) -> None:
     """By ``spark-submit``, in an empty folder, as the page says."""
+    take_time(2 * _WAIT_S)
     built, here = tmp_path / "dist", tmp_path / "here"
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(built)]
     subprocess.run(build, cwd=_ROOT, check=True, capture_output=True, timeout=_WAIT_S)

@@ -23,7 +23,7 @@ from gearpy.errors import ConnectionLost
 from gearpy.spark.delivery.batch import SparkBatch, overwrite
 from gearpy.windowlog.log import WindowLog
 from tests.connectors.log_build import LogBuilder
-from tests.eventually import eventually
+from tests.eventually import eventually, take_time
 from tests.spark.connect_server import connect_server, free_port
 from tests.spark.test_to_spark import EXPECTED, a_config, counted, run
 
@@ -36,6 +36,7 @@ _TIMEOUT_S = 600  # Two servers, on a machine that does a lot besides.
 @pytest.mark.long
 def test_all_works_through_a_server_that_ends_and_comes_back(tmp_path: Path) -> None:
     """In another process: one that was the client of a server cannot have a Spark of its own."""
+    take_time(_TIMEOUT_S)
     script = "import sys; from tests.spark.test_connect import main; main(sys.argv[1])"
     ended = subprocess.run(
         [sys.executable, "-c", script, str(tmp_path)],

@@ -13,6 +13,7 @@ from gearpy.spark.sessions.driver import spark_home
 from gearpy.spark.sessions.java import find_java, java_home
 from gearpy.windowlog.log import WindowLog
 from tests.connectors.log_build import LogBuilder
+from tests.eventually import take_time
 from tests.spark.daemons import JAVA_OPTIONS
 from tests.spark.hidden_java import without_java
 from tests.spark.standalone import standalone_cluster
@@ -44,6 +45,7 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def said(env: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What the life of a session was like there, and what reached standard error."""
     program = str(_HERE / "child_session.py")
+    take_time(_CHILD_TIMEOUT_S)
     done = subprocess.run(
         [sys.executable, program, str(tmp_path_factory.mktemp("windows"))],
         env={**env, "PYTHONPATH": str(_HERE.parents[1])},
@@ -134,6 +136,7 @@ def test_executors_of_a_cluster_read_and_write_a_window_log(
     for seq in range(8):
         build.put(f"windows-{seq % 2:05d}", 50)
     work.mkdir()
+    take_time(_CHILD_TIMEOUT_S)
 
     with standalone_cluster(work, env=env) as url:
         done = subprocess.run(

@@ -1,6 +1,5 @@
 """Drivers of Spark with a cluster inside, as processes: one after the other over one folder."""
 
-import faulthandler
 import json
 import os
 import random
@@ -12,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from tests.eventually import take_time
 from tests.spark.guest.guest_build import since_boot_s
 from tests.spark.standalone import standalone_cluster
 
@@ -21,7 +21,6 @@ KINDS: Final = ("spark executor", "worker", "executor", "spark executor", "execu
 _ROOT: Final = Path(__file__).parents[3]
 _TWO_EXECUTORS: Final = "local-cluster[2,2,1024]"
 _KILLS_MAX: Final = 5  # Of others, before the driver is killed.
-_STDERR: Final = 2
 _SILENCE_S: Final = 600  # A session on YARN alone takes minutes where a lot else runs.
 
 
@@ -59,16 +58,11 @@ def lines(process: "subprocess.Popen[str]") -> Iterator[dict[str, Any]]:
     A test of many kills takes longer than pytest lets one take; but no word for so long is a hang.
     """
     assert process.stdout is not None
-    _expect_a_word()
+    take_time(_SILENCE_S)
     for line in process.stdout:
-        _expect_a_word()
+        take_time(_SILENCE_S)
         print(line, end="", flush=True)  # noqa: T201 - the times of recovery
         yield json.loads(line)
-
-
-def _expect_a_word() -> None:
-    if "PYTEST_CURRENT_TEST" in os.environ:
-        faulthandler.dump_traceback_later(_SILENCE_S, exit=True, file=_STDERR)
 
 
 def run(folder: Path, kills: Sequence[str], **plan: Any) -> dict[str, Any]:

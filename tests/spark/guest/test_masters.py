@@ -10,8 +10,12 @@ pytestmark = pytest.mark.long
 
 
 def test_executors_with_masters_are_killed(tmp_path: Path) -> None:
-    """The leader's, then those of two masters, then the leader's of the next cluster there."""
-    with driver(tmp_path, scene="masters", master="local-cluster[3,2,1024]") as process:
+    """The leader's, then those of two masters, then the leader's of the next cluster there.
+
+    Connections are encrypted.
+    """
+    master, encrypted = "local-cluster[3,2,1024]", {"transport.tls": "on"}
+    with driver(tmp_path, scene="masters", master=master, config=encrypted) as process:
         told = list(lines(process))
 
     blows = [each for each in told if "masters_killed" in each]
