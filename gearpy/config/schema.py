@@ -155,6 +155,18 @@ class ArtifactConfig:
         "file for each 25 KiB.",
         Setting(low=_KIB, high=64 * _GIB),
     ] = 256 * _MIB
+    quota_bytes: Annotated[
+        _Bytes,
+        "All programs that a master keeps may have so many bytes together; what would be beyond "
+        "is refused. 0: any number.",
+        Setting(low=0, high=1024 * _GIB),
+    ] = 16 * _GIB
+    keep_ended: Annotated[
+        int,
+        "A master keeps the program of an application so long after its end, for `gear app "
+        "restart`; then it goes, unless another application needs it.",
+        Setting(low=0, high=24 * 366 * 10, unit="hours"),
+    ] = 24 * 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

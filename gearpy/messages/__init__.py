@@ -8,11 +8,12 @@
 - `actor_app`: user code to user code, in applications of actors.
 - `client`: client -> master, and the answers.
 - `cluster`: master, workers and app masters.
+- `masters`: questions about masters, and the answers.
 - `metrics`: measurements: reports of executors, questions of clients and their answers.
 - `summaries`: applications, workers and failures as people see them; parts of reports and answers.
 - `peer`: process to process, beneath all others.
 
-Everything in `actor_app`, `app`, `client`, `cluster`, `metrics`, `peer` and `summaries` is a frozen
-dataclass of plain values, registered by its class name with `wire.codec`, and can cross a process
-boundary. Any layer above may import this.
+Everything in `actor_app`, `app`, `client`, `cluster`, `masters`, `metrics`, `peer` and `summaries`
+is a frozen dataclass of plain values, registered by its class name with `wire.codec`, and can cross
+a process boundary. Any layer above may import this.
 """

@@ -93,37 +93,6 @@ class NotLeader:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GetMasters:
-    """Ask for the masters of a cluster. Answer: `MasterList`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MasterSummary:
-    """One master. ``behind``: the entries of the log that it lacks, as far as the leader knows.
-
-    ``away_since_ms``: wall time since which nothing was heard of one that is away.
-    """
-
-    address: str
-    role: Literal["leader", "follower", "away"]
-    behind: int = 0
-    away_since_ms: int = 0
-
-    @property
-    def leads(self) -> bool:
-        """Tell whether it is the leader."""
-        return self.role == "leader"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MasterList:
-    """The masters of a cluster. ``term`` counts leaders; it is 0 for a master without others."""
-
-    masters: tuple[MasterSummary, ...]
-    term: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Asker:
     """The user in whose name a client asks for a change.
 
@@ -654,7 +623,10 @@ class GetSubmission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """The program of an application and its own settings, as they were submitted."""
+    """The program of an application and its own settings, as they were submitted.
+
+    ``restarts_with``: the program that a restart goes on with, if it was changed.
+    """
 
     app_id: AppId
     filename: str
@@ -662,6 +634,7 @@ class Submission:
     executors: int
     config: dict[str, str]
     artifact: Artifact | None = None
+    restarts_with: Artifact | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -103,6 +103,7 @@ class WorkerSummary:
     hosts: tuple[str, ...] = ()  # Names of its machine.
     rack: str = ""
     is_leaving: bool = False  # It takes nothing new, and ends when what runs there has stopped.
+    aside_until_ms: int = 0  # Wall time until which it gets nothing new, as it came and went.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

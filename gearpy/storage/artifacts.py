@@ -5,14 +5,17 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Self, TypeAlias
 
 from gearpy.config.schema import ArtifactConfig
+from gearpy.core.master.programs import GRACE_MS, ProgramsKept, UnneededSince
 from gearpy.errors import ConfigError
 from gearpy.messages.client import (
+    Artifact,
     ArtifactMissing,
     ArtifactPart,
     ArtifactStored,
@@ -21,9 +24,11 @@ from gearpy.messages.client import (
     Refused,
     UploadArtifact,
 )
+from gearpy.messages.summaries import ApplicationSummary
 from gearpy.storage.folder.api import Folder
 from gearpy.storage.folder.at import folder_at
 from gearpy.storage.folder.files import create_file, sync_file, sync_folder
+from gearpy.views import text
 
 #: Artifacts travel in parts of this size.
 PART_BYTES: Final = 256 * 1024
@@ -64,18 +69,34 @@ class ArtifactStore:
     With a second folder that others see, too, each artifact is there as well before it counts, and
     one that is only there is copied from it when it is asked for.
 
+    What no application needs any more goes at a `sweep`; nothing goes from the second folder.
+
     Runs on: any thread. Restart: keeps what was stored; uploads under way begin again.
 
     Args:
         folder: made if it is not there.
         bytes_max: an artifact above this size is refused.
         shared: where others find artifacts, and this one those of others; None: nowhere.
+        quota_bytes: nothing is taken that would make all of them larger; 0: everything is.
+        grace_ms: what nobody needs or asks for stays so long.
     """
 
-    def __init__(self, folder: Path, bytes_max: int, shared: Folder | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        bytes_max: int,
+        shared: Folder | None = None,
+        *,
+        quota_bytes: int = 0,
+        grace_ms: int = GRACE_MS,
+    ) -> None:
         self._folder = folder
         self._bytes_max = bytes_max
         self._shared = shared
+        self.quota_bytes = quota_bytes  #: All of them may have so many bytes; 0: any number.
+        self._unneeded = UnneededSince[str](grace_ms)
+        self._idle = UnneededSince[tuple[str, int]](grace_ms)  # Uploads, with what has arrived.
+        self._needed: Mapping[str, ApplicationSummary] = {}  # At the last sweep.
         self._is_shared: set[str] = set()
         self._copying = threading.Lock()
         self._lock = threading.Lock()
@@ -93,13 +114,13 @@ class ArtifactStore:
             ConfigError: ``artifact.folder`` cannot be used.
         """
         if not config.folder:
-            return cls(folder, config.max_bytes)
+            return cls(folder, config.max_bytes, quota_bytes=config.quota_bytes)
         shared = folder_at(config.folder, key="artifact.folder", private=True)
         try:
             shared.make()
         except OSError as error:
             raise ConfigError(f"artifact.folder {shared.place} cannot be used: {error}") from error
-        return cls(folder, config.max_bytes, shared)
+        return cls(folder, config.max_bytes, shared, quota_bytes=config.quota_bytes)
 
     def shas(self) -> tuple[str, ...]:
         """Return the digests of stored artifacts, sorted."""
@@ -114,10 +135,47 @@ class ArtifactStore:
         Raises:
             OSError: the shared folder does not answer.
         """
+        with self._lock:
+            self._unneeded.on_used(sha256)  # No sweep takes it from now on.
         if self._has_here(sha256):
             self._share(sha256, self._path(sha256))
             return True
         return self._copied(sha256)
+
+    def kept(self) -> ProgramsKept:
+        """Return the size of all that is here, by what needed it at the last sweep."""
+        return ProgramsKept.of(self._sizes(), self._needed)
+
+    def sweep(self, needed: Mapping[str, ApplicationSummary], now_ms: int) -> list[str]:
+        """Remove what no application needs, and uploads that do not go on; return their names.
+
+        Args:
+            needed: the names of those that an application needs, or may need.
+        """
+        with self._lock:
+            self._needed = needed
+            gone = self._unneeded.look(self.shas(), needed, now_ms)
+            for sha256 in gone:
+                self._sound.discard(sha256)
+                self._is_shared.discard(sha256)
+                self._path(sha256).unlink(missing_ok=True)
+            uploads = {(name, each.received): each for name, each in self._uploads.items()}
+            idle = self._idle.look(uploads, (), now_ms)
+        for key in idle:
+            with uploads[key].lock:
+                if uploads[key].received == key[1]:
+                    self._end(key[0], uploads[key])
+        return gone + [name for name, _ in idle]
+
+    def _sizes(self) -> dict[str, int]:
+        """Return the sizes of all files, also of those that are not complete."""
+        with os.scandir(self._folder) as entries:
+            found = [(each.name, each) for each in entries]
+        sizes: dict[str, int] = {}
+        for name, entry in found:
+            with suppress(FileNotFoundError):  # It has just got its name, or was given up.
+                sizes[name] = entry.stat().st_size
+        return sizes
 
     def _is_at_hand(self, sha256: str) -> bool:
         """Tell whether an artifact can be read, also while the shared folder is away."""
@@ -201,10 +259,15 @@ class ArtifactStore:
             if upload.ended:  # Another thread had the last part, or it gave way.
                 return self.has(sha256)
             try:
+                self._check_quota(offset + len(data) - upload.received)
                 return self._take(sha256, upload, offset=offset, data=data, last=last)
             except BaseException:
                 self._end(sha256, upload)
                 raise
+
+    def _check_quota(self, more: int) -> None:
+        if self.quota_bytes and sum(self._sizes().values()) + more > self.quota_bytes:
+            raise ConfigError(self.kept().refusal(self.quota_bytes, text.size))
 
     def drop(self, sha256: str) -> None:
         """Remove an artifact and any upload of it; does nothing when there is none."""
@@ -331,10 +394,24 @@ class ArtifactDesk:
     """Answers questions about artifacts; never raises.
 
     Runs on: any thread.
+
+    Args:
+        why_not: returns why an application cannot be begun with a program; without it, the program
+            has to be in the store.
     """
 
-    def __init__(self, store: ArtifactStore) -> None:
+    def __init__(
+        self, store: ArtifactStore, why_not: Callable[[Artifact], str] | None = None
+    ) -> None:
         self._store = store
+        self.why_not = why_not or self._why_missing  #: An empty text if it can be.
+
+    def _why_missing(self, artifact: Artifact) -> str:
+        try:
+            is_there = artifact.kind != "stored" or self._store.has(artifact.location)
+        except OSError as error:
+            return f"the master cannot read artifacts: {error.strerror or error}"
+        return "" if is_there else str(_unknown(artifact.location))
 
     def answer(
         self, message: ArtifactQuestion

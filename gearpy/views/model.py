@@ -265,7 +265,10 @@ class MasterView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerView:
-    """One worker of a cluster: ``cpu`` in cores."""
+    """One worker of a cluster: ``cpu`` in cores.
+
+    ``aside_until_ms``: wall time until which it gets nothing new, as it came and went.
+    """
 
     id: int
     address: str
@@ -275,6 +278,7 @@ class WorkerView:
     rss_bytes: int | None = None
     cpu: float | None = None
     is_leaving: bool = False
+    aside_until_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

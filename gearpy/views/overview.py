@@ -108,4 +108,5 @@ def _worker(worker: WorkerSummary, use: ProcessUse) -> WorkerView:
         rss_bytes=use.rss_bytes,
         cpu=use.cpu,
         is_leaving=worker.is_leaving,
+        aside_until_ms=worker.aside_until_ms,
     )

@@ -16,7 +16,7 @@ import msgspec
 
 from gearpy import errors
 from gearpy.errors import GearpyError, ProtocolError
-from gearpy.messages import actor_app, app, client, cluster, metrics, peer, summaries
+from gearpy.messages import actor_app, app, client, cluster, masters, metrics, peer, summaries
 from gearpy.messages.peer import PeerMessage
 from gearpy.wire.connection.frames import (
     PROTOCOL_VERSION,
@@ -39,7 +39,9 @@ def _dataclasses_of(*modules: ModuleType) -> dict[str, type]:
 
 
 #: Every class that may cross a control connection, by its name on the wire.
-CONTROL_CLASSES: Final = _dataclasses_of(actor_app, app, client, cluster, metrics, peer, summaries)
+CONTROL_CLASSES: Final = _dataclasses_of(
+    actor_app, app, client, cluster, masters, metrics, peer, summaries
+)
 
 _ENVELOPE: Final = msgspec.msgpack.Decoder(tuple[int, str, msgspec.Raw])
 _DECODERS: Final[dict[str, msgspec.msgpack.Decoder[Any]]] = {

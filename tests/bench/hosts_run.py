@@ -24,7 +24,7 @@ from gearpy.cluster.net.masters import Masters
 from gearpy.config.load import from_overrides
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId
-from gearpy.messages.client import MasterSummary
+from gearpy.messages.masters import MasterSummary
 from gearpy.transport.security.certificates import make_authority_and_node, make_node
 from gearpy.transport.security.credentials import Credentials
 from tests.bench import numbered

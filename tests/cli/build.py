@@ -23,7 +23,6 @@ from gearpy.messages.client import (
     GetApplication,
     GetCluster,
     GetMaster,
-    GetMasters,
     GetSubmission,
     GetVersions,
     ListApplications,
@@ -31,8 +30,6 @@ from gearpy.messages.client import (
     ListWorkers,
     LogText,
     MakeSavepoint,
-    MasterList,
-    MasterSummary,
     PlannedMove,
     ProcessDetail,
     QuarantinedList,
@@ -55,6 +52,7 @@ from gearpy.messages.client import (
     WorkerDrains,
     WorkerList,
 )
+from gearpy.messages.masters import GetMasters, MasterDisk, MasterList, MasterSummary
 from gearpy.messages.metrics import GetMetrics, GetProcessMetrics
 from gearpy.messages.summaries import (
     ApplicationDetail,
@@ -294,11 +292,30 @@ def a_record(number: int, *, value: bytes = b"", card: ErrorCard = CARD) -> Quar
 MASTERS: Final = MasterList(
     masters=(
         MasterSummary(address="127.0.0.1:3000", role="leader"),
-        MasterSummary(address="127.0.0.1:3001", role="follower"),
+        MasterSummary(address="127.0.0.1:3001", role="follower", silent_ms=100),
         MasterSummary(address="127.0.0.1:3002", role="away", behind=12, away_since_ms=NOON_MS),
     ),
     term=3,
 )
+_DISK: Final = MasterDisk(
+    version="0.1.0",
+    started_ms=NOON_MS,
+    folder="/var/lib/gearpy/master",
+    log_bytes=482_000,
+    snapshot_ms=NOON_MS,
+    programs=12,
+    programs_bytes=3_100_000,
+    quota_bytes=16_000_000_000,
+    free_bytes=90_000_000_000,
+)
+
+
+def masters(message: GetMasters) -> MasterList:
+    """Return all masters; those that are there tell of their disks."""
+    if not message.with_disks:
+        return MASTERS
+    told = [replace(each, disk=None if each.away_since_ms else _DISK) for each in MASTERS.masters]
+    return replace(MASTERS, masters=tuple(told))
 
 
 @dataclass
@@ -323,7 +340,7 @@ class FakeCluster:
             GetCluster: lambda _: ClusterSummary(cluster_id="k3f9a1c2"),
             ListApplications: lambda _: ApplicationList(applications=tuple(self.applications)),
             GetApplication: self._application,
-            GetMasters: lambda _: MASTERS,
+            GetMasters: masters,
             ListWorkers: lambda _: WorkerList(workers=self.workers),
             ShutdownApplication: self._shutdown,
             RestartApplication: self._restart,

@@ -13,7 +13,6 @@ from gearpy.cli.main import app
 from gearpy.cli.terminal.exits import FAILED, NO_CLUSTER, SUCCESS, WRONG_USE
 from gearpy.errors import AskTimeout, ConnectionLost, GearpyError
 from gearpy.messages.client import (
-    ChangeMasters,
     DescribeApplication,
     ListQuarantined,
     LogText,
@@ -27,7 +26,7 @@ from gearpy.messages.client import (
     ShutdownApplication,
 )
 from gearpy.messages.summaries import ApplicationDetail
-from tests.cli.build import MASTERS, Gear
+from tests.cli.build import Gear
 
 # -- the keys of JSON: a change here is a change for programs, and belongs into the changelog -----
 
@@ -81,6 +80,7 @@ WORKER: Final = {
     "hosts": [str],
     "rack": str,
     "is_leaving": bool,
+    "aside_until_ms": int,
 }
 EXECUTOR: Final = {
     "executor_id": int,
@@ -329,6 +329,7 @@ OVERVIEW: Final = {
             "rss_bytes": int,
             "cpu": float,
             "is_leaving": bool,
+            "aside_until_ms": int,
         }
     ],
     "applications": [
@@ -397,6 +398,30 @@ SHAPES: Final = {
     "master list": {
         "term": int,
         "masters": [{"address": str, "role": str, "behind": int, "away_since_ms": int}],
+    },
+    "master status": {
+        "term": int,
+        "leader": str,
+        "masters": [
+            {
+                "address": str,
+                "role": str,
+                "behind": int,
+                "away_since_ms": int,
+                "silent_ms": int,
+                "disk": {
+                    "version": str,
+                    "started_ms": int,
+                    "folder": str,
+                    "log_bytes": int,
+                    "snapshot_ms": int,
+                    "programs": int,
+                    "programs_bytes": int,
+                    "quota_bytes": int,
+                    "free_bytes": int,
+                },
+            }
+        ],
     },
     "why 2": WHY,
     "quarantine list 2": {"app_id": int, "total": int, "records": [RECORD]},
@@ -738,23 +763,6 @@ def test_a_name_that_no_application_has_is_wrong_use(command: tuple[str, ...], g
     assert gear(*command, "nobody", code=WRONG_USE) == (
         "error: no application is called 'nobody'; there are: clicks (1), shop (2), orders (3)\n"
     )
-
-
-def test_a_change_of_the_masters_is_waited_for(gear: Gear) -> None:
-    """Nobody wants to ask again whether it is done; what makes no sense is refused."""
-    asked = list[object]()
-
-    def answer(message: ChangeMasters) -> object:
-        asked.append(message.change)
-        known = message.address in {each.address for each in MASTERS.masters}
-        return MASTERS if known else Refused(reason=f"{message.address} is none of the masters")
-
-    gear.cluster.instead[ChangeMasters] = answer
-
-    assert "leader" in gear("master", "transfer", "127.0.0.1:3000")
-    assert "3001" in gear("master", "add", "127.0.0.1:3001")
-    assert "none of the masters" in gear("master", "remove", "a:1", code=WRONG_USE)
-    assert asked == ["transfer", "add", "remove"]
 
 
 @pytest.mark.parametrize("command", [*ABOUT_ONE, ("app", "list"), ("worker", "list")], ids=" ".join)

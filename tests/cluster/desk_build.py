@@ -15,6 +15,7 @@ from gearpy.messages.client import (
     GetAddresses,
     GetApplication,
     GetCluster,
+    GetSubmission,
     ListQuarantined,
     QuarantinedList,
     QuarantinedRecord,
@@ -24,6 +25,7 @@ from gearpy.messages.client import (
     ReplayQuarantined,
     RestartApplication,
     RoleAddresses,
+    Submission,
     SubmitApplication,
     Submitted,
     UpdateApplication,
@@ -91,6 +93,8 @@ class FakeMaster:
         self.user = ""
         self.finished_ms = 0
         self.left: LastAnswer | None = None
+        self.program = "there"
+        self.restarts_with: Artifact | None = None
 
     def ask(self, message: Any) -> object:
         self.asked.append(message)
@@ -120,6 +124,15 @@ class FakeMaster:
         answers = {
             GetCluster: ClusterSummary(cluster_id="k3f9a1c2"),
             GetApplication: summary,
+            GetSubmission: Submission(
+                app_id=APP,
+                filename="a.py",
+                args=(),
+                executors=1,
+                config={},
+                artifact=Artifact(kind="stored", location=self.program),
+                restarts_with=self.restarts_with,
+            ),
             GetLastAnswer: self.left or Refused(reason="not known any more"),
             RestartApplication: Submitted(app_id=AppId(4)),
             SubmitApplication: Submitted(app_id=AppId(4)),
@@ -151,7 +164,11 @@ class FakePost:
 
 
 class FakeArtifacts:
-    """Has no artifact."""
+    """Has no artifact; programs that are named so are missing."""
+
+    @property
+    def why_not(self) -> Callable[[Artifact], str]:
+        return lambda artifact: "it is missing" if artifact.location == "missing" else ""
 
     def answer(self, message: Any, /) -> object:
         return ArtifactMissing(sha256=message.sha256)

@@ -10,7 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gearpy.errors import ConfigError
+from gearpy.ids import AppId
 from gearpy.messages.client import (
+    Artifact,
     ArtifactMissing,
     ArtifactPart,
     ArtifactStored,
@@ -19,7 +21,9 @@ from gearpy.messages.client import (
     Refused,
     UploadArtifact,
 )
+from gearpy.messages.summaries import ApplicationSummary
 from gearpy.storage.artifacts import PART_BYTES, UPLOADS_MAX, ArtifactDesk, ArtifactStore
+from gearpy.storage.folder.local import LocalFolder
 
 DATA: Final = b"print('hello')\n" * 100
 
@@ -285,3 +289,99 @@ def test_desk_refuses_when_the_disk_fails(tmp_path: Path) -> None:
 
     assert isinstance(answer, Refused)
     assert "cannot store or read artifacts: No such file" in answer.reason
+
+
+# -- what goes, and what is not taken ------------------------------------------------------
+
+
+USER: Final = ApplicationSummary(app_id=AppId(3), name="orders", status="active")
+
+
+def put(store: ArtifactStore, data: bytes) -> str:
+    assert store.write(sha_of(data), offset=0, data=data, last=True)
+    return sha_of(data)
+
+
+def test_a_sweep_removes_what_nobody_needs_for_long_enough(tmp_path: Path) -> None:
+    """What an application needs stays however old it is; what was asked for stays a while."""
+    store = ArtifactStore(tmp_path / "artifacts", 1000, grace_ms=10)
+    needed, gone, asked = put(store, b"needed"), put(store, b"gone"), put(store, b"asked")
+    users = {needed: USER}
+
+    assert store.sweep(users, 0) == store.sweep(users, 9) == []
+    assert store.has(asked)
+    assert store.sweep(users, 10) == [gone]
+    assert not store.has(gone)
+    assert store.shas() == tuple(sorted((needed, asked)))
+    assert store.sweep(users, 20) == [asked]
+    assert put(store, b"gone") == gone  # It may be uploaded again.
+
+
+def test_an_upload_that_does_not_go_on_is_given_up(tmp_path: Path) -> None:
+    """Its client may be gone; one that goes on slowly is left alone."""
+    store = ArtifactStore(tmp_path / "artifacts", 10_000, grace_ms=10)
+    slow, dead = sha_of(DATA), sha_of(b"dead")
+    store.write(slow, offset=0, data=DATA[:100], last=False)
+    store.write(dead, offset=0, data=b"d", last=False)
+
+    assert store.sweep({}, 0) == []
+    store.write(slow, offset=100, data=DATA[100:200], last=False)
+    assert store.sweep({}, 10) == [dead]
+    assert files_of(tmp_path) == [f"{slow}.partial"]
+    assert store.write(slow, offset=200, data=DATA[200:], last=True)
+
+
+def test_what_would_go_beyond_the_quota_is_refused(tmp_path: Path) -> None:
+    """It counts what others are uploading, and leaves no part of its own behind."""
+    store = ArtifactStore(tmp_path / "artifacts", 1000, quota_bytes=100)
+    kept = put(store, b"x" * 60)
+    store.sweep({kept: USER}, 0)
+    store.write(sha_of(DATA), offset=0, data=DATA[:30], last=False)
+
+    with pytest.raises(ConfigError, match=r"artifact.quota-bytes is 100 B.* \(orders\)"):
+        put(store, b"y" * 11)
+    assert put(store, b"y" * 10)
+    with pytest.raises(ConfigError, match=r"artifact\.quota-bytes"):
+        store.write(sha_of(DATA), offset=30, data=b"z", last=False)
+    assert files_of(tmp_path) == sorted((kept, sha_of(b"y" * 10)))
+    assert put(store, b"x" * 60) == kept  # What is there is no more.
+
+
+def test_a_sweep_leaves_the_shared_folder_alone(tmp_path: Path) -> None:
+    """Other clusters may need what is there; it is copied from there once more when asked for."""
+    shared = LocalFolder(tmp_path / "shared")
+    shared.make()
+    store = ArtifactStore(tmp_path / "artifacts", 1000, shared, grace_ms=0)
+    name = put(store, b"shared")
+
+    assert store.sweep({}, 0) == [name]
+    assert files_of(tmp_path) == []
+    assert store.read(name, offset=0, count=10) == b"shared"
+
+
+@given(st.data())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+def test_whatever_is_asked_for_meanwhile_nothing_needed_goes(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    store = ArtifactStore(tmp_path_factory.mktemp("store"), 1000, grace_ms=3)
+    files = [bytes([each]) for each in range(3)]
+    for now_ms in range(10):
+        each = data.draw(st.sampled_from(files))
+        needed = {sha_of(one): USER for one in data.draw(st.sets(st.sampled_from(files)))}
+        assert put(store, each) == sha_of(each)
+        before = set(store.shas())
+        gone = set(store.sweep(needed, now_ms))
+        assert not gone & needed.keys()
+        assert sha_of(each) not in gone
+        assert set(store.shas()) == before - gone
+
+
+def test_desk_says_which_program_is_missing(store: ArtifactStore) -> None:
+    """A program of a path of this machine needs no upload."""
+    desk = ArtifactDesk(store)
+    missing = Artifact(kind="stored", location=SHA)
+    assert "has no artifact" in desk.why_not(missing)
+    put(store, DATA)
+    assert desk.why_not(missing) == ""
+    assert desk.why_not(Artifact(kind="file", location="a.py")) == ""

@@ -30,13 +30,6 @@ _AGAIN_MS: Final = 100
 _ELECTION_MS: Final = 10_000
 
 
-class _NoPrograms:
-    """Programs of a world are objects in this process: every master has them."""
-
-    def refusal_of(self, _: object) -> str:
-        return ""
-
-
 @dataclass(frozen=True, slots=True)
 class _LeaderDesk:
     master: Ref[Any]
@@ -125,7 +118,6 @@ class SimulatedMasters:
         disks = DiskBook(log.folder, is_new=store.stored.term == 0)
         desk = MemberDesk(
             cast("Any", None),
-            cast("Any", _NoPrograms()),
             lambda make: ask_replica(replica, system, make, _ASK_S),
         )
 

@@ -390,6 +390,14 @@ def _application_row(summary: ApplicationSummary, now_ms: int) -> list[str]:
     ]
 
 
+def _note_of(worker: WorkerSummary) -> str:
+    if worker.is_leaving:
+        return "leaving"
+    if worker.aside_until_ms:
+        return f"came and went: gets nothing until {text.moment(worker.aside_until_ms)}"
+    return ""
+
+
 def _machine_of(worker: WorkerSummary) -> str:
     machine = worker.hosts[0] if worker.hosts else ""
     return f"{machine} in {worker.rack}" if worker.rack else machine
@@ -408,7 +416,7 @@ def _table_of_workers(workers: Sequence[WorkerSummary]) -> None:
             str(each.slots),
             str(each.free_slots),
             str(each.executors),
-            "leaving" if each.is_leaving else "",
+            _note_of(each),
         ]
         for each in workers
     ]

@@ -1,24 +1,41 @@
 """``gear master list`` and the like: the masters of a cluster, and which of them leads."""
 
+from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Annotated, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 import typer
 
 from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.options import Given, asking
-from gearpy.cli.terminal.output import print_json, table
+from gearpy.cli.terminal.output import print_json, print_lines, table
 from gearpy.cluster.client.client import MasterChange
-from gearpy.messages.client import MasterList
+from gearpy.messages.masters import MasterList, MasterSummary
 from gearpy.views import text
 
 _Address: TypeAlias = Annotated[str, typer.Argument(metavar="HOST:PORT", help="Of a master.")]
+
+
+_OF_STATUS: Final = ("silent_ms", "disk")
+_NO_SPARE: Final = "no more may be lost: without a majority nothing new is taken"
+_STATUS_COLUMNS: Final = (
+    "address",
+    "role",
+    "#behind",
+    "heard",
+    "#log",
+    "snapshot",
+    "programs",
+    "#free",
+    "version",
+)
 
 
 def add_commands(masters: typer.Typer) -> None:
     """Add the commands about all masters of a cluster to a group."""
     for name, command in (
         ("list", list_masters),
+        ("status", status),
         ("transfer", transfer),
         ("add", add),
         ("remove", remove),
@@ -31,6 +48,20 @@ def list_masters(given: Given) -> None:
     """List the masters of a cluster, as the one that leads sees them."""
     with given.client() as client:
         _show(given, client.masters())
+
+
+@asking
+def status(given: Given) -> None:
+    """Show how the masters are: who leads, who is behind or away, and what is on their disks."""
+    with given.client() as client:
+        found = client.masters(with_disks=True)
+    if given.as_json:
+        leader = next((each.address for each in found.masters if each.leads), "")
+        masters = [asdict(each) for each in found.masters]
+        print_json({"term": found.term, "leader": leader, "masters": masters})
+        return
+    print_lines(status_lines(found))
+    table("masters", _STATUS_COLUMNS, [_status_row(each) for each in found.masters])
 
 
 @asking
@@ -58,7 +89,10 @@ def _change(given: Given, change: MasterChange, address: str) -> None:
 
 def _show(given: Given, found: MasterList) -> None:
     if given.as_json:
-        masters = [asdict(each) for each in found.masters]
+        masters = [
+            {key: value for key, value in asdict(each).items() if key not in _OF_STATUS}
+            for each in found.masters
+        ]
         print_json({"term": found.term, "masters": masters})
         return
     rows = [
@@ -66,3 +100,37 @@ def _show(given: Given, found: MasterList) -> None:
         for each in found.masters
     ]
     table("masters", ("address", "role", "#behind", "away since"), rows)
+
+
+def status_lines(found: MasterList) -> Iterator[str]:
+    """Yield what somebody should know at once about the masters."""
+    masters = found.masters
+    leader = next((each.address for each in masters if each.leads), "no master")
+    if not found.term:
+        yield f"{leader} has no others: while it is away, nothing new is taken"
+        return
+    away = sum(each.role == "away" for each in masters)
+    yield f"{leader} leads in term {found.term}; {text.plural(len(masters), 'master')}, {away} away"
+    spare = (len(masters) - 1) // 2 - away
+    yield f"{text.plural(spare, 'master')} more may be lost" if spare > 0 else _NO_SPARE
+    versions = sorted({each.disk.version for each in masters if each.disk is not None})
+    if len(versions) > 1:
+        yield f"they run gearpy {' and '.join(versions)}: an upgrade is under way"
+
+
+def _status_row(master: MasterSummary) -> list[str]:
+    heard = "" if master.leads else f"{text.duration(master.silent_ms)} ago"
+    if master.away_since_ms:
+        heard = f"not since {text.moment(master.away_since_ms)}"
+    row, disk = [master.address, master.role, str(master.behind), heard], master.disk
+    if disk is None:
+        return [*row, *[""] * (len(_STATUS_COLUMNS) - len(row))]
+    quota = f" of {text.size(disk.quota_bytes)}" if disk.quota_bytes else ""
+    return [
+        *row,
+        text.size(disk.log_bytes),
+        text.moment(disk.snapshot_ms),
+        f"{text.count(disk.programs)}, {text.size(disk.programs_bytes)}{quota}",
+        text.size(disk.free_bytes),
+        disk.version,
+    ]

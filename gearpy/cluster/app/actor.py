@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Final, TypeAlias, assert_never
 
-import msgspec
-
 from gearpy.actor.api import Actor, Exited, Failed
 from gearpy.cluster.app.answers import AppAnswers, Shown
 from gearpy.cluster.app.autoscaling import AppAutoscale
@@ -266,6 +264,8 @@ class AppMasterActor(Actor[_Message]):
             return
         self._unopened, self._has_run = None, message.has_run
         self._take(loaded)
+        if PROGRAM_KEY in message.values:
+            self._master.note_programs(loaded.artifact, self._versions.all)
         launch = b"%d" % self._launch.launch
         if message.values.get(OPENED_KEY) == launch:
             self._start()
@@ -649,6 +649,7 @@ class AppMasterActor(Actor[_Message]):
                 self._on_superseded(error)
             return Refused(reason=str(error))
         if self._versions.planned is planned:
+            self._master.note_programs(self._launch.artifact, self._versions.all)
             self._event("version", f"version {planned.version.number}: {planned.version.change}")
             self._do(self._versions.change(core, self._now_ms()))
         return planned.answer
@@ -674,7 +675,7 @@ class AppMasterActor(Actor[_Message]):
             return Refused(reason=str(error))
         if not message.is_trial_run:
             self._launch = replace(self._launch, artifact=bound.artifact)
-            self._master.put(PROGRAM_KEY, msgspec.json.encode(bound.artifact))
+            self._master.note_programs(bound.artifact, self._versions.all)
             self._begin_autoscale(bound.dag)
         return UpdatePlanned(app_id=self._app_id, version=core.dag.version, moves=(), is_same=True)
 
@@ -723,7 +724,7 @@ class AppMasterActor(Actor[_Message]):
     def _follow(self, core: ApplicationCore, loaded: LoadedVersion, found: FoundEpochs) -> None:
         self._take(loaded)
         self._metrics_of(core).on_version(loaded.dag)
-        self._master.put(PROGRAM_KEY, msgspec.json.encode(loaded.artifact))
+        self._master.note_programs(loaded.artifact, self._versions.all)
         self._run(found, after=core)
 
     def _note_version(self, command: ChangeGivenUp | TrialPassed) -> None:

@@ -1,16 +1,21 @@
 """The way of an app master to its master, and to the executors of its application."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final
+
+import msgspec
 
 from gearpy.actor.api import ActorContext
 from gearpy.cluster.net.post import Post
 from gearpy.core.app.executors import Launch, Release, RequestSlots, Stop
 from gearpy.core.consensus.fence import TermFence
+from gearpy.core.coordinator.versions import ProgramVersion
+from gearpy.core.master.checkpoint_names import PROGRAM_KEY, PROGRAMS_KEY
 from gearpy.ids import ActorPath, ExecutorId
 from gearpy.messages.app import RegisterExecutor
+from gearpy.messages.client import Artifact
 from gearpy.messages.cluster import (
     LaunchExecutor,
     MasterOrder,
@@ -58,6 +63,7 @@ class MasterLink:
         self._context = context
         self._asked_ms = 0
         self._lost_ms: int | None = None
+        self._programs: dict[str, bytes] = {}  # Stored under these keys.
 
     def register(self, status: ApplicationStatus) -> None:
         """Ask to be registered; answered by `AppMasterRegistered`."""
@@ -105,6 +111,7 @@ class MasterLink:
             self.path = master or self.path
             if (ref := self._post.find(self.path)) is not None:
                 self._context().watch(ref)
+            self._put_programs()
 
     def on_masters(self, message: MastersChanged) -> None:
         """Look for a master at these addresses from now on."""
@@ -153,6 +160,20 @@ class MasterLink:
                 slots=command.slots,
             )
         )
+
+    def note_programs(self, running: Artifact, versions: Iterable[ProgramVersion]) -> None:
+        """Have the master store which program runs, and the files that all versions need.
+
+        A master that is back is told again.
+        """
+        files = {each.artifact.location for each in versions}
+        self._programs[PROGRAM_KEY] = msgspec.json.encode(running)
+        self._programs[PROGRAMS_KEY] = msgspec.json.encode(sorted(files))
+        self._put_programs()
+
+    def _put_programs(self) -> None:
+        for key, value in self._programs.items():
+            self.put(key, value)
 
     def put(self, key: str, value: bytes, version: int = 0) -> None:
         """Have the master store a value; answered by `ValueStored`, with the version."""

@@ -18,15 +18,18 @@ from gearpy.cluster.host.about import this_process
 from gearpy.cluster.host.audit import audit_log, note_action
 from gearpy.cluster.host.folders import private_folder
 from gearpy.cluster.host.logs import LogSettings
+from gearpy.cluster.host.master_disk import disk_of
 from gearpy.cluster.master.actor import MasterActor, MasterMailbox
+from gearpy.cluster.master.programs import FindNeeded, NeededPrograms, ProgramSweeper
 from gearpy.cluster.master.store import MasterFold
 from gearpy.cluster.net.endpoint import Endpoint
 from gearpy.cluster.net.limits import wall_ms
-from gearpy.config.schema import Config
+from gearpy.config.schema import ArtifactConfig, Config
 from gearpy.errors import ActorStopped, AskTimeout, ConfigError, LeadershipLost, MailboxFull
 from gearpy.ids import ActorPath
 from gearpy.messages.client import GetCluster
 from gearpy.messages.cluster import MastersChanged
+from gearpy.messages.masters import MasterDisk
 from gearpy.messages.metrics import ProcessMetricsData
 from gearpy.metrics.process import process_meter
 from gearpy.metrics.samples import ClusterSample
@@ -134,16 +137,36 @@ def _begin_alone(
         raise ConfigError(
             f"master.folder {folder} is of one of several masters: name them all in cluster.masters"
         )
-    artifacts = ArtifactDesk(ArtifactStore.configured(folder / "artifacts", config.artifact))
+    store = ArtifactStore.configured(folder / "artifacts", config.artifact)
+    artifacts = ArtifactDesk(store)
     log = FileLog(folder / _LOG)
     opened.callback(log.close)
     opened.callback(endpoint.close)  # Before the log is closed: the actor writes it.
     desk = _open_desk(
-        config, endpoint, log, artifacts, opened=opened, exit_=exit_, can_return=can_return
+        config,
+        endpoint,
+        log,
+        artifacts,
+        disk=disk_of(folder, _LOG, store),
+        opened=opened,
+        exit_=exit_,
+        can_return=can_return,
     )
     endpoint.transport.serve_control(desk.answer, desk.allows)
     _wait_until_it_answers(desk.answer, exit_)
+    _sweep(
+        endpoint, store, lambda after_ms: desk.ask_master(NeededPrograms(after_ms)), config.artifact
+    )
     return desk.answer
+
+
+def _sweep(
+    endpoint: Endpoint, store: ArtifactStore, find_needed: FindNeeded, config: ArtifactConfig
+) -> None:
+    """Have programs removed, while the master runs, that no application needs."""
+    endpoint.system.spawn(
+        lambda: ProgramSweeper(store, find_needed, keep_hours=config.keep_ended), "programs"
+    )
 
 
 def _wait_until_it_answers(ask: Callable[[Any], Any], exit_: DaemonExit) -> None:
@@ -192,11 +215,12 @@ def _begin_with_others(
                 config, endpoint, log, artifacts, opened=stack, exit_=exit_, term=term
             )
 
+    store = ArtifactStore.configured(folder / "artifacts", config.artifact)
     desk = open_member(
         config,
         endpoint,
         folder / MEMBER_LOG,
-        ArtifactStore.configured(folder / "artifacts", config.artifact),
+        store,
         opened,
         joins=joins,
         machine=MasterFold(),
@@ -205,6 +229,11 @@ def _begin_with_others(
     )
     exit_.watch(desk.replica)
     endpoint.transport.serve_control(desk.answer, desk.allows)
+
+    def find_needed(ended_after_ms: int) -> Any:
+        return desk.inspect(lambda fold: fold.state.needed_programs(ended_after_ms=ended_after_ms))
+
+    _sweep(endpoint, store, find_needed, config.artifact)
     return desk
 
 
@@ -243,6 +272,7 @@ def _open_desk(
     *,
     opened: ExitStack,
     exit_: DaemonExit,
+    disk: Callable[[], MasterDisk] | None = None,
     term: int = 0,
     can_return: bool = True,
 ) -> Desk:
@@ -267,6 +297,7 @@ def _open_desk(
         post,
         artifacts=artifacts,
         about=this_process(config, endpoint.address, folder=folder, logs=logs),
+        disk=disk,
         admins=config.master.admins,
         alerts=alerting.firing,
         note_action=note_action,

@@ -40,7 +40,6 @@ from gearpy.messages.client import (
     EpochList,
     GetEpochs,
     MakeSavepoint,
-    MasterList,
     QuarantinedList,
     QuarantinedRecord,
     ReplayAccepted,
@@ -57,6 +56,7 @@ from gearpy.messages.client import (
     VersionSummary,
     WorkerDrains,
 )
+from gearpy.messages.masters import MasterList
 from gearpy.messages.metrics import (
     MetricsData,
 )

@@ -16,6 +16,7 @@ from gearpy.messages.client import (
     CLIENT_MESSAGES,
     AlertList,
     ApplicationChange,
+    Artifact,
     Asker,
     ChangeMasters,
     DescribeApplication,
@@ -31,7 +32,6 @@ from gearpy.messages.client import (
     GetDemand,
     GetEpochs,
     GetMaster,
-    GetMasters,
     GetPlan,
     GetStoredNames,
     GetStoredPart,
@@ -40,8 +40,6 @@ from gearpy.messages.client import (
     ListQuarantined,
     LogText,
     MakeSavepoint,
-    MasterList,
-    MasterSummary,
     PlanText,
     ProcessDetail,
     QuarantinedList,
@@ -53,6 +51,7 @@ from gearpy.messages.client import (
     RestartApplication,
     RoleAddresses,
     ShutdownApplication,
+    Submission,
     SubmitApplication,
     Submitted,
     UpdateApplication,
@@ -61,6 +60,7 @@ from gearpy.messages.client import (
     WorkerDrains,
 )
 from gearpy.messages.cluster import GetLastAnswer, LastAnswer
+from gearpy.messages.masters import GetMasters, MasterDisk, MasterList, MasterSummary
 from gearpy.messages.metrics import (
     GetHistory,
     GetMetrics,
@@ -99,6 +99,11 @@ _SHARE: Final = 0.8  # Of the client's time; the rest is for telling that it was
 _ENDING_MS: Final = 5_000  # From the last answers to the end that is noted.
 _NO_APP_MASTER: Final = (
     "application {} has no app master at present: it is being started, or waits for a worker"
+)
+_RESTART_WITHOUT: Final = (
+    "application {0} cannot be started again: {1}. The program of an application that has ended is "
+    "kept for artifact.keep-ended hours; with the program, this goes on from its newest epoch: "
+    "gear app submit --from-checkpoint {0} PROGRAM"
 )
 _LOG_TIMEOUT_S: Final = 2.0  # Of one worker of many: one that hangs must not hide the others.
 
@@ -143,6 +148,11 @@ class AsksActors(Protocol):
 class AnswersArtifacts(Protocol):
     """Keeps artifacts, and answers questions about them."""
 
+    @property
+    def why_not(self) -> Callable[[Artifact], str]:
+        """Returns why an application cannot be begun with a program, or an empty text."""
+        ...
+
     def answer(self, message: Any, /) -> object:
         """Answer `HasArtifact`, `UploadArtifact` or `GetArtifactPart`."""
         ...
@@ -158,6 +168,7 @@ class Desk:
     Args:
         ask_master: asks the master actor; raises `GearpyError` when there is no answer.
         artifacts: keeps what is uploaded; without it nothing can be.
+        disk: tells what this master has on its disk.
         read_log: reads the logs of executors that run in this process.
         admins: users who may change the applications of others, beside the one who runs this.
         alerts: returns the alerts that fire.
@@ -176,6 +187,7 @@ class Desk:
         artifacts: AnswersArtifacts | None = None,
         read_log: Callable[[ReadLog], LogText | Refused] | None = None,
         about: ProcessDetail | None = None,
+        disk: Callable[[], MasterDisk] | None = None,
         admins: Iterable[str] = (),
         alerts: Callable[[], tuple[FiringAlert, ...]] = tuple,
         note_action: Callable[[str, str, str, str, str], None] = _note_nothing,
@@ -183,10 +195,10 @@ class Desk:
         timeout_s: float = 12.5,
     ) -> None:
         timeout_s *= _SHARE
-        self._ask_master = ask_master
+        self.ask_master = ask_master  #: See above.
         self._post = post
         self._artifacts = artifacts
-        self._about = about
+        self._about, self._disk = about, disk
         self._admins = {*admins, user_at_hand()} - {""}
         self._alerts, self._note_action = alerts, note_action
         self._logs = _Logs(post, read_log, timeout_s)
@@ -212,11 +224,13 @@ class Desk:
         if not self.allows(principal, message):
             return Refused(reason=f"{principal} may not ask this {type(message).__name__}")
         if isinstance(message, ApplicationChange):
-            answer = self._forbidden(message) or self._answer(message)
+            answer = (
+                self._forbidden(message) or self._without_program(message) or self._answer(message)
+            )
             self._note(_action_of(message), f"app_id={message.app_id}", message.by, answer)
             return answer
         if isinstance(message, SubmitApplication):
-            answer = self._answer(message)
+            answer = self._without_program(message) or self._answer(message)
             app_id = f" app_id={answer.app_id}" if isinstance(answer, Submitted) else ""
             self._note(
                 "app submit", f"name={message.name}{app_id}", Asker(user=message.user), answer
@@ -226,7 +240,7 @@ class Desk:
 
     def _forbidden(self, change: ApplicationChange) -> Refused | None:
         """Return the refusal of a change by somebody whose application it is not."""
-        known = self._ask_master(GetApplication(app_id=change.app_id))
+        known = self.ask_master(GetApplication(app_id=change.app_id))
         if not isinstance(known, ApplicationSummary):
             return None  # There is none of this id, as the answer will say.
         reason = why_not(change.by, known.user, self._admins)
@@ -236,6 +250,25 @@ class Desk:
         return Refused(
             reason=f"{action} of application {change.app_id}: {reason}", is_forbidden=True
         )
+
+    def _without_program(self, message: object) -> Refused | None:
+        """Return the refusal of what would begin with a program that is not there."""
+        match message:
+            case SubmitApplication() | UpdateApplication():
+                artifact, advice = message.artifact, "{}"
+            case RestartApplication():
+                known = self.ask_master(GetSubmission(app_id=message.app_id))
+                if not isinstance(known, Submission):
+                    return None  # There is none of this id, as the answer will say.
+                artifact, advice = known.artifact, _RESTART_WITHOUT.format(message.app_id, "{}")
+                if not message.from_beginning:
+                    artifact = known.restarts_with or artifact
+            case _:
+                return None
+        if artifact is None or self._artifacts is None:
+            return None
+        reason = self._artifacts.why_not(artifact)
+        return Refused(reason=advice.format(reason)) if reason else None
 
     def _note(self, action: str, target: str, by: Asker, answer: object) -> None:
         refused = f"refused: {answer.reason}" if isinstance(answer, Refused) else ""
@@ -278,7 +311,7 @@ class Desk:
         if isinstance(message, GetMaster | GetMasters | ChangeMasters):
             return self._of_masters(message)
         if isinstance(message, _OF_MASTER):
-            return self._ask_master(message)
+            return self.ask_master(message)
         if isinstance(message, GetHistory | GetProcessMetrics):
             return self._ask_for_past(message)
         if isinstance(message, ARTIFACT_QUESTIONS):
@@ -292,7 +325,10 @@ class Desk:
                 return self._about or Refused(reason="this master tells nothing about itself")
             case GetMasters():
                 address = self._about.address if self._about else ""
-                return MasterList(masters=(MasterSummary(address=address, role="leader"),))
+                disk = self._disk() if self._disk is not None and message.with_disks else None
+                return MasterList(
+                    masters=(MasterSummary(address=address, role="leader", disk=disk),)
+                )
             case ChangeMasters():
                 return Refused(reason="this master has no others: name several in cluster.masters")
 
@@ -325,14 +361,14 @@ class Desk:
         if isinstance(message, GetHistory) and message.app_id is not None:
             return self._ask_app_master(message.app_id, message)
         if message.worker_id is None:
-            return self._ask_master(message)
+            return self.ask_master(message)
         return self._ask_worker(message.worker_id, message)
 
     def _ask_worker(
         self, worker_id: WorkerId, message: object, *, gone: object | None = None
     ) -> object:
         """Ask a worker; ``gone`` is the answer of one that has ended before it could answer."""
-        found = self._ask_master(GetWorkerAddress(worker_id=worker_id))
+        found = self.ask_master(GetWorkerAddress(worker_id=worker_id))
         if not isinstance(found, WorkerAddress):
             return found
         try:
@@ -359,11 +395,11 @@ class Desk:
         Args:
             why: there is no app master, though the application has not ended.
         """
-        known = self._ask_master(GetApplication(app_id=app_id))
+        known = self.ask_master(GetApplication(app_id=app_id))
         has_ended = isinstance(known, ApplicationSummary) and known.status in TERMINAL
         if (kind := _LEFT_BEHIND.get(type(message))) and (has_ended or _or_last(message)):
             asked = GetLastAnswer(app_id=app_id, kind=kind.__name__, part=_part_of(message))
-            left = self._ask_master(asked)
+            left = self.ask_master(asked)
             if isinstance(left, LastAnswer):
                 return _answer_of(left, message, _known_ms(left, known))
             return left if has_ended else Refused(reason=why)
@@ -372,7 +408,7 @@ class Desk:
         return Refused(reason=why)
 
     def _addresses(self, app_id: AppId) -> RoleAddresses | Refused:
-        addresses: RoleAddresses | Refused = self._ask_master(GetAddresses(app_id=app_id))
+        addresses: RoleAddresses | Refused = self.ask_master(GetAddresses(app_id=app_id))
         return addresses
 
     def _read_log(self, message: ReadLog) -> LogText | Refused:
@@ -418,7 +454,7 @@ class Desk:
             given += [each for each in part if each.number in taken]
             if taken:  # To name none would mean all.
                 taken_numbers = tuple(sorted(taken))
-                self._ask_master(ReplayQuarantined(app_id=app_id, numbers=taken_numbers))
+                self.ask_master(ReplayQuarantined(app_id=app_id, numbers=taken_numbers))
         if not given:
             return Refused(
                 reason=f"no task of application {app_id} takes records at present: its tasks are "
@@ -430,7 +466,7 @@ class Desk:
         self, app_id: AppId, numbers: tuple[int, ...]
     ) -> tuple[QuarantinedRecord, ...] | Refused:
         """Return the records with these numbers (all if there are none), or why not."""
-        listed: QuarantinedList | Refused = self._ask_master(ListQuarantined(app_id=app_id))
+        listed: QuarantinedList | Refused = self.ask_master(ListQuarantined(app_id=app_id))
         if isinstance(listed, Refused):
             return listed
         known = {each.number: each for each in listed.records}

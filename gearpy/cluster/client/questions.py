@@ -25,7 +25,6 @@ from gearpy.messages.client import (
     GetDemand,
     GetEpochs,
     GetMaster,
-    GetMasters,
     GetPlan,
     GetSubmission,
     GetVersions,
@@ -33,7 +32,6 @@ from gearpy.messages.client import (
     ListQuarantined,
     ListWorkers,
     LogText,
-    MasterList,
     PlanText,
     ProcessDetail,
     QuarantinedList,
@@ -47,6 +45,7 @@ from gearpy.messages.client import (
     WorkerDetail,
     WorkerList,
 )
+from gearpy.messages.masters import GetMasters, MasterList
 from gearpy.messages.metrics import (
     GetHistory,
     GetMetrics,
@@ -253,9 +252,9 @@ class ClusterQuestions:
 
     # -- workers and logs ----------------------------------------------------------------
 
-    def masters(self) -> MasterList:
-        """Return all masters."""
-        return self._expect(MasterList, GetMasters())
+    def masters(self, *, with_disks: bool = False) -> MasterList:
+        """Return all masters, perhaps with what each of them has on its disk."""
+        return self._expect(MasterList, GetMasters(with_disks=with_disks))
 
     def workers(self) -> tuple[WorkerSummary, ...]:
         """Return all workers."""

@@ -6,6 +6,7 @@
 - `log_reader`: LogReader: the last lines of an application's log files, by ids.
 - `audit`: one line for each change that somebody asked for, in ``audit.log``.
 - `about`: about the process of a master or worker: what the services show of it.
+- `master_disk`: the files of a master: how large they are, and how much room is left.
 - `metrics_page`: the page of metrics of a process, which Prometheus reads by HTTP; `metrics_server`
   is loaded where one is shown.
 - `open_files`: the number of files and connections that this process may have open.

@@ -6,6 +6,7 @@
 - `last_answers`: answers that app masters leave behind for clients that ask after the end.
 - `limits`: the limits of a master, from the configuration.
 - `policies`: policies by which a master chooses workers: those of gearpy, and of other packages.
+- `programs`: ProgramSweeper: removes programs from a master's folder that no application needs.
 - `store`: the master's state with the log that makes it durable.
 - `workers`: the workers of a master: their paths, their executors, and how to end those.
 """

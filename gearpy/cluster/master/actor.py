@@ -185,6 +185,7 @@ class MasterActor(CommittingActor[MasterMailbox]):
             self._app_masters,
             self._scheduler,
             self._workers.paths,
+            aside_until_ms=self._workers.aside_until_ms,
             process=self._process,
             last_answers=self._last_answers,
             wall_ms=self._wall_ms,

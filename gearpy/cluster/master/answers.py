@@ -8,6 +8,7 @@ from typing import Final, TypeAlias, assert_never, get_args
 import msgspec
 
 from gearpy.cluster.master.last_answers import LastAnswers
+from gearpy.cluster.master.programs import NeededPrograms
 from gearpy.core.master.app_masters import AppMasters
 from gearpy.core.master.registry import TERMINAL
 from gearpy.core.master.scheduling import SlotScheduler
@@ -56,6 +57,7 @@ MasterLookup: TypeAlias = (
     | GetWorkerAddress
     | GetSubmission
     | GetLastAnswer
+    | NeededPrograms
 )
 
 
@@ -69,6 +71,7 @@ class MasterAnswers:
         scheduler: SlotScheduler,
         workers: Mapping[WorkerId, ActorPath],
         *,
+        aside_until_ms: Mapping[WorkerId, int],
         process: ProcessHistory,
         last_answers: LastAnswers,
         wall_ms: Callable[[], int],
@@ -76,7 +79,7 @@ class MasterAnswers:
         self._state = state
         self._app_masters = app_masters
         self._scheduler = scheduler
-        self._workers = workers
+        self._workers, self._aside_until_ms = workers, aside_until_ms
         self._process = process
         self._last_answers = last_answers
         self._wall_ms = wall_ms
@@ -105,6 +108,8 @@ class MasterAnswers:
                 return self._last_answers.answer(message)
             case GetSubmission():
                 return self._submission(message.app_id)
+            case NeededPrograms():
+                return self._state.needed_programs(ended_after_ms=message.ended_after_ms)
             case _:
                 assert_never(message)
 
@@ -204,6 +209,7 @@ class MasterAnswers:
             executors=request.executors,
             config=request.config,
             artifact=request.artifact,
+            restarts_with=self._state.program_again(app_id),
         )
 
     def _worker_list(self) -> WorkerList:
@@ -218,6 +224,7 @@ class MasterAnswers:
                     hosts=each.place.names,
                     rack=each.place.rack,
                     is_leaving=each.is_leaving,
+                    aside_until_ms=self._aside_until_ms.get(worker_id, 0),
                 )
                 for worker_id, each in self._scheduler.workers().items()
             ),

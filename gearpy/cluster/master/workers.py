@@ -52,11 +52,17 @@ class MasterWorkers:
         self._scheduler = scheduler
         self._paths: dict[WorkerId, ActorPath] = {}
         self._flaps = WorkerFlaps()
+        self._aside_until_ms: dict[WorkerId, int] = {}
 
     @property
     def paths(self) -> Mapping[WorkerId, ActorPath]:
         """The path of each worker; a live view."""
         return self._paths
+
+    @property
+    def aside_until_ms(self) -> Mapping[WorkerId, int]:
+        """The wall time until which workers get nothing, of those that are aside; a live view."""
+        return self._aside_until_ms
 
     def at(self, path: ActorPath) -> list[WorkerId]:
         """Return the workers at a path."""
@@ -96,6 +102,7 @@ class MasterWorkers:
         """Forget a worker, with its slots."""
         self._paths.pop(worker_id, None)
         self._flaps.on_lost(worker_id, now.now_ms)
+        self._aside_until_ms.pop(worker_id, None)
         self.reserve(self._slots.on_worker_lost(worker_id), now)
         return self._app_masters.on_worker_lost(worker_id, now)
 
@@ -121,6 +128,7 @@ class MasterWorkers:
         """Let workers back that have stayed."""
         for worker_id in self._flaps.on_tick(now.now_ms):
             self._slots.put_aside(worker_id, is_aside=False)
+            self._aside_until_ms.pop(worker_id, None)
             _log.info("worker %s has stayed, and gets executors again", worker_id)
 
     def _look_for_flaps(self, worker_id: WorkerId, home: str, now: LaunchTimes) -> None:
@@ -129,6 +137,8 @@ class MasterWorkers:
             text = "worker %s at %s was lost again and again: nothing starts there until it stays"
             _log.warning(text, worker_id, home)
         self._slots.put_aside(worker_id, is_aside=is_aside)
+        if (until_ms := self._flaps.until_ms(worker_id)) is not None:
+            self._aside_until_ms[worker_id] = now.wall_ms + until_ms - now.now_ms
 
     def _account(self, change: RunningChange, now: LaunchTimes) -> None:
         """Keep lost slots for their application; release the slots of launches that are back."""

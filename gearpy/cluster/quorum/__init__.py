@@ -6,6 +6,7 @@
 - `disks`: the folders of masters, by name: one that has lost its folder is not listened to.
 - `mail`: messages between masters, in parts that fit a letter.
 - `desk`: the answers of one of several masters to clients.
+- `member_disks`: what all masters have on their disks, as each tells it itself.
 - `moved`: the logs of masters that are all away, for masters that begin over them elsewhere.
 - `spread`: programs on their way from the leader to a majority.
 """

@@ -9,19 +9,16 @@ from gearpy.actor.api import Ref
 from gearpy.actor.mailbox import Reply
 from gearpy.cluster.client.desk import AnswersArtifacts, Desk
 from gearpy.cluster.host.audit import note_action
-from gearpy.cluster.quorum.log import Confirm, LookAround, MemberChange, Standing
-from gearpy.cluster.quorum.spread import ProgramSpread
+from gearpy.cluster.quorum.log import Confirm, Inspect, LookAround, MemberChange, Standing
+from gearpy.cluster.quorum.member_disks import MemberDisks
 from gearpy.errors import ActorStopped, LeadershipLost, LogBroken
 from gearpy.messages.client import (
-    Artifact,
     ChangeMasters,
     ClusterSummary,
-    GetMasters,
     NotLeader,
     Refused,
-    SubmitApplication,
-    UpdateApplication,
 )
+from gearpy.messages.masters import GetMasterDisk, GetMasters
 from gearpy.messages.metrics import GetProcessMetrics, ProcessMetricsData
 from gearpy.storage.artifacts import ARTIFACT_QUESTIONS
 from gearpy.wire.connection.keys import CLUSTER, Principal
@@ -45,18 +42,19 @@ class MemberDesk:
 
     Args:
         ask: asks the `ReplicaActor`: makes a question of a reply, and returns what that is set to.
+        disks: tells what the masters have on disk.
         admins: users who may change the masters.
     """
 
     def __init__(
         self,
         artifacts: AnswersArtifacts,
-        spread: ProgramSpread,
         ask: Callable[[Callable[[Reply], object]], Any],
         *,
+        disks: MemberDisks | None = None,
         admins: AbstractSet[str] = frozenset(),
     ) -> None:
-        self._artifacts, self._spread, self._ask = artifacts, spread, ask
+        self._artifacts, self._ask, self._disks = artifacts, ask, disks
         self._admins = admins
         self._standing = Standing()
         self._leading: AnswersClients | None = None
@@ -77,6 +75,14 @@ class MemberDesk:
         """Where this master stands."""
         return self._standing
 
+    def inspect(self, read: Callable[[Any], object]) -> Any:
+        """Return what a function returns of the state of this master; see `Inspect`.
+
+        Raises:
+            GearpyError: it takes too long, or this master ends.
+        """
+        return self._ask(lambda reply: Inspect(read, reply))
+
     def gauges(self) -> dict[str, float]:
         """Return the measurements of this one of the masters."""
         return self._standing.gauges()
@@ -92,6 +98,8 @@ class MemberDesk:
             return Refused(reason=f"{principal} may not ask this {type(message).__name__}")
         if isinstance(message, ARTIFACT_QUESTIONS):
             return self._artifacts.answer(message)
+        if isinstance(message, GetMasterDisk) and self._disks is not None:
+            return self._disks.own()
         if self._leading is None:
             return NotLeader(leader=self._standing.leader, masters=self._standing.members)
         if isinstance(message, GetMasters | ChangeMasters):
@@ -100,7 +108,8 @@ class MemberDesk:
 
     def _of_masters(self, asked: GetMasters | ChangeMasters) -> object:
         if isinstance(asked, GetMasters):
-            return self._ask(LookAround)
+            found = self._ask(LookAround)
+            return self._disks.added(found) if asked.with_disks and self._disks else found
         by = asked.by
         if by.is_admin or by.user in self._admins:
             refusal = self._ask(lambda reply: MemberChange(asked, reply))
@@ -110,8 +119,6 @@ class MemberDesk:
         return Refused(reason=refusal) if refusal else self._ask(LookAround)
 
     def _answer(self, leading: AnswersClients, message: Any, principal: Principal) -> object:
-        if refusal := self._spread.refusal_of(_program_of(message)):
-            return Refused(reason=refusal)
         try:
             self._ask(Confirm)
             return self._completed(message, leading.answer(message, principal))
@@ -130,8 +137,3 @@ class MemberDesk:
             assert isinstance(answer, ProcessMetricsData), answer
             return replace(answer, gauges={**answer.gauges, **self._standing.gauges()})
         return answer
-
-
-def _program_of(message: object) -> Artifact | None:
-    """Return the program that a message brings with it, if it brings any."""
-    return message.artifact if isinstance(message, SubmitApplication | UpdateApplication) else None

@@ -74,6 +74,18 @@ class LookAround:
 
 
 @dataclass(frozen=True, slots=True)
+class Inspect:
+    """Read the state; ``reply`` is set to what that returns, or to None.
+
+    None is the answer of a master that may have missed something: it knows no leader, or has not
+    taken all that it knows to be agreed on.
+    """
+
+    read: Callable[[Any], object]
+    reply: Reply
+
+
+@dataclass(frozen=True, slots=True)
 class MemberChange:
     """Make a change of the masters; ``reply`` is set to why it was not begun, or an empty text."""
 

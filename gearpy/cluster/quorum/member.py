@@ -15,6 +15,7 @@ from gearpy.cluster.net.post import Post
 from gearpy.cluster.quorum.disks import DiskBook, refusal_of
 from gearpy.cluster.quorum.log import (
     Confirm,
+    Inspect,
     LookAround,
     MemberChange,
     Propose,
@@ -39,8 +40,9 @@ from gearpy.core.consensus.replica import Replica
 from gearpy.core.consensus.stored import DiskWrite, LogEntry
 from gearpy.errors import GearpyError, LeadershipLost
 from gearpy.ids import ActorPath, address_of
-from gearpy.messages.client import ChangeMasters, MasterList, MasterSummary
+from gearpy.messages.client import ChangeMasters
 from gearpy.messages.cluster import ReplicaPart, ReplicaRefused
+from gearpy.messages.masters import MasterList, MasterSummary
 from gearpy.storage.replica_store import ReplicaStore
 
 if TYPE_CHECKING:
@@ -65,7 +67,7 @@ class _Tick:
 
 
 _Message: TypeAlias = (
-    ReplicaPart | ReplicaRefused | Propose | Confirm | LookAround | MemberChange | _Tick
+    ReplicaPart | ReplicaRefused | Propose | Confirm | LookAround | Inspect | MemberChange | _Tick
 )
 #: Called with the term and the log when this master leads, and has all that was ever agreed on.
 Lead: TypeAlias = Callable[[int, ReplicatedLog], None]
@@ -171,10 +173,18 @@ class ReplicaActor(BatchActor[_Message]):
                 self._confirm(message.reply, now_ms)
             case LookAround():
                 message.reply.set(self._looked(now_ms))
+            case Inspect():
+                message.reply.set(message.read(self._state) if self._is_up_to_date else None)
             case MemberChange():
                 self._change(message, now_ms)
             case _:
                 assert_never(message)
+
+    @property
+    def _is_up_to_date(self) -> bool:
+        """Whether this master leads, or follows one that does, and has taken all it knows of."""
+        is_of_leader = self._is_leading if self._role.role == "leader" else bool(self._role.leader)
+        return is_of_leader and self._replica.applied_index == self._replica.commit_index
 
     def _looked(self, now_ms: int) -> MasterList:
         """Return how the masters are, as the leader sees them."""
@@ -187,7 +197,13 @@ class ReplicaActor(BatchActor[_Message]):
             since_ms, behind = self._away_since_ms.get(member), max(0, last - match)
             role: Literal["follower", "away"] = "follower" if since_ms is None else "away"
             seen.append(
-                MasterSummary(address=member, role=role, behind=behind, away_since_ms=since_ms or 0)
+                MasterSummary(
+                    address=member,
+                    role=role,
+                    behind=behind,
+                    away_since_ms=since_ms or 0,
+                    silent_ms=silent_ms,
+                )
             )
         own = MasterSummary(address=self._me, role="leader" if self._is_leading else "follower")
         masters = tuple(sorted([own, *seen], key=lambda each: each.address))

@@ -5,16 +5,18 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from gearpy.cluster.client.client import user_at_hand
 from gearpy.cluster.client.desk import Desk
+from gearpy.cluster.host.master_disk import disk_of
 from gearpy.cluster.net.endpoint import Endpoint
 from gearpy.cluster.net.limits import transport_limits
 from gearpy.cluster.quorum.desk import MemberDesk
 from gearpy.cluster.quorum.disks import DiskBook
 from gearpy.cluster.quorum.log import ReplicatedLog, StateMachine, ask_replica
 from gearpy.cluster.quorum.member import REPLICA, ReplicaActor
+from gearpy.cluster.quorum.member_disks import MemberDisks
 from gearpy.cluster.quorum.spread import ProgramSpread
 from gearpy.config.schema import Config
 from gearpy.core.consensus.stored import StoredLog
@@ -27,6 +29,7 @@ from gearpy.transport.api import split_address
 from gearpy.transport.letters.client import ControlClient
 from gearpy.transport.security.credentials import Credentials
 
+_LOOK_S: Final = 3.0  # For what another master has on its disk.
 #: Opens what a leader needs, and returns what answers clients then.
 Lead: TypeAlias = Callable[[int, ReplicatedLog, ArtifactDesk], Desk]
 
@@ -60,20 +63,24 @@ def open_member(
     store = ReplicaStore(log, StoredLog.of_members(*(() if joins else masters)))
     disks = DiskBook(where, is_new=store.stored.term == 0)
     timeout_s = config.masterclient.timeout_s
+    credentials = Credentials.of_cluster(config)
     spread = ProgramSpread(
         artifacts,
         lambda: [each for each in desk.standing.members if each != me],
-        partial(_ask, config, Credentials.of_cluster(config), timeout_s),
+        partial(_ask, config, credentials, timeout_s),
         timeout_s=timeout_s / 2,
     )
     opened.callback(spread.close)
     opened.callback(endpoint.close)  # Before the log is closed: the actor writes it.
     system = endpoint.system
-    artifact_desk = ArtifactDesk(artifacts)
+    artifact_desk = ArtifactDesk(artifacts, spread.refusal_of)
     desk = MemberDesk(
         artifact_desk,
-        spread,
         lambda make: ask_replica(desk.replica, system, make, timeout_s),
+        disks=MemberDisks(
+            disk_of(folder.parent, folder.name, artifacts),
+            partial(_ask, config, credentials, min(timeout_s, _LOOK_S)),
+        ),
         admins={*config.master.admins, user_at_hand()} - {""},
     )
     desk.replica = system.spawn(

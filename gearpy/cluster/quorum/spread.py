@@ -2,20 +2,22 @@
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from gearpy.cluster.programs.upload import Uploadable, send
+from gearpy.cluster.quorum.member_disks import AskMember
 from gearpy.errors import GearpyError
 from gearpy.messages.client import Artifact, ArtifactStored, HasArtifact
 from gearpy.storage.artifacts import ArtifactStore
 
 _log = logging.getLogger(__name__)
 
-#: Asks a master, by its address; raises `GearpyError` when there is no answer.
-AskMember: TypeAlias = Callable[[str, Any], Any]
 _REMEMBERED_MAX: Final = 1000
+#: Then masters are asked again whether they have it: those that nobody needs go. See `GRACE_MS`.
+_REMEMBERED_S: Final = 600.0
 
 
 class ProgramSpread:
@@ -41,16 +43,16 @@ class ProgramSpread:
         self._timeout_s = timeout_s
         self._threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="gearpy-spread")
         self._lock = threading.Lock()
-        self._done: dict[tuple[str, tuple[str, ...]], None] = {}
+        self._done: dict[tuple[str, tuple[str, ...]], float] = {}  # And when.
 
-    def refusal_of(self, artifact: Artifact | None) -> str:
+    def refusal_of(self, artifact: Artifact) -> str:
         """Have a majority store a program; return why that is not so, or an empty text."""
-        if artifact is None or artifact.kind != "stored":
+        if artifact.kind != "stored":
             return ""
         others = tuple(self._others())
         key = (artifact.location, others)
         with self._lock:
-            if key in self._done:
+            if time.monotonic() - self._done.get(key, -_REMEMBERED_S) < _REMEMBERED_S:
                 return ""
         missing = (len(others) + 1) // 2 + 1 - self._store.has(artifact.location)
         if missing > 0:
@@ -61,7 +63,8 @@ class ProgramSpread:
                 "majority of the masters: submit it again when they are there"
             )
         with self._lock:
-            self._done[key] = None
+            self._done.pop(key, None)
+            self._done[key] = time.monotonic()
             while len(self._done) > _REMEMBERED_MAX:
                 del self._done[next(iter(self._done))]
         return ""

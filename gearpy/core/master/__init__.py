@@ -11,6 +11,8 @@
 - `quotas`: the slots that all applications of a user may have together.
 - `slots`: the holders of the slots of each worker, and the applications they are kept for.
 - `flapping`: workers that are lost again and again: put aside, and let back when they stay.
+- `programs`: programs that no application needs any more: when they go, and what is said of those
+  that stay.
 - `rights`: the rule whose application a user may change.
 - `checkpoint_names`: names in a checkpoint store, below which applications of a cluster keep their
   files.

@@ -28,6 +28,9 @@ OPENED_KEY: Final = "opened"
 #: JSON of an `Artifact`; one that is started again begins with it.
 PROGRAM_KEY: Final = "program"
 
+#: And under this one the names of the files of all its versions, as JSON: it may go back to each.
+PROGRAMS_KEY: Final = "programs"
+
 _ALPHABET: Final = string.ascii_lowercase + string.digits
 _SHOWN_CHARS_MAX: Final = 100
 _TEXT: Final = re.compile(

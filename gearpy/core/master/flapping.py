@@ -52,6 +52,10 @@ class WorkerFlaps:
         oldest_ms = now_ms - _WINDOW_MS
         self._losses = {each: at for each, at in self._losses.items() if at[-1] > oldest_ms}
 
+    def until_ms(self, worker_id: WorkerId) -> int | None:
+        """Return until when a worker is aside; None if it is not."""
+        return self._aside.get(worker_id)
+
     @property
     def next_due_ms(self) -> int | None:
         """The next time at which `on_tick` lets one back."""

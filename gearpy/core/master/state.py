@@ -8,7 +8,13 @@ from typing import Any, Final, assert_never
 import msgspec
 
 from gearpy.core.base.versions import MASTERS
-from gearpy.core.master.checkpoint_names import OPENED_KEY, PROGRAM_KEY, RESTART, ResumePoint
+from gearpy.core.master.checkpoint_names import (
+    OPENED_KEY,
+    PROGRAM_KEY,
+    PROGRAMS_KEY,
+    RESTART,
+    ResumePoint,
+)
 from gearpy.core.master.commands import (
     AddQuarantined,
     AddWorker,
@@ -301,12 +307,33 @@ class MasterState:
         if from_beginning:
             is_restart = request.resume_from.endswith(RESTART)
             return replace(request, resume_from="") if is_restart else request
-        if (program := known.values.get(PROGRAM_KEY)) is not None:
-            request = replace(request, artifact=msgspec.json.decode(program, type=Artifact))
+        if (program := self.program_again(app_id)) is not None:
+            request = replace(request, artifact=program)
         if OPENED_KEY not in known.values or summary.status == "succeeded":
             return request
         point = ResumePoint(cluster_id=self._cluster_id, app_id=app_id, is_restart=True)
         return replace(request, resume_from=str(point))
+
+    def program_again(self, app_id: AppId) -> Artifact | None:
+        """Return the program that an application runs instead of the one it was submitted with."""
+        known = self._applications.get(app_id)
+        program = known.values.get(PROGRAM_KEY) if known is not None else None
+        return None if program is None else msgspec.json.decode(program, type=Artifact)
+
+    def needed_programs(self, *, ended_after_ms: int) -> dict[str, ApplicationSummary]:
+        """Return the programs that may be needed again, each with the application that may.
+
+        That is one that has not ended; or one that ended after a time, and can be restarted.
+        """
+        needed: dict[str, ApplicationSummary] = {}
+        for each in self._registry.summaries():
+            has_ended = each.status in TERMINAL
+            if has_ended and each.finished_ms <= ended_after_ms:
+                continue
+            for name in _programs_of(self._applications[each.app_id]):
+                if not has_ended or name not in needed:
+                    needed[name] = each
+        return needed
 
     def launches(self, app_id: AppId) -> Sequence[AppMasterLaunch]:
         """Return the launches of an app master, oldest first; `LAUNCHES_MAX` at most."""
@@ -378,6 +405,16 @@ class MasterState:
         state._next_worker = snapshot.next_worker
         state._cluster_id = snapshot.cluster_id
         return state
+
+
+def _programs_of(application: _Application) -> Iterator[str]:
+    """Yield the names of the stored programs that an application may need."""
+    if application.request.artifact.kind == "stored":
+        yield application.request.artifact.location
+    if (running := application.values.get(PROGRAM_KEY)) is not None:
+        yield msgspec.json.decode(running, type=Artifact).location
+    if (earlier := application.values.get(PROGRAMS_KEY)) is not None:
+        yield from msgspec.json.decode(earlier, type=list[str])
 
 
 def _stored(summary: ApplicationSummary) -> ApplicationSummary:

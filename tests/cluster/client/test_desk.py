@@ -13,6 +13,7 @@ from gearpy.messages.app import InjectRecord, TasksLaunched
 from gearpy.messages.client import (
     CLIENT_MESSAGES,
     AlertList,
+    Artifact,
     ArtifactMissing,
     Asker,
     DescribeApplication,
@@ -35,6 +36,7 @@ from gearpy.messages.client import (
     RestartApplication,
     ShutdownApplication,
     SubmitApplication,
+    Submitted,
     UpdateApplication,
     UploadArtifact,
     WorkerDrains,
@@ -455,3 +457,31 @@ def test_who_knows_the_secret_may_ask_anything(world: World) -> None:
     """What is not for clients is refused all the same."""
     assert world.desk.allows(CLUSTER, ListApplications())
     assert world.desk.allows(CLUSTER, ShutdownApplication(app_id=APP))
+
+
+# -- programs that are not kept ------------------------------------------------------------
+
+MISSING = Artifact(kind="stored", location="missing")
+
+
+def test_nothing_begins_with_a_program_that_is_not_there(world: World) -> None:
+    """It would fail when its app master looks for it, with a text that helps nobody."""
+    submit = SubmitApplication(name="a", artifact=MISSING)
+    assert world.refusal(submit) == "it is missing"
+    assert world.refusal(UpdateApplication(app_id=APP, artifact=MISSING)) == "it is missing"
+    assert not any(isinstance(each, SubmitApplication) for each in world.master.asked)
+
+
+def test_a_restart_whose_program_went_says_how_to_go_on(world: World) -> None:
+    """The program that it would begin with counts: the last one, unless from the beginning."""
+    restart = RestartApplication(app_id=APP)
+    world.master.restarts_with = MISSING
+    text = world.refusal(restart)
+    assert text.startswith("application 3 cannot be started again: it is missing.")
+    assert "artifact.keep-ended" in text
+    assert text.endswith("gear app submit --from-checkpoint 3 PROGRAM")
+    again = world.answer(RestartApplication(app_id=APP, from_beginning=True))
+    assert again == Submitted(app_id=AppId(4))
+
+    world.master.restarts_with, world.master.program = None, "missing"
+    assert world.refusal(RestartApplication(app_id=APP, from_beginning=True)) == text

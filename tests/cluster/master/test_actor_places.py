@@ -147,9 +147,14 @@ def test_a_worker_that_comes_and_goes_gets_nothing_until_it_stays() -> None:
     cluster.tell(asked(launch, 2))
     assert places(app_master) == []
     assert "nothing starts on worker 7 until it stays" in cluster.summary().progress.stall
+    aside = cluster.workers()[7]
+    assert aside.free_slots == 0
+    assert 0 < aside.aside_until_ms - cluster.system.wall_ms() <= STAY_MS
+    assert cluster.workers()[0].aside_until_ms == 0
     cluster.settle(STAY_MS + 1)
 
     assert places(app_master) == [(7, 2, ())]
+    assert cluster.workers()[7].aside_until_ms == 0
 
 
 # -- policies ----------------------------------------------------------------------------------

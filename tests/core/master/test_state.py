@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gearpy.core.master.checkpoint_names import PROGRAM_KEY, PROGRAMS_KEY
 from gearpy.core.master.commands import (
     AddQuarantined,
     AddWorker,
@@ -387,3 +388,49 @@ def test_replaying_gives_the_same_state_and_the_same_results(
     for ids in (results[Submit], results[AddWorker]):
         assert ids == sorted(set(ids))
     assert len(set(results[NameCluster])) <= 1
+
+
+def a_stored(name: str, program: str, at_ms: int = 1) -> Submit:
+    artifact = Artifact(kind="stored", location=program)
+    return Submit(request=SubmitApplication(name=name, artifact=artifact), at_ms=at_ms)
+
+
+def test_programs_are_needed_while_an_application_may_begin_with_them() -> None:
+    """Those of its versions while it lives; then the one that a restart begins with."""
+    state = MasterState()
+    state.apply(a_stored("one", "aa"))
+    running = msgspec.json.encode(Artifact(kind="stored", location="cc"))
+    state.apply(StoreValue(app_id=APP, key=PROGRAM_KEY, value=running))
+    state.apply(StoreValue(app_id=APP, key=PROGRAMS_KEY, value=b'["aa", "bb", "cc"]'))
+    assert state.needed_programs(ended_after_ms=0).keys() == {"aa", "bb", "cc"}
+
+    state.apply(a_change("failed", at_ms=50))
+    assert state.needed_programs(ended_after_ms=49).keys() == {"aa", "cc"}
+    assert state.program_again(APP) == Artifact(kind="stored", location="cc")
+    assert state.needed_programs(ended_after_ms=50) == {}
+
+
+def test_a_program_of_several_applications_is_of_one_that_lives() -> None:
+    """An application that has ended lets nobody remove what another one runs."""
+    state = MasterState()
+    state.apply(a_stored("one", "aa"))
+    state.apply(a_stored("two", "aa"))
+    state.apply(a_stored("three", "bb"))
+    state.apply(a_submit("without-upload"))
+    state.apply(a_change("failed"))
+    state.apply(a_change("failed", app_id=3))
+    for late_ms in (0, 1000):
+        needed = state.needed_programs(ended_after_ms=late_ms)
+        assert needed["aa"].app_id == 2
+        assert ("bb" in needed) == (late_ms == 0)
+        assert needed.keys() <= {"aa", "bb"}
+
+
+def test_all_masters_need_the_same_programs() -> None:
+    """What is needed follows from the log alone, so that each may clean up for itself."""
+    state = MasterState()
+    state.apply(a_stored("one", "aa"))
+    state.apply(StoreValue(app_id=APP, key=PROGRAMS_KEY, value=b'["aa", "bb"]'))
+    again = MasterState.from_bytes(state.to_bytes())
+    needed = state.needed_programs(ended_after_ms=0)
+    assert needed.keys() == again.needed_programs(ended_after_ms=0).keys() == {"aa", "bb"}

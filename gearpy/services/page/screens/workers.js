@@ -4,6 +4,7 @@ import { overview } from "../data/live.js";
 import { useStore } from "../data/store.js";
 import { Copy, Num } from "../parts/words.js";
 import { Table } from "../parts/table.js";
+import { clock } from "../words/time.js";
 import { bytes, cores } from "../words/units.js";
 
 const DRAWN_SLOTS = 64;
@@ -19,13 +20,18 @@ export function Workers() {
 
 export const WorkerTable = ({ workers }) => html`<${Table} label="workers" rows=${workers} keyOf=${(row) => row.id}
   empty="No worker is there, so nothing can run: start one with bin/worker." columns=${[
-    { name: "worker", by: (row) => row.id, cell: (row) => (row.is_leaving ? html`${row.id} <span class="quiet">leaving</span>` : row.id) },
+    { name: "worker", by: (row) => row.id, cell: (row) => html`${row.id} <span class="quiet">${noteOf(row)}</span>` },
     { name: "address", wide: true, by: (row) => row.address, cell: (row) => (row.address ? html`<${Copy} text=${row.address} />` : html`<span class="quiet">in the process of the master</span>`) },
     { name: "slots in use", by: (row) => row.slots - row.free_slots, cell: (row) => html`<${Slots} ...${row} />` },
     { name: "executors", number: true, by: (row) => row.executors, cell: (row) => row.executors },
     { name: "memory", number: true, by: (row) => row.rss_bytes, cell: (row) => Num(bytes(row.rss_bytes)) },
     { name: "processor", number: true, by: (row) => row.cpu, cell: (row) => Num(cores(row.cpu)) },
   ]} />`;
+
+function noteOf(worker) {
+  if (worker.is_leaving) return "leaving";
+  return worker.aside_until_ms ? `came and went: gets nothing until ${clock(worker.aside_until_ms)}` : "";
+}
 
 function Slots({ slots, free_slots: free }) {
   const used = slots - free;
