@@ -42,12 +42,26 @@ class TaskLaunch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TakenGroups:
+    """Key groups in a file that a task has taken over, from ``first`` to ``last``.
+
+    ``source`` is the task of an earlier graph that has stored them.
+    """
+
+    task: TaskId
+    source: TaskId
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotFile:
     """A file with the state of one executor's tasks at the end of an epoch, or with its changes.
 
     Files of one epoch are in the order in which they are read: if two of them have the same head or
     cell, the later one counts. With a ``partition`` it is a segment of that partition of the
-    changelog, and stands beside those files: read only if one of them is damaged.
+    changelog, and stands beside those files: read only if one of them is damaged. If something is
+    ``taken``, nothing else of the file counts: it was stored by tasks of an earlier graph.
     """
 
     location: str
@@ -55,6 +69,7 @@ class SnapshotFile:
     tasks: tuple[TaskId, ...]
     size_bytes: int = 0
     partition: int | None = None
+    taken: tuple[TakenGroups, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

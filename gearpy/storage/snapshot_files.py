@@ -19,7 +19,7 @@ import msgspec
 
 from gearpy.errors import SnapshotDamaged
 from gearpy.ids import TaskId
-from gearpy.messages.app import SnapshotFile
+from gearpy.messages.app import SnapshotFile, TakenGroups
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.storage.snapshot_format import (
     HEAD,
@@ -30,6 +30,7 @@ from gearpy.storage.snapshot_format import (
     check_tasks,
     file_of,
     is_at,
+    skimmed,
     verified,
 )
 
@@ -111,31 +112,37 @@ class SnapshotChain:
     """Reads the files of an epoch, which were all verified when this was made.
 
     A file counts for the tasks that it is listed with, though it may hold others; it may be listed
-    several times. Bytes read later must still be the verified ones. Close it, as it keeps files
-    open.
+    several times. Key groups that a task has taken over count as its own. Bytes read later must
+    still be the verified ones. Close it, as it keeps files open.
 
     Runs on: any thread, in several at a time.
 
     Args:
         checkpoints: where the files are.
         files: the oldest first.
+        skims: only that part of the files is verified that is read, when it is read.
 
     Raises:
         SnapshotDamaged: one of them is missing, or not what was stored.
         OSError: one of them cannot be read.
     """
 
-    def __init__(self, checkpoints: Checkpoints, files: Sequence[SnapshotFile]) -> None:
+    def __init__(
+        self, checkpoints: Checkpoints, files: Sequence[SnapshotFile], *, skims: bool = False
+    ) -> None:
         self.files = tuple(files)
-        self._open = _OpenFiles(checkpoints)
+        self._open = _OpenFiles(checkpoints, skimmed if skims else verified)
         self.close = finalize(self, self._open.close)  #: May be called again.
         self._heads: dict[TaskId, SectionPlace] = {}
         self._state: dict[TaskId, list[SectionPlace]] = {}  # As they are read.
         self._groups: dict[TaskId, dict[int, list[SectionPlace]]] = {}  # The same, by key group.
         try:
             for file in files:
-                places = self._open.verified(file)
-                self._add(place for place in places if place.task in file.tasks)
+                places = self._open.places(file)
+                if file.taken:
+                    self._add_taken(file, places)
+                else:
+                    self._add(place for place in places if place.task in file.tasks)
         except BaseException:
             self.close()
             raise
@@ -144,10 +151,23 @@ class SnapshotChain:
         for place in places:
             if place.kind == HEAD:
                 self._heads[place.task] = place
-                continue
-            self._state.setdefault(place.task, []).append(place)
-            groups = self._groups.setdefault(place.task, {})
-            groups.setdefault(place.group, []).append(place)
+            else:
+                self._add_state(place.task, place)
+
+    def _add_taken(self, file: SnapshotFile, places: Iterable[SectionPlace]) -> None:
+        taken: dict[TaskId, list[TakenGroups]] = {}
+        for each in file.taken:
+            if each.task in file.tasks:
+                taken.setdefault(each.source, []).append(each)
+        for place in places:
+            for each in taken.get(place.task, ()) if place.kind == STATE else ():
+                if each.first <= place.group <= each.last:
+                    self._add_state(each.task, place)
+
+    def _add_state(self, task: TaskId, place: SectionPlace) -> None:
+        self._state.setdefault(task, []).append(place)
+        groups = self._groups.setdefault(task, {})
+        groups.setdefault(place.group, []).append(place)
 
     def __enter__(self) -> Self:
         return self
@@ -206,19 +226,24 @@ class SnapshotChain:
 class _OpenFiles:
     """Keeps files open between reads: opening one may cost a request to a far machine."""
 
-    def __init__(self, checkpoints: Checkpoints) -> None:
+    def __init__(
+        self,
+        checkpoints: Checkpoints,
+        find: Callable[[BinaryIO, SnapshotFile], list[SectionPlace]],
+    ) -> None:
         self._checkpoints = checkpoints
+        self._find = find
         self._lock = Lock()
         self._files: dict[str, BinaryIO] = {}  # The one that was opened first is closed first.
-        self._verified: dict[tuple[str, str], list[SectionPlace]] = {}
+        self._places: dict[tuple[str, str], list[SectionPlace]] = {}
 
-    def verified(self, file: SnapshotFile) -> list[SectionPlace]:
+    def places(self, file: SnapshotFile) -> list[SectionPlace]:
         key = (file.location, file.sha256)
         with self._lock:
-            if key not in self._verified:
-                self._verified[key] = verified(self._file(file.location), file)
-        check_tasks(self._verified[key], file)
-        return self._verified[key]
+            if key not in self._places:
+                self._places[key] = self._find(self._file(file.location), file)
+        check_tasks(self._places[key], file)
+        return self._places[key]
 
     def read(self, place: SectionPlace) -> bytes:
         with self._lock:

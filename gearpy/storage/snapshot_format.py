@@ -128,14 +128,25 @@ def verified(file: BinaryIO, wanted: SnapshotFile) -> list[SectionPlace]:
         OSError: it cannot be read.
     """
     source = _Input(file, wanted.location)
-    if wanted.size_bytes and source.size != wanted.size_bytes:
-        reason = f"the file has {source.size} bytes, stored were {wanted.size_bytes}"
-        raise source.damage(reason, at=min(source.size, wanted.size_bytes))
+    _check_size_of(source, wanted)
     _check_header(source)
     places = [*_places(source, wanted.location)]
     if source.sha256() != wanted.sha256:
         raise source.damage(f"SHA-256 is {source.sha256()}, stored was {wanted.sha256}", at=0)
     return places
+
+
+def skimmed(file: BinaryIO, wanted: SnapshotFile) -> list[SectionPlace]:
+    """Return the places of the sections of a file, without a look at what is in them.
+
+    Raises:
+        SnapshotDamaged: the file is another one, of another version, or not whole.
+        OSError: it cannot be read.
+    """
+    source = _Input(file, wanted.location)
+    _check_size_of(source, wanted)
+    _check_header(source)
+    return [*_places(source, wanted.location, skims=True)]
 
 
 def check_tasks(places: Iterable[SectionPlace], wanted: SnapshotFile) -> None:
@@ -144,7 +155,8 @@ def check_tasks(places: Iterable[SectionPlace], wanted: SnapshotFile) -> None:
     Raises:
         SnapshotDamaged: it does.
     """
-    missing = {*wanted.tasks} - {place.task for place in places}
+    stored = {each.source for each in wanted.taken if each.task in wanted.tasks}
+    missing = (stored if wanted.taken else {*wanted.tasks}) - {place.task for place in places}
     if missing:
         reason = f"there is no task {min(missing)}"
         raise SnapshotDamaged(location=wanted.location, reason=reason)
@@ -183,6 +195,10 @@ class _Input:
             size -= len(portion)
         return start
 
+    def skip(self, size: int) -> None:
+        """Go on behind the next bytes."""
+        self.at = self._file.seek(size, 1)
+
     def has_ended(self) -> bool:
         """Tell whether the file is at its end, also one that has grown since it was opened."""
         return self.at == self.size and not self._file.read(1)
@@ -197,6 +213,12 @@ class _Input:
         return SnapshotDamaged(location=self._location, reason=f"byte {where}: {reason}")
 
 
+def _check_size_of(source: _Input, wanted: SnapshotFile) -> None:
+    if wanted.size_bytes and source.size != wanted.size_bytes:
+        reason = f"the file has {source.size} bytes, stored were {wanted.size_bytes}"
+        raise source.damage(reason, at=min(source.size, wanted.size_bytes))
+
+
 def _check_header(source: _Input) -> None:
     header = source.take(_HEADER.size)
     magic, version, checksum = _HEADER.unpack(header)
@@ -209,10 +231,10 @@ def _check_header(source: _Input) -> None:
         raise source.damage(reason, at=0)
 
 
-def _places(source: _Input, location: str) -> Iterator[SectionPlace]:
+def _places(source: _Input, location: str, *, skims: bool = False) -> Iterator[SectionPlace]:
     """Yield the sections, up to an end that agrees with them."""
     heads, count = set[TaskId](), 0
-    while (place := _place(source, location)).kind != _END:
+    while (place := _place(source, location, skims=skims)).kind != _END:
         if (place.kind == HEAD) == (place.task in heads):
             raise source.damage(f"task {place.task} has no head, or two", at=place.offset)
         heads.add(place.task)
@@ -223,8 +245,8 @@ def _places(source: _Input, location: str) -> Iterator[SectionPlace]:
         raise source.damage(f"the end is not that of {count} sections", at=place.offset)
 
 
-def _place(source: _Input, location: str) -> SectionPlace:
-    """Return the next section, whose checksum is right."""
+def _place(source: _Input, location: str, *, skims: bool) -> SectionPlace:
+    """Return the next section, whose checksum is right unless it is not looked at."""
     at = source.at
     header = source.take(_SECTION.size)
     kind, task, group, size, checksum = _SECTION.unpack(header)
@@ -233,6 +255,8 @@ def _place(source: _Input, location: str) -> SectionPlace:
     if size > min(SECTION_BYTES_MAX, source.size - source.at):
         raise source.damage(f"a section of {size} bytes does not fit", at=at)
     place = SectionPlace(location, source.at, kind, TaskId.unpack(task), group, size, checksum)
-    if source.checksum(size, crc32(header[: _LABEL.size])) != checksum:
+    if skims:
+        source.skip(size)
+    elif source.checksum(size, crc32(header[: _LABEL.size])) != checksum:
         raise source.damage("the checksum of a section does not match", at=at)
     return place

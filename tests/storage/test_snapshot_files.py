@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from gearpy.errors import ConfigError, SnapshotDamaged
 from gearpy.ids import TaskId
-from gearpy.messages.app import SnapshotFile
+from gearpy.messages.app import SnapshotFile, TakenGroups
 from gearpy.storage import snapshot_files, snapshot_format
 from gearpy.storage.checkpoints import Checkpoints, MemoryCheckpoints, checkpoints_at
 from gearpy.storage.snapshot_files import (
@@ -135,6 +135,62 @@ def test_a_file_counts_for_the_tasks_that_it_is_listed_with() -> None:
     rebased = stored(store, rebased_chunks(store, only, []), name="3", tasks=(ONE, TWO))
     assert contents(store, [rebased]) == wanted
     assert contents(store, [replace(both, tasks=())]) == {}
+
+
+def test_key_groups_that_were_taken_over_count_as_those_of_their_taker() -> None:
+    """Nothing else of the file does, no head either; and a chain of them is written anew."""
+    store = MemoryCheckpoints()
+    three, four = TaskId(1, 3), TaskId(1, 4)
+    cells: Delta = [(0, {b"a": b"1"}), (5, {b"b": b"1"}), (9, {b"c": b"1"})]
+    old = a_file(store, a_part(ONE, b"old", cells), a_part(TWO, b"two", [(5, {b"d": b"1"})]))
+    taken = (
+        TakenGroups(task=three, source=ONE, first=0, last=4),
+        TakenGroups(task=four, source=ONE, first=5, last=8),
+        TakenGroups(task=four, source=TWO, first=5, last=8),
+        TakenGroups(task=ONE, source=ONE, first=9, last=9),
+    )
+    heads = a_file(store, a_part(three, b"3"), a_part(four, b"4", [(5, {b"b": None})]), name="2")
+    files = [replace(old, tasks=(three, four), taken=taken), heads]
+
+    wanted = {three: (b"3", {0: {b"a": b"1"}}), four: (b"4", {5: {b"d": b"1"}})}
+    assert contents(store, files) == wanted
+    rebased = stored(store, rebased_chunks(store, files, []), name="3", tasks=(three, four))
+    assert contents(store, [rebased]) == wanted
+
+
+def test_a_file_without_the_task_that_something_is_taken_from_is_damage() -> None:
+    store = MemoryCheckpoints()
+    taken = (TakenGroups(task=TWO, source=TWO, first=0, last=4),)
+    file = replace(a_file(store, a_part(ONE)), tasks=(TWO,), taken=taken)
+
+    with pytest.raises(SnapshotDamaged, match=r"there is no task 2\.7"):
+        SnapshotChain(store, [file])
+    with SnapshotChain(store, [replace(file, tasks=())]) as chain:
+        assert chain.tasks == set()
+
+
+def test_files_that_are_skimmed_are_verified_as_far_as_they_are_read() -> None:
+    """So the heads of large files are soon there; a file that is cut off is noticed at once."""
+    store = MemoryCheckpoints()
+    parts = [a_part(ONE, b"one", [(0, {b"a": b"11111"})]), a_part(TWO, b"two", [(3, {b"b": b"2"})])]
+    file = a_file(store, *parts)
+    data = store.load(file.location)
+    damaged = data.replace(b"11111", b"11211")
+    location, _, size = store.save("g", [damaged])
+
+    with SnapshotChain(store, [replace(file, location=location)], skims=True) as chain:
+        assert (chain.head(ONE), chain.groups(ONE), chain.groups(TWO)) == (b"one", [0], [3])
+        assert chain.cells(TWO, 3) == {b"b": b"2"}
+        with pytest.raises(SnapshotDamaged, match="has changed"):
+            chain.cells(ONE, 0)
+    with SnapshotChain(store, [file], skims=True) as chain:
+        assert chain.cells(ONE, 0) == {b"a": b"11111"}
+    short, _, _ = store.save("h", [data[:-9]])
+    for bytes_wanted in (size, 0):
+        with pytest.raises(SnapshotDamaged):
+            SnapshotChain(
+                store, [replace(file, location=short, size_bytes=bytes_wanted)], skims=True
+            )
 
 
 def test_a_chain_longer_than_files_may_be_open(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,11 +4,11 @@ Each step finds what it kept by its id, in whatever processor it was; what the n
 place for is left out. Keyed state goes to the tasks of its key groups, so that their number may
 change; what a task keeps as a whole can be given to another number of tasks only if it is the same
 in all of them. The epoch is written anew, below the new application; the old files stay as they
-are.
+are. Where the same application goes on, keyed state stays in the files that it is in.
 """
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -18,9 +18,10 @@ from typing import Any, Final
 
 import msgspec
 
-from gearpy.core.base.stable_hash import KEY_GROUPS, task_of_group
+from gearpy.core.base.stable_hash import KEY_GROUPS
 from gearpy.core.dag.graph import Dag, ProcessorSpec, regions_of
-from gearpy.core.dag.state_moves import Layout, StateMove, StepPlace, layout_of, lost, state_moves
+from gearpy.core.dag.state_moves import Layout, StateMove, lost, state_moves
+from gearpy.core.dag.taken_state import StateSource, TakenState
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS, ProcessorId, TaskId
@@ -95,16 +96,11 @@ def migrate(
         OSError: the store cannot be used.
     """
     with ExitStack() as stack:
-        before = _Before(
-            {
-                task: (manifest, chain)
-                for manifest in manifests
-                for chain in [stack.enter_context(SnapshotChain(checkpoints, manifest.chain))]
-                for task in chain.tasks
-            },
-            old,
-        )
-        moving = _Moving(before, old, dag, in_place=in_place)
+        chains = [
+            stack.enter_context(SnapshotChain(checkpoints, each.chain, skims=in_place))
+            for each in manifests
+        ]
+        moving = _Moving(_Before(chains), TakenState(manifests, old, dag), dag, in_place=in_place)
         written = [
             manifest
             for number, pids in enumerate(regions_of(dag))
@@ -117,30 +113,15 @@ def migrate(
 
 
 class _Before:
-    """The stored state of the tasks of the old graph."""
+    """The stored state of the tasks of the old graph; only what is asked for is read."""
 
-    def __init__(
-        self, found: Mapping[TaskId, tuple[Manifest, SnapshotChain]], layout: Layout
-    ) -> None:
-        self._found = found
-        self._parallelism = {place.processor: place.parallelism for place in layout.values()}
+    def __init__(self, chains: Iterable[SnapshotChain]) -> None:
+        self._chains = {task: chain for chain in chains for task in chain.tasks}
         self._states: dict[TaskId, TaskState] = {}
-
-    def tasks(self, pid: ProcessorId) -> list[TaskId]:
-        """Return the tasks of a processor; none if it had ended no epoch."""
-        tasks = [TaskId(pid, index) for index in range(self._parallelism[pid])]
-        return tasks if all(task in self._found for task in tasks) else []
-
-    @property
-    def manifests(self) -> list[Manifest]:
-        return [manifest for manifest, _ in self._found.values()]
-
-    def manifest(self, task: TaskId) -> Manifest:
-        return self._found[task][0]
 
     def state(self, task: TaskId) -> TaskState:
         if task not in self._states:
-            self._states[task] = TaskState.decode(self._found[task][1].head(task))
+            self._states[task] = TaskState.decode(self._chains[task].head(task))
         return self._states[task]
 
     def step(self, task: TaskId, name: str) -> bytes:
@@ -155,42 +136,33 @@ class _Before:
         return found
 
     def groups(self, task: TaskId) -> list[int]:
-        return self._found[task][1].groups(task)
+        return self._chains[task].groups(task)
 
     def cells(self, task: TaskId, group: int) -> dict[bytes, bytes]:
-        return self._found[task][1].cells(task, group)
+        return self._chains[task].cells(task, group)
 
     def bodies(self, task: TaskId, group: int) -> Iterator[bytes]:
         """Yield the cells as they are stored, the oldest first."""
-        return (body for _, body in self._found[task][1].bodies(task, group))
+        return (body for _, body in self._chains[task].bodies(task, group))
 
 
 class _Moving:
     """The state from which the tasks of the new graph go on."""
 
-    def __init__(self, before: _Before, old: Layout, dag: Dag, *, in_place: bool) -> None:
+    def __init__(self, before: _Before, taken: TakenState, dag: Dag, *, in_place: bool) -> None:
         self.before = before
-        self.epoch = max((each.epoch for each in before.manifests), default=0)
+        self.taken = taken
+        self.epoch = max((each.epoch for each in taken.manifests), default=0)
         self.in_place = in_place
         self.dag = dag
-        self._old = old
-        self._taken: dict[str, StepPlace] = {
-            move.id: move.old
-            for move in state_moves(old, layout_of(dag))
-            if move.fate in {"kept", "moved"} and move.old and before.tasks(move.old.processor)
-        }
-
-    def old_tasks(self, pid: ProcessorId) -> list[TaskId]:
-        pids = dict.fromkeys(place.processor for _, place in self._steps(pid))
-        return [task for each in pids for task in self.before.tasks(each)]
 
     def sources(self, pid: ProcessorId) -> list[dict[str, Any]]:
         """Return the state of the tasks of a processor as readers of a source."""
         spec = self.dag.processors[pid]
-        first = self._taken.get(spec.steps[0].id)
+        first = self.taken.place(spec.steps[0].id)
         if first is None or first.place != 0 or spec.steps[0].is_whole:
             return [{} for _ in range(spec.parallelism)]
-        kept = [self.before.state(task).task or {} for task in self.before.tasks(first.processor)]
+        kept = [self.before.state(task).task or {} for task in self.taken.tasks(first.processor)]
         names = _partitions(spec) or sorted({n for each in kept for n in source_places(each)})
         return source_states(kept, names, spec.parallelism)
 
@@ -198,7 +170,7 @@ class _Moving:
         """Return the parts of a file for the tasks of a processor."""
         spec = self.dag.processors[pid]
         shows = self.in_place and any(step.kind == _WRITES for step in spec.steps)
-        if not self._steps(pid) and not shows:
+        if not self.taken.steps(pid) and not shows:
             return []
         kept = self._whole(spec) if spec.steps[0].is_whole else self._chains(spec)
         return [
@@ -210,14 +182,22 @@ class _Moving:
             for index, state in enumerate(kept)
         ]
 
-    def _steps(self, pid: ProcessorId) -> list[tuple[str, StepPlace]]:
-        steps = self.dag.processors[pid].steps
-        return [(step.id, self._taken[step.id]) for step in steps if step.id in self._taken]
+    def files(self, pids: Sequence[ProcessorId]) -> tuple[SnapshotFile, ...]:
+        """Return the files that are taken over, so that nothing of them is copied."""
+        return self.taken.files(pids, self.before.groups) if self.in_place else ()
+
+    def has_copies(self, pids: Sequence[ProcessorId]) -> bool:
+        """Tell whether keyed state is copied for the tasks of some processors."""
+        tasks = self.dag.tasks_of(*pids)
+        return any(self._is_copied(each) for task in tasks for each in self.taken.sources(task))
+
+    def _is_copied(self, source: StateSource) -> bool:
+        return not (self.in_place and source.as_stored)
 
     def _chains(self, spec: ProcessorSpec) -> list[dict[str, Any]]:
         states: list[dict[str, Any]] = [{STEPS: {}} | each for each in self.sources(spec.id)]
-        for name, place in self._steps(spec.id):
-            kept = [self.before.step(task, name) for task in self.before.tasks(place.processor)]
+        for name, place in self.taken.steps(spec.id):
+            kept = [self.before.step(task, name) for task in self.taken.tasks(place.processor)]
             is_shown = self.in_place and _is_sink(name, spec)
             writing = _writing(kept, spec, self.epoch) if is_shown else kept
             for state, of_step in zip(states, _shared(name, writing, spec), strict=True):
@@ -231,8 +211,8 @@ class _Moving:
         return states
 
     def _whole(self, spec: ProcessorSpec) -> list[Any]:
-        ((name, place),) = self._steps(spec.id)
-        tasks = self.before.tasks(place.processor)
+        ((name, place),) = self.taken.steps(spec.id)
+        tasks = self.taken.tasks(place.processor)
         kept = [encode_state(spec.name, self.before.state(task).task) for task in tasks]
         if len(tasks) != spec.parallelism and any(self.before.state(each).timers for each in tasks):
             raise _unshared(name, len(tasks), spec, "timers of a task")
@@ -240,8 +220,8 @@ class _Moving:
 
     def _frame(self, spec: ProcessorSpec, index: int) -> TaskState:
         """Return all that a task goes on from but its steps; of times the oldest is safe."""
-        tasks = self.old_tasks(spec.id)
-        mine = [task for task in tasks if self._is_one_to_one(task, spec)]
+        tasks = self.taken.old_tasks(spec.id)
+        mine = [task for task in tasks if self.taken.is_one_to_one(task, spec)]
         from_ = [task for task in mine if task.task_index == index] or tasks
         states = [self.before.state(task) for task in from_]
         return TaskState(
@@ -253,35 +233,32 @@ class _Moving:
             promised_ms=min((state.promised_ms for state in states), default=MIN_MS),
         )
 
-    def _is_one_to_one(self, task: TaskId, spec: ProcessorSpec) -> bool:
-        return len(self.before.tasks(ProcessorId(task.processor))) == spec.parallelism
-
-    def _keeping(self, task: TaskId) -> set[str]:
-        """Return the steps that kept something in an old task."""
-        return {
-            name
-            for name, place in self._old.items()
-            if place.processor == task.processor and place.step.keeps
-        }
-
     def _cells(self, spec: ProcessorSpec, index: int) -> Iterator[tuple[int, bytes]]:
-        wanted = None if spec.steps[0].is_whole else {name for name, _ in self._steps(spec.id)}
-        for task in self.old_tasks(spec.id):
-            is_one_to_one = self._is_one_to_one(task, spec)
-            if is_one_to_one and task.task_index != index:
-                continue
-            are_all_wanted = wanted is None or self._keeping(task) <= wanted
-            for group in self.before.groups(task):
-                if not is_one_to_one and not _owns(spec, index, group):
+        """Yield the cells of a task that are copied."""
+        wanted = {name for name, _ in self.taken.steps(spec.id)}
+        for source in self.taken.sources(TaskId(spec.id, index)):
+            if index == 0:
+                self._check_shared(source, spec, wanted)
+            for group in self.before.groups(source.task) if self._is_copied(source) else ():
+                if group not in source.groups:
                     continue
-                if are_all_wanted and (is_one_to_one or group != _TASK_GROUP):
-                    yield from ((group, body) for body in self.before.bodies(task, group))
+                if source.as_stored:
+                    yield from ((group, each) for each in self.before.bodies(source.task, group))
                     continue
-                cells = _of_steps(self.before.cells(task, group), wanted)
-                if cells and not is_one_to_one and group == _TASK_GROUP:
-                    parallelism = len(self.before.tasks(ProcessorId(task.processor)))
-                    raise _unshared(spec.name, parallelism, spec, "state without a key")
+                cells = _of_steps(self.before.cells(source.task, group), wanted, spec)
                 yield from ((group, body) for body in _bodies(cells))
+
+    def _check_shared(self, source: StateSource, spec: ProcessorSpec, wanted: set[str]) -> None:
+        """Refuse to leave out cells that have no key, and so belong to no task of another number.
+
+        Raises:
+            ConfigError: there are some.
+        """
+        if _TASK_GROUP in source.groups or _TASK_GROUP not in self.before.groups(source.task):
+            return
+        if _of_steps(self.before.cells(source.task, _TASK_GROUP), wanted, spec):
+            tasks = self.taken.tasks(ProcessorId(source.task.processor))
+            raise _unshared(spec.name, len(tasks), spec, "state without a key")
 
 
 def _region(
@@ -294,11 +271,13 @@ def _region(
     parts = [part for pid in pids for part in moving.parts(pid)]
     if not parts:
         return None  # From the beginning.
-    found = [moving.before.manifest(task) for pid in pids for task in moving.old_tasks(pid)]
-    found = found or moving.before.manifests  # Only sinks of before are in it.
-    newest = max(found, key=lambda each: each.epoch)
+    taken = moving.taken
+    found = {each.region: each for p in pids for each in map(taken.manifest, taken.old_tasks(p))}
+    # If there are none, only sinks of before are in it.
+    froms = [*found.values()] or [*taken.manifests]
+    newest = max(froms, key=lambda each: each.epoch)
     epoch = moving.epoch if moving.in_place else newest.epoch
-    size_bytes = sum(each.total_bytes for each in {m.region: m for m in found}.values())
+    size_bytes = sum(each.total_bytes for each in froms) if moving.has_copies(pids) else 0
     files = _saved(
         checkpoints,
         f"{prefix}/epochs/region{number}/epoch{epoch}-moved",
@@ -308,9 +287,9 @@ def _region(
     return Manifest(
         region=number,
         epoch=epoch,
-        attempt=max(each.attempt for each in found),
-        clock_ms=min(each.clock_ms for each in found),
-        snapshots=files,
+        attempt=max(each.attempt for each in froms),
+        clock_ms=min(each.clock_ms for each in froms),
+        snapshots=(*moving.files(pids), *files),
         offsets=tuple(_offsets(moving, pids)),
         cut_time_ms=newest.cut_time_ms,
     )
@@ -344,7 +323,7 @@ def _overrides(
 ) -> Iterator[TaskOffsets]:
     """Yield places that were set by hand for the tasks that read these partitions now."""
     for pid in dag.order:
-        old = {*moving.old_tasks(pid)}
+        old = {*moving.taken.old_tasks(pid)}
         by_hand = {
             name: place
             for each in overrides
@@ -405,15 +384,11 @@ def _counted(states: Sequence[TaskState]) -> dict[str, int]:
     return counted
 
 
-def _owns(spec: ProcessorSpec, index: int, group: int) -> bool:
-    if group == _TASK_GROUP:
-        return index == 0
-    return task_of_group(group, parallelism=spec.parallelism) == index
-
-
-def _of_steps(cells: dict[bytes, bytes], wanted: set[str] | None) -> dict[bytes, bytes]:
-    """Return the cells of some steps; None stands for all."""
-    if wanted is None:
+def _of_steps(
+    cells: dict[bytes, bytes], wanted: set[str], spec: ProcessorSpec
+) -> dict[bytes, bytes]:
+    """Return the cells of some steps; a task of a user's own is one step, and has all."""
+    if spec.steps[0].is_whole:
         return cells
     known: dict[bytes, bool] = {}
     found: dict[bytes, bytes] = {}

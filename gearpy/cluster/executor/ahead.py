@@ -1,29 +1,34 @@
 """Keyed state of tasks that are to come, read from epochs before the one that they go on from."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from gearpy.errors import GearpyError
 from gearpy.ids import TaskId
-from gearpy.messages.app import LaunchTasks, ReadAhead, SnapshotFile
+from gearpy.messages.app import LaunchTasks, ReadAhead, SnapshotFile, TakenGroups
 from gearpy.state.keyed import KeyedState
 from gearpy.state.stores.store import Section
 from gearpy.storage.changelog import chain_of
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.storage.snapshot_files import SnapshotChain
-from gearpy.task.api.snapshots import TaskResume, decode_state
+from gearpy.task.api.snapshots import NO_STATE, TaskResume, decode_state
 
 _log = logging.getLogger(__name__)
-_NO_FILES: Final[tuple[SnapshotFile, ...]] = ()
+
+#: What a task takes over from another one, or, with None, its own part of files.
+_Part: TypeAlias = TakenGroups | None
+#: The files that have a part, the oldest first.
+_Files: TypeAlias = Mapping[_Part, Sequence[SnapshotFile]]
+_NOTHING: Final[_Files] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Read:
     """The part of a task that was read: the files, its head, and its keyed state if it has any."""
 
-    files: tuple[SnapshotFile, ...]
+    files: _Files
     head: bytes
     state: KeyedState | None
 
@@ -32,7 +37,8 @@ class StateAhead:
     """Reads what tasks kept, and later only what has been added since.
 
     What it has read stays right while the first file does: a chain that begins with the same file
-    says of each cell that has changed, or was deleted, what it is now. Else all is read again.
+    says of each cell that has changed, or was deleted, what it is now. Else all is read again. What
+    a task takes over from several other ones is in as many chains.
 
     Runs on: the thread of the snapshot writer.
 
@@ -74,12 +80,13 @@ class StateAhead:
         places = {each.task_id: each.offsets for each in launch.overrides}
         return {
             task: TaskResume(
-                head=read.head,
+                head=read.head or NO_STATE,
                 state=read.state,
                 offsets={name: decode_state(place) for name, place in places.get(task, {}).items()},
             )
             for task in tasks
             for read in [self._known.pop(task)]
+            if read.head or task in places
         }
 
     def _forget(self, tasks: Iterable[TaskId]) -> None:
@@ -89,24 +96,23 @@ class StateAhead:
                 read.state.close()
 
     def _read(self, tasks: Sequence[TaskId], snapshots: Sequence[SnapshotFile]) -> None:
-        wanted: dict[TaskId, tuple[SnapshotFile, ...]] = {}
-        for task in tasks:
-            files = tuple(file for file in snapshots if task in file.tasks)
-            known = self._known[task].files if task in self._known else _NO_FILES
-            same = _in_common(known, files)
-            if not same:
-                self._forget([task])
-            wanted[task] = files[same:]
-        left = [
-            replace(file, tasks=own)
-            for file in snapshots
-            if (own := tuple(sorted(t for t in tasks if any(file is each for each in wanted[t]))))
-        ]
+        new = {task: self._new_files(task, snapshots) for task in tasks}
+        left = [part for file in snapshots if (part := _part_of(file, new)).tasks]
         with SnapshotChain(self._checkpoints, left) as chain:
             for task in tasks:
-                self._read_task(task, chain, [file for file in snapshots if task in file.tasks])
+                self._read_task(task, chain, _files_of(task, snapshots))
 
-    def _read_task(self, task: TaskId, chain: SnapshotChain, files: Sequence[SnapshotFile]) -> None:
+    def _new_files(self, task: TaskId, snapshots: Sequence[SnapshotFile]) -> _Files:
+        """Return the files of a task that are left to be read; forget it if that is not enough."""
+        files = _files_of(task, snapshots)
+        known = self._known[task].files if task in self._known else _NOTHING
+        same = {part: _in_common(each, files.get(part, ())) for part, each in known.items()}
+        if not all(same.values()):
+            self._forget([task])
+            same = {}
+        return {part: each[same.get(part, 0) :] for part, each in files.items()}
+
+    def _read_task(self, task: TaskId, chain: SnapshotChain, files: _Files) -> None:
         known = self._known.get(task)
         state = None if known is None else known.state
         for group, body in chain.sections(task):
@@ -115,7 +121,31 @@ class StateAhead:
                 raise GearpyError("its state is not kept in memory")
             state.load(Section(group, body))
         head = chain.head(task) if task in chain.tasks else known.head if known else b""
-        self._known[task] = _Read(files=tuple(files), head=head, state=state)
+        self._known[task] = _Read(files=files, head=head, state=state)
+
+
+def _files_of(task: TaskId, snapshots: Iterable[SnapshotFile]) -> _Files:
+    """Return the files of each part of a task."""
+    found: dict[_Part, list[SnapshotFile]] = {}
+    for file in snapshots:
+        if task not in file.tasks:
+            continue
+        for part in [each for each in file.taken if each.task == task] if file.taken else [None]:
+            found.setdefault(part, []).append(file)
+    return found
+
+
+def _part_of(file: SnapshotFile, wanted: Mapping[TaskId, _Files]) -> SnapshotFile:
+    """Return a file listed with those parts of tasks only for which it is wanted."""
+
+    def is_wanted(task: TaskId, part: _Part) -> bool:
+        files = wanted.get(task, _NOTHING).get(part, ())
+        return task in file.tasks and any(file is each for each in files)
+
+    if not file.taken:
+        return replace(file, tasks=tuple(each for each in file.tasks if is_wanted(each, None)))
+    taken = tuple(each for each in file.taken if is_wanted(each.task, each))
+    return replace(file, tasks=tuple(sorted({each.task for each in taken})), taken=taken)
 
 
 def _in_common(known: Sequence[SnapshotFile], files: Sequence[SnapshotFile]) -> int:

@@ -4,12 +4,12 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from gearpy.actor.api import Actor, Ref
 from gearpy.cluster.executor.ahead import StateAhead
 from gearpy.errors import ConfigError, GearpyError, LogBroken, OperatorError, SnapshotDamaged
-from gearpy.ids import MIN_MS, TaskId
+from gearpy.ids import TaskId
 from gearpy.messages.app import LaunchTasks, ReadAhead, SnapshotFile
 from gearpy.state.keyed import KeyedState
 from gearpy.state.stores.store import Section
@@ -23,7 +23,7 @@ from gearpy.storage.snapshot_files import (
     save_snapshot,
     snapshot_chunks,
 )
-from gearpy.task.api.snapshots import TaskResume, TaskSnapshot, TaskState, decode_state
+from gearpy.task.api.snapshots import NO_STATE, TaskResume, TaskSnapshot, decode_state
 from gearpy.task.runtime.recording import Recording
 
 _log = logging.getLogger(__name__)
@@ -264,7 +264,7 @@ def _tasks_loaded(
     overrides = {each.task_id: each.offsets for each in launch.overrides}
     resume = {
         task: TaskResume(
-            head=heads.head(task) if task in heads.tasks else _NOTHING,
+            head=heads.head(task) if task in heads.tasks else NO_STATE,
             sections=_Sections(state, task),
             offsets={name: decode_state(place) for name, place in overrides.get(task, {}).items()},
         )
@@ -278,10 +278,6 @@ def _tasks_loaded(
         chain=state.files if has_state else (),
         is_rebuilt=has_state and state is not heads,
     )
-
-
-#: The head of a task that has not ended any epoch, and begins somewhere else all the same.
-_NOTHING: Final = TaskState(task=None, counters={}, watermark_ms=MIN_MS, clock_ms=MIN_MS).encode("")
 
 
 @dataclass(frozen=True, slots=True)

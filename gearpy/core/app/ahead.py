@@ -1,10 +1,13 @@
 """State that the processes of the next version read before the version that runs has ended."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 from gearpy.core.app.deployment import Send
 from gearpy.core.dag.graph import Dag, regions_of
+from gearpy.core.dag.state_moves import Layout
+from gearpy.core.dag.taken_state import TakenState
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.ids import MAX_MS, ExecutorId, ProcessorId, TaskId
 from gearpy.messages.app import ReadAhead, StateReadAhead
@@ -26,15 +29,22 @@ class ReadingAhead:
     what has changed since the last round is left for the pause.
 
     Args:
-        dag: the graph of the next version; tasks keep the same as those of the old one.
+        dag: the graph of the next version.
         placement: the executor of each task that begins with it.
+        old: the steps of the graph before, if its state goes to other tasks; None: they keep the
+            same.
     """
 
-    def __init__(self, dag: Dag, placement: Mapping[TaskId, ExecutorId]) -> None:
+    def __init__(
+        self, dag: Dag, placement: Mapping[TaskId, ExecutorId], *, old: Layout | None = None
+    ) -> None:
         self._version = dag.version
+        self._dag = dag
+        self._old = old
         self._placement = placement
         self._regions = {pid: number for number, pids in enumerate(regions_of(dag)) for pid in pids}
-        self._read: dict[int, int] = {}  # The newest epoch of each region that was read.
+        self._epochs: dict[int, int] = {}  # The newest of each region of the old version.
+        self._read: dict[int, int] = {}  # The epoch that is read, by region of the next version.
         self._waiting: set[tuple[ExecutorId, int]] = set()  # And regions.
         self._round = 0
         self._round_began_ms = 0
@@ -56,19 +66,15 @@ class ReadingAhead:
                 self.is_done = True
         if now_ms >= self._until_ms:
             self.is_done = True
-        is_new = all(each.epoch > self._read.get(number, 0) for number, each in newest.items())
+        is_new = all(each.epoch > self._epochs.get(number, 0) for number, each in newest.items())
         if self.is_done or self._waiting or not is_new:
             return []
+        self._epochs = {number: each.epoch for number, each in newest.items()}
         self._round += 1
         self._round_began_ms = now_ms
         self.wants_epochs = False
-        self._read = {number: each.epoch for number, each in newest.items()}
-        sends: list[Send] = []
-        for executor_id in sorted({*self._placement.values()}):
-            for number, manifest in sorted(newest.items()):
-                if (send := self._send(executor_id, number, manifest)) is not None:
-                    sends.append(send)
-                    self._waiting.add((executor_id, number))
+        sends = [*self._sends(newest)]
+        self.is_done = not sends
         return sends
 
     def on_read(self, message: StateReadAhead, now_ms: int) -> None:
@@ -82,6 +88,27 @@ class ReadingAhead:
         gains = _SHORT_MS <= self._took_ms < _GAIN * before_ms
         self.is_done = not gains or self._round == _ROUNDS_MAX
         self.wants_epochs = not self.is_done
+
+    def _sends(self, newest: Mapping[int, Manifest]) -> Iterator[Send]:
+        if self._old is not None:
+            newest = self._taken(newest.values(), self._old)
+        self._read = {number: each.epoch for number, each in newest.items()}
+        for executor_id in sorted({*self._placement.values()}):
+            for number, manifest in sorted(newest.items()):
+                if (send := self._send(executor_id, number, manifest)) is not None:
+                    self._waiting.add((executor_id, number))
+                    yield send
+
+    def _taken(self, newest: Iterable[Manifest], old: Layout) -> dict[int, Manifest]:
+        """Return the files of each region of the next version that its tasks take over."""
+        taken = TakenState(newest, old, self._dag)
+        found: dict[int, Manifest] = {}
+        for number, pids in enumerate(regions_of(self._dag)):
+            sources = [taken.manifest(task) for pid in pids for task in taken.old_tasks(pid)]
+            if files := taken.files(pids):
+                last = max(sources, key=lambda each: each.epoch)
+                found[number] = replace(last, region=number, snapshots=files)
+        return found
 
     def _send(self, executor_id: ExecutorId, region: int, manifest: Manifest) -> Send | None:
         tasks = {

@@ -20,6 +20,7 @@ from gearpy.core.app.recovery import Recovery
 from gearpy.core.app.regions.at_time import TimedHalt
 from gearpy.core.app.regions.region import Region, StepAnswer
 from gearpy.core.dag.graph import Dag, without_regions
+from gearpy.core.dag.state_moves import layout_of
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.ids import ActorPath, ExecutorId, ProcessorId, TaskId
 from gearpy.messages.app import (
@@ -316,18 +317,18 @@ class ApplicationCore(Recovery):
         """Start processes for another version of the graph, then end this one at an epoch.
 
         `PutInPlace` follows, or `ChangeGivenUp`. With 0 ``executors`` none grows. The regions that
-        are ``kept`` go on all the time; the next core takes them over as they are. State that
-        ``moves`` to other tasks is not read before this version has ended. With ``at_ms`` that
-        epoch ends at this event time, and nothing is started before that is near; then not all
-        tasks need run now.
+        are ``kept`` go on all the time; the next core takes them over as they are. With ``moves``
+        state goes to other tasks. With ``at_ms`` that epoch ends at this event time, and nothing is
+        started before that is near; then not all tasks need run now.
         """
         assert not self.succession.busy_with, self.succession.busy_with
+        old = layout_of(self.dag) if moves else None
         if at_ms is None:
-            self.succession.begin(dag, now_ms, executors=executors, kept=kept, moves=moves)
+            self.succession.begin(dag, now_ms, executors=executors, kept=kept, old=old)
         else:
             halt = self._halt_at(at_ms, kept)
             self.succession.wait(
-                WaitingChange(dag=dag, executors=executors, kept=kept, moves=moves, halt=halt)
+                WaitingChange(dag=dag, executors=executors, kept=kept, old=old, halt=halt)
             )
         return self._settled([], now_ms)
 
@@ -363,7 +364,7 @@ class ApplicationCore(Recovery):
             return self._keep(f"its last epoch was not stored within {seconds} s", now_ms)
         if change.is_draining and self.regions.have_finished(but=change.kept):
             return self._keep("what it changes has come to its end", now_ms)
-        if change.ahead is not None and change.is_there(self.executors.running):
+        if change.is_there(self.executors.running):
             commands = self._read_ahead(change, change.ahead, now_ms)
             if commands:
                 return commands
@@ -401,7 +402,7 @@ class ApplicationCore(Recovery):
     def on_read_ahead(self, message: StateReadAhead, now_ms: int) -> list[Command]:
         """Note that an executor of the next version has read the state that it was told to read."""
         change = self.succession.change
-        if change is None or change.ahead is None:
+        if change is None:
             return []
         change.ahead.on_read(message, now_ms)
         return self._settled([], now_ms)

@@ -11,6 +11,7 @@ from gearpy.core.app.executors import ExecutorManager
 from gearpy.core.app.hosts import bound_slots
 from gearpy.core.app.regions.at_time import HaltOrders, TimedHalt
 from gearpy.core.dag.graph import Dag, place, without_regions
+from gearpy.core.dag.state_moves import Layout
 from gearpy.core.master.slots import equal_parts
 from gearpy.ids import MAX_MS, MIN_MS, ExecutorId, TaskId
 from gearpy.messages.summaries import ErrorCard
@@ -29,7 +30,7 @@ class VersionChange:
         dag: the graph of the new version.
         kept: the numbers of the regions that it does not touch.
         seats: the executors that its tasks will be in.
-        ahead: has state read there before the old version ends; None: it moves.
+        ahead: has state read there before the old version ends.
         halt: the sources are to be at an event time before; None: wherever they are.
         timeout_ms: the epoch must be stored so long after the sources were told to end it.
     """
@@ -40,7 +41,7 @@ class VersionChange:
         seats: Iterable[ExecutorId],
         *,
         kept: frozenset[int],
-        ahead: ReadingAhead | None = None,
+        ahead: ReadingAhead,
         halt: TimedHalt | None = None,
         now_ms: int,
         timeout_ms: int,
@@ -66,7 +67,7 @@ class VersionChange:
         if self.halt is not None and not self.halt.is_reached:
             return False
         if self.is_there(running):
-            return not self.is_draining and (self.ahead is None or self.ahead.is_done)
+            return not self.is_draining and self.ahead.is_done
         return not self.is_draining and now_ms >= self._drain_at_ms
 
     def drain(self, now_ms: int) -> None:
@@ -86,7 +87,7 @@ class WaitingChange:
     dag: Dag
     executors: int
     kept: frozenset[int]
-    moves: bool
+    old: Layout | None
     halt: TimedHalt
     tries: int = 3  # To start its processes: one that is lost is no reason to give it up.
 
@@ -272,7 +273,7 @@ class Succession:
             now_ms,
             executors=waiting.executors,
             kept=waiting.kept,
-            moves=waiting.moves,
+            old=waiting.old,
             halt=waiting.halt,
         )
 
@@ -299,17 +300,17 @@ class Succession:
         *,
         executors: int,
         kept: frozenset[int],
-        moves: bool,
+        old: Layout | None,
         halt: TimedHalt | None = None,
     ) -> None:
-        """Begin a change; see `ApplicationCore.change`."""
+        """Begin a change; see `ApplicationCore.change` and `ReadingAhead`."""
         begins = without_regions(dag, kept)
         seats = self._add_seats(begins, executors)
         self.change = VersionChange(
             dag,
             seats,
             kept=kept,
-            ahead=None if moves else ReadingAhead(dag, self._placement_in(seats, begins)),
+            ahead=ReadingAhead(dag, self._placement_in(seats, begins), old=old),
             halt=halt,
             now_ms=now_ms,
             timeout_ms=self._limits.change_timeout_ms,

@@ -5,7 +5,7 @@ whose steps have no time-out, so that one lost message stops an application for 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from gearpy.ids import MAX_MS, MIN_MS, ExecutorId, SessionId, TaskId
@@ -370,7 +370,11 @@ class Deployment:
             attempt=self._attempt,
             tasks=tuple(TaskLaunch(task_id=each, session=self._sessions[each]) for each in tasks),
             epoch=self._epoch,
-            snapshots=tuple(file for file in self._snapshots if wanted & set(file.tasks)),
+            snapshots=tuple(
+                replace(file, tasks=own)
+                for file in self._snapshots
+                if (own := tuple(task for task in file.tasks if task in wanted))
+            ),
             overrides=tuple(each for each in self._overrides if each.task_id in wanted),
         )
 

@@ -12,8 +12,9 @@ from typing import Any, Final, TypeAlias
 
 from gearpy.errors import ProtocolError
 
-#: The version of what values mean, and the newest that this gearpy understands.
-VERSION: Final = 1
+#: The newest version of what values mean that this gearpy understands.
+VERSION: Final = 2
+_FIRST_VERSION: Final = 1
 
 EPOCH: Final = "epoch"  # Region and epoch -> its manifest; `segments` counts these.
 
@@ -36,7 +37,7 @@ class CoordinatorMessage:
     username: str = ""
     source: str = ""
     timestamp_ms: int = 0
-    version: int = VERSION
+    version: int = _FIRST_VERSION
     extras: Values = field(default_factory=dict)
 
     def understood(self) -> Values:

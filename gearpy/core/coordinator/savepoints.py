@@ -15,6 +15,7 @@ from gearpy.errors import ConfigError, ProtocolError
 _DRAIN: Final = "drain"  # Of the application: the savepoint to make at its end.
 #: Of the file of a savepoint; raised when an older gearpy cannot read it any more.
 _FORMAT: Final = 1
+_WITH_TAKEN: Final = 2  # With files that tasks of an earlier graph have stored.
 _SUM_BYTES: Final = 4
 _NAME: Final = re.compile(r"(?!app[0-9]+$)[A-Za-z][A-Za-z0-9._-]{0,62}", re.ASCII)
 _SHOWN_CHARS_MAX: Final = 100
@@ -90,6 +91,11 @@ class Savepoint:
         """Where the files are that it needs."""
         return frozenset(file.location for each in self.manifests for file in each.snapshots)
 
+    @property
+    def has_taken(self) -> bool:
+        """Whether tasks have taken over files of an earlier graph."""
+        return any(file.taken for each in self.manifests for file in each.snapshots)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stored:
@@ -108,7 +114,7 @@ def encode_savepoint(savepoint: Savepoint) -> bytes:
     """Return a savepoint as the bytes of its file."""
     (graph,) = DagVersions(CoordinatorState()).write(savepoint.graph)
     stored = _Stored(
-        format=_FORMAT,
+        format=_WITH_TAKEN if savepoint.has_taken else _FORMAT,
         name=savepoint.name,
         application=savepoint.application,
         stored_ms=savepoint.stored_ms,
@@ -133,7 +139,7 @@ def decode_savepoint(data: bytes) -> Savepoint:
         stored = msgspec.msgpack.decode(body, type=_Stored)
     except (msgspec.DecodeError, ValueError) as error:
         raise ProtocolError(f"malformed savepoint: {error}") from error
-    if stored.format != _FORMAT:
+    if stored.format not in {_FORMAT, _WITH_TAKEN}:
         raise ProtocolError(
             f"savepoint {stored.name} has format {stored.format}, of another gearpy than this one"
         )

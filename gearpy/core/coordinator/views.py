@@ -1,7 +1,7 @@
 """Views of the coordinator log: they read and write the messages of each type."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from gearpy.core.coordinator.log import EPOCH, CoordinatorMessage, CoordinatorState, Values, draft
@@ -19,6 +19,9 @@ DAG: Final = "dag"  # Version -> what the graph was.
 #: "name" -> what it is called, "outcome" -> how it ended, "drain" -> that it was asked for.
 APPLICATION: Final = "application"
 _STEPS: Final = "steps"
+#: Of messages of epochs with files that tasks have taken over: an earlier gearpy would read more of
+#: them than counts.
+_WITH_TAKEN: Final = 2
 
 
 class EpochManifests:
@@ -46,10 +49,10 @@ class EpochManifests:
         """Return the messages to append, in one go, when an epoch is complete."""
         places = SourcePlaces(self._state)
         values = {"manifest": encode_manifest(manifest)}
-        return [
-            *(places.write(each, epoch=manifest.epoch) for each in offsets),
-            draft(EPOCH, _epoch_key(manifest.region, manifest.epoch), values),
-        ]
+        epoch = draft(EPOCH, _epoch_key(manifest.region, manifest.epoch), values)
+        if any(file.taken for file in manifest.snapshots):
+            epoch = replace(epoch, version=_WITH_TAKEN)
+        return [*(places.write(each, epoch=manifest.epoch) for each in offsets), epoch]
 
     def has(self, region: int, epoch: int) -> bool:
         """Tell whether an epoch is complete, without a check of the epochs and files it needs."""

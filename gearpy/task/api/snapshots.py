@@ -170,3 +170,7 @@ def _encodable_timers(
                 "operator %r: a timer will not be there after a restart: %s", operator, error
             )
     return encoded
+
+
+#: The head of a task that has not ended any epoch, and begins somewhere else all the same.
+NO_STATE: Final = TaskState(task=None, counters={}, watermark_ms=MIN_MS, clock_ms=MIN_MS).encode("")

@@ -1,5 +1,6 @@
 """State that is read ahead, while more of it is stored: in the end it is what was stored last."""
 
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 import pytest
@@ -9,11 +10,20 @@ from hypothesis import strategies as st
 from gearpy.cluster.executor.ahead import StateAhead
 from gearpy.cluster.executor.epochs import EpochFiles
 from gearpy.cluster.executor.snapshot_writer import EpochSaved, SnapshotWriter, WriterAnswer
+from gearpy.core.base.stable_hash import KEY_GROUPS, key_group
 from gearpy.ids import SessionId, TaskId
-from gearpy.messages.app import LaunchTasks, ReadAhead, SnapshotFile, TaskLaunch, TaskOffsets
+from gearpy.messages.app import (
+    LaunchTasks,
+    ReadAhead,
+    SnapshotFile,
+    TakenGroups,
+    TaskLaunch,
+    TaskOffsets,
+)
 from gearpy.state.keyed import KeyedState
 from gearpy.state.open import heap_state
 from gearpy.storage.checkpoints import MemoryCheckpoints
+from gearpy.storage.snapshot_files import TaskPart, save_snapshot, snapshot_chunks
 from gearpy.task.api.snapshots import TaskResume, TaskSnapshot, encode_state
 
 TASKS: Final = (TaskId(0, 0), TaskId(1, 0))
@@ -140,6 +150,98 @@ def test_tasks_go_on_with_what_was_stored_last(
     assert resume is not None
     assert {task: kept_in(each) for task, each in resume.items()} == old.kept
     assert {each.head for each in resume.values()} == {b"%d" % old.epoch}
+
+
+class Taking(New):
+    """An executor of a version with other tasks: one for all of A, and of B three."""
+
+    TASKS = (TaskId(0, 0), TaskId(1, 0), TaskId(1, 1), TaskId(1, 2))
+
+    def taken(self) -> tuple[SnapshotFile, ...]:
+        """Return the files of the old tasks; B has another one for what it stores than A."""
+        first, *others = self.TASKS
+        groups = [
+            TakenGroups(task=first, source=A, first=0, last=KEY_GROUPS),
+            *(
+                TakenGroups(task=task, source=B, first=at * 400, last=at * 400 + 399)
+                for at, task in enumerate(others)
+            ),
+        ]
+        found = []
+        for source in (A, B):
+            taken = tuple(each for each in groups if each.source == source)
+            tasks = tuple(each.task for each in taken)
+            found += [replace(each, tasks=tasks, taken=taken) for each in self.old.files]
+        return tuple(found)
+
+    def read(self) -> None:
+        message = ReadAhead(
+            version=1, region=0, epoch=self.old.epoch, tasks=self.TASKS, snapshots=self.taken()
+        )
+        self.ahead.read(message)
+
+    def resume(self, *overrides: TaskOffsets) -> dict[TaskId, TaskResume] | None:
+        parts = [TaskPart(task=task, head=b"%d" % self.old.epoch) for task in self.TASKS]
+        heads = save_snapshot(self.old.store, "heads", self.TASKS, snapshot_chunks(parts))
+        launch = LaunchTasks(
+            region=0,
+            version=1,
+            attempt=2,
+            tasks=tuple(TaskLaunch(task_id=task, session=SessionId(1)) for task in self.TASKS),
+            snapshots=(*self.taken(), heads),
+            overrides=overrides,
+        )
+        return self.ahead.resume(launch)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(_CHANGES, st.booleans()), min_size=1, max_size=12), st.integers(1, 5))
+def test_tasks_that_take_over_key_groups_go_on_with_what_was_stored_last(
+    epochs: list[tuple[Changes, bool]], files_max: int
+) -> None:
+    """Each with that of its key groups, from whichever files."""
+    old = Old(files_max)
+    new = Taking(old)
+    for changes, is_read in epochs:
+        old.run(changes)
+        if is_read:
+            new.read()
+
+    resume = new.resume()
+
+    if not any(is_read for _, is_read in epochs):
+        assert resume is None
+        return
+    assert resume is not None
+    kept = {task: kept_in(each) for task, each in resume.items()}
+    first, *others = Taking.TASKS
+    assert kept.pop(first) == old.kept[A]
+    assert {key: n for each in kept.values() for key, n in each.items()} == old.kept[B]
+    for at, task in enumerate(others):
+        assert all(key_group(key) // 400 == at for key in kept[task])
+    assert {each.head for each in resume.values()} == {b"%d" % old.epoch}
+
+
+def test_a_task_without_stored_state_begins_from_nothing() -> None:
+    """It has no part in the files that others take over."""
+    old = Old()
+    new = New(old)
+    old.run({(A, "a"): 1})
+    other = TaskId(7, 0)
+    file = replace(old.files[0], tasks=(A,))
+    new.ahead.read(ReadAhead(version=1, region=0, epoch=1, tasks=(A, other), snapshots=(file,)))
+
+    launch = LaunchTasks(
+        region=0,
+        version=1,
+        attempt=2,
+        tasks=tuple(TaskLaunch(task_id=task, session=SessionId(1)) for task in (A, other)),
+        snapshots=(file,),
+    )
+
+    resume = new.ahead.resume(launch)
+    assert resume is not None
+    assert resume.keys() == {A}
 
 
 def test_only_what_was_added_is_read_in_the_end() -> None:

@@ -4,8 +4,10 @@ from gearpy.core.app.ahead import ReadingAhead
 from gearpy.core.app.decisions import Command, PutInPlace
 from gearpy.core.app.deployment import Send
 from gearpy.core.app.executors import Launch
+from gearpy.core.dag.graph import Dag, ProcessorSpec, StepSpec
+from gearpy.core.dag.state_moves import layout_of
 from gearpy.core.epoch.epochs import Manifest
-from gearpy.ids import ExecutorId, TaskId
+from gearpy.ids import ExecutorId, ProcessorId, TaskId
 from gearpy.messages.app import BeginEpoch, ReadAhead, SnapshotFile, StateReadAhead
 from tests.core.app.test_change import change
 from tests.core.manager_bench import A, B, Bench, a_dag, only
@@ -111,6 +113,53 @@ def test_an_answer_that_does_not_come_is_not_waited_for_in_the_end() -> None:
     ahead.advance({0: a_manifest(5)}, 70_000)
 
     assert not was_done
+    assert ahead.is_done
+
+
+# -- state that moves --------------------------------------------------------------------------
+
+
+def a_scaled_dag(parallelism: int) -> Dag:
+    spec = ProcessorSpec(
+        id=ProcessorId(0),
+        name="count",
+        parallelism=parallelism,
+        steps=(StepSpec(id="count", keeps="counts"),),
+    )
+    return Dag(0, {spec.id: spec})
+
+
+def test_tasks_read_the_files_that_they_take_over() -> None:
+    """Each executor those of its tasks, and what was not dealt to them it leaves out."""
+    before, after = a_scaled_dag(2), a_scaled_dag(4)
+    placement = {task: ONE if task.task_index < 3 else TWO for task in after.tasks()}
+    ahead = ReadingAhead(after, placement, old=layout_of(before))
+    files = tuple(
+        SnapshotFile(location=f"of{task.task_index}", sha256="", tasks=(task,))
+        for task in before.tasks()
+    )
+    manifest = Manifest(region=0, epoch=7, attempt=1, clock_ms=0, snapshots=files)
+
+    sends = ahead.advance({0: manifest}, 1000)
+    answer(ahead, 7, 1100, by=(ONE, TWO))
+
+    told = {each.executor_id: each.message for each in sends}
+    assert told.keys() == {ONE, TWO}
+    for executor_id, names in ((ONE, ["of0", "of1"]), (TWO, ["of1"])):
+        message = told[executor_id]
+        assert isinstance(message, ReadAhead)
+        assert [each.location for each in message.snapshots] == names
+        assert all(each.taken for each in message.snapshots)
+    assert ahead.is_done
+
+
+def test_nothing_is_waited_for_if_nothing_is_taken_over() -> None:
+    """All that moves is copied when the old version has ended."""
+    before = a_scaled_dag(1)
+    after = a_dag((1, 1))
+    ahead = ReadingAhead(after, {SOURCE: ONE, SINK: TWO}, old=layout_of(before))
+
+    assert not ahead.advance({0: a_manifest(3)}, 1000)
     assert ahead.is_done
 
 

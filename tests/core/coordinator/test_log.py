@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.coordinator.log import EPOCH, CoordinatorMessage, CoordinatorState
+from gearpy.core.coordinator.log import EPOCH, VERSION, CoordinatorMessage, CoordinatorState
 from gearpy.core.coordinator.views import (
     DAG,
     SET_CHANGELOG,
@@ -26,7 +26,7 @@ from gearpy.core.coordinator.views import (
 from gearpy.core.epoch.epochs import Manifest, encode_manifest
 from gearpy.errors import ProtocolError
 from gearpy.ids import TaskId
-from gearpy.messages.app import SnapshotFile, TaskOffsets
+from gearpy.messages.app import SnapshotFile, TakenGroups, TaskOffsets
 
 ONE, TWO, TEN = TaskId(0, 0), TaskId(0, 2), TaskId(0, 10)
 
@@ -88,6 +88,21 @@ def test_manifests_come_back_in_the_order_of_their_epochs() -> None:
     assert epochs.regions() == [0, 2]
 
 
+def test_an_epoch_with_files_that_were_taken_over_is_not_for_an_earlier_gearpy() -> None:
+    """It would read what others have stored in them as well; all other epochs it may read."""
+    plain = a_manifest(9)
+    (file, *_) = plain.snapshots
+    taken = TakenGroups(task=file.tasks[0], source=TaskId(7, 1), first=0, last=511)
+    manifest = replace(plain, epoch=10, snapshots=(replace(file, taken=(taken,)),))
+    state = state_of()
+    epochs = EpochManifests(state)
+    drafts = [epochs.messages_for(each) for each in (plain, manifest)]
+    apply(state, [each for of_epoch in drafts for each in of_epoch])
+
+    assert [each.version for of_epoch in drafts for each in of_epoch] == [1, 2]
+    assert epochs.manifests(0) == [plain, manifest]
+
+
 def test_a_dropped_epoch_is_gone() -> None:
     """What is not there need not be dropped."""
     state = state_of()
@@ -128,8 +143,8 @@ def test_an_epoch_says_where_its_sources_were() -> None:
             "its manifest is of region 0, epoch 2",
         ),
         (
-            a_message(EPOCH, "0/1", {"manifest": b"new"}, version=2),
-            "message epoch 0/1 .* has version 2, this gearpy understands 1: use",
+            a_message(EPOCH, "0/1", {"manifest": b"new"}, version=3),
+            "message epoch 0/1 .* has version 3, this gearpy understands 2: use",
         ),
     ],
 )
@@ -315,9 +330,9 @@ def test_what_is_no_graph_is_told(message: CoordinatorMessage) -> None:
 
 def test_only_who_must_understand_a_message_fails() -> None:
     """Views of other types do not mind."""
-    newer = replace(a_message(SET_CONFIG, "k", {"value": "v"}), version=2)
+    newer = replace(a_message(SET_CONFIG, "k", {"value": "v"}), version=VERSION + 1)
     state = state_of(newer)
 
     assert EpochManifests(state).regions() == []
-    with pytest.raises(ProtocolError, match="version 2"):
+    with pytest.raises(ProtocolError, match=f"version {VERSION + 1}"):
         ConfigView(state).read()

@@ -21,7 +21,7 @@ from gearpy.core.dag.state_moves import StepPlace
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.errors import ConfigError, ProtocolError
 from gearpy.ids import ProcessorId, TaskId
-from gearpy.messages.app import SnapshotFile
+from gearpy.messages.app import SnapshotFile, TakenGroups
 
 
 def after(*messages: CoordinatorMessage) -> CoordinatorState:
@@ -69,6 +69,20 @@ def test_a_savepoint_has_all_that_is_needed_to_begin_with_it() -> None:
     assert savepoint.files == {"k/app1/epochs/x"}
     without_layout = a_savepoint(graph=DagVersion(1, "4f", ("0 read x1",)))
     assert decode_savepoint(encode_savepoint(without_layout)) == without_layout
+
+
+def test_files_that_were_taken_over_stay_so() -> None:
+    """A gearpy that knows of none refuses the savepoint."""
+    plain = a_savepoint()
+    (manifest,) = plain.manifests
+    (file,) = manifest.snapshots
+    taken = TakenGroups(task=TaskId(1, 0), source=TaskId(1, 3), first=0, last=9)
+    manifest = replace(manifest, snapshots=(replace(file, taken=(taken,)),))
+    savepoint = replace(plain, manifests=(manifest,))
+
+    assert decode_savepoint(encode_savepoint(savepoint)) == savepoint
+    assert not plain.has_taken
+    assert savepoint.has_taken
 
 
 @given(at=st.integers(0, 10_000), to=st.integers(0, 255))

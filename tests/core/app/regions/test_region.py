@@ -1,6 +1,7 @@
 """One region: its attempts, what they go on from, and what it needs."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gearpy.core.app.deployment import Ready, Send
 from gearpy.core.app.regions.region import Region
@@ -81,12 +82,16 @@ def stopped(executor: ExecutorId, *errors: ErrorCard) -> TasksStopped:
 
 
 def test_an_attempt_goes_on_from_the_newest_epoch() -> None:
-    """Its files, its clock, and the epoch behind it."""
+    """Its files, each executor those of its tasks; its clock, and the epoch behind it."""
     region = a_region(a_manifest(6))
+    (file,) = a_manifest(6).snapshots
 
     launches = deploy(region)
 
-    assert {(each.epoch, each.snapshots) for each in launches} == {(7, a_manifest(6).snapshots)}
+    assert {each.epoch for each in launches} == {7}
+    for launch in launches:
+        tasks = tuple(task.task_id for task in launch.tasks)
+        assert launch.snapshots == (replace(file, tasks=tasks),)
     for each in (ONE, TWO):
         region.on_answer(TasksLaunched(executor_id=each, version=0, attempt=7), 0)
     commands = [

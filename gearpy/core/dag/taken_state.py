@@ -1,0 +1,224 @@
+"""The stored state that tasks of another graph go on from, and what of it needs no copy.
+
+Each step finds what it kept by its id. Keyed state goes to the tasks of its key groups. Where
+a task keeps all that is in such groups, it takes them over in the files in which they were stored;
+only where something has to be left out is a copy made.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from gearpy.core.base.stable_hash import KEY_GROUPS, task_of_group
+from gearpy.core.dag.graph import Dag, ProcessorSpec, regions_of
+from gearpy.core.dag.state_moves import Layout, StepPlace, layout_of, state_moves
+from gearpy.core.epoch.epochs import Manifest
+from gearpy.ids import ProcessorId, TaskId
+from gearpy.messages.app import SnapshotFile, TakenGroups
+
+
+class KeyGroups(NamedTuple):
+    """Key groups from ``first`` to ``last``; the one behind the last is of cells without a key."""
+
+    first: int
+    last: int
+
+    def __contains__(self, group: object) -> bool:
+        """Tell whether a group is one of them."""
+        return isinstance(group, int) and self.first <= group <= self.last
+
+    def both(self, other: "KeyGroups") -> "KeyGroups":
+        """Return the groups that are in both."""
+        return KeyGroups(max(self.first, other.first), min(self.last, other.last))
+
+
+_ALL = KeyGroups(0, KEY_GROUPS)
+
+
+class StateSource(NamedTuple):
+    """An old task from which a task of another graph gets some key groups.
+
+    ``as_stored``: it keeps all that is in them, and nobody else has files of that task.
+    """
+
+    task: TaskId
+    groups: KeyGroups
+    as_stored: bool
+
+
+class TakenState:
+    """Tells which task of a graph goes on from the state of which tasks of the graph before.
+
+    Args:
+        manifests: an epoch of each region of the graph before; tasks that are in none have no
+            state.
+        old: the steps of that graph.
+        dag: the graph that follows.
+    """
+
+    def __init__(self, manifests: Iterable[Manifest], old: Layout, dag: Dag) -> None:
+        self.manifests: Sequence[Manifest] = sorted(manifests, key=lambda each: each.region)
+        self._manifest_of = {
+            task: manifest
+            for manifest in self.manifests
+            for file in manifest.chain
+            for task in file.tasks
+        }
+        self._old = old
+        self._dag = dag
+        self._parallelism = {place.processor: place.parallelism for place in old.values()}
+        self._places: Mapping[str, StepPlace] = {
+            move.id: move.old
+            for move in state_moves(old, layout_of(dag))
+            if move.fate in {"kept", "moved"} and move.old and self.tasks(move.old.processor)
+        }
+        self._regions_of_old = self._takers()
+
+    # -- tasks and steps -------------------------------------------------------------------
+
+    def tasks(self, pid: ProcessorId) -> list[TaskId]:
+        """Return the tasks of a processor of before; none if it had ended no epoch."""
+        tasks = [TaskId(pid, index) for index in range(self._parallelism[pid])]
+        return tasks if all(task in self._manifest_of for task in tasks) else []
+
+    def manifest(self, task: TaskId) -> Manifest:
+        """Return the epoch that has a task of before."""
+        return self._manifest_of[task]
+
+    def place(self, step: str) -> StepPlace | None:
+        """Return where a step was whose state has a place; by its id."""
+        return self._places.get(step)
+
+    def steps(self, pid: ProcessorId) -> list[tuple[str, StepPlace]]:
+        """Return the steps of a processor of now that go on from something, by id."""
+        steps = self._dag.processors[pid].steps
+        return [(step.id, self._places[step.id]) for step in steps if step.id in self._places]
+
+    def old_tasks(self, pid: ProcessorId) -> list[TaskId]:
+        """Return the tasks of before that a processor of now goes on from."""
+        pids = dict.fromkeys(place.processor for _, place in self.steps(pid))
+        return [task for each in pids for task in self.tasks(each)]
+
+    def is_one_to_one(self, task: TaskId, spec: ProcessorSpec) -> bool:
+        """Tell whether a processor has as many tasks as the one that a task of before was of."""
+        return self._parallelism[ProcessorId(task.processor)] == spec.parallelism
+
+    # -- keyed state -----------------------------------------------------------------------
+
+    def sources(self, task: TaskId) -> Iterator[StateSource]:
+        """Yield the tasks of before that a task gets keyed state from."""
+        spec = self._dag.processors[ProcessorId(task.processor)]
+        for each in self.old_tasks(spec.id):
+            takers = self._regions_of_old[self._manifest_of[each].region]
+            as_stored = self._keeps_all(each, spec) and len(takers) == 1
+            if not self.is_one_to_one(each, spec):
+                yield StateSource(each, _groups(task, spec.parallelism), as_stored)
+            elif each.task_index == task.task_index:
+                yield StateSource(each, _ALL, as_stored)
+
+    def files(
+        self,
+        pids: Iterable[ProcessorId],
+        groups_of: Callable[[TaskId], Collection[int]] | None = None,
+    ) -> tuple[SnapshotFile, ...]:
+        """Return the files that tasks of some processors take over, in an order to read them in.
+
+        Args:
+            pids: the processors.
+            groups_of: returns the key groups that a task of before has stored; None: those that
+                keys are dealt to it by.
+        """
+        wanted: dict[TaskId, list[TakenGroups]] = {}
+        for task in self._dag.tasks_of(*pids):
+            for source, groups, as_stored in self.sources(task):
+                if as_stored and self._has_some(source, groups, groups_of):
+                    each = TakenGroups(
+                        task=task, source=source, first=groups.first, last=groups.last
+                    )
+                    wanted.setdefault(source, []).append(each)
+        files = _by_depth([file for manifest in self.manifests for file in manifest.chain])
+        taken = (_taken_from(file, wanted) for file in files)
+        return tuple(file for file in taken if file is not None)
+
+    def _has_some(
+        self,
+        source: TaskId,
+        groups: KeyGroups,
+        groups_of: Callable[[TaskId], Collection[int]] | None,
+    ) -> bool:
+        if groups_of is not None:
+            return any(group in groups for group in groups_of(source))
+        parallelism = self._parallelism[ProcessorId(source.processor)]
+        both = groups.both(_groups(source, parallelism))
+        return groups == _ALL or both.first <= both.last
+
+    def _keeps_all(self, task: TaskId, spec: ProcessorSpec) -> bool:
+        """Tell whether all that a task of before kept has a place in a processor."""
+        if spec.steps[0].is_whole:
+            return True
+        kept = {
+            name
+            for name, place in self._old.items()
+            if place.processor == task.processor and place.step.keeps
+        }
+        return kept <= {name for name, _ in self.steps(spec.id)}
+
+    def _takers(self) -> Mapping[int, set[int]]:
+        """Return which regions of now go on from each region of before.
+
+        A file belongs to one region, which deletes it when it needs it no more.
+        """
+        found: dict[int, set[int]] = {each.region: set() for each in self.manifests}
+        for number, pids in enumerate(regions_of(self._dag)):
+            for pid in pids:
+                for task in self.old_tasks(pid):
+                    found[self._manifest_of[task].region].add(number)
+        return found
+
+
+def _groups(task: TaskId, parallelism: int) -> KeyGroups:
+    """Return the key groups of a task, as `task_of_group` deals them."""
+    first, behind = (-(-each * KEY_GROUPS // parallelism) for each in _ends(task))
+    assert first == behind or task_of_group(first, parallelism=parallelism) == task.task_index
+    return KeyGroups(first, behind - 1)
+
+
+def _ends(task: TaskId) -> tuple[int, int]:
+    return task.task_index, task.task_index + 1
+
+
+def _taken_from(
+    file: SnapshotFile, wanted: Mapping[TaskId, Sequence[TakenGroups]]
+) -> SnapshotFile | None:
+    """Return a file as what is taken over from it; None if nothing is.
+
+    It may have been taken over before: then what counted of it since is taken.
+    """
+    before = file.taken or [
+        TakenGroups(task=task, source=task, first=_ALL.first, last=_ALL.last) for task in file.tasks
+    ]
+    taken = tuple(
+        replace(each, source=own.source, first=both.first, last=both.last)
+        for own in before
+        if own.task in file.tasks
+        for each in wanted.get(own.task, ())
+        for both in [KeyGroups(own.first, own.last).both(KeyGroups(each.first, each.last))]
+        if both.first <= both.last
+    )
+    if not taken:
+        return None
+    return replace(file, tasks=tuple(sorted({each.task for each in taken})), taken=taken)
+
+
+def _by_depth(files: Iterable[SnapshotFile]) -> list[SnapshotFile]:
+    """Return files with the first ones of all tasks before the second ones, and so on.
+
+    So the large ones are at the beginning: what is there is seldom written anew.
+    """
+    depth_of: dict[TaskId, int] = {}
+    found: list[tuple[int, SnapshotFile]] = []
+    for file in files:
+        depth = 1 + max((depth_of.get(task, 0) for task in file.tasks), default=0)
+        depth_of |= dict.fromkeys(file.tasks, depth)
+        found.append((depth, file))
+    return [file for _, file in sorted(found, key=lambda each: each[0])]
