@@ -45,11 +45,13 @@ class TaskLaunch:
 class TakenGroups:
     """Key groups in a file that a task has taken over, from ``first`` to ``last``.
 
-    ``source`` is the task of an earlier graph that has stored them.
+    ``source`` is the task of an earlier graph that has stored them, and ``via`` the task of the
+    graph just before, which had them at last.
     """
 
     task: TaskId
     source: TaskId
+    via: TaskId
     first: int
     last: int
 

@@ -144,10 +144,10 @@ def test_key_groups_that_were_taken_over_count_as_those_of_their_taker() -> None
     cells: Delta = [(0, {b"a": b"1"}), (5, {b"b": b"1"}), (9, {b"c": b"1"})]
     old = a_file(store, a_part(ONE, b"old", cells), a_part(TWO, b"two", [(5, {b"d": b"1"})]))
     taken = (
-        TakenGroups(task=three, source=ONE, first=0, last=4),
-        TakenGroups(task=four, source=ONE, first=5, last=8),
-        TakenGroups(task=four, source=TWO, first=5, last=8),
-        TakenGroups(task=ONE, source=ONE, first=9, last=9),
+        TakenGroups(task=three, source=ONE, via=ONE, first=0, last=4),
+        TakenGroups(task=four, source=ONE, via=ONE, first=5, last=8),
+        TakenGroups(task=four, source=TWO, via=TWO, first=5, last=8),
+        TakenGroups(task=ONE, source=ONE, via=ONE, first=9, last=9),
     )
     heads = a_file(store, a_part(three, b"3"), a_part(four, b"4", [(5, {b"b": None})]), name="2")
     files = [replace(old, tasks=(three, four), taken=taken), heads]
@@ -160,7 +160,7 @@ def test_key_groups_that_were_taken_over_count_as_those_of_their_taker() -> None
 
 def test_a_file_without_the_task_that_something_is_taken_from_is_damage() -> None:
     store = MemoryCheckpoints()
-    taken = (TakenGroups(task=TWO, source=TWO, first=0, last=4),)
+    taken = (TakenGroups(task=TWO, source=TWO, via=TWO, first=0, last=4),)
     file = replace(a_file(store, a_part(ONE)), tasks=(TWO,), taken=taken)
 
     with pytest.raises(SnapshotDamaged, match=r"there is no task 2\.7"):

@@ -3,11 +3,12 @@
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Final, TypeAlias
 
 from gearpy.errors import GearpyError
 from gearpy.ids import TaskId
-from gearpy.messages.app import LaunchTasks, ReadAhead, SnapshotFile, TakenGroups
+from gearpy.messages.app import LaunchTasks, ReadAhead, SnapshotFile
 from gearpy.state.keyed import KeyedState
 from gearpy.state.stores.store import Section
 from gearpy.storage.changelog import chain_of
@@ -17,8 +18,8 @@ from gearpy.task.api.snapshots import NO_STATE, TaskResume, decode_state
 
 _log = logging.getLogger(__name__)
 
-#: What a task takes over from another one, or, with None, its own part of files.
-_Part: TypeAlias = TakenGroups | None
+#: The task from which another one takes over what files have; None: a chain of its own.
+_Part: TypeAlias = TaskId | None
 #: The files that have a part, the oldest first.
 _Files: TypeAlias = Mapping[_Part, Sequence[SnapshotFile]]
 _NOTHING: Final[_Files] = {}
@@ -38,7 +39,8 @@ class StateAhead:
 
     What it has read stays right while the first file does: a chain that begins with the same file
     says of each cell that has changed, or was deleted, what it is now. Else all is read again. What
-    a task takes over from several other ones is in as many chains.
+    a task takes over from several other ones is in as many chains; once it has stored something
+    itself, all that it needs is one chain.
 
     Runs on: the thread of the snapshot writer.
 
@@ -98,13 +100,13 @@ class StateAhead:
     def _read(self, tasks: Sequence[TaskId], snapshots: Sequence[SnapshotFile]) -> None:
         new = {task: self._new_files(task, snapshots) for task in tasks}
         left = [part for file in snapshots if (part := _part_of(file, new)).tasks]
-        with SnapshotChain(self._checkpoints, left) as chain:
+        with SnapshotChain(self._checkpoints, left) as found:
             for task in tasks:
-                self._read_task(task, chain, _files_of(task, snapshots))
+                self._read_task(task, found, self._files_of(task, snapshots))
 
     def _new_files(self, task: TaskId, snapshots: Sequence[SnapshotFile]) -> _Files:
         """Return the files of a task that are left to be read; forget it if that is not enough."""
-        files = _files_of(task, snapshots)
+        files = self._files_of(task, snapshots)
         known = self._known[task].files if task in self._known else _NOTHING
         same = {part: _in_common(each, files.get(part, ())) for part, each in known.items()}
         if not all(same.values()):
@@ -112,39 +114,48 @@ class StateAhead:
             same = {}
         return {part: each[same.get(part, 0) :] for part, each in files.items()}
 
-    def _read_task(self, task: TaskId, chain: SnapshotChain, files: _Files) -> None:
+    def _files_of(self, task: TaskId, snapshots: Sequence[SnapshotFile]) -> _Files:
+        """Return the files of each part of a task."""
+        files = [file for file in snapshots if task in file.tasks]
+        if (known := self._known.get(task)) is not None and known.files:
+            is_own = None in known.files
+        else:
+            is_own = not all(file.taken for file in files)
+        if is_own:
+            return {None: files}
+        found: dict[_Part, list[SnapshotFile]] = {}
+        for file in files:
+            for part in _sources_in(file, task) or {None}:
+                found.setdefault(part, []).append(file)
+        return found
+
+    def _read_task(self, task: TaskId, found: SnapshotChain, files: _Files) -> None:
         known = self._known.get(task)
         state = None if known is None else known.state
-        for group, body in chain.sections(task):
+        for group, body in found.sections(task):
             state = state or self._open_state(task)
             if state is None:
                 raise GearpyError("its state is not kept in memory")
             state.load(Section(group, body))
-        head = chain.head(task) if task in chain.tasks else known.head if known else b""
+        head = found.head(task) if task in found.tasks else known.head if known else b""
         self._known[task] = _Read(files=files, head=head, state=state)
 
 
-def _files_of(task: TaskId, snapshots: Iterable[SnapshotFile]) -> _Files:
-    """Return the files of each part of a task."""
-    found: dict[_Part, list[SnapshotFile]] = {}
-    for file in snapshots:
-        if task not in file.tasks:
-            continue
-        for part in [each for each in file.taken if each.task == task] if file.taken else [None]:
-            found.setdefault(part, []).append(file)
-    return found
+def _sources_in(file: SnapshotFile, task: TaskId) -> set[_Part]:
+    return {each.via for each in file.taken if each.task == task}
 
 
 def _part_of(file: SnapshotFile, wanted: Mapping[TaskId, _Files]) -> SnapshotFile:
     """Return a file listed with those parts of tasks only for which it is wanted."""
 
     def is_wanted(task: TaskId, part: _Part) -> bool:
-        files = wanted.get(task, _NOTHING).get(part, ())
-        return task in file.tasks and any(file is each for each in files)
+        files = wanted.get(task, _NOTHING)
+        chains = (files.get(part, ()), files.get(None, ()))
+        return task in file.tasks and any(file is each for each in chain(*chains))
 
     if not file.taken:
         return replace(file, tasks=tuple(each for each in file.tasks if is_wanted(each, None)))
-    taken = tuple(each for each in file.taken if is_wanted(each.task, each))
+    taken = tuple(each for each in file.taken if is_wanted(each.task, each.via))
     return replace(file, tasks=tuple(sorted({each.task for each in taken})), taken=taken)
 
 

@@ -63,6 +63,9 @@ class EpochFiles:
         self._suffix = suffix
         self._chain = list(chain)
         self._chain_files_max = chain_files_max
+        # What was taken over has the files of several executors. It is not the first epoch, on
+        # which the trial of a version depends, that writes so much anew.
+        self._grows_to = len(chain) + chain_files_max // 2 if any(f.taken for f in chain) else 0
         self._changelog = changelog
         self._is_rebuilt = is_rebuilt
         self._waiting: dict[TaskId, list[TaskSnapshot]] = {task: [] for task in tasks}
@@ -77,8 +80,7 @@ class EpochFiles:
         epoch = self._complete_epoch()
         if self._job is not None or epoch is None:
             return None
-        sizes = [each.size_bytes for each in self._chain]
-        kept = 0 if self._is_rebuilt else kept_segments(sizes, self._chain_files_max)
+        kept = 0 if self._is_rebuilt else self._kept()
         snapshots = {
             task: [each for each in waiting if each.epoch <= epoch]
             for task, waiting in self._waiting.items()
@@ -94,6 +96,16 @@ class EpochFiles:
             changelog=self._complete_changelog(),
         )
         return self._job
+
+    def _kept(self) -> int:
+        """Return how many files stay as they are."""
+        sizes = [each.size_bytes for each in self._chain]
+        kept = len(sizes)
+        if kept >= self._grows_to:
+            kept = kept_segments(sizes, self._chain_files_max)
+        if kept < len(sizes):
+            self._grows_to = 0
+        return kept
 
     def on_failed(self) -> None:
         """Note that the job was not done; it comes again."""

@@ -12,12 +12,12 @@ from gearpy.core.epoch.epochs import Manifest
 from gearpy.ids import MAX_MS, ExecutorId, ProcessorId, TaskId
 from gearpy.messages.app import ReadAhead, StateReadAhead
 
-#: What is read within this time is read as soon in the pause.
+#: What is stored, or read, within this time is so as soon in the pause.
 _SHORT_MS: Final = 200
-#: What has changed meanwhile is read again, while that takes so much less time than the round
-#: before: it may change as fast as it is read.
-_GAIN: Final = 0.7
-_ROUNDS_MAX: Final = 4
+#: Epochs end one after the other while each is stored in so much less time than the one before:
+#: state may change as fast as it is stored.
+_GAIN: Final = 0.8
+_ROUNDS_MAX: Final = 8
 #: The last epoch of the old version does not wait longer than this.
 _WITHIN_MS: Final = 60_000
 
@@ -25,8 +25,9 @@ _WITHIN_MS: Final = 60_000
 class ReadingAhead:
     """Has stored epochs read where the tasks of the next version will be, in rounds.
 
-    The first round reads all; each later one what an epoch that ends after it has changed. So only
-    what has changed since the last round is left for the pause.
+    The first round reads all; each later one what an epoch that ends after it has changed, while
+    the next epoch ends. The last round is read while the last epoch of the old version ends: so
+    only what has changed while one epoch was stored is left for the pause.
 
     Args:
         dag: the graph of the next version.
@@ -47,8 +48,8 @@ class ReadingAhead:
         self._read: dict[int, int] = {}  # The epoch that is read, by region of the next version.
         self._waiting: set[tuple[ExecutorId, int]] = set()  # And regions.
         self._round = 0
-        self._round_began_ms = 0
-        self._took_ms = MAX_MS  # The round before.
+        self._round_began_ms = self._wanted_ms = 0
+        self._took_ms = MAX_MS  # To store the epoch of the round before.
         self._until_ms: int | None = None
         self.is_done = not placement
         self.wants_epochs = False  #: An epoch of each region should end soon.
@@ -75,6 +76,8 @@ class ReadingAhead:
         self.wants_epochs = False
         sends = [*self._sends(newest)]
         self.is_done = not sends
+        if self._round > 1:
+            self._go_on(now_ms - self._wanted_ms, now_ms)
         return sends
 
     def on_read(self, message: StateReadAhead, now_ms: int) -> None:
@@ -84,10 +87,19 @@ class ReadingAhead:
         self._waiting.discard((message.executor_id, message.region))
         if self._waiting:
             return
-        before_ms, self._took_ms = self._took_ms, now_ms - self._round_began_ms
-        gains = _SHORT_MS <= self._took_ms < _GAIN * before_ms
-        self.is_done = not gains or self._round == _ROUNDS_MAX
-        self.wants_epochs = not self.is_done
+        if self._round == 1:
+            self.is_done = now_ms - self._round_began_ms < _SHORT_MS
+            self._want_epochs(now_ms)
+
+    def _go_on(self, took_ms: int, now_ms: int) -> None:
+        """Decide if another round is worth it, as the epoch of this one has taken so long."""
+        before_ms, self._took_ms = self._took_ms, took_ms
+        gains = _SHORT_MS <= took_ms < _GAIN * before_ms
+        self.is_done = self.is_done or not gains or self._round == _ROUNDS_MAX
+        self._want_epochs(now_ms)
+
+    def _want_epochs(self, now_ms: int) -> None:
+        self.wants_epochs, self._wanted_ms = not self.is_done, now_ms
 
     def _sends(self, newest: Mapping[int, Manifest]) -> Iterator[Send]:
         if self._old is not None:

@@ -366,13 +366,11 @@ class ApplicationCore(Recovery):
             return self._keep("what it changes has come to its end", now_ms)
         if change.is_there(self.executors.running):
             commands = self._read_ahead(change, change.ahead, now_ms)
-            if commands:
-                return commands
         if change.may_drain(self.executors.running, now_ms):
             change.drain(now_ms)
             for region in self.regions.but(change.kept):
                 region.drain(None if change.halt is None else change.halt.time_ms)
-        return []
+        return commands
 
     def _await_event_time(self, now_ms: int) -> list[Command]:
         """Begin a change that waits when event time is near; give it up if it cannot be."""

@@ -132,9 +132,7 @@ class TakenState:
         for task in self._dag.tasks_of(*pids):
             for source, groups, as_stored in self.sources(task):
                 if as_stored and self._has_some(source, groups, groups_of):
-                    each = TakenGroups(
-                        task=task, source=source, first=groups.first, last=groups.last
-                    )
+                    each = _taken(task, source, groups)
                     wanted.setdefault(source, []).append(each)
         files = _by_depth([file for manifest in self.manifests for file in manifest.chain])
         taken = (_taken_from(file, wanted) for file in files)
@@ -194,9 +192,7 @@ def _taken_from(
 
     It may have been taken over before: then what counted of it since is taken.
     """
-    before = file.taken or [
-        TakenGroups(task=task, source=task, first=_ALL.first, last=_ALL.last) for task in file.tasks
-    ]
+    before = file.taken or [_taken(task, task, _ALL) for task in file.tasks]
     taken = tuple(
         replace(each, source=own.source, first=both.first, last=both.last)
         for own in before
@@ -208,6 +204,10 @@ def _taken_from(
     if not taken:
         return None
     return replace(file, tasks=tuple(sorted({each.task for each in taken})), taken=taken)
+
+
+def _taken(task: TaskId, source: TaskId, groups: KeyGroups) -> TakenGroups:
+    return TakenGroups(task=task, source=source, via=source, first=groups.first, last=groups.last)
 
 
 def _by_depth(files: Iterable[SnapshotFile]) -> list[SnapshotFile]:

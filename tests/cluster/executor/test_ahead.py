@@ -161,9 +161,9 @@ class Taking(New):
         """Return the files of the old tasks; B has another one for what it stores than A."""
         first, *others = self.TASKS
         groups = [
-            TakenGroups(task=first, source=A, first=0, last=KEY_GROUPS),
+            TakenGroups(task=first, source=A, via=A, first=0, last=KEY_GROUPS),
             *(
-                TakenGroups(task=task, source=B, first=at * 400, last=at * 400 + 399)
+                TakenGroups(task=task, source=B, via=B, first=at * 400, last=at * 400 + 399)
                 for at, task in enumerate(others)
             ),
         ]
@@ -220,6 +220,42 @@ def test_tasks_that_take_over_key_groups_go_on_with_what_was_stored_last(
     for at, task in enumerate(others):
         assert all(key_group(key) // 400 == at for key in kept[task])
     assert {each.head for each in resume.values()} == {b"%d" % old.epoch}
+
+
+def test_what_was_taken_over_before_is_one_chain_with_what_was_stored_since() -> None:
+    """Of a task of the same graph, and of one that takes it over in its turn."""
+    old = Old()
+    old.run({(A, "a"): 1, (A, "b"): 1})
+    (first,) = old.files
+    old.run({(A, "a"): 2})
+    (_, second) = old.files
+    old.run({(A, "b"): None})
+    (_, _, third) = old.files
+    merged = replace(third, tasks=(A,))
+    for via in (None, A):
+
+        def seen(file: SnapshotFile, source: TaskId, via: TaskId | None = via) -> SnapshotFile:
+            if via is None and file is not first:
+                return replace(file, tasks=(A,))
+            each = TakenGroups(task=A, source=source, via=via or B, first=0, last=KEY_GROUPS)
+            return replace(file, tasks=(A,), taken=(each,))
+
+        new = New(old)
+        before = (seen(first, A), seen(second, A))
+        new.ahead.read(ReadAhead(version=1, region=0, epoch=1, tasks=(A,), snapshots=before))
+        head = () if via is None else (replace(merged, taken=()),)
+        launch = LaunchTasks(
+            region=0,
+            version=1,
+            attempt=2,
+            tasks=(TaskLaunch(task_id=A, session=SessionId(1)),),
+            snapshots=(seen(first, A), seen(third, A), *head),
+        )
+        resume = new.ahead.resume(launch)
+
+        assert resume is not None
+        assert kept_in(resume[A]) == {"a": 2}
+        assert new.opened == 1, "it was read only once"
 
 
 def test_a_task_without_stored_state_begins_from_nothing() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from gearpy.cluster.executor.epochs import EpochFiles
 from gearpy.cluster.executor.snapshot_writer import EpochSaved, StoreEpoch
 from gearpy.ids import TaskId
-from gearpy.messages.app import SnapshotFile
+from gearpy.messages.app import SnapshotFile, TakenGroups
 from gearpy.state.stores.store import Section
 from gearpy.task.api.snapshots import TaskSnapshot
 
@@ -95,6 +95,20 @@ def test_what_was_not_stored_is_part_of_the_next_epoch() -> None:
     assert one.released == 0
     files.on_stored(stored(job))
     assert (one.released, two.released) == (1, 1)
+
+
+def test_a_chain_that_was_taken_over_may_be_longer_for_a_while() -> None:
+    """It has the files of several executors; a first epoch that wrote them anew would take long."""
+    taken = (TakenGroups(task=A, source=B, via=B, first=0, last=9),)
+    chain = tuple(
+        SnapshotFile(location=f"old{n}-", sha256="", size_bytes=10, tasks=(A,), taken=taken)
+        for n in range(6)
+    )
+    files = some_files(chain=chain, most=4)
+
+    needed = [run_epoch(files, epoch, Delta("x")) for epoch in range(1, 5)]
+
+    assert [len(each) for each in needed] == [7, 8, 1, 2]
 
 
 def test_chain_is_written_anew_when_it_is_long() -> None:

@@ -75,32 +75,53 @@ def test_what_has_changed_in_a_long_round_is_read_in_another_one() -> None:
 
     wanted = ahead.wants_epochs
     same = ahead.advance({0: a_manifest(3)}, 3100)
-    other = ahead.advance({0: a_manifest(4)}, 3200)
-    answer(ahead, 4, 3300, by=(ONE, TWO))
+    other = ahead.advance({0: a_manifest(4)}, 3150)
 
     assert wanted
     assert not same
     assert len(other) == 2
     assert ahead.is_done
+    assert not ahead.wants_epochs
+
+
+def test_a_round_is_read_while_the_next_epoch_ends() -> None:
+    """Or the last one: then what it has not read is as soon read in the pause."""
+    ahead = some_ahead()
+    ahead.advance({0: a_manifest(3)}, 1000)
+    answer(ahead, 3, 3000, by=(ONE, TWO))
+
+    ahead.advance({0: a_manifest(4)}, 4000)
+    wanted = ahead.wants_epochs
+    early = ahead.advance({0: a_manifest(5)}, 4500)
+    answer(ahead, 4, 4600, by=(ONE, TWO))
+    late = ahead.advance({0: a_manifest(5)}, 4600)
+
+    assert wanted
+    assert not early
+    assert len(late) == 2
+    assert not ahead.is_done
 
 
 def rounds(ahead: ReadingAhead, *took_ms: int) -> int:
-    """Let rounds take so long each; return how many there were until all was done."""
+    """Let epochs take so long each to be stored; return how many there were until all was done."""
     now_ms = 1000
+    ahead.advance({0: a_manifest(2)}, now_ms)
+    answer(ahead, 2, now_ms := now_ms + 9000, by=(ONE, TWO))
     for number, each in enumerate(took_ms):
         if ahead.is_done:
             return number
-        assert ahead.advance({0: a_manifest(3 + number)}, now_ms)
         now_ms += each
+        assert ahead.advance({0: a_manifest(3 + number)}, now_ms)
         answer(ahead, 3 + number, now_ms, by=(ONE, TWO))
     return len(took_ms)
 
 
 def test_rounds_come_to_an_end() -> None:
-    """Also if each is a little shorter, or if the state changes as fast as it is read."""
-    assert rounds(some_ahead(), 8000, 4000, 2000, 1000, 500) == 4
+    """Also if each is a little shorter, or if the state changes as fast as it is stored."""
+    assert rounds(some_ahead(), 9000, 7000, 5000, 3000, 2000, 1500, 1100, 800) == 7
     assert rounds(some_ahead(), 8000, 7000, 6000, 5000) == 2
     assert rounds(some_ahead(), 8000, 150, 100) == 2
+    assert rounds(some_ahead(), 150, 100) == 1
 
 
 def test_an_answer_that_does_not_come_is_not_waited_for_in_the_end() -> None:
@@ -206,22 +227,21 @@ def test_the_old_version_goes_on_until_all_is_read() -> None:
     assert done[-1] == PutInPlace()
 
 
-def test_an_epoch_that_ends_after_a_long_round_is_read_in_the_next_one() -> None:
+def test_an_epoch_that_ends_after_a_long_round_is_read_while_the_last_one_ends() -> None:
+    """As it was soon stored; a longer one would be followed by another one before."""
     bench = Bench()
     an_epoch(bench)
     reads = told(change(bench), ReadAhead)
     before = len(bench.done)
 
     read_all(bench, reads, 5000)
-    again = told(bench.end_epoch(0), ReadAhead)
-    begun = told(bench.done[before:], BeginEpoch)
-    read_all(bench, again, 100)
-    last = bench.end_epoch(0)
+    done = bench.end_epoch(0)
+    begun = [each.message for each in told(bench.done[before:], BeginEpoch)]
 
-    assert len(again) == 2
-    assert begun
-    assert not any(each.message.is_last for each in begun if isinstance(each.message, BeginEpoch))
-    assert last[-1] == PutInPlace()
+    assert len(told(done, ReadAhead)) == 2
+    ends = {each.epoch: each.is_last for each in begun if isinstance(each, BeginEpoch)}
+    assert [*ends.values()] == [False, True]
+    assert done[-1] == PutInPlace()
 
 
 def test_the_places_of_tasks_are_those_of_the_next_version() -> None:

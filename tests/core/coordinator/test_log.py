@@ -92,7 +92,7 @@ def test_an_epoch_with_files_that_were_taken_over_is_not_for_an_earlier_gearpy()
     """It would read what others have stored in them as well; all other epochs it may read."""
     plain = a_manifest(9)
     (file, *_) = plain.snapshots
-    taken = TakenGroups(task=file.tasks[0], source=TaskId(7, 1), first=0, last=511)
+    taken = TakenGroups(task=file.tasks[0], source=TEN, via=TWO, first=0, last=511)
     manifest = replace(plain, epoch=10, snapshots=(replace(file, taken=(taken,)),))
     state = state_of()
     epochs = EpochManifests(state)

@@ -76,7 +76,7 @@ def test_files_that_were_taken_over_stay_so() -> None:
     plain = a_savepoint()
     (manifest,) = plain.manifests
     (file,) = manifest.snapshots
-    taken = TakenGroups(task=TaskId(1, 0), source=TaskId(1, 3), first=0, last=9)
+    taken = TakenGroups(task=TaskId(1, 0), source=TaskId(1, 3), via=TaskId(1, 3), first=0, last=9)
     manifest = replace(manifest, snapshots=(replace(file, taken=(taken,)),))
     savepoint = replace(plain, manifests=(manifest,))
 
