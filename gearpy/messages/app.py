@@ -264,7 +264,9 @@ class BeginEpoch:
 
     They end it where they are, or, with ``cut_time_ms``, so that records older than that event
     time belong to it, wherever they stand. With ``is_last`` they read nothing more from then on.
-    Sent again when it was not answered; sources that have ended the epoch ignore it.
+    With ``keeps_files`` only what has changed is stored, as another version reads it soon, or
+    somebody waits for it: no file is written anew. Sent again when it was not answered; sources
+    that have ended the epoch ignore it.
     """
 
     version: int
@@ -272,6 +274,7 @@ class BeginEpoch:
     epoch: int
     cut_time_ms: int | None = None
     is_last: bool = False
+    keeps_files: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,6 +63,7 @@ class EpochFiles:
         self._suffix = suffix
         self._chain = list(chain)
         self._chain_files_max = chain_files_max
+        self.keeps_all = False  #: No file is written anew.
         # What was taken over has the files of several executors. It is not the first epoch, on
         # which the trial of a version depends, that writes so much anew.
         self._grows_to = len(chain) + chain_files_max // 2 if any(f.taken for f in chain) else 0
@@ -101,7 +102,7 @@ class EpochFiles:
         """Return how many files stay as they are."""
         sizes = [each.size_bytes for each in self._chain]
         kept = len(sizes)
-        if kept >= self._grows_to:
+        if kept >= self._grows_to and not self.keeps_all:
             kept = kept_segments(sizes, self._chain_files_max)
         if kept < len(sizes):
             self._grows_to = 0
@@ -190,6 +191,7 @@ class GroupEpochs:
         for ref in self._group.source_refs():
             ref.tell(CutEpoch(message.epoch, message.cut_time_ms, message.is_last))
         self._is_failing = False
+        self._files.keeps_all = message.keeps_files
         self._store()
 
     def commit(self, message: CommitEpoch) -> None:

@@ -388,6 +388,8 @@ class ApplicationCore(Recovery):
         if change.is_draining or ahead.is_done:
             return []
         touched = self.regions.but(change.kept)
+        for region in touched:
+            region.epochs.keeps_files = True
         newest = {each.number: each.history.newest for each in touched}
         found = {number: each for number, each in newest.items() if each is not None}
         commands: list[Command] = [*ahead.advance(found, now_ms)]

@@ -429,6 +429,8 @@ class Recovery:
             return []
         change = self.succession.change
         commands = self.succession.give_up(reason)
+        for region in self.regions.but(change.kept) if change is not None else ():
+            region.epochs.keeps_files = False
         if change is not None and change.is_draining:
             for region in self.regions.but(change.kept):
                 commands += self._after(region, region.go_on(now_ms), now_ms)

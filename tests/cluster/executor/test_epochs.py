@@ -111,6 +111,16 @@ def test_a_chain_that_was_taken_over_may_be_longer_for_a_while() -> None:
     assert [len(each) for each in needed] == [7, 8, 1, 2]
 
 
+def test_no_file_is_written_anew_while_somebody_waits_for_the_next_ones() -> None:
+    files = some_files(most=2)
+    files.keeps_all = True
+    kept = [run_epoch(files, epoch, Delta("x")) for epoch in range(1, 5)]
+    files.keeps_all = False
+
+    assert [len(each) for each in kept] == [1, 2, 3, 4]
+    assert len(run_epoch(files, 5, Delta("x"))) < 4
+
+
 def test_chain_is_written_anew_when_it_is_long() -> None:
     """The new file takes the place of all before, and the next chain begins with it."""
     files = some_files(most=2)

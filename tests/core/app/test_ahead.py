@@ -241,7 +241,21 @@ def test_an_epoch_that_ends_after_a_long_round_is_read_while_the_last_one_ends()
     assert len(told(done, ReadAhead)) == 2
     ends = {each.epoch: each.is_last for each in begun if isinstance(each, BeginEpoch)}
     assert [*ends.values()] == [False, True]
+    assert all(each.keeps_files for each in begun if isinstance(each, BeginEpoch))
     assert done[-1] == PutInPlace()
+
+
+def test_files_are_written_anew_again_when_a_change_was_given_up() -> None:
+    bench = Bench()
+    an_epoch(bench)
+    change(bench)
+    region = bench.manager.regions[0]
+
+    kept = region.epochs.keeps_files
+    bench.obey(bench.manager.keep("no", bench.now_ms))
+
+    assert kept
+    assert not region.epochs.keeps_files
 
 
 def test_the_places_of_tasks_are_those_of_the_next_version() -> None:

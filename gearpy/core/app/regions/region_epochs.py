@@ -94,6 +94,7 @@ class RegionEpochs:
         self._is_draining = False
         self._last_cut_ms: int | None = None  # Where a drain ends.
         self.is_wanted = False  #: A task keeps so much that the epoch should end before its time.
+        self.keeps_files = False  #: Another version reads them: none is written anew.
         self._open_epochs: set[int] = set()  # Records were in flight at their ends.
         self._last_at_ms = 0  # When another last epoch may begin, after one of those.
         self._store_again_ms = 0
@@ -269,6 +270,7 @@ class RegionEpochs:
                     epoch=cut.epoch,
                     cut_time_ms=cut.cut_time_ms,
                     is_last=self._is_draining and cut.epoch == self._final_epoch,
+                    keeps_files=self.keeps_files or self._is_draining,
                 )
             )
         return commands + self._tell_committed(now_ms)
