@@ -60,6 +60,10 @@ class Reader(gp.SourceReader):
     def snapshot(self):
         return self.at
 
+    @property
+    def watermark_ms(self):
+        return 2 * self.at + self.part
+
 def counting(made_by):
     def count(before, number):
         return before + 1, [number, before + 1, made_by()]
@@ -123,12 +127,26 @@ class Scene:
             lambda: made_by in {each[2] for each in _shown(self.results)}, within_s=_WITHIN_S
         )
 
-    def update(self, name: str, made_by: str) -> int:
+    @property
+    def newest(self) -> int:
+        """The largest number that is shown; it is its event time, too."""
+        return max(number for number, *_ in _shown(self.results))
+
+    def shown_by(self, number: int) -> dict[bool, set[str]]:
+        """Return who has shown the numbers before one, and who it and those behind it."""
+        makers: dict[bool, set[str]] = {False: set(), True: set()}
+        for each, _, made_by in _shown(self.results):
+            makers[each >= number].add(made_by)
+        return makers
+
+    def update(self, name: str, made_by: str, *, at_event_ms: int | None = None) -> int:
         target = _program(self.folder, name, made_by)
         control = self.client.ask
         folders = [str(self.results), str(self.beside)]
         artifact = upload(control, target, self.cluster.config, args=folders)
-        return self.change(UpdateApplication(app_id=self.app_id, artifact=artifact))
+        return self.change(
+            UpdateApplication(app_id=self.app_id, artifact=artifact, at_event_ms=at_event_ms)
+        )
 
     def change(self, message: UpdateApplication) -> int:
         """Ask until nothing is in the way, such as tasks that are being restarted."""

@@ -54,3 +54,23 @@ def test_a_change_with_a_process_killed_in_the_middle(tmp_path: Path, victim: st
 
     assert len(told) == 3
     assert "0 lost, 0 twice" in summary
+
+
+@pytest.mark.long
+def test_a_change_at_an_event_time_with_the_app_master_killed_before(tmp_path: Path) -> None:
+    """The next one has the change wait on; each number is shown by the version of its time."""
+    with ProcessCluster(tmp_path, workers=2, slots=8, settings=SETTINGS) as cluster:
+        scene = Scene(cluster, tmp_path)
+        scene.submit()
+
+        at_ms = scene.newest + 15_000
+        version = scene.update("second", "'second'", at_event_ms=at_ms)
+        waited = scene.client.versions(scene.app_id)[-1].state
+        os.kill(cluster.launched("appmaster")[0], signal.SIGKILL)
+        outcome = scene.outcome(version)
+        scene.wait_for("second")
+        scene.drain()
+
+    assert (waited, outcome.state) == ("waiting", "running"), outcome.reason
+    assert scene.shown_by(at_ms) == {False: {"first"}, True: {"second"}}
+    assert scene.problem == ""
