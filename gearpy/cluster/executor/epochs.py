@@ -1,7 +1,7 @@
 """The epochs of a group of tasks in an executor: stores each one and reports it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from gearpy.actor.api import Ref
 from gearpy.cluster.executor.snapshot_writer import (
@@ -25,6 +25,9 @@ from gearpy.messages.app import (
 from gearpy.storage.changelog import Changelog, NextSegment, kept_segments
 from gearpy.task.api.snapshots import TaskSnapshot
 from gearpy.task.runtime.actor import CommitTask, CutEpoch
+
+#: No chain has more files than so many times those that are allowed, whoever waits.
+_GROWTH_MAX: Final = 4
 
 
 class EpochFiles:
@@ -102,7 +105,9 @@ class EpochFiles:
         """Return how many files stay as they are."""
         sizes = [each.size_bytes for each in self._chain]
         kept = len(sizes)
-        if kept >= self._grows_to and not self.keeps_all:
+        if self.keeps_all and kept < _GROWTH_MAX * self._chain_files_max:
+            return kept
+        if kept >= self._grows_to:
             kept = kept_segments(sizes, self._chain_files_max)
         if kept < len(sizes):
             self._grows_to = 0

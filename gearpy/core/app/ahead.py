@@ -18,8 +18,8 @@ _SHORT_MS: Final = 200
 #: state may change as fast as it is stored.
 _GAIN: Final = 0.8
 _ROUNDS_MAX: Final = 8
-#: The last epoch of the old version does not wait longer than this.
-_WITHIN_MS: Final = 60_000
+#: The last epoch of the old version does not wait longer than this: for tens of gigabytes at rest.
+_WITHIN_MS: Final = 300_000
 
 
 class ReadingAhead:

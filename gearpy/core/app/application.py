@@ -366,7 +366,8 @@ class ApplicationCore(Recovery):
             return self._keep("what it changes has come to its end", now_ms)
         if change.is_there(self.executors.running):
             commands = self._read_ahead(change, change.ahead, now_ms)
-        if change.may_drain(self.executors.running, now_ms):
+        lacks_slots = self.executors.waiting_since_ms(change.seats) is not None
+        if change.may_drain(self.executors.running, now_ms, lacks_slots=lacks_slots):
             change.drain(now_ms)
             for region in self.regions.but(change.kept):
                 region.drain(None if change.halt is None else change.halt.time_ms)

@@ -16,8 +16,8 @@ from gearpy.core.master.slots import equal_parts
 from gearpy.ids import MAX_MS, MIN_MS, ExecutorId, TaskId
 from gearpy.messages.summaries import ErrorCard
 
-#: So long the old version goes on while processes of the new one are waited for. What is not there
-#: then may need the slots of the old ones.
+#: So long the old version goes on while slots for the new one are waited for. What has none then
+#: may need those of the old one.
 _PREPARE_MS: Final = 10_000
 
 
@@ -62,13 +62,13 @@ class VersionChange:
         """Tell whether all of its processes are."""
         return all(each in running for each in self.seats)
 
-    def may_drain(self, running: Container[ExecutorId], now_ms: int) -> bool:
+    def may_drain(self, running: Container[ExecutorId], now_ms: int, *, lacks_slots: bool) -> bool:
         """Tell whether the old version may end: the new one is there, or waits for its slots."""
         if self.halt is not None and not self.halt.is_reached:
             return False
         if self.is_there(running):
             return not self.is_draining and self.ahead.is_done
-        return not self.is_draining and now_ms >= self._drain_at_ms
+        return not self.is_draining and lacks_slots and now_ms >= self._drain_at_ms
 
     def drain(self, now_ms: int) -> None:
         """Begin to count the time of the last epoch."""

@@ -129,9 +129,9 @@ def test_an_answer_that_does_not_come_is_not_waited_for_in_the_end() -> None:
     ahead.advance({0: a_manifest(3)}, 1000)
     answer(ahead, 3, 1100, by=(ONE,))
 
-    ahead.advance({0: a_manifest(4)}, 50_000)
+    ahead.advance({0: a_manifest(4)}, 250_000)
     was_done = ahead.is_done
-    ahead.advance({0: a_manifest(5)}, 70_000)
+    ahead.advance({0: a_manifest(5)}, 310_000)
 
     assert not was_done
     assert ahead.is_done

@@ -94,6 +94,18 @@ def test_a_change_waits_for_slots_only_so_long() -> None:
     assert only(done, PutInPlace)
 
 
+def test_processes_that_have_slots_are_waited_for_as_long_as_they_may_take() -> None:
+    """On a busy machine they take long to start, and the old version goes on meanwhile."""
+    bench = Bench()
+    bench.silent = {_NEXT[1]}
+
+    done = change(bench) + bench.tick(15_000) + bench.end_epoch() + bench.tick(1_000)
+
+    begins = [each.message for each in only(done, Send) if isinstance(each.message, BeginEpoch)]
+    assert not any(each.is_last for each in begins)
+    assert not only(done, PutInPlace)
+
+
 def test_a_process_of_the_next_version_that_ends_gives_the_change_up() -> None:
     """The old version was not touched yet."""
     bench = Bench()
