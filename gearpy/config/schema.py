@@ -6,11 +6,11 @@ A limit that nobody would set is no key: it is a constant beside its use.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeAlias
 
 from gearpy.config.setting import Setting, Value, rebuilt, sections_in, settings_in, values_in
 from gearpy.errors import ConfigError
+from gearpy.late_dataclass import dataclass
 
 #: The table that holds all keys. Gearpump: ``gearpump``.
 ROOT: Final = "gearpy"

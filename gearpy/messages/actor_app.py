@@ -1,8 +1,7 @@
 """Applications of actors: what their app master, executors and clients say to each other."""
 
-from dataclasses import dataclass
-
 from gearpy.ids import AppId, ExecutorId
+from gearpy.late_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

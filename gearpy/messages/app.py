@@ -4,10 +4,10 @@ Every step of the start-up names the DAG version and the attempt; an executor or
 ignores what belongs to another attempt, so that each step may be sent again.
 """
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from gearpy.ids import MAX_MS, MIN_MS, ActorPath, ExecutorId, SessionId, TaskId
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.summaries import ConsumerReport, ErrorCard
 
 

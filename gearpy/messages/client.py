@@ -6,10 +6,11 @@ What the master does not know itself, the process that answers clients asks of t
 `ReadLog`).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal, TypeAlias
 
 from gearpy.ids import ActorPath, AppId, ExecutorId, WorkerId
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.summaries import ApplicationSummary, ErrorCard, ScaleBounds, WorkerSummary
 
 

@@ -1,9 +1,10 @@
 """Messages between the master, workers and app masters: registration, slots, launches."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from gearpy.ids import ActorPath, AppId, ExecutorId, WorkerId
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.client import (
     Artifact,
     GetApplication,

@@ -4,10 +4,11 @@ Counts, bytes and times are since the start of the task or process. Event times 
 are not known, and at the end of a stream.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from gearpy.ids import AppId, ExecutorId, SessionId, TaskId, WorkerId
+from gearpy.late_dataclass import dataclass
 
 MetricKind: TypeAlias = Literal["counter", "gauge", "histogram"]
 #: Gearpump: the values of ``readOption``.

@@ -4,10 +4,10 @@ One process that speaks is a *node*: ``host:port#incarnation``, its listener and
 later process at the same address has. ``host:port`` alone means whichever process is there.
 """
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from gearpy.ids import ActorPath
+from gearpy.late_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,10 @@
 """Applications, workers and failures as people see them: parts of reports and of answers."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from gearpy.ids import AppId, ExecutorId, WorkerId
+from gearpy.late_dataclass import dataclass
 
 #: Gearpump: `ApplicationStatus`. The last three are final.
 ApplicationStatus: TypeAlias = Literal["pending", "active", "succeeded", "failed", "terminated"]

@@ -4,9 +4,9 @@ Times are wall time in ms since 1970 unless an attribute says otherwise, spans e
 rates are per second, shares from 0 to 1. What is not known is None, never 0.
 """
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.metrics import MetricKind
 from gearpy.messages.summaries import (
     ApplicationStatus,

@@ -8,7 +8,7 @@ import base64
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from gearpy.core.coordinator.views import ApplicationView, DagVersions, EpochMan
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.errors import ConfigError, GearpyError, ProtocolError, SnapshotDamaged
 from gearpy.ids import AppId, TaskId
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import SnapshotFile
 from gearpy.storage.changelog import rebuilt
 from gearpy.storage.checkpoints import Checkpoints, checkpoints_at

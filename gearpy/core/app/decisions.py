@@ -1,6 +1,5 @@
 """The commands of an `ApplicationCore` to its app master, and their limits."""
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from gearpy.core.app.deployment import Send
@@ -8,6 +7,7 @@ from gearpy.core.app.executors import ExecutorCommand
 from gearpy.core.base.restart import RestartPolicy
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.core.epoch.pace import EpochCut, PacePolicy
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import SnapshotFile
 from gearpy.messages.summaries import ApplicationStatus, ErrorCard
 

@@ -1,6 +1,5 @@
 """The changes of a `MasterState`: records of the master's log, as objects and as bytes."""
 
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -8,6 +7,7 @@ import msgspec
 from gearpy.core.base.versions import MASTERS
 from gearpy.errors import ProtocolError
 from gearpy.ids import AppId, WorkerId
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.client import SubmitApplication
 from gearpy.messages.summaries import ApplicationProgress, ApplicationStatus, ErrorCard
 
