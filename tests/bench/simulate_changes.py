@@ -29,7 +29,7 @@ from tests.bench.simulate import FaultSchedule, SeedResult, end_problem, slots_p
 from tests.bench.simulated_app import SimulatedApp, Words, upper, word_of
 from tests.world.cluster import ClusterSimulation
 
-__all__ = ["run_change_seed", "run_change_seeds"]
+__all__ = ["ChangingApp", "Variant", "run_change_seed", "run_change_seeds"]
 
 _WITHIN_MS: Final = 300_000
 _CHANGES_MAX: Final = 4
@@ -42,7 +42,7 @@ _SAVEPOINTS_MAX: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class _Variant:
+class Variant:
     """One version of the program; records tell which one has shown them.
 
     ``breaks``: it raises at each record, so that its trial fails. ``more``: it has so many sources
@@ -71,7 +71,7 @@ class ChangingApp:
     )
     more: dict[int, MemoryTransactions] = field(default_factory=dict)
 
-    def build(self, variant: _Variant) -> gp.StreamApp:
+    def build(self, variant: Variant) -> gp.StreamApp:
         """Return the program of one version."""
         app = gp.StreamApp("changing", parallelism=variant.parallelism)
         if self.is_beside_first:
@@ -96,7 +96,7 @@ class ChangingApp:
         numbered = keyed.map_with_state(_number, initial=0, name="beside number")
         numbered.write(sink, name="show beside")
 
-    def _build_changed(self, app: gp.StreamApp, variant: _Variant) -> None:
+    def _build_changed(self, app: gp.StreamApp, variant: Variant) -> None:
         base = self.base
         source = Words(base.records, base.partitions, by_bound=base.by_bound, pause=_PAUSE)
         words = app.read(source, name="words").map(upper, name="upper")
@@ -110,7 +110,7 @@ class ChangingApp:
             sink = self.base.sinks.setdefault(name, MemoryTransactions(name))
             _branch(name, keyed).write(sink, name=f"show {name}")
 
-    def problem(self, versions: list[ProgramVersion], tags: dict[str, _Variant]) -> str:
+    def problem(self, versions: list[ProgramVersion], tags: dict[str, Variant]) -> str:
         """Return what is wrong with what the sinks show; empty when nothing is."""
         sinks = (*self.tagged, *self.more.values())
         retracted = self.base.retracted + self.beside.retracted
@@ -126,7 +126,7 @@ class ChangingApp:
             or self._more_problem(ran)
         )
 
-    def _more_problem(self, ran: list[_Variant]) -> str:
+    def _more_problem(self, ran: list[Variant]) -> str:
         """Return what is wrong with sources that not all versions have had."""
         for at, sink in sorted(self.more.items()):
             has = [each.more > at for each in ran]
@@ -155,7 +155,7 @@ class ChangingApp:
         return ""
 
 
-def _tagged(record: tuple[str, int], variant: _Variant) -> tuple[str, int, int]:
+def _tagged(record: tuple[str, int], variant: Variant) -> tuple[str, int, int]:
     if variant.breaks:
         raise ValueError("this version is broken")
     return (*record, variant.tag)
@@ -191,9 +191,9 @@ class _Changes:
         self._left = 1 + self._rng.randrange(_CHANGES_MAX)
         self._tries = _TRIES
         self._app_id = AppId(0)
-        self.variants: dict[str, _Variant] = {}
+        self.variants: dict[str, Variant] = {}
 
-    def begin(self, app_id: AppId, first: str, variant: _Variant) -> None:
+    def begin(self, app_id: AppId, first: str, variant: Variant) -> None:
         self._app_id, self.variants[first] = app_id, variant
         self._cluster.world.later(self._rng.randrange(300, 3000), self._next)
         for number in range(self._rng.randrange(_SAVEPOINTS_MAX + 1)):
@@ -250,9 +250,9 @@ class _Changes:
         return isinstance(answer, UpdatePlanned) and not answer.refusal
 
 
-def a_variant(rng: random.Random, tag: int, *, may_break: bool) -> _Variant:
+def a_variant(rng: random.Random, tag: int, *, may_break: bool) -> Variant:
     """Return a version of the program by chance."""
-    return _Variant(
+    return Variant(
         tag=tag,
         parallelism=rng.randrange(1, 4),
         branches=_KEYED if rng.random() < 0.5 else _KEYED[::-1],

@@ -6,11 +6,15 @@ See `tests.bench.simulate_changes` for what is changed and what must come out; `
 
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 
-from tests.bench.simulate_changes import run_change_seed
+from gearpy.messages.client import UpdatePlanned
+from gearpy.storage.checkpoints import MemoryCheckpoints, StoredFile
+from tests.bench.simulate_changes import ChangingApp, Variant, run_change_seed
+from tests.bench.simulated_app import SimulatedApp
+from tests.world.cluster import ClusterSimulation
 
 
 @pytest.fixture(autouse=True)
@@ -43,3 +47,56 @@ def test_a_sink_keeps_what_versions_before_have_shown() -> None:
     results = [run_change_seed(seed) for seed in (20, 26)]
 
     assert not [each for each in results if each.problem]
+
+
+class _UnsureStore(MemoryCheckpoints):
+    """A store that fails once, when a new version is put in place, and tells of it."""
+
+    def __init__(self, *, stores: bool) -> None:
+        super().__init__()
+        self.has_failed, self.stores = False, stores
+        self.on_failure: Callable[[], object] = lambda: None
+
+    def save(self, name: str, chunks: Iterable[bytes]) -> StoredFile:
+        data = b"".join(chunks)
+        if "/coordinator/" not in name or b"trial" not in data or self.has_failed:
+            return super().save(name, [data])
+        self.has_failed = True
+        if self.stores:
+            super().save(name, [data])
+        self.on_failure()
+        raise OSError("no answer")
+
+
+@pytest.mark.parametrize("stores", [True, False])
+def test_a_drain_is_of_the_version_that_may_be_in_the_log(*, stores: bool) -> None:
+    """While nobody knows whether it is the version before cannot be gone on with."""
+    base = SimulatedApp(900, ("numbered",), partitions=2)
+    app = ChangingApp(base, SimulatedApp(900, ("numbered",), partitions=2), is_beside_first=True)
+    first, second = (
+        Variant(tag=tag, parallelism=2, branches=("numbered",), has_more_steps=False, breaks=False)
+        for tag in (0, 1)
+    )
+    store = _UnsureStore(stores=stores)
+    cluster = ClusterSimulation(7, slots=14, checkpoints=store)
+    running = cluster.submit(lambda: app.build(first))
+    drained: list[bool] = []
+    store.on_failure = lambda: cluster.world.later(
+        20, lambda: drained.append(cluster.drain(running.app_id))
+    )
+
+    def update() -> None:
+        answer = cluster.update(running.app_id, lambda: app.build(second))
+        if not isinstance(answer, UpdatePlanned):
+            cluster.world.later(50, update)
+
+    cluster.world.later(500, update)
+    summary = cluster.run_to_end(running.app_id, within_ms=300_000)
+
+    shown = [(number, tag) for sink in app.tagged for _, number, tag in sink.values]
+    assert drained == [True]
+    assert summary is not None
+    assert summary.status in {"terminated", "succeeded"}
+    assert len(shown) == len(dict(shown))
+    assert {tag for _, tag in shown} == {0, 1}
+    assert not base.problem(is_whole=False)

@@ -764,7 +764,8 @@ class AppMasterActor(Actor[_Message]):
                 return Refused(reason=str(error))
             except (ConfigError, LogBroken) as error:
                 return Refused(reason=str(error))
-        self._begin_drain(core)
+        if not self._versions.is_switching:  # Else the core that follows is drained.
+            self._begin_drain(core)
         return DrainAccepted(app_id=self._app_id)
 
     def _begin_drain(self, core: ApplicationCore) -> None:

@@ -102,6 +102,11 @@ class AppVersions:
         """The version that runs, on trial or not."""
         return self._checkpoints.versions.current or self._first(self._submitted)
 
+    @property
+    def is_switching(self) -> bool:
+        """Whether a version may be in the log whose core does not run yet."""
+        return self._appended is not None or self._gone_back is not None
+
     def summaries(self) -> tuple[VersionSummary, ...]:
         """Return all versions for people, the oldest first."""
         return tuple(map(_summary, self.all))
