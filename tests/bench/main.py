@@ -617,6 +617,7 @@ def masters(
 
 
 def _masters_writes() -> None:
+    from tests.bench.masters_values import measure_values
     from tests.bench.masters_writes import MASTERS, measure_syncs, measure_writes
 
     typer.echo(
@@ -633,7 +634,12 @@ def _masters_writes() -> None:
                 f"{result.entries / result.seconds:10,.0f} {each:12.1f} {syncs:8,.0f} "
                 f"{each * syncs / MASTERS:8,.0f}"
             )
-    typer.echo("bound: such batches with one sync each, on a disk that three masters share")
+        typer.echo("bound: such batches with one sync each, on a disk that three masters share")
+        for many in (16, 256):
+            stored = measure_values(Path(folder) / f"values{many}", open_values=many, seconds=5)
+            typer.echo(
+                f"an app master with {many} values on their way stores {stored:,.0f} a second"
+            )
 
 
 def _masters_at_once(rounds: int, seed: int) -> None:
