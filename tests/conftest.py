@@ -31,6 +31,7 @@ settings.register_profile("default", derandomize=True, deadline=None, max_exampl
 settings.register_profile(
     "explore", deadline=None, max_examples=2000, suppress_health_check=[HealthCheck.too_slow]
 )
+settings.register_profile("quick", derandomize=True, deadline=None, max_examples=10)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 _HERE = Path(__file__).parent
@@ -68,11 +69,32 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Take fewer examples if it shall be quick, where a test does not say how many."""
+    if config.getoption("--quick") and "HYPOTHESIS_PROFILE" not in os.environ:
+        settings.load_profile("quick")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import what has no test for `--quick`: to do so takes longer than many tests."""
+    is_left_out = (
+        config.getoption("--quick")
+        and collection_path.name.startswith("test_")
+        and collection_path.suffix == ".py"
+        and not _is_pure(collection_path)
+        and "mark.smoke" not in collection_path.read_text(encoding="utf-8")
+    )
+    return True if is_left_out else None  # Other plugins may have a word.
+
+
+def _is_pure(path: Path) -> bool:
+    folder = path.relative_to(_HERE).parts[0]
+    return folder in _PURE or folder.endswith(".py")
+
+
 def _is_quick(item: pytest.Item) -> bool:
-    folder = item.path.relative_to(_HERE).parts[0]
-    is_pure = folder in _PURE or folder.endswith(".py")
     return item.get_closest_marker("smoke") is not None or (
-        is_pure and item.get_closest_marker("slow") is None
+        _is_pure(item.path) and item.get_closest_marker("slow") is None
     )
 
 
