@@ -244,6 +244,9 @@ class ChainTask(Task):
         self._stages: Sequence[Stage] = ()
         self._consumed: Sequence[ConsumedStage] = ()
         self._keeping: Sequence[KeepingStage] = ()
+        self._draining: Sequence[tuple[int, DrainingStage]] = ()
+        self._committing: Sequence[CommittingStage] = ()
+        self._working: Sequence[WorkingStage] = ()
         self._deferring: dict[int, DeferringStage] = {}  # By place.
         self._lanes: Sequence[_Lane] = ()  # Those that may have something to do by themselves.
         self._left: list[_Left] = []  # Each at a place behind the one before it.
@@ -263,6 +266,13 @@ class ChainTask(Task):
         }
         self._consumed = [each for each in self._stages if isinstance(each, ConsumedStage)]
         self._keeping = [each for each in self._stages if isinstance(each, KeepingStage)]
+        self._draining = [
+            (place, each)
+            for place, each in enumerate(self._stages)
+            if isinstance(each, DrainingStage)
+        ]
+        self._committing = [each for each in self._stages if isinstance(each, CommittingStage)]
+        self._working = [each for each in self._stages if isinstance(each, WorkingStage)]
         self._lanes = _lanes_of(self._stages)
 
     def _restored(self, resume: Mapping[str, Any]) -> Sequence[bytes]:
@@ -286,17 +296,15 @@ class ChainTask(Task):
 
     def before_snapshot(self) -> Iterator[Batch]:
         """Let stages send the records that they would not have in a snapshot."""
-        for place, stage in enumerate(self._stages):
-            if isinstance(stage, DrainingStage):
-                for values, timestamps in stage.drain():
-                    pushed = self._push(place + 1, values, timestamps, patient=False)
-                    yield from (batch for batch in pushed if batch is not None)
+        for place, stage in self._draining:
+            for values, timestamps in stage.drain():
+                pushed = self._push(place + 1, values, timestamps, patient=False)
+                yield from (batch for batch in pushed if batch is not None)
 
     def on_commit(self, epoch: int) -> None:
         """Let the sinks of the chain show the records of the epoch."""
-        for stage in self._stages:
-            if isinstance(stage, CommittingStage):
-                stage.commit(epoch)
+        for stage in self._committing:
+            stage.commit(epoch)
 
     def on_batch(self, batch: Batch) -> Iterator[Batch | None]:
         """Push the records through all stages."""
@@ -372,7 +380,7 @@ class ChainTask(Task):
     @property
     def is_working(self) -> bool:
         """Whether a stage waits for work outside of the task."""
-        return any(stage.is_working for stage in self._stages if isinstance(stage, WorkingStage))
+        return any(stage.is_working for stage in self._working)
 
     def consumers(self) -> Sequence[ConsumerReport]:
         """Return the consumers of all sinks of the chain."""
