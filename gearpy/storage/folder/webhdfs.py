@@ -7,12 +7,14 @@ for a mistake of the caller.
 
 import errno
 import os
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import fsspec  # type: ignore[import-untyped]
 from fsspec.implementations.webhdfs import WebHDFS  # type: ignore[import-untyped]
+from requests import HTTPError
 
 _CONNECT_S: Final = 10.0
 #: A data node that is asked for a block may have to wait for a disk; nothing else is slow.
@@ -44,6 +46,21 @@ class WebHdfsFiles(WebHDFS):  # type: ignore[misc]
             return super()._call(op, *args, **options)
         except RuntimeError as error:
             raise _told(str(error)) from error
+        except HTTPError as error:
+            if error.response is None or error.response.status_code != HTTPStatus.UNAUTHORIZED:
+                raise
+            raise PermissionError(self._no_login()) from error
+
+    def _no_login(self) -> str:
+        """Return what to do where a login by Kerberos is asked for, and there is none."""
+        at = urlsplit(self.url).netloc
+        if self.session.auth is not None:
+            return f"webhdfs://{at} takes no ticket of this user: look at klist, and run kinit"
+        return (
+            f"webhdfs://{at} asks for a login by Kerberos: set FSSPEC_WEBHDFS_KERBEROS=true in the "
+            'environment of all processes, or give storage_options={"kerberos": True}, and have a '
+            "ticket, by kinit"
+        )
 
     def unstrip_protocol(self, name: str) -> str:
         """Return the URL of a path: with the name node, so that others can open it."""

@@ -5,6 +5,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import requests
+from fsspec.config import apply_config, set_conf_env  # type: ignore[import-untyped]
 
 from gearpy.errors import ConfigError
 from gearpy.storage.folder.at import file_system_at, folder_at
@@ -35,3 +37,41 @@ def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 
     with pytest.raises(ConfigError, match="requests_kerberos"):
         folder_at(PLACE, {"kerberos": True, "skip_instance_cache": True}, key="folder")
+
+
+@pytest.mark.parametrize(
+    ("auth", "told"),
+    [
+        (None, r"asks for a login .*FSSPEC_WEBHDFS_KERBEROS=true .* storage_options=.*\"kerberos\": True.* kinit"),
+        (_Auth(), "takes no ticket of this user: .* kinit"),
+    ],
+    ids=["no login", "no ticket"],
+)
+def test_a_login_that_is_missing_is_told(
+    monkeypatch: pytest.MonkeyPatch, auth: Any, told: str
+) -> None:
+    """No waiting mends that."""
+    files, path = file_system_at(PLACE, {"skip_instance_cache": True})
+    refused = requests.Response()
+    refused.status_code = 401
+    monkeypatch.setattr(files.session, "auth", auth)
+    monkeypatch.setattr(files.session, "request", lambda **_: refused)
+
+    with pytest.raises(PermissionError, match=told):
+        files.info(path)
+
+
+def test_the_login_can_be_a_setting_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where checkpoints are is not in a program, so no options are."""
+    library = ModuleType("requests_kerberos")
+    library.HTTPKerberosAuth = _Auth  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "requests_kerberos", library)
+    asked = {"FSSPEC_WEBHDFS_KERBEROS": "true"}
+    conf: dict[str, dict[str, Any]] = {}
+    set_conf_env(conf, envdict=asked)
+    monkeypatch.setattr("fsspec.config.conf", conf)
+    monkeypatch.setattr("fsspec.spec.apply_config", lambda cls, kw: apply_config(cls, kw, conf))
+
+    files, _ = file_system_at(PLACE, {"skip_instance_cache": True})
+
+    assert isinstance(files.session.auth, _Auth)
