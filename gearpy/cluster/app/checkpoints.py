@@ -284,16 +284,28 @@ class AppCheckpoints:
     def store(self, manifest: Manifest) -> None:
         """Add a complete epoch; called again for one, it settles whether that is there.
 
+        Epochs that were retired before leave the log with it.
+
         Raises:
             LogSuperseded: a later launch has opened the log.
             LogBroken: it may or may not be there; call it again.
         """
         log = self._opened
         view = EpochManifests(log.state)
-        if view.has(manifest.region, manifest.epoch):
-            log.append([])
-        else:
-            log.append(view.messages_for(manifest, manifest.offsets))
+        is_there = view.has(manifest.region, manifest.epoch)
+        log.append(
+            [
+                *(() if is_there else view.messages_for(manifest, manifest.offsets)),
+                *(drop for each in self._retired for drop in view.drop_messages(*each)),
+            ]
+        )
+        regions = {region for region, _ in self._retired}
+        self._retired.clear()
+        files, self._surplus = self._surplus, []
+        self.drop(files)
+        if self.keeps_recordings:
+            for region in regions:
+                self._drop_recordings(region)
 
     def forget(self, region: int, epochs: Iterable[int]) -> None:
         """Let epochs leave the log that are never gone back to; see `store` for errors."""
@@ -301,27 +313,12 @@ class AppCheckpoints:
         self._opened.append(drop for each in epochs for drop in view.drop_messages(region, each))
 
     def retire(self, region: int, epochs: Iterable[int]) -> None:
-        """Let epochs leave the log that newer ones take the place of, now or with the next.
+        """Let epochs that newer ones take the place of leave the log with the next one.
 
-        Until then no file is deleted: what the log names is there.
-
-        Raises:
-            LogSuperseded: a later launch has opened the log.
+        That saves steps to the store, and sinks are told of an epoch sooner. Until then no file is
+        deleted: what the log names is there.
         """
         self._retired += [(region, each) for each in epochs]
-        view = EpochManifests(self._opened.state)
-        try:
-            self._opened.append(
-                drop for each in self._retired for drop in view.drop_messages(*each)
-            )
-        except LogBroken as error:
-            _log.warning("epochs stay in the log: %s", error)
-            return
-        self._retired.clear()
-        files, self._surplus = self._surplus, []
-        self.drop(files)
-        if self.keeps_recordings:
-            self._drop_recordings(region)
 
     def _drop_recordings(self, region: int) -> None:
         """Delete recordings of input that lead from no epoch to another."""

@@ -136,6 +136,42 @@ def test_an_epoch_that_a_change_has_replaced_gets_no_name() -> None:
     app.check_free("before")
 
 
+def test_epochs_that_are_retired_leave_the_log_with_the_next_one() -> None:
+    """One step to the store for both. What the log names is there: files go after it."""
+    checkpoints = MemoryCheckpoints()
+    app = opened(checkpoints, 1)
+    manifests = [a_manifest(0, epoch) for epoch in (7, 8, 9)]
+    for manifest in manifests:
+        checkpoints.save(manifest.snapshots[0].location, [b"state"])
+    app.store(manifests[0])
+    app.store(manifests[1])
+
+    app.retire(0, [7])
+    app.drop(manifests[0].snapshots)
+    assert app.manifests() == manifests[:2]
+    assert checkpoints.load(manifests[0].snapshots[0].location) == b"state"
+
+    app.store(manifests[2])
+    assert app.manifests() == manifests[1:]
+    with pytest.raises(SnapshotDamaged):
+        checkpoints.load(manifests[0].snapshots[0].location)
+
+
+def test_an_epoch_that_is_stored_again_retires_what_the_first_attempt_may_have() -> None:
+    """Nobody knew whether it was there."""
+    app = opened(MemoryCheckpoints(), 1)
+    app.store(a_manifest(0, 7))
+    app.store(a_manifest(0, 8))
+    app.retire(0, [7])
+
+    app.store(a_manifest(0, 8))
+
+    assert [each.epoch for each in app.manifests()] == [8]
+    app.retire(0, [7])
+    app.store(a_manifest(0, 9))
+    assert [each.epoch for each in app.manifests()] == [8, 9]
+
+
 def a_manifest(region: int, epoch: int) -> Manifest:
     file = SnapshotFile(location=f"{PREFIX}/{region}/{epoch}", sha256="", tasks=(FIRST,))
     return Manifest(region=region, epoch=epoch, attempt=1, clock_ms=0, snapshots=(file,))
