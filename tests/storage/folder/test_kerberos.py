@@ -42,7 +42,10 @@ def test_a_library_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     ("auth", "told"),
     [
-        (None, r"asks for a login .*FSSPEC_WEBHDFS_KERBEROS=true .* storage_options=.*\"kerberos\": True.* kinit"),
+        (
+            None,
+            r"a login .*FSSPEC_WEBHDFS_KERBEROS=true .* storage_options=.*kerberos.* kinit",
+        ),
         (_Auth(), "takes no ticket of this user: .* kinit"),
     ],
     ids=["no login", "no ticket"],
