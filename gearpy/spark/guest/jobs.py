@@ -63,6 +63,7 @@ class GuestJobs:
         self._lock = threading.Lock()
         self._wanted, self._numbers = 0, itertools.count(1)
         self._threads: dict[int, threading.Thread] = {}
+        self._beginning = set[int]()  # Those that were told to begin again.
         self._causes: dict[int, str] = {}  # Of the last failure of each worker.
 
     @property
@@ -91,6 +92,7 @@ class GuestJobs:
         """Have Spark end one of them, or all, at once; they are started again."""
         with self._lock:
             numbers = [*self._threads] if number is None else [number]
+            self._beginning |= set(numbers)
         with suppress(Py4JError, OSError):  # Spark may have ended.
             for each in numbers:
                 self._context.cancelJobGroup(self._group_of(each))
@@ -121,6 +123,8 @@ class GuestJobs:
             cause = self._run(number)
             if self._is_over(number):
                 return
+            if self._has_to_begin(number):
+                continue
             if not is_alive(self._spark):
                 self._causes[number] = "Spark was stopped"
                 return
@@ -135,6 +139,13 @@ class GuestJobs:
             )
             if self._closing.wait(again.delay_ms / 1000):
                 return
+
+    def _has_to_begin(self, number: int) -> bool:
+        """Tell whether one has ended since it was told to begin again, which is no failure."""
+        with self._lock:
+            is_told = number in self._beginning and is_alive(self._spark)
+            self._beginning.discard(number)
+        return is_told
 
     def _is_over(self, number: int) -> bool:
         """Tell whether a worker that has ended is not to be started again."""

@@ -116,6 +116,21 @@ def test_a_worker_that_is_killed_comes_back(spark: SparkSession, tmp_path: Path)
     assert verdict(_shown(log)).is_good
 
 
+def test_a_worker_that_is_told_to_begin_again_has_not_failed(spark: SparkSession) -> None:
+    """Else a cluster that starts would be refused for it."""
+    with _cluster(spark) as cluster:
+        (before,) = cluster.workers()
+        jobs = cluster._jobs  # noqa: SLF001
+        assert jobs is not None
+        jobs.begin_again()
+        eventually(
+            lambda: [each.worker_id for each in cluster.workers()] > [before.worker_id],
+            "another worker is there",
+            within_s=_WAIT_S,
+        )
+        assert jobs.failure == ""
+
+
 def test_applications_go_on_over_the_same_folder(spark: SparkSession, tmp_path: Path) -> None:
     """As when a driver was lost; but the end of a cluster is no failure that spends a restart."""
     app, folder = counted(tmp_path, rate=2000), tmp_path / "cluster"
