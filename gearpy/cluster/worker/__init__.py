@@ -4,6 +4,7 @@
 - `__main__`: ``python -m gearpy.cluster.worker``, which a worker starts: `child`, loaded quickly.
 - `child`: the process of one executor, or app master.
 - `child_process`: ChildProcess: one child with its process group, its outputs, its end and why.
+- `oom`: processes that the system has killed for want of memory, and whom it should kill first.
 - `processes`: ProcessLauncher: executors and app masters as child processes of a worker.
 - `threads`: ThreadLauncher: executors and app masters as actors of this process.
 - `lifeline`: how a process of an application learns that its worker is gone: its standard input

@@ -32,6 +32,7 @@ from gearpy.cluster.programs.artifacts import ApplicationLoader, Program, loaded
 from gearpy.cluster.programs.fetch import ArtifactCache
 from gearpy.cluster.worker.launch_spec import LaunchSpec, read_spec
 from gearpy.cluster.worker.lifeline import hold_lifeline
+from gearpy.cluster.worker.oom import prefer_to_kill
 from gearpy.config.load import from_overrides
 from gearpy.config.schema import Config, ExecutorConfig
 from gearpy.errors import GearpyError, OperatorError
@@ -182,6 +183,7 @@ def limit_resources(config: ExecutorConfig) -> None:
     """
     allow_open_files()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # A core holds the key and users' records.
+    prefer_to_kill()
     if most := config.memory_max_bytes:
         resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 

@@ -15,6 +15,7 @@ from typing import IO, Final
 
 from gearpy.cluster.host.leftovers import MARK, ProcessMark, end_marked
 from gearpy.cluster.host.logs import LogFile, LogFormat, StreamLog
+from gearpy.cluster.worker.oom import OomKills
 
 _log = logging.getLogger(__name__)
 
@@ -65,7 +66,7 @@ class ChildProcess:
         self._asked = False
         self._buried = False
         self._timer: threading.Timer | None = None
-        self._oom_kills = oom_kills()
+        self._oom_kills = OomKills.now()
         self._mark = ProcessMark.new()
         pipe = subprocess.PIPE
         self._popen = subprocess.Popen(  # noqa: S603 - a list of arguments, none of users
@@ -130,8 +131,8 @@ class ChildProcess:
         if self._asked and code in _AS_ASKED:
             self._on_end("")
             return
-        is_memory_short = oom_kills() > self._oom_kills
-        self._on_end(exit_cause(code, self._tail, is_memory_short=is_memory_short))
+        why_killed = OomKills.now().why_since(self._oom_kills)
+        self._on_end(exit_cause(code, self._tail, why_killed=why_killed))
 
     def _send_spec(self) -> None:
         """Write all of it, and leave the pipe open."""
@@ -232,19 +233,19 @@ _OWN_LOG: Final = re.compile(
 )
 
 
-def exit_cause(code: int, tail: bytes, *, is_memory_short: bool = False) -> str:
+def exit_cause(code: int, tail: bytes, *, why_killed: str = "") -> str:
     """Return why a process ended that nobody had asked to.
 
     Args:
         code: its exit code, or the negative number of the signal that killed it.
         tail: the end of its standard error, `TAIL_BYTES` at most; what fits a line follows in
             the first line, all of it below. Log lines of gearpy itself say nothing new.
-        is_memory_short: the system has killed processes for want of memory meanwhile.
+        why_killed: why the system may have killed it.
     """
     text = _last_words(tail)
     last = text.rpartition("\n")[2].strip()[:_LAST_LINE_CHARS]
     if code < 0:
-        cause = _killed(-code, is_memory_short=is_memory_short)
+        cause = _killed(-code, why_killed)
     elif code == 0:
         cause = "exited with code 0 before it was asked to"
     else:
@@ -265,20 +266,11 @@ def _last_words(tail: bytes) -> str:
     return whole if len(whole) > _TEXT_CHARS // 2 else end  # One line may be very long.
 
 
-def _killed(number: int, *, is_memory_short: bool) -> str:
-    if number == signal.SIGKILL and is_memory_short:
-        return "killed by signal 9: maybe out of memory"
+def _killed(number: int, why: str) -> str:
+    if number == signal.SIGKILL and why:
+        return f"killed by signal 9: {why}"
     try:
         name = signal.Signals(number).name
     except ValueError:  # A real-time signal.
         return f"killed by signal {number}"
     return f"killed by signal {number} ({name})"
-
-
-def oom_kills() -> int:
-    """Return how many processes this machine has killed for want of memory; 0 if unknown."""
-    try:
-        match = _OOM_KILLS.search(Path("/proc/vmstat").read_bytes())
-    except OSError:
-        return 0
-    return int(match[1]) if match else 0

@@ -15,8 +15,9 @@ from typing import Final
 import pytest
 
 from gearpy.cluster.host.logs import LogSettings
-from gearpy.cluster.worker.child_process import TAIL_BYTES, ChildProcess, exit_cause, oom_kills
+from gearpy.cluster.worker.child_process import TAIL_BYTES, ChildProcess, exit_cause
 from gearpy.cluster.worker.launch_spec import LaunchSpec, read_spec
+from gearpy.cluster.worker.oom import OomKills
 from gearpy.cluster.worker.processes import ProcessLauncher, ProcessSettings
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, ProtocolError
@@ -449,6 +450,7 @@ def test_causes_are_in_words(code: int, tail: bytes, cause: str) -> None:
 
 def test_a_kill_while_memory_is_short_may_be_for_that() -> None:
     """The system counts whom it kills for memory, not who that was."""
-    assert exit_cause(-9, b"", is_memory_short=True) == "killed by signal 9: maybe out of memory"
-    assert exit_cause(-15, b"", is_memory_short=True) == "killed by signal 15 (SIGTERM)"
-    assert oom_kills() >= 0
+    why = OomKills(0, 1).why_since(OomKills(0, 0))
+    assert exit_cause(-9, b"", why_killed=why) == "killed by signal 9: maybe out of memory"
+    assert exit_cause(-15, b"", why_killed=why) == "killed by signal 15 (SIGTERM)"
+    assert OomKills(3, 1).why_since(OomKills(3, 1)) == ""
