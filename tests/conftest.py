@@ -16,7 +16,7 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from gearpy.cluster.host.tuning import ProcessTuning
 
-pytest_plugins = ["tests.servers.fixtures"]
+pytest_plugins = ["tests.cpu_times", "tests.servers.fixtures"]
 
 # What is imported, collected and parsed stays: to look for garbage in it at each 700 new objects,
 # as Python does, takes a tenth of the time of collecting all tests.
