@@ -1,15 +1,20 @@
 """A cluster of daemons as its user meets it: programs, commands, failures, ends."""
 
 import json
+import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from gearpy.cli.terminal.connect import connected
 from gearpy.cli.terminal.exits import NO_CLUSTER, SUCCESS, WRONG_USE
+from gearpy.errors import GearpyError
+from gearpy.ids import AppId
 from tests.eventually import eventually
 from tests.system.cluster_build import (
     GEAR,
@@ -242,6 +247,39 @@ def test_what_fails_once_restarts_and_what_is_put_aside_comes_back(scene: Scene)
     numbers = sorted(map(int, out.read_text().split()))
     assert numbers == list(range(len(numbers)))
     assert "must run for that" in scene.gear("app", "restart-tasks", app, code=WRONG_USE)
+
+
+@pytest.mark.long
+def test_a_record_that_was_given_back_outlives_its_app_master(own: Scene) -> None:
+    """No epoch has it yet: it stays in the list, is given back again, and counts once."""
+    out = own.folder / "back"
+    settings = ("application.on-error=quarantine", "checkpoint.interval-ms=600000")
+    sets = [part for each in settings for part in ("--set", each)]
+    out.with_name("back.raised").touch()  # It does not fail otherwise.
+    number = own.submit(*sets, "count.py", "--", "back", str(out))
+    app = str(number)
+    eventually(lambda: put_aside(own, app))
+    out.with_name("back.good").touch()
+    own.gear("app", "savepoint", app, "before")  # What was put aside is not read again.
+    pid = eventually(lambda: own.cluster.app_master_pid(AppId(number)))
+
+    own.gear("quarantine", "replay", app)
+    os.kill(pid, signal.SIGKILL)
+
+    eventually(lambda: is_gone(pid))
+    assert put_aside(own, app)
+
+    def given_back() -> bool:
+        with connected(own.cluster.config) as client, suppress(GearpyError):
+            return bool(client.replay_quarantined(AppId(number)))
+        return False
+
+    eventually(given_back, within_s=60.0, every_s=0.2)
+    out.with_name("back.stop").touch()
+    assert own.ends(number)["status"] == "succeeded"
+    assert not put_aside(own, app)
+    numbers = sorted(map(int, out.read_text().split()))
+    assert numbers == list(range(len(numbers)))
 
 
 def put_aside(scene: Scene, app: str) -> list[Any]:

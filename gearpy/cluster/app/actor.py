@@ -205,7 +205,7 @@ class AppMasterActor(Actor[_Message]):
         self._core: ApplicationCore | None = None
         self._has_succeeded = False
         self._metrics: AppMetrics | None = None
-        self._replays = AppReplays(self._executors.tell)
+        self._replays = AppReplays(launch.app_id, self._executors.tell, self._master.tell)
         self._quarantine = AppQuarantine(launch.app_id, launch.launch, settings.quarantine_max)
         self._has_run = False  # The application was active before.
         self._found: FoundEpochs | None = None  # Waits until the master knows that there is a log.
@@ -242,6 +242,7 @@ class AppMasterActor(Actor[_Message]):
             self._store_outcome()
         for quarantined in self._quarantine.unstored:
             self._master.tell(quarantined)
+        self._replays.repeat()
 
     def _begin(self, message: AppMasterRegistered) -> None:
         if _OUTCOME_KEY in message.values:
@@ -607,6 +608,7 @@ class AppMasterActor(Actor[_Message]):
             self._metrics_of(self._core).note(kind, text.partition("\n")[0])
 
     def _end(self, status: ApplicationStatus, cause: ErrorCard | None) -> None:
+        self._replays.on_end(self._core)
         if status == "succeeded":
             if self._settings.keep_succeeded_ms:
                 self._checkpoints.end()

@@ -9,7 +9,7 @@ from gearpy.core.app.regions.region import Region
 from gearpy.core.app.replays import GivenBack
 from gearpy.ids import AppId, ExecutorId, TaskId
 from gearpy.messages.app import InjectRecord, RecordInjected, RecordQuarantined
-from gearpy.messages.client import QuarantinedRecord
+from gearpy.messages.client import QuarantinedRecord, ReplayQuarantined
 from gearpy.messages.cluster import Quarantine
 from gearpy.messages.summaries import ErrorCard
 
@@ -63,14 +63,24 @@ class AppQuarantine:
 class AppReplays:
     """Gives records back to tasks, and once more after a restart that they would not survive.
 
+    The master has a record until an epoch has it: if this app master is lost before, it can be
+    given back once more.
+
     Part of an app master; runs on its thread.
 
     Args:
         tell: tells an executor.
+        tell_master: tells the master.
     """
 
-    def __init__(self, tell: Callable[[ExecutorId, Any], None]) -> None:
-        self._tell = tell
+    def __init__(
+        self,
+        app_id: AppId,
+        tell: Callable[[ExecutorId, Any], None],
+        tell_master: Callable[[Any], None],
+    ) -> None:
+        self._app_id = app_id
+        self._tell, self._tell_master = tell, tell_master
         self._replays = GivenBack()
 
     def give(
@@ -96,13 +106,34 @@ class AppReplays:
             self._replays.on_taken(message.number, message.attempt, next_to_end)
 
     def on_tick(self, core: ApplicationCore) -> None:
-        """Give records again where a region has gone back to an epoch without them."""
+        """Give records again where a region has gone back to an epoch without them.
+
+        The master is told of those that an epoch has.
+        """
+        done: tuple[int, ...] = ()
         for task in self._replays.tasks():
             if (region := core.regions.of_task(task)) is None:
                 continue
             running = region.attempt if region.is_running else None
-            for record in self._replays.look(task, running, _stored(region)).again:
+            news = self._replays.look(task, running, _stored(region))
+            for record in news.again:
                 self._inject(region, task, record)
+            done += news.done
+        self._forget(done)
+
+    def on_end(self, core: ApplicationCore | None) -> None:
+        """Tell of the last epochs, as no tick comes any more."""
+        if core is not None:
+            self.on_tick(core)
+
+    def repeat(self) -> None:
+        """Tell a master that is back what it may have missed."""
+        self._forget(self._replays.done)
+
+    def _forget(self, numbers: tuple[int, ...]) -> None:
+        """Have the master forget records; to name none would mean all."""
+        if numbers:
+            self._tell_master(ReplayQuarantined(app_id=self._app_id, numbers=numbers))
 
     def _inject(self, region: Region, task: TaskId, record: QuarantinedRecord) -> None:
         assert region.attempt is not None, "its tasks run"

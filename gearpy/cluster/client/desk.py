@@ -440,8 +440,8 @@ class Desk:
     def _replay(self, app_id: AppId, records: Sequence[QuarantinedRecord]) -> object:
         """Give records to the app master, as many at a time as fit into a message.
 
-        The master hears of each part after it was given: a crash in between gives records twice
-        and never loses one.
+        The app master tells the master which of them epochs have for good: a crash in between may
+        give records twice, and never loses one.
         """
         given: list[QuarantinedRecord] = []
         for part in _parts([_without_traceback(each) for each in records]):
@@ -452,9 +452,6 @@ class Desk:
                 return _with_given(answer, given)
             taken = {each.number for each in answer.records}
             given += [each for each in part if each.number in taken]
-            if taken:  # To name none would mean all.
-                taken_numbers = tuple(sorted(taken))
-                self.ask_master(ReplayQuarantined(app_id=app_id, numbers=taken_numbers))
         if not given:
             return Refused(
                 reason=f"no task of application {app_id} takes records at present: its tasks are "

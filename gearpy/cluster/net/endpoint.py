@@ -7,6 +7,7 @@ from gearpy.cluster.net.limits import transport_limits
 from gearpy.cluster.net.post import Post
 from gearpy.config.schema import Config
 from gearpy.ids import ActorPath, is_same_node
+from gearpy.messages.client import ReplayQuarantined
 from gearpy.messages.cluster import (
     ApplicationStatusChanged,
     FindWorkers,
@@ -34,6 +35,7 @@ _OF_APP_MASTERS: Final = (
     ApplicationStatusChanged,
     PutValue,
     Quarantine,
+    ReplayQuarantined,
     LastAnswer,
     LaunchExecutor,
     ShutdownExecutor,

@@ -44,10 +44,16 @@ class GivenBack:
 
     def __init__(self) -> None:
         self._given: dict[int, _Given] = {}
+        self._done: dict[int, None] = {}  # In order; numbers are not used again.
+
+    @property
+    def done(self) -> tuple[int, ...]:
+        """The records that epochs have for good."""
+        return tuple(self._done)
 
     def begin(self, record: QuarantinedRecord, task: TaskId, attempt: int) -> bool:
         """Note that a record is given to a task; False: it is, and need not be given again."""
-        if record.number in self._given:
+        if record.number in self._given or record.number in self._done:
             return False
         self._given[record.number] = _Given(record, task, attempt)
         return True
@@ -73,6 +79,7 @@ class GivenBack:
         done = tuple(number for number, each in mine.items() if _is_in(each, stored))
         for number in done:
             del self._given[number]
+            self._done[number] = None
         again = []
         for number in mine.keys() - done:
             each = mine[number]

@@ -31,6 +31,8 @@ def test_a_record_is_done_when_an_epoch_has_it() -> None:
     assert replays.look(OTHER, 3, (3, 12)) == ReplayNews()
     assert replays.look(TASK, 3, (3, 12)) == ReplayNews(done=(7,))
     assert replays.tasks() == frozenset()
+    assert replays.done == (7,)
+    assert not replays.begin(a_record(7), TASK, 3)  # The master may still have it.
 
 
 def test_a_record_is_given_again_to_an_attempt_that_has_gone_back_before_it() -> None:
