@@ -55,7 +55,7 @@ def check_releases(name: str, use: Callable[[], object]) -> None:
     before = _held()
     for _ in range(_OPENINGS):
         use()
-    until_s = time.monotonic() + _CLOSED_WITHIN_S
+    until_s, pause_s = time.monotonic() + _CLOSED_WITHIN_S, 0.01
     while any(more := [now - then for now, then in zip(_held(), before, strict=True)]):
         if max(more) < _OPENINGS:
             return
@@ -65,7 +65,8 @@ def check_releases(name: str, use: Callable[[], object]) -> None:
                 f"{name} was opened and closed {_OPENINGS} times, and {max(more)} {what} are left: "
                 "release in close() what was opened"
             )
-        time.sleep(0.01)
+        time.sleep(pause_s)
+        pause_s *= 2  # Each look goes through all objects of the process.
 
 
 def _held() -> tuple[int, int]:

@@ -1,5 +1,6 @@
 """The contract of a source finds each broken promise, and none where they are kept."""
 
+import gc
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -11,6 +12,13 @@ import gearpy as gp
 from gearpy.errors import ContractBroken
 from gearpy.testing import check_source
 from gearpy.testing.watched import SourcePatience, WatchedSource
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_objects() -> None:
+    """Spare what tests before have left: each look for files that are left collects garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 class Numbers(gp.Source[int]):
