@@ -328,9 +328,9 @@ class Replica:
 
     def _on_elected(self, campaign: _Campaign) -> None:
         if campaign.is_trial:
-            limits = self._limits  # Votes wait for disks.
-            wait_ms = limits.election_ms - limits.trial_ms
-            self._election_due_ms = max(self._election_due_ms, self._now_ms + wait_ms)
+            limits = self._limits
+            # Votes wait for disks. The time was drawn: two that ask at once must not do so again.
+            self._election_due_ms += limits.election_ms - limits.trial_ms
             self._begin_campaign(_Campaign(is_trial=False))
             return
         self._campaign, self._leader = None, self._me

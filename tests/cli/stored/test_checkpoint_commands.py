@@ -42,7 +42,13 @@ SUMMARY: Final = {
     "stored_ms": int,
     "newest": bool,
 }
-FILE: Final = {"location": str, "sha256": str, "tasks": [str], "size_bytes": int}
+FILE: Final = {
+    "location": str,
+    "sha256": str,
+    "tasks": [str],
+    "size_bytes": int,
+    "taken": [{"task": str, "source": str, "via": str, "first": int, "last": int}],
+}
 TASK: Final = {"task": str, "operator": str, "head_bytes": int, "state_bytes": int}
 VERDICT: Final = {
     "region": int,
