@@ -206,7 +206,7 @@ class ControlClient:
         """Wait until there is something to read, and ask now and then whether to go on."""
         while (silence := self._silence) is not None:
             left_s = _seconds_until(deadline_ms)
-            if select.select([sock], [], [], min(silence.every_s, left_s))[0]:
+            if _is_readable(sock, min(silence.every_s, left_s)):
                 break
             if why := silence.why_not_wait():
                 raise _GivenUp(why)
@@ -280,4 +280,11 @@ def _seconds_until(deadline_ms: int) -> float:
 
 def _has_ended(sock: socket.socket) -> bool:
     """Tell whether an idle connection was closed by its peer: nothing else makes it readable."""
-    return bool(select.select([sock], [], [], 0)[0])
+    return _is_readable(sock, 0)
+
+
+def _is_readable(sock: socket.socket, within_s: float) -> bool:
+    """Wait until there is something to read; `select` knows no socket above the 1024th file."""
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    return bool(poll.poll(within_s * 1000))
