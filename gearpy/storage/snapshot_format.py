@@ -120,6 +120,14 @@ def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
 # -- reading ---------------------------------------------------------------------------------
 
 
+def _begun(file: BinaryIO, wanted: SnapshotFile) -> "_Input":
+    """Read the header of a file that has the size it should have."""
+    source = _Input(file, wanted.location)
+    _check_size_of(source, wanted)
+    _check_header(source)
+    return source
+
+
 def verified(file: BinaryIO, wanted: SnapshotFile) -> list[SectionPlace]:
     """Check every byte of a file, and return the places of its sections.
 
@@ -127,9 +135,7 @@ def verified(file: BinaryIO, wanted: SnapshotFile) -> list[SectionPlace]:
         SnapshotDamaged: the file is another one, of another version, or not whole.
         OSError: it cannot be read.
     """
-    source = _Input(file, wanted.location)
-    _check_size_of(source, wanted)
-    _check_header(source)
+    source = _begun(file, wanted)
     places = [*_places(source, wanted.location)]
     if source.sha256() != wanted.sha256:
         raise source.damage(f"SHA-256 is {source.sha256()}, stored was {wanted.sha256}", at=0)
@@ -143,9 +149,7 @@ def skimmed(file: BinaryIO, wanted: SnapshotFile) -> list[SectionPlace]:
         SnapshotDamaged: the file is another one, of another version, or not whole.
         OSError: it cannot be read.
     """
-    source = _Input(file, wanted.location)
-    _check_size_of(source, wanted)
-    _check_header(source)
+    source = _begun(file, wanted)
     return [*_places(source, wanted.location, skims=True)]
 
 

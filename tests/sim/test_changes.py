@@ -4,9 +4,8 @@ See `tests.bench.simulate_changes` for what is changed and what must come out; `
 --changes`` runs many more.
 """
 
-import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 import pytest
 
@@ -16,13 +15,7 @@ from tests.bench.simulate_changes import ChangingApp, Variant, run_change_seed
 from tests.bench.simulated_app import SimulatedApp
 from tests.world.cluster import ClusterSimulation
 
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    """Let nobody format what goes wrong by the thousand."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
+pytestmark = pytest.mark.usefixtures("no_log")
 
 
 @pytest.mark.parametrize("seed", range(6))

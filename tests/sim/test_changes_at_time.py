@@ -1,9 +1,7 @@
 """Applications that are changed at an event time, in virtual time, with faults."""
 
-import logging
 import random
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 
@@ -18,12 +16,7 @@ _RECORDS = 600
 _WITHIN_MS = 300_000
 
 
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    """Let nobody format what goes wrong by the thousand."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
+pytestmark = pytest.mark.usefixtures("no_log")
 
 
 class Tagging:

@@ -3,9 +3,6 @@
 What the simulator would find is in `test_planted_bugs`.
 """
 
-import logging
-from collections.abc import Iterator
-
 import pytest
 
 from gearpy.ids import MASTER_EXECUTOR
@@ -13,13 +10,7 @@ from tests.bench.simulate import run_seed
 from tests.bench.simulated_app import SimulatedApp
 from tests.world.cluster import ClusterSimulation
 
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    """Let nobody format what goes wrong by the thousand."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
+pytestmark = pytest.mark.usefixtures("no_log")
 
 
 @pytest.mark.parametrize("block", range(4))

@@ -1,7 +1,6 @@
 """App masters that die, freeze or are cut off with what they were just granted."""
 
-import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from random import Random
 
@@ -15,13 +14,7 @@ from gearpy.testing.transactions import MemoryTransactions
 from tests.bench.simulated_app import SimulatedApp
 from tests.world.cluster import ClusterSimulation, Process
 
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    """Let nobody format what goes wrong by the thousand."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
+pytestmark = pytest.mark.usefixtures("no_log")
 
 
 class Striker:

@@ -4,8 +4,6 @@
 small as it becomes; `run_examples(kind, seed, 1)` finds it again.
 """
 
-import logging
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -25,12 +23,7 @@ EXAMPLES = 25
 SEED = 1
 
 
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    """Let nobody tell of crashes that are meant."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
+pytestmark = pytest.mark.usefixtures("no_log")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -6,8 +6,7 @@ see `test_cluster` and `test_exactly_once`. A bug that is not found any more mea
 is missing or too rare: repair the simulator, and do not raise the number of seeds.
 """
 
-import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -28,13 +27,7 @@ from tests.bench.simulate import SeedResult, run_seed, run_task_seed
 from tests.world import stores
 from tests.world.cluster import ClusterSimulation, Process
 
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    """Let nobody format what goes wrong by the thousand."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
+pytestmark = pytest.mark.usefixtures("no_log")
 
 
 def first_found(run: Callable[[int], SeedResult], *, seeds: int, first: int = 0) -> SeedResult:

@@ -1,8 +1,5 @@
 """What becomes of a cluster's applications when what they have stored is gone, or was changed."""
 
-import logging
-from collections.abc import Iterator
-
 import pytest
 
 from gearpy.cluster.client.client import RunningApplication
@@ -18,12 +15,7 @@ from tests.world.cluster import ClusterSimulation
 INTERVAL = "checkpoint.interval-ms"
 
 
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    """Let nobody format what goes wrong by the thousand."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
+pytestmark = pytest.mark.usefixtures("no_log")
 
 
 class Run:

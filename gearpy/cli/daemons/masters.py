@@ -103,7 +103,7 @@ def _show(given: Given, found: MasterList) -> None:
 
 
 def status_lines(found: MasterList) -> Iterator[str]:
-    """Yield what somebody should know at once about the masters."""
+    """Yield the news about the masters that somebody should know at once."""
     masters = found.masters
     leader = next((each.address for each in masters if each.leads), "no master")
     if not found.term:

@@ -102,7 +102,7 @@ class EpochFiles:
         return self._job
 
     def _kept(self) -> int:
-        """Return how many files stay as they are."""
+        """Return the number of files that stay as they are."""
         sizes = [each.size_bytes for each in self._chain]
         kept = len(sizes)
         if self.keeps_all and kept < _GROWTH_MAX * self._chain_files_max:

@@ -48,7 +48,7 @@ class OomKills:
         return cls(kills, _count(machine), limit)
 
     def why_since(self, before: "OomKills") -> str:
-        """Return why a process may have been killed in the meantime; empty if not for this."""
+        """Return the reason why a process was maybe killed meanwhile; empty if not for memory."""
         if self.in_group > before.in_group:
             if self.limit is None:
                 return "out of memory"

@@ -27,7 +27,7 @@ class ReadableFile(Protocol):
         ...
 
     def mark(self, offset: int) -> FileMark | None:
-        """Return what the file that was read up to here is known by; None: by nothing."""
+        """Return the mark of the file that was read up to here; None if it has none."""
         ...
 
     def close(self) -> None:

@@ -99,7 +99,7 @@ def _siblings(path: str) -> list[os.DirEntry[str]]:
 
 
 def _put_aside(path: str) -> re.Pattern[str]:
-    """Return what rotated files are called: ``a.log.1``, ``a.log-20261122`` or ``a.1.log``."""
+    """Return the pattern of rotated names: ``a.log.1``, ``a.log-20261122`` or ``a.1.log``."""
     named = Path(path)
     whole, first, last = map(re.escape, (named.name, named.stem, named.suffix))
     names = f"{whole}{_ADDED}|{first}{_ADDED}{last}"

@@ -333,7 +333,7 @@ class ApplicationCore(Recovery):
         return self._settled([], now_ms)
 
     def why_not_at(self, at_ms: int, kept: frozenset[int]) -> str:
-        """Return why no change can be made at an event time; empty if nothing is known of it."""
+        """Return the reason against a change at an event time; empty if none is known."""
         halt = self._halt_at(at_ms, kept)
         if self.regions.but(kept) and not halt.has_sources:
             return "nothing that it touches reads records"

@@ -62,7 +62,7 @@ class ProgramsKept:
         return cls(**sums, largest=largest[1], largest_bytes=largest[0])
 
     def refusal(self, quota_bytes: int, size: Callable[[float], str]) -> str:
-        """Return why no more programs are taken, and what would help."""
+        """Return the text that refuses more programs, with what would help."""
         parts = [
             f"{number} {what} ({size(total)})"
             for (number, total), what in (

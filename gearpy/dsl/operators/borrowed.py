@@ -39,7 +39,7 @@ _ADVICE: Final = {name: advice for advice, names in _NAMES.items() for name in n
 
 
 def own_words(name: str, known: Collection[str]) -> str:
-    """Return what to write here for a method of another library; empty if that is not known.
+    """Return the words for a method of another library; empty if there are none.
 
     Args:
         name: of the method; `withColumn` counts as ``with_column``.

@@ -46,22 +46,14 @@ class WorkerOrder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MasterOrder:
-    """An order to be a master at a seat. It travels as a `WorkerOrder` does.
+class MasterOrder(WorkerOrder):
+    """An order to be a master at a seat: that of a worker, and a place.
 
     Args:
-        version: of gearpy in the driver.
-        config: of the driver, as overrides.
-        secret: of the cluster.
-        authority: of its certificates; None if it does not encrypt.
         folder: of the seats; driver and tasks see it.
     """
 
-    version: str
-    config: Mapping[str, str]
     folder: str
-    secret: bytes = field(repr=False)
-    authority: Authority | None = field(default=None, repr=False)
 
 
 def master_config(
@@ -87,7 +79,7 @@ def master_config(
 
 
 def seat_folder(folder: Path, number: int) -> Path:
-    """Return where the master of a seat keeps what it goes on from."""
+    """Return the folder in which the master of a seat keeps what it goes on from."""
     return folder / str(number)
 
 

@@ -35,7 +35,7 @@ def cores_in(master: str, cores: int | None) -> int | None:
 
 
 def refusal(*, workers: int, cores: int, has: int, masters: int = 0) -> str:
-    """Return why so many workers do not fit; empty if they do. Masters may take cores, too."""
+    """Return the reason why workers do not fit; empty if they do. Masters may take cores, too."""
     if workers * cores + masters <= has:
         return ""
     beside = f" beside {masters} masters" if masters else ""

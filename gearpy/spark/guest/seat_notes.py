@@ -63,7 +63,7 @@ class SeatNotes:
         self._folder.put(_order(number), msgspec.json.encode(order))
 
     def order_of(self, number: int, attempt: str) -> SeatOrder | None:
-        """Return what a task was told, if anything."""
+        """Return the order for a task, if there is one."""
         if (data := self._folder.read(_order(number))) is None:
             return None
         found = msgspec.json.decode(data, type=SeatOrder)

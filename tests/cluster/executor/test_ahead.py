@@ -111,6 +111,17 @@ class New:
         return self.ahead.resume(launch)
 
 
+def resumed(new: New, epochs: list[tuple[Changes, bool]]) -> dict[TaskId, TaskResume] | None:
+    """Run epochs, and resume; None if nothing was read ahead."""
+    for changes, is_read in epochs:
+        new.old.run(changes)
+        if is_read:
+            new.read()
+    resume = new.resume()
+    assert (resume is not None) == any(is_read for _, is_read in epochs)
+    return resume
+
+
 def kept_in(resume: TaskResume) -> dict[str, int]:
     if resume.state is None:
         return {}
@@ -136,18 +147,11 @@ def test_tasks_go_on_with_what_was_stored_last(
 ) -> None:
     """Whenever it was read ahead, and however files were written anew meanwhile."""
     old = Old(files_max)
-    new = New(old)
-    for changes, is_read in epochs:
-        old.run(changes)
-        if is_read:
-            new.read()
 
-    resume = new.resume()
+    resume = resumed(New(old), epochs)
 
-    if not any(is_read for _, is_read in epochs):
-        assert resume is None
+    if resume is None:
         return
-    assert resume is not None
     assert {task: kept_in(each) for task, each in resume.items()} == old.kept
     assert {each.head for each in resume.values()} == {b"%d" % old.epoch}
 
@@ -201,18 +205,11 @@ def test_tasks_that_take_over_key_groups_go_on_with_what_was_stored_last(
 ) -> None:
     """Each with that of its key groups, from whichever files."""
     old = Old(files_max)
-    new = Taking(old)
-    for changes, is_read in epochs:
-        old.run(changes)
-        if is_read:
-            new.read()
 
-    resume = new.resume()
+    resume = resumed(Taking(old), epochs)
 
-    if not any(is_read for _, is_read in epochs):
-        assert resume is None
+    if resume is None:
         return
-    assert resume is not None
     kept = {task: kept_in(each) for task, each in resume.items()}
     first, *others = Taking.TASKS
     assert kept.pop(first) == old.kept[A]

@@ -52,7 +52,7 @@ class TimedHalt:
         return bool(self._names)
 
     def has_passed(self, reports: Mapping[TaskId, TaskClock]) -> str:
-        """Return which source has read too far already; empty if none is known to have."""
+        """Return the name of a source that has read too far already; empty if none is known."""
         for clock in self._of(reports):
             if max(clock.newest_ms, self._watermark_ms(clock)) >= self.time_ms:
                 return self._name(clock)
@@ -75,7 +75,7 @@ class TimedHalt:
         return [reports[task] for task in self._names if task in reports]
 
     def _state(self, clock: TaskClock) -> HaltState | None:
-        """Return how far a source is; None as long as it has not heard."""
+        """Return the state of a source on its way there; None as long as it has not heard."""
         return clock.halt.state if halt_ms_of(clock) == self.time_ms and clock.halt else None
 
     def _is_there(self, clock: TaskClock) -> bool:
@@ -152,7 +152,7 @@ class HaltOrders:
         halt: TimedHalt | None,
         now_ms: int,
     ) -> list[Send]:
-        """Return what to send to the executors of one attempt that runs."""
+        """Return the messages to the executors of one attempt that runs."""
         orders: list[Send] = []
         for time_ms in (MAX_MS, *([] if halt is None else [halt.time_ms])):
             wrong = {

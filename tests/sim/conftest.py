@@ -1,0 +1,14 @@
+"""What simulations share."""
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture
+def no_log() -> Iterator[None]:
+    """Let nobody format what goes wrong by the thousand."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
