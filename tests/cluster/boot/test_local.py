@@ -272,7 +272,7 @@ def test_cluster_that_cannot_listen_leaves_nothing_behind(configured: Configured
         with pytest.raises(ConfigError, match="cannot listen"):
             LocalCluster(configured(cluster__masters=address), listen=True)
 
-        assert set(threading.enumerate()) <= threads
+        eventually(lambda: set(threading.enumerate()) <= threads)
         assert (gc.get_threshold(), sys.getswitchinterval()) == before
 
 

@@ -315,14 +315,14 @@ def show_refusals(spark: SparkSession, plan: Mapping[str, Any]) -> None:
 
 
 def _tell_refusal(spark: SparkSession, what: str, **asked: Any) -> None:
-    """Tell why there is no such cluster, and the jobs and threads that are left of it."""
+    """Tell why there is no such cluster, and the jobs that are left of it; no thread is."""
     threads = set(threading.enumerate())
     try:
         gearpy.spark.cluster(spark, **asked).close()
     except ConfigError as error:
+        eventually(lambda: set(threading.enumerate()) <= threads)
         jobs = spark.sparkContext.statusTracker().getActiveJobsIds()
-        left = [each.name for each in threading.enumerate() if each not in threads]
-        tell(what=what, said=str(error), left=[*jobs, *left])
+        tell(what=what, said=str(error), left=list(jobs))
 
 
 def _tell_command(what: str, *words: str) -> None:

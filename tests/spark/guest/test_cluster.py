@@ -234,7 +234,7 @@ def test_executors_that_cannot_be_workers_are_told_in_a_line(
 
     assert "\n" not in str(no.value)
     assert context.statusTracker().getActiveJobsIds() == []
-    assert not [each for each in threading.enumerate() if each not in threads]
+    eventually(lambda: set(threading.enumerate()) <= threads)
     assert not (tmp_path / "cluster" / CONF_FILE).exists()
 
 
