@@ -7,8 +7,9 @@ from typing import Any, TypeAlias
 
 from gearpy.actor.api import Actor, Exited, Ref
 from gearpy.core.base.restart import RestartPolicy
+from tests.eventually import DEADLINE_S
 
-WAIT_S = 10.0  #: How long a test waits for what must happen.
+WAIT_S = float(DEADLINE_S)  #: How long a test waits for what must happen.
 
 Order: TypeAlias = Callable[["Obedient"], object]
 Log: TypeAlias = SimpleQueue[Any]

@@ -168,17 +168,14 @@ def test_ticks_of_a_busy_actor_do_not_pile_up(
     ref, late = system.spawn(lambda: Obedient(log), "a", dispatcher=how), threading.Event()
 
     def prepare(me: Obedient) -> None:
-        timer = me.context.schedule(1, say("tick"))
+        me.context.schedule(1, say("tick"))
         system.timers.call_later(20, late.set)
         late.wait(WAIT_S)
-        me.log.put(timer)
+        me.log.put(len(ref.life.mailbox.system))  # type: ignore[attr-defined]
 
     ref.tell(prepare)
-    start, timer, tick = taken(log, 3)
-    ref.ask(lambda _: timer.cancel(), WAIT_S)
 
-    assert (start, tick) == ("start", "tick")
-    assert drained(log).count("tick") <= 20
+    assert taken(log, 3) == ["start", 1, "tick"]
 
 
 def test_one_shot_and_repeated_timers_are_received(

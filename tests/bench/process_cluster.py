@@ -27,6 +27,7 @@ __all__ = ["Daemon", "ProcessCluster", "children_of", "free_port"]
 
 _READY_S: Final = 120.0
 _POLL_S: Final = 0.02
+_KEPT: Final = list[socket.socket]()  #: Bound, and not listening: their ports are taken.
 
 
 class Daemon:
@@ -298,11 +299,16 @@ class ProcessCluster:
 
 
 def free_port() -> int:
-    """Return a port of this machine that nobody listens at."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
+    """Return a port that nobody listens at, to be listened at as often as one likes.
+
+    While this process lives, nobody who asks the system for any port is given this one.
+    """
+    free = socket.socket()
+    free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # Servers say the same of theirs.
+    free.bind(("127.0.0.1", 0))
+    _KEPT.append(free)
+    port: int = free.getsockname()[1]
+    return port
 
 
 def _working_folder(pid: int) -> str:

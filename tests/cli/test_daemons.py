@@ -26,14 +26,10 @@ from gearpy.errors import ConfigError, GearpyError
 from gearpy.messages.client import ClusterSummary, GetCluster
 from gearpy.transport.letters.client import ControlClient
 from gearpy.transport.security.secret import load_or_create_secret
-from tests.eventually import eventually
+from tests.bench.process_cluster import free_port
+from tests.eventually import DEADLINE_S, eventually
 
-DEADLINE_S: Final = 20
 GEAR: Final = (sys.executable, "-P", "-m", "gearpy")
-
-
-#: A process starts in a second, and in half a minute where all processors are busy.
-_PATIENCE_S: Final = 3 * DEADLINE_S
 
 
 class Daemon:
@@ -49,16 +45,16 @@ class Daemon:
 
     def says(self) -> str:
         """Wait for the next line on standard output."""
-        return self.out.get(timeout=_PATIENCE_S)
+        return self.out.get(timeout=DEADLINE_S)
 
     def warns(self) -> str:
         """Wait for the next line on standard error."""
-        return self.err.get(timeout=_PATIENCE_S)
+        return self.err.get(timeout=DEADLINE_S)
 
     def end(self, number: int = signal.SIGTERM) -> int:
         """Send a signal, wait for the end, return the exit code."""
         self.process.send_signal(number)
-        return self.process.wait(_PATIENCE_S)
+        return self.process.wait(DEADLINE_S)
 
 
 def _lines_of(stream: IO[str]) -> "queue.SimpleQueue[str]":
@@ -148,11 +144,9 @@ def test_a_master_says_where_it_is(start: Start) -> None:
 
 def test_a_worker_waits_for_its_master(start: Start) -> None:
     """Whoever starts machines need not care about the order."""
-    with socket.socket() as place:  # Bound and not listening: nobody else gets the port.
-        place.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{place.getsockname()[1]}"
-        worker = start("worker", "--master", address)
-        assert worker.warns() == f"no master at {address} yet; trying again every second\n"
+    address = f"127.0.0.1:{free_port()}"
+    worker = start("worker", "--master", address)
+    assert worker.warns() == f"no master at {address} yet; trying again every second\n"
 
     start("master", "--port", address.rpartition(":")[2])
 
@@ -179,7 +173,7 @@ def test_a_worker_stays_with_a_master_that_comes_back(start: Start) -> None:
 def wait_for_worker(address: str) -> int:
     """Ask until a master has a worker; return the worker's id."""
     pause = threading.Event()
-    for _ in range(DEADLINE_S * 2):
+    for _ in range(2 * DEADLINE_S):
         command = [*GEAR, "worker", "list", "--json", "--master", address]
         said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         workers = json.loads(said)["workers"]
@@ -317,7 +311,7 @@ def test_a_master_without_files_left_turns_strangers_away_and_goes_on(start: Sta
                 return isinstance(client.ask(GetCluster(), DEADLINE_S), ClusterSummary)
             return False
 
-        eventually(answers, within_s=3 * DEADLINE_S)
+        eventually(answers)
     assert master.end() == SUCCESS
 
 

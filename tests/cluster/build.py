@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import gearpy as gp
 from gearpy.cluster.boot.local import LocalCluster
+from tests.eventually import DEADLINE_S
 
 __all__ = [
     "DEADLINE_S",
@@ -19,7 +20,6 @@ __all__ = [
     "word_count",
 ]
 
-DEADLINE_S: Final = 20
 _WORDS: Final = ("to be or not to be that is the question " * 20).split()
 
 
@@ -66,10 +66,12 @@ class Stuck:
     def __init__(self) -> None:
         self.entered = threading.Event()
         self.let_go = threading.Event()
+        self.has_returned = False
 
     def __call__(self, value: Any) -> Any:
         self.entered.set()
         self.let_go.wait(DEADLINE_S)
+        self.has_returned = True
         return value
 
 

@@ -10,9 +10,8 @@ import pytest
 
 import gearpy as gp
 from gearpy.errors import OperatorError, SubmitRefused
-from tests.eventually import eventually
+from tests.eventually import DEADLINE_S, eventually
 
-DEADLINE_S = 20.0
 NEVER = threading.Event()
 
 
@@ -142,7 +141,8 @@ def test_a_run_that_is_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
     run = gp.start(count(first), checkpoint=tmp_path / "run")
     eventually(lambda: first)
     run.stop()
-    assert gp.start(count(second), checkpoint=tmp_path / "run").wait(60).status == "succeeded"
+    resumed = gp.start(count(second), checkpoint=tmp_path / "run")
+    assert resumed.wait(DEADLINE_S).status == "succeeded"
     again = gp.start(count(second), checkpoint=tmp_path / "run")
 
     assert [*first, *second] == [*range(2000)]
@@ -186,7 +186,7 @@ def test_a_program_that_ends_ends_its_runs(tmp_path: Path, step: str, said: str)
         [sys.executable, "-c", PROGRAM.format(step=step), str(tmp_path / "out")],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=2 * DEADLINE_S,
         check=False,
     )
 

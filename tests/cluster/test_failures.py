@@ -2,7 +2,6 @@
 
 import itertools
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -17,7 +16,7 @@ from gearpy.config.schema import Config
 from gearpy.errors import ApplicationFailed, OperatorError, SubmitRefused
 from gearpy.messages.client import Artifact
 from tests.cluster.build import Closings, Stuck, an_app, app_modules, is_at_rest
-from tests.eventually import eventually
+from tests.eventually import DEADLINE_S, eventually
 
 
 def bad(*_: object, **__: object) -> NoReturn:
@@ -95,13 +94,11 @@ def test_failing_code_is_named_and_nobody_else_suffers(cluster: LocalCluster, ca
     other = Closings()
     endless = an_app("endless", source=gp.generate(itertools.count, rate=100), sink=other)
     healthy = cluster.client.submit("endless", embed(endless))
-    assert other.written.wait(20)
-    began_s = time.monotonic()
+    assert other.written.wait(DEADLINE_S)
 
     with pytest.raises(OperatorError) as caught:
         cluster.run(make(), executors=1)
 
-    assert time.monotonic() - began_s < 20  # Far less than the step time-out.
     assert caught.value.operator.startswith(operator)
     assert caught.value.source_line in {'raise ValueError("bad")', "sys.exit(3)"}
     assert caught.value.record == record
@@ -122,7 +119,7 @@ def test_program_that_cannot_be_imported_is_named(
     artifact, before = Artifact(kind="file", location=str(program)), app_modules()
 
     with pytest.raises(OperatorError) as caught:
-        cluster.client.submit("program", artifact).wait(20)
+        cluster.client.submit("program", artifact).wait(DEADLINE_S)
 
     assert caught.value.operator == "import program.py"
     assert caught.value.source == f"{program}:2"
@@ -150,7 +147,7 @@ def test_application_is_killed_with_all_its_actors(cluster: LocalCluster) -> Non
     names = [[f"app1-{role}-{launch}" for launch in launches] for role, launches in roles]
     endless = an_app("endless", source=gp.generate(itertools.count, rate=1000), sink=sink)
     running = cluster.client.submit("endless", embed(endless), executors=2)
-    assert sink.written.wait(20)
+    assert sink.written.wait(DEADLINE_S)
     assert all(any(resolve(cluster, each) for each in name) for name in names)
 
     running.shutdown()
@@ -172,13 +169,12 @@ def test_kill_does_not_wait_for_stuck_code(cluster: LocalCluster) -> None:
     """The client is answered at once; the slots come when the code returns."""
     stuck = Stuck()
     running = cluster.client.submit("stuck", embed(an_app("stuck", function=stuck)))
-    assert stuck.entered.wait(20)
+    assert stuck.entered.wait(DEADLINE_S)
 
-    began_s = time.monotonic()
     running.shutdown()
 
-    assert time.monotonic() - began_s < 1
     assert running.summary().status == "terminated"
+    assert not stuck.has_returned
     stuck.let_go.set()
     eventually(lambda: is_at_rest(cluster))
 
@@ -192,7 +188,7 @@ def test_kill_while_the_program_is_imported_gives_all_slots_back(
     build = slow.build
     monkeypatch.setattr(slow, "build", lambda: stuck(build()))
     running = cluster.client.submit("slow", embed(slow))
-    assert stuck.entered.wait(20)
+    assert stuck.entered.wait(DEADLINE_S)
 
     other = cluster.run(an_app("other"))
     running.shutdown()
@@ -219,7 +215,7 @@ def test_application_of_a_lost_worker_goes_on_elsewhere(cluster: LocalCluster) -
     sink = Closings()
     endless = an_app("endless", source=gp.generate(itertools.count, rate=1000), sink=sink)
     running = cluster.client.submit("endless", embed(endless), executors=3)
-    assert sink.written.wait(20)
+    assert sink.written.wait(DEADLINE_S)
 
     system: ActorSystem = cluster._system  # noqa: SLF001 - a client cannot do this
     worker = system.resolve("worker1")
@@ -229,7 +225,7 @@ def test_application_of_a_lost_worker_goes_on_elsewhere(cluster: LocalCluster) -
     eventually(lambda: len(cluster.client.workers()) == 1)
     eventually(lambda: False in sink.closings or running.summary().progress.restarts)
     sink.written.clear()
-    assert sink.written.wait(20)
+    assert sink.written.wait(DEADLINE_S)
     assert running.summary().status in {"active", "pending"}
     running.shutdown()
     eventually(lambda: is_at_rest(cluster))

@@ -12,7 +12,7 @@ from gearpy.cluster.boot.local import LocalCluster
 from gearpy.cluster.programs.artifacts import embed
 from gearpy.config.schema import Config
 from gearpy.errors import OperatorError
-from tests.eventually import eventually
+from tests.eventually import DEADLINE_S, eventually
 
 Configured = Callable[..., Config]
 
@@ -101,7 +101,7 @@ def test_a_record_that_fails_every_time_ends_the_application(cluster: LocalClust
     running = cluster.client.submit("poisoned", embed(app.build()), config=QUICK)
 
     with pytest.raises(OperatorError, match="ZeroDivisionError") as caught:
-        running.wait(20)
+        running.wait(DEADLINE_S)
 
     assert caught.value.record == "50"
     assert running.summary().progress.restarts == 2
@@ -115,7 +115,7 @@ def test_records_that_fail_are_left_out(cluster: LocalCluster, policy: str, kept
     config = {**QUICK, "application.on-error": policy}
     running = cluster.client.submit("picky", embed(app.build()), config=config)
 
-    summary = running.wait(20)
+    summary = running.wait(DEADLINE_S)
 
     assert (summary.status, results) == ("succeeded", [1, 2])
     progress = summary.progress

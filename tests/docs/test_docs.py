@@ -25,13 +25,13 @@ from gearpy.config.schema import SETTINGS
 from gearpy.core.app import deployment
 from gearpy.core.master import registry
 from gearpy.task.time.late import SOURCE_LATE, WINDOW_LATE
+from tests.eventually import DEADLINE_S
 
 ROOT: Final = Path(__file__).parents[2]
 README: Final = ROOT / "README.md"
 CONTRIBUTING: Final = ROOT / "docs" / "CONTRIBUTING.md"
 PAGES: Final = sorted((ROOT / "docs").rglob("*.md"))
 GEAR: Final = (sys.executable, "-m", "gearpy")
-DEADLINE_S: Final = 30
 
 #: Modules whose examples users read in `help()`.
 WITH_EXAMPLES: Final = [

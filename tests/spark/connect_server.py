@@ -1,7 +1,6 @@
 """A Spark Connect server on loopback, of the package `pyspark`; one that may be killed."""
 
 import os
-import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +10,7 @@ from typing import Final
 from gearpy.spark.sessions.settings import LOOPBACK, session_settings
 from tests.spark.daemons import Daemon, daemon
 
-__all__ = ["connect_server", "free_port"]
+__all__ = ["connect_server"]
 
 _SERVER: Final = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _LOGGING: Final = f"""
@@ -25,12 +24,6 @@ appender.console.name = console
 appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %m%n
 """
-
-
-def free_port() -> int:
-    """Return a port that nobody uses: a server that is started again must have the same one."""
-    with socket.create_server((LOOPBACK, 0)) as found:
-        return int(found.getsockname()[1])
 
 
 @contextmanager

@@ -22,9 +22,10 @@ import gearpy.spark
 from gearpy.errors import ConnectionLost
 from gearpy.spark.delivery.batch import SparkBatch, overwrite
 from gearpy.windowlog.log import WindowLog
+from tests.bench.process_cluster import free_port
 from tests.connectors.log_build import LogBuilder
 from tests.eventually import eventually, take_time
-from tests.spark.connect_server import connect_server, free_port
+from tests.spark.connect_server import connect_server
 from tests.spark.test_to_spark import EXPECTED, a_config, counted, run
 
 __all__ = ["main"]

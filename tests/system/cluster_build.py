@@ -20,7 +20,7 @@ from gearpy.cli.terminal.connect import connected
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId
 from tests.bench.process_cluster import ProcessCluster
-from tests.eventually import eventually
+from tests.eventually import DEADLINE_S, eventually
 
 __all__ = [
     "DEADLINE_S",
@@ -33,7 +33,6 @@ __all__ = [
     "is_gone",
 ]
 
-DEADLINE_S: Final = 20.0
 GEAR: Final = (sys.executable, "-P", "-m", "gearpy")
 
 #: Short pauses, so that what is restarted a few times is soon done with that.

@@ -150,7 +150,7 @@ class Host:
     def stop(self) -> None:
         self._stopping.set()
         if self._thread.is_alive():
-            self._thread.join(10)
+            self._thread.join(PATIENCE_S)
 
     def _work(self) -> None:
         try:

@@ -11,7 +11,7 @@ import pytest
 
 from gearpy.cli.terminal.connect import connected
 from gearpy.cli.terminal.exits import WRONG_USE
-from tests.eventually import eventually
+from tests.eventually import DEADLINE_S, eventually
 from tests.system.cluster_build import Scene, is_gone
 
 EXAMPLES: Final = Path(__file__).parents[2] / "examples"
@@ -108,5 +108,5 @@ def app_master_pid(scene: Scene, app_id: int) -> int:
 
 def greeting(port: int) -> str:
     """Return what a service says."""
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=DEADLINE_S) as connection:
         return connection.makefile().readline()

@@ -16,9 +16,8 @@ from typer.testing import CliRunner, Result
 
 from gearpy.cli.main import app
 from gearpy.cli.terminal.exits import FAILED, INTERRUPTED, NO_CLUSTER, NO_READER, SUCCESS, WRONG_USE
-from tests.eventually import eventually
+from tests.eventually import DEADLINE_S, eventually
 
-DEADLINE_S: Final = 20
 Process: TypeAlias = subprocess.Popen[str]
 Start: TypeAlias = Callable[..., Process]
 

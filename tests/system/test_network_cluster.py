@@ -22,15 +22,13 @@ from gearpy.messages.client import Artifact
 from gearpy.transport.api import LinkLost
 from tests.bench import numbered
 from tests.bench.process_cluster import ProcessCluster
-from tests.eventually import eventually
+from tests.eventually import DEADLINE_S, eventually
 from tests.system.faulty_process import environment, noted
 from tests.system.network_build import ProxiedTransport
 from tests.transport.fault_proxy import Fault, FaultProxy, Network, Way
 
 #: What cannot pass as anything but a fault; of whole frames, some can be done without.
 LOUD: Final = frozenset(Fault) - {Fault.DROP, Fault.SWAP, Fault.DUPLICATE, Fault.DELAY}
-#: A lost link is reported within the time-out of heartbeats and what a busy machine adds.
-NOTICED_S: Final = 4.0
 RATE: Final = 3000
 SETTINGS: Final = {
     "checkpoint.interval-ms": "200",
@@ -79,7 +77,7 @@ class Proxied:
     def inject(self, fault: Fault, proxy: FaultProxy, way: Way) -> bool:
         """Let a frame have a fault; False if none came for a while."""
         try:
-            proxy.inject(fault, way).result(2.0)
+            proxy.inject(fault, way).result(10)
         except NotInTime:
             proxy.disarm()
             return False
@@ -87,7 +85,7 @@ class Proxied:
 
     def wait_noticed(self, proxy: FaultProxy, what: str) -> None:
         """Wait until somebody has lost the link to a proxy."""
-        until_s = time.monotonic() + NOTICED_S
+        until_s = time.monotonic() + DEADLINE_S
         address = ""
         while address != proxy.address:
             try:
@@ -116,16 +114,16 @@ def test_answer_is_right_though_links_of_executors_have_faults(
         args = (str(results), str(RATE))
         artifact = Artifact(kind="file", location=numbered.__file__, args=args)
         running = cluster.client.submit("numbered", artifact, executors=3)
-        eventually(lambda: len(proxied.proxies) == 3, "the executors start", within_s=10)
+        eventually(lambda: len(proxied.proxies) == 3, "the executors start")
         for fault in [*Fault, *Fault]:
-            eventually(lambda: len(proxied.proxies) == 3, "executors are replaced", within_s=10)
+            eventually(lambda: len(proxied.proxies) == 3, "executors are replaced")
             proxy = rng.choice(proxied.proxies)
             proxied.forget_losses()
             if proxied.inject(fault, proxy, Way.THERE) and fault in LOUD:
                 proxied.wait_noticed(proxy, fault.name)
         detail = cluster.client.describe(running.app_id)
         numbered.set_end(results, end := numbered.end_after(results, RATE / 4))
-        assert running.wait(timeout_s=60).status == "succeeded"
+        assert running.wait(timeout_s=DEADLINE_S).status == "succeeded"
 
     with capsys.disabled():
         named = {fault.name: times for fault, times in network.done.items()}
@@ -160,7 +158,7 @@ def test_answer_is_right_though_no_process_can_trust_its_network(
         program = Path(numbered.__file__)
         app_id = cluster.submit(program, str(results), str(RATE), executors=3)
         ended = {"succeeded", "failed", "terminated"}
-        eventually(lambda: status(cluster.client, app_id) in ended, "the end", within_s=60)
+        eventually(lambda: status(cluster.client, app_id) in ended, "the end")
         took_s = time.monotonic() - began_s
         ending = cluster.client.application(app_id)
         assert (ending.status, ending.cause) == ("succeeded", None)

@@ -79,7 +79,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def got(url: str) -> bytes:
-    with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 - of this machine
+    with urllib.request.urlopen(url, timeout=DEADLINE_S) as answer:  # noqa: S310 - of this machine
         body: bytes = answer.read()
         return body
 
@@ -152,7 +152,7 @@ def test_a_command_shows_metrics_where_it_says(command: str, shows: str, tmp_pat
                 shown = got(url).decode()
     finally:
         running.kill()  # A drain would wait for the slow task.
-        running.wait(20)
+        running.wait(DEADLINE_S)
 
 
 def test_every_chart_and_every_rule_has_data(page: str, prometheus: str, tmp_path: Path) -> None:
@@ -266,7 +266,7 @@ def scraping(program: str, targets: dict[str, Any], folder: Path) -> Iterator[st
         yield f"http://{found[1]}"
     finally:
         running.terminate()
-        running.wait(20)
+        running.wait(DEADLINE_S)
 
 
 def asked(url: str) -> Any:

@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from tests.eventually import eventually
+from tests.eventually import DEADLINE_S, eventually
 
 PROGRAM: Final = """\
 import itertools
@@ -32,7 +32,6 @@ def main(args):
     return app
 """
 RUN: Final = (sys.executable, "-m", "gearpy", "run", "--quiet", "--resume", "./run")
-DEADLINE_S: Final = 30.0
 
 
 @pytest.fixture(autouse=True)

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 from gearpy.ids import SessionId, TaskId
 from gearpy.messages.data import AckRequest, Batch, DataMessage, LinkMessage
 from gearpy.wire.connection.keys import KeyRing
+from tests.eventually import DEADLINE_S
 
 SECRET = b"s" * 32
 KEYS = KeyRing.of_cluster(SECRET)
-PATIENCE_S = 10.0  #: How long a test waits for what must happen; then it has failed.
+PATIENCE_S = float(DEADLINE_S)  #: How long a test waits for what must happen; then it has failed.
 
 
 class Folders(NamedTuple):

@@ -41,6 +41,7 @@ class Process:
     ) -> None:
         self.letters: queue.SimpleQueue[tuple[str, Letter]] = queue.SimpleQueue()
         self.losses: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self.is_frozen = False
         self.transport = TcpTransport(shown, port=port, limits=limits)
         self.address = self.transport.start()
         self.nodes: LetterPeers = self.transport.serve_peers(hostname=hostname)
@@ -68,10 +69,12 @@ class Process:
     def freeze(self) -> threading.Event:
         """Hold up the loop, as SIGSTOP does, until the event that is returned is set."""
         thaw, frozen = threading.Event(), threading.Event()
+        self.is_frozen = True
 
         def hold() -> None:
             frozen.set()
             thaw.wait(PATIENCE_S)
+            self.is_frozen = False
 
         self.transport._loop.call_soon(hold)  # noqa: SLF001 - nothing else stands for a signal
         assert frozen.wait(PATIENCE_S)

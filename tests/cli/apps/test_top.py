@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from gearpy.messages.client import DescribeApplication
 from tests.cli.build import Gear
+from tests.eventually import DEADLINE_S
 
 
 def test_without_a_terminal_it_prints_once(gear: Gear) -> None:
@@ -54,7 +55,7 @@ def test_in_a_terminal_it_goes_on_until_q(gear: Gear) -> None:
         os.write(master, b"s")
         _read_until(master, "now by rate")
         os.write(master, b"q")
-        assert process.wait(10) == 0
+        assert process.wait(DEADLINE_S) == 0
     finally:
         process.kill()
         process.wait()
@@ -62,7 +63,7 @@ def test_in_a_terminal_it_goes_on_until_q(gear: Gear) -> None:
         os.close(slave)
 
 
-def _read_until(descriptor: int, words: str, timeout_s: float = 15.0) -> None:
+def _read_until(descriptor: int, words: str, timeout_s: float = DEADLINE_S) -> None:
     """Read what a terminal is sent until these words come."""
     deadline_s, seen = time.monotonic() + timeout_s, ""
     while words not in seen:

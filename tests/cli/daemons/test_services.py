@@ -19,6 +19,7 @@ from gearpy.cluster.embedded.signals import StopSignals
 from gearpy.config.load import load
 from gearpy.distribution import pip_install
 from gearpy.transport.security.tokens import TokenFile
+from tests.eventually import DEADLINE_S
 
 
 def gear(*args: str) -> Any:
@@ -91,7 +92,7 @@ def test_the_page_of_a_run_goes_on_behind_its_end(tmp_path: Path) -> None:
     def say(line: str) -> None:
         said.append(line)
         url = re.sub(r".* at (http://\S+)/#.*", r"\1", line)
-        answers.append(httpx.get(f"{url}/api/v1.0/overview", timeout=20).status_code)
+        answers.append(httpx.get(f"{url}/api/v1.0/overview", timeout=DEADLINE_S).status_code)
         if "has ended" in line:
             stop.ask(2)
 
@@ -101,7 +102,7 @@ def test_the_page_of_a_run_goes_on_behind_its_end(tmp_path: Path) -> None:
         cluster.submitted(_empty(), executors=1) as submitted,
         page.of(stop, submitted),
     ):
-        submitted.wait(20)
+        submitted.wait(DEADLINE_S)
 
     assert [line.partition(" at ")[0] for line in said] == [
         "the page of this run is",

@@ -16,7 +16,7 @@ from gearpy.messages.actor_app import AskAppMaster
 from gearpy.messages.cluster import AppMasterRegistered, LaunchExecutor, PutValue, ValueStored
 from gearpy.wire.values.payload import encode_value
 from tests.cluster.master_build import APP, ARTIFACT, Cluster, Role
-from tests.eventually import eventually
+from tests.eventually import DEADLINE_S, eventually
 
 Configured = Callable[..., Config]
 
@@ -110,7 +110,7 @@ def test_executors_start_talk_and_end_with_the_application(configured: Configure
         assert [each.status for each in running.describe().executors] == ["running", "running"]
         assert running.describe().of_actors
         running.ask("succeed")
-        assert running.wait(20).status == "succeeded"
+        assert running.wait(DEADLINE_S).status == "succeeded"
         eventually(lambda: all(w.free_slots == w.slots for w in cluster.client.workers()))
 
 
@@ -143,7 +143,7 @@ def test_an_executor_that_always_fails_ends_the_application(configured: Configur
         cluster.submitted(app) as running,
         pytest.raises(ApplicationFailed, match=r"executor \d: .*cannot begin"),
     ):
-        running.wait(20)
+        running.wait(DEADLINE_S)
 
 
 def test_each_worker_has_an_executor(configured: Configured) -> None:
@@ -173,7 +173,7 @@ def test_questions_are_answered_refused_or_time_out(configured: Configured) -> N
         assert running.ask("up") is not None
         running.ask("fail")
         with pytest.raises(ApplicationFailed, match="it was enough"):
-            running.wait(20)
+            running.wait(DEADLINE_S)
         with pytest.raises(SubmitRefused, match="failed: it must run for that"):
             running.ask("up")
 

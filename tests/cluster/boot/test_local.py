@@ -5,7 +5,6 @@ import itertools
 import socket
 import sys
 import threading
-import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -219,12 +218,13 @@ def test_nothing_stays_of_applications_that_ended(configured: Configured, tmp_pa
     )
     artifact, before = Artifact(kind="file", location=str(program)), app_modules()
     with LocalCluster(configured(), data="tcp", slots=8) as cluster:
-        cluster.client.submit("program", artifact).wait(20)  # Starts what the cluster keeps.
+        first = cluster.client.submit("program", artifact)  # Starts what the cluster keeps.
+        first.wait(DEADLINE_S)
         eventually(lambda: is_at_rest(cluster))
         threads = threading.active_count()
         for _ in range(20):
             running = cluster.client.submit("program", artifact, executors=2)
-            running.wait(20)
+            running.wait(DEADLINE_S)
 
         eventually(lambda: is_at_rest(cluster))
         eventually(lambda: threading.active_count() <= threads)
@@ -236,12 +236,11 @@ def test_stop_does_not_wait_for_ever_for_stuck_code(configured: Configured) -> N
     threads, stuck = threading.active_count(), Stuck()
     cluster = LocalCluster(configured(), data="tcp")
     cluster.client.submit("stuck", embed(an_app("stuck", function=stuck)))
-    assert stuck.entered.wait(20)
+    assert stuck.entered.wait(DEADLINE_S)
 
-    began_s = time.monotonic()
     cluster.stop()
 
-    assert time.monotonic() - began_s < 12
+    assert not stuck.has_returned
     eventually(lambda: not has_thread("gearpy-loop"))
     stuck.let_go.set()
     eventually(lambda: threading.active_count() <= threads)
@@ -256,7 +255,7 @@ def test_two_clusters_know_nothing_of_each_other(configured: Configured) -> None
         first = one.client.submit("twin", embed(an_app("twin")))
         second = other.client.submit("twin", embed(an_app("twin")))
 
-        assert first.wait(20).status == second.wait(20).status == "succeeded"
+        assert first.wait(DEADLINE_S).status == second.wait(DEADLINE_S).status == "succeeded"
         assert first.app_id == second.app_id == 1
         ids = {each.client.cluster().cluster_id for each in (one, one, other)}
         assert sorted(map(len, ids)) == [CLUSTER_ID_CHARS] * 2

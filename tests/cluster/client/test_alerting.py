@@ -15,6 +15,7 @@ from gearpy.errors import ConnectionLost
 from gearpy.views.alerts import AlertChange
 from gearpy.views.app import app_view
 from gearpy.views.model import AlertView, AppView
+from tests.eventually import DEADLINE_S
 from tests.views.build import NOW_MS, a_look, a_summary
 
 CHANGE = AlertChange(
@@ -24,7 +25,6 @@ CHANGE = AlertChange(
     name="revenue",
     alert=AlertView(rule="restarts", level="warn", since_ms=NOW_MS, text="too many"),
 )
-WAIT_S = 20
 
 
 @dataclass
@@ -73,7 +73,7 @@ def test_a_webhook_gets_what_has_changed(receiver: Receiver) -> None:
 
     webhook.send([CHANGE], "k3f9")
 
-    assert receiver.came.wait(WAIT_S)
+    assert receiver.came.wait(DEADLINE_S)
     webhook.close()
     alert = {"rule": "restarts", "level": "warn", "since_ms": NOW_MS, "text": "too many"}
     changed = {"state": "firing", "at_ms": NOW_MS, "app_id": 7, "name": "revenue", "alert": alert}
@@ -114,7 +114,7 @@ def test_alerts_are_followed_without_a_viewer(receiver: Receiver) -> None:
 
     config = Config(alerts=AlertsConfig(webhooks=(receiver.url,)))
     with Alerting(look, lambda: "k3f9", config, every_s=0.01) as alerting:
-        assert receiver.came.wait(WAIT_S)
+        assert receiver.came.wait(DEADLINE_S)
         (alert,) = alerting.firing()
 
     assert (alert.app_id, alert.name, alert.rule) == (7, "revenue", "failed")

@@ -22,6 +22,7 @@ from tests.cluster.desk_build import (
     app_master,
     raising,
 )
+from tests.eventually import DEADLINE_S
 
 
 @pytest.fixture
@@ -136,17 +137,17 @@ def test_two_replays_at_once_do_not_give_a_record_twice(world: World) -> None:
 
     def slow(asked: Any) -> object:
         entered.set()
-        assert let_go.wait(10)
+        assert let_go.wait(DEADLINE_S)
         return app_master(asked)
 
     world.post.actors[APP_MASTER] = slow
     first = threading.Thread(target=world.answer, args=(ReplayQuarantined(app_id=APP),))
     first.start()
-    assert entered.wait(10)
+    assert entered.wait(DEADLINE_S)
 
     reason = world.refusal(ReplayQuarantined(app_id=APP))
     let_go.set()
-    first.join(10)
+    first.join(DEADLINE_S)
 
     assert "for another client; ask again later" in reason
     assert len(world.post.asked) == 1

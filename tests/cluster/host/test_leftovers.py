@@ -135,7 +135,6 @@ def test_what_a_killed_worker_has_left_is_ended_by_the_next_one(tmp_path: Path) 
 
     worker.kill()
     worker.wait()
-    assert is_alive(pid)
-    assert end_of_dead_workers() >= 1
+    end_of_dead_workers()  # A worker of another test that starts just now may have been first.
 
     eventually(lambda: not is_alive(pid))

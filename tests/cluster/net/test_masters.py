@@ -29,6 +29,7 @@ from gearpy.messages.client import (
 )
 from gearpy.transport.api import TransportLimits
 from gearpy.transport.links.tcp import TcpTransport
+from tests.bench.process_cluster import free_port
 from tests.transport.build import PATIENCE_S, SECRET
 
 LIMITS = TransportLimits(handshake_timeout_ms=300)
@@ -62,9 +63,7 @@ def a_master(stack: ExitStack) -> str:
 
 def nobody() -> str:
     """Return an address where nobody listens."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{free.getsockname()[1]}"
+    return f"127.0.0.1:{free_port()}"
 
 
 def test_a_network_that_fails_costs_time_only(stack: ExitStack) -> None:
@@ -164,7 +163,7 @@ def members(stack: ExitStack, count: int = 3) -> list[Member]:
 
 def asking(stack: ExitStack, *made: Member) -> Masters:
     addresses = [each.address for each in made]
-    client = Masters(addresses, SECRET, LIMITS, timeout_s=PATIENCE_S, one_cluster=True)
+    client = Masters(addresses, SECRET, LIMITS, timeout_s=10.0, one_cluster=True)
     return stack.enter_context(client)
 
 

@@ -20,9 +20,10 @@ from gearpy.messages.client import ListWorkers, ShutdownApplication
 from gearpy.messages.cluster import PutValue, ValueStored
 from gearpy.transport.letters.peers import LetterPeers
 from gearpy.transport.links.tcp import TcpTransport
+from tests.eventually import DEADLINE_S
 
 SECRET = b"s" * 32
-PATIENCE_S = 10.0
+PATIENCE_S = float(DEADLINE_S)
 
 
 class Echo(Actor[Any]):
@@ -67,7 +68,7 @@ class Side:
         self.transport.start()
         self.nodes: LetterPeers = self.transport.serve_peers()
         self.system = ThreadedActorSystem(node=self.nodes.node)
-        self.post = Post(self.system, self.nodes, allow=allow, answer_timeout_s=5)
+        self.post = Post(self.system, self.nodes, allow=allow, answer_timeout_s=PATIENCE_S)
         self.echo: Ref[Any] = self.system.spawn(lambda: Echo(self.seen), "echo")
 
     def sees(self) -> Any:
@@ -222,9 +223,9 @@ def test_an_actor_of_another_process_can_be_asked(make: Make) -> None:
     assert ref is not None
 
     stored = ValueStored(app_id=AppId(1), key="", version=1)
-    assert one.post.ask(other.echo.path, put(), 5) == stored
-    assert ref.ask(put(), 5) == stored
-    assert ref.ask(put("none"), 5) is None
+    assert one.post.ask(other.echo.path, put(), PATIENCE_S) == stored
+    assert ref.ask(put(), PATIENCE_S) == stored
+    assert ref.ask(put("none"), PATIENCE_S) is None
 
 
 def test_errors_come_back_as_what_they_were(make: Make) -> None:
@@ -233,12 +234,12 @@ def test_errors_come_back_as_what_they_were(make: Make) -> None:
     path = other.echo.path
 
     with pytest.raises(ConfigError, match="this is wrong"):
-        one.post.ask(path, put("raise"), 5)
+        one.post.ask(path, put("raise"), PATIENCE_S)
     other.system.spawn(lambda: Echo(other.seen), "again")
     with pytest.raises(GearpyError, match="ZeroDivisionError: a bug"):
-        one.post.ask(ActorPath(path.node, "again"), put("bug"), 5)
+        one.post.ask(ActorPath(path.node, "again"), put("bug"), PATIENCE_S)
     with pytest.raises(ActorStopped, match="no actor /nobody"):
-        one.post.ask(ActorPath(path.node, "nobody"), put(), 5)
+        one.post.ask(ActorPath(path.node, "nobody"), put(), PATIENCE_S)
 
 
 def test_an_answer_that_does_not_come_in_time_is_a_timeout(make: Make) -> None:
@@ -247,7 +248,7 @@ def test_an_answer_that_does_not_come_in_time_is_a_timeout(make: Make) -> None:
 
     with pytest.raises(AskTimeout, match=r"no answer from actor .*/echo to PutValue in 0.05 s"):
         one.post.ask(other.echo.path, put("slow"), 0.05)
-    assert one.post.ask(other.echo.path, put("none"), 5) is None
+    assert one.post.ask(other.echo.path, put("none"), PATIENCE_S) is None
 
 
 def test_a_question_ends_when_the_process_that_was_asked_is_lost(make: Make) -> None:
@@ -307,7 +308,7 @@ def test_a_message_that_is_not_allowed_is_refused_and_counted(
 
     assert one.post.tell(path, ShutdownApplication(app_id=AppId(1)))
     with pytest.raises(GearpyError, match="may not send ShutdownApplication to echo"):
-        one.post.ask(path, ShutdownApplication(app_id=AppId(1)), 5)
+        one.post.ask(path, ShutdownApplication(app_id=AppId(1)), PATIENCE_S)
     assert one.post.tell(path, ListWorkers())
 
     assert other.sees() == ListWorkers()

@@ -9,6 +9,7 @@ import pytest
 from gearpy.errors import ConnectionLost
 from gearpy.services.push.frames import HEARTBEAT, HELLO, frame, id_of
 from gearpy.services.push.topics import TooManyViewers, Topics
+from tests.eventually import DEADLINE_S
 
 _SOON_S = 0.001
 
@@ -31,12 +32,12 @@ class Counter:
 
 
 async def _next(frames: AsyncIterator[bytes]) -> bytes:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(DEADLINE_S):
         return await anext(frames)
 
 
 async def _until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(DEADLINE_S):
         while not holds():  # noqa: ASYNC110 - what is counted is counted on another thread
             await asyncio.sleep(_SOON_S)
 
@@ -108,7 +109,7 @@ def test_trouble_is_told_and_its_end_too() -> None:
         assert told["error"] == "the master is away"
         assert told["since_ms"] > 0
         counter.error = None
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(DEADLINE_S):
             while b"trouble" in (await _next(frames)):
                 pass
         assert True in counter.again

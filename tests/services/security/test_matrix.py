@@ -16,7 +16,7 @@ from gearpy.services.security.guard import API, OPEN_PATHS
 from gearpy.services.security.origins import SAFE_METHODS
 from gearpy.services.server import Services
 from gearpy.transport.security.tokens import TokenFile, TokenScope
-from tests.eventually import eventually
+from tests.eventually import DEADLINE_S, eventually
 from tests.services.conftest import PLENTY, Served, a_config
 
 #: What every route takes that changes an application.
@@ -75,7 +75,7 @@ class Guarded:
         if token:
             shown["Authorization"] = f"Bearer {self.tokens.get(token, token)}"
         url = self.url + path.format_map(_IDS)
-        return httpx.request(method, url, headers=shown, timeout=20, **sent)
+        return httpx.request(method, url, headers=shown, timeout=DEADLINE_S, **sent)
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +145,7 @@ def test_without_a_token_nothing_is_done(
     headers = {b"Authorization": f"Bearer {token}".encode()} if token else {}
     url = guarded.url + path.format_map(_IDS)
 
-    answer = httpx.request(method, url, headers=headers, timeout=20)
+    answer = httpx.request(method, url, headers=headers, timeout=DEADLINE_S)
 
     assert answer.status_code == 401
     assert answer.headers["www-authenticate"] == "Bearer"
@@ -189,7 +189,7 @@ def test_own_applications_can_be_stopped(guarded: Guarded, served: Served) -> No
         files={"file": ("own.py", _PROGRAM)},
         data={"name": "own"},
         headers={"Authorization": f"Bearer {guarded.tokens['ann']}"},
-        timeout=20,
+        timeout=DEADLINE_S,
     )
     assert submitted.status_code == 200, submitted.text
     app_id = submitted.json()["appId"]
@@ -214,7 +214,7 @@ def test_own_applications_can_be_stopped(guarded: Guarded, served: Served) -> No
 
 def test_a_browser_logs_in_and_out(guarded: Guarded) -> None:
     """Its cookie cannot be read by scripts, and is of no use on other sites or after the logout."""
-    with httpx.Client(base_url=guarded.url, timeout=20) as browser:
+    with httpx.Client(base_url=guarded.url, timeout=DEADLINE_S) as browser:
         assert browser.post(f"{API}/login", json={"token": "wrong"}).status_code == 401
         answer = browser.post(f"{API}/login", json={"token": guarded.tokens["ann"]})
         assert answer.json() == {"user": "ann"}
@@ -242,7 +242,7 @@ def test_a_removed_token_counts_no_more(served: Served, tmp_path: Path) -> None:
     file.add("other", TokenScope.READ, now_ms=1)
     with (
         Services(served.cluster.client, config, limits=PLENTY) as services,
-        httpx.Client(base_url=services.url, timeout=20) as browser,
+        httpx.Client(base_url=services.url, timeout=DEADLINE_S) as browser,
     ):
         browser.post(f"{API}/login", json={"token": secret})
         assert browser.get(f"{API}/master").status_code == 200

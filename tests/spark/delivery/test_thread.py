@@ -15,9 +15,10 @@ from gearpy.errors import ConfigError, GearpyError, OperatorError
 from gearpy.spark.delivery.batch import SparkBatch
 from gearpy.spark.delivery.thread import Delivery, DeliverySpec
 from gearpy.windowlog.log import WindowLog
+from tests.eventually import DEADLINE_S
 from tests.spark.log_build import LANE, FakeTarget, LogOnDisk
 
-WAIT_S = 20.0
+WAIT_S = float(DEADLINE_S)
 
 
 @dataclass

@@ -63,9 +63,9 @@ def test_a_million_cells_are_handed_over_at_once_and_stored_beside_the_task() ->
     store = HeapStore()
     for number in range(MILLION):
         store.put(TABLE, encode_key(number), number)
-    began = time.perf_counter()
+    began_s = time.thread_time()  # Others may have the processor meanwhile.
     delta = store.snapshot()
-    handed_over_s = time.perf_counter() - began
+    handed_over_s = time.thread_time() - began_s
     assert isinstance(delta, TablesDelta)
     turns = count()
     has_ended = threading.Event()

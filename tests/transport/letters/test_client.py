@@ -25,6 +25,7 @@ from gearpy.transport.letters.client import ControlClient
 from gearpy.transport.links.tcp import TcpTransport
 from gearpy.wire.codec import encode_control, encode_peer
 from gearpy.wire.connection.auth import CHALLENGE_BYTES, Purpose, Role
+from tests.bench.process_cluster import free_port
 from tests.eventually import eventually
 from tests.transport.build import PATIENCE_S, SECRET
 
@@ -140,8 +141,7 @@ def test_questions_above_the_bound_are_turned_away_at_once(
 
 
 def test_no_cluster_at_the_address_is_said_so() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
 
     with pytest.raises(ConnectionLost, match=f"no cluster at {address}"):
         ControlClient(address, SECRET).ask(ListWorkers(), PATIENCE_S)

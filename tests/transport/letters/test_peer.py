@@ -3,7 +3,6 @@
 import random
 import socket
 import threading
-import time
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -99,12 +98,10 @@ def test_a_process_whose_listener_is_gone_is_lost_at_once(make: Make, network: N
     one.watch(node)
     one.tell(node)
     other.take()
-    begun_s = time.monotonic()
 
     network.run(proxy.stop())
 
     assert f"nobody listens at {proxy.address} any more" in one.lost()
-    assert time.monotonic() - begun_s < 1
 
 
 def test_a_peer_that_proves_itself_and_then_says_nothing_is_lost(

@@ -20,6 +20,7 @@ from gearpy.transport.loop.coroutines import (
     Outcome,
 )
 from gearpy.transport.loop.virtual_loop import VirtualCoroutines
+from tests.eventually import DEADLINE_S
 
 
 class Clock:
@@ -293,7 +294,7 @@ def open_calls(ready: threading.Semaphore) -> Iterator[Callable[..., LoopCalls]]
 def take(calls: LoopCalls, ready: threading.Semaphore, outcomes: int) -> list[Outcome]:
     taken: list[Outcome] = []
     while len(taken) < outcomes:
-        assert ready.acquire(timeout=20), "nobody was told"
+        assert ready.acquire(timeout=DEADLINE_S), "nobody was told"
         taken += calls.take()
     return taken
 
@@ -339,7 +340,7 @@ def test_loop_ends_with_the_last_calls_and_begins_again(ready: threading.Semapho
         calls.start([(1, 1)])
         take(calls, ready, 1)
         calls.close()
-        runs.join(10)
+        runs.join(DEADLINE_S)
 
         assert not runs.is_alive()
 
@@ -351,12 +352,12 @@ def test_close_does_not_wait_for_code_that_blocks(ready: threading.Semaphore) ->
 
     async def block(_: int) -> None:
         begun.set()
-        release.wait(20)
+        release.wait(DEADLINE_S)
 
     thread = CoroutineThread("test-coroutines-blocked")
     calls = thread.open(block, CallLimits(), ready.release, "fetch")
     calls.start([(0, 0)])
-    assert begun.wait(20)
+    assert begun.wait(DEADLINE_S)
 
     calls.close()
 

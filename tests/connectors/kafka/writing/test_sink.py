@@ -208,24 +208,28 @@ def test_what_is_complete_and_not_shown_is_in_the_next_checkpoint(runs: Runs) ->
 
 
 def test_a_transaction_of_a_dead_task_is_aborted_when_its_successor_begins(runs: Runs) -> None:
-    """Not after the time-out of the brokers, which is a minute; its epoch is written again."""
+    """Not after the time-out of the brokers, of ten minutes; its epoch is written again."""
     writer = runs.start(1)
     writer.write_batch(batch("a"))
     prepared = {1: writer.prepare(1)}
     writer.close(completed=False)
     lane_id = prepared[1]["lane"]
-    dead = Producer({"bootstrap.servers": runs.servers, "transactional.id": lane_id})
+    dead = Producer(
+        {
+            "bootstrap.servers": runs.servers,
+            "transactional.id": lane_id,
+            "transaction.timeout.ms": 600_000,
+        }
+    )
     dead.init_transactions(30)
     dead.begin_transaction()
     dead.produce(runs.topic, b"a")
     dead.flush(30)
     before = runs.seen()
 
-    began_s = time.monotonic()
     delivered(runs.start(2, 1, prepared))
 
     assert (before, runs.seen(1)) == ([], ["a"])
-    assert time.monotonic() - began_s < 30
     assert len(read(runs.servers, runs.topic, level="read_uncommitted")) == 2
 
 
