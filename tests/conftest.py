@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import HealthCheck, settings
 # Ships no type information.
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
-from gearpy.cluster.host.tuning import ProcessTuning
+from gearpy.cluster.host import tuning
 
 pytest_plugins = ["tests.cpu_times", "tests.servers.fixtures"]
 
@@ -144,11 +145,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
 def _no_full_collections() -> Iterator[None]:
     """Let clusters in this process leave the heap alone; those in processes do as ever.
 
-    A full collection of all that pytest holds takes a quarter of a second, and each `gp.run` would
-    do two.
+    A full collection of all that pytest holds takes nearly half a second. Each `gp.run` would do
+    two, and then have each that a test asks for look at all of it again.
     """
+    thresholds = SimpleNamespace(
+        get_threshold=gc.get_threshold,
+        set_threshold=gc.set_threshold,
+        **dict.fromkeys(("collect", "freeze", "unfreeze"), lambda: None),
+    )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ProcessTuning, "freeze", lambda _: None)
+        patch.setattr(tuning, "gc", thresholds)
         yield
 
 

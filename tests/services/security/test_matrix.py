@@ -23,6 +23,8 @@ from tests.services.conftest import PLENTY, Served, a_config
 _CHANGE = {"numbers": [], "steps": {"check": 2}, "version": 0}
 _REPLACED = '{"oldProcessorId": 0, "newProcessorDescription": {"parallelism": 3}}'
 _IDS = {"app_id": "1", "worker_id": "0", "count": "1", "executor_id": "0"}
+#: Made once: each request would read the authorities of this machine again.
+_TLS = httpx.create_ssl_context()
 _PROGRAM = b"""
 import itertools
 import gearpy as gp
@@ -75,7 +77,7 @@ class Guarded:
         if token:
             shown["Authorization"] = f"Bearer {self.tokens.get(token, token)}"
         url = self.url + path.format_map(_IDS)
-        return httpx.request(method, url, headers=shown, timeout=DEADLINE_S, **sent)
+        return httpx.request(method, url, headers=shown, timeout=DEADLINE_S, verify=_TLS, **sent)
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +147,7 @@ def test_without_a_token_nothing_is_done(
     headers = {b"Authorization": f"Bearer {token}".encode()} if token else {}
     url = guarded.url + path.format_map(_IDS)
 
-    answer = httpx.request(method, url, headers=headers, timeout=DEADLINE_S)
+    answer = httpx.request(method, url, headers=headers, timeout=DEADLINE_S, verify=_TLS)
 
     assert answer.status_code == 401
     assert answer.headers["www-authenticate"] == "Bearer"
