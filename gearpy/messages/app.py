@@ -129,12 +129,18 @@ class ReadAhead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateReadAhead:
-    """The state named by `ReadAhead` is read, as far as it can be."""
+    """The state named by `ReadAhead` is read, as far as it can be.
+
+    ``damaged`` names a file that is missing, or not as it was stored, and ``reason`` says how that
+    is seen. A reason alone: these tasks cannot read what is stored.
+    """
 
     executor_id: ExecutorId
     version: int
     region: int
     epoch: int
+    damaged: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

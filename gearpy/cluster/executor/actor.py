@@ -665,6 +665,8 @@ class ExecutorActor(Actor[_Message]):
                         version=request.version,
                         region=request.region,
                         epoch=request.epoch,
+                        damaged=message.damaged,
+                        reason=message.reason,
                     )
                 )
             case EpochSaved():

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final, TypeAlias
 
-from gearpy.errors import GearpyError
+from gearpy.errors import GearpyError, SnapshotDamaged
 from gearpy.ids import TaskId
 from gearpy.messages.app import LaunchTasks, ReadAhead, SnapshotFile
 from gearpy.state.keyed import KeyedState
@@ -56,13 +56,19 @@ class StateAhead:
         self._open_state = open_state
         self._known: dict[TaskId, _Read] = {}
 
-    def read(self, message: ReadAhead) -> None:
-        """Read an epoch; what cannot be read is left to the launch of the tasks."""
+    def read(self, message: ReadAhead) -> SnapshotDamaged | None:
+        """Read an epoch; what cannot be read now is left to the launch of the tasks.
+
+        Returns:
+            The first damage that was found; None if all files are as they were stored.
+        """
         try:
             self._read(message.tasks, message.snapshots)
-        except (OSError, GearpyError) as error:  # A newer epoch may have taken its place.
+        except (OSError, GearpyError) as error:
             _log.info("epoch %d is not read ahead: %s", message.epoch, error)
             self._forget(message.tasks)
+            return error if isinstance(error, SnapshotDamaged) else None
+        return None
 
     def resume(self, launch: LaunchTasks) -> dict[TaskId, TaskResume] | None:
         """Return the state that tasks of a launch go on from, if it was read ahead; else None.

@@ -77,9 +77,11 @@ class TasksLoaded:
 
 @dataclass(frozen=True, slots=True)
 class DoneAhead:
-    """An epoch was read for tasks that are to come, as far as it can be."""
+    """An epoch was read for tasks that are to come, as far as it can be; see `StateReadAhead`."""
 
     request: ReadAhead
+    damaged: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,11 +158,22 @@ class SnapshotWriter(Actor[WriterMessage]):
             self._store_recording(message)
             return
         if isinstance(message, ReadAhead):
-            self._ahead.read(message)
-            self._owner.tell(DoneAhead(message))
+            self._owner.tell(self._read_ahead(message))
             return
         answer = self._load(message) if isinstance(message, LaunchTasks) else self._store(message)
         self._owner.tell(answer)
+
+    def _read_ahead(self, request: ReadAhead) -> DoneAhead:
+        damage = self._ahead.read(request)
+        if damage is None:
+            return DoneAhead(request)
+        try:
+            check_same_store(self._checkpoints, self._prefix)
+        except ConfigError as error:
+            return DoneAhead(request, reason=str(error))
+        except LogBroken:  # It may be there again when the tasks are launched.
+            return DoneAhead(request)
+        return DoneAhead(request, damaged=damage.location, reason=damage.reason)
 
     def _store_recording(self, message: StoreRecording) -> None:
         try:

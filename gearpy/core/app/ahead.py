@@ -80,9 +80,15 @@ class ReadingAhead:
             self._go_on(now_ms - self._wanted_ms, now_ms)
         return sends
 
+    def is_awaited(self, message: StateReadAhead) -> bool:
+        """Tell whether an answer is about what is read now."""
+        return message.version == self._version and (
+            self._read.get(message.region) == message.epoch
+        )
+
     def on_read(self, message: StateReadAhead, now_ms: int) -> None:
         """Note that an executor has read all that it was told to read, or cannot."""
-        if message.version != self._version or self._read.get(message.region) != message.epoch:
+        if not self.is_awaited(message):
             return
         self._waiting.discard((message.executor_id, message.region))
         if self._waiting:

@@ -405,8 +405,17 @@ class ApplicationCore(Recovery):
         change = self.succession.change
         if change is None:
             return []
+        if not change.is_told and change.ahead.is_awaited(message) and self._is_damage(message):
+            what = f"{message.damaged}: {message.reason}" if message.damaged else message.reason
+            return self.keep(f"it cannot begin with what is stored: {what}", now_ms)
         change.ahead.on_read(message, now_ms)
         return self._settled([], now_ms)
+
+    def _is_damage(self, message: StateReadAhead) -> bool:
+        """Tell whether a file is damaged, and not only deleted since it was named."""
+        if not message.damaged:
+            return bool(message.reason)
+        return any(each.history.listing(message.damaged) for each in self.regions)
 
     def _check_trial(self, now_ms: int) -> list[Command]:
         trial = self.succession.trial

@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 
 from gearpy.cluster.executor.ahead import StateAhead
 from gearpy.cluster.executor.epochs import EpochFiles
-from gearpy.cluster.executor.snapshot_writer import EpochSaved, SnapshotWriter, WriterAnswer
+from gearpy.cluster.executor.snapshot_writer import (
+    DoneAhead,
+    EpochSaved,
+    SnapshotWriter,
+    WriterAnswer,
+)
 from gearpy.core.base.stable_hash import KEY_GROUPS, key_group
 from gearpy.ids import SessionId, TaskId
 from gearpy.messages.app import (
@@ -23,6 +28,7 @@ from gearpy.messages.app import (
 from gearpy.state.keyed import KeyedState
 from gearpy.state.open import heap_state
 from gearpy.storage.checkpoints import MemoryCheckpoints
+from gearpy.storage.coordinator_log import CoordinatorLog
 from gearpy.storage.snapshot_files import TaskPart, save_snapshot, snapshot_chunks
 from gearpy.task.api.snapshots import TaskResume, TaskSnapshot, encode_state
 
@@ -352,3 +358,52 @@ def test_state_that_must_be_made_by_its_task_is_not_read_ahead(files_max: int) -
     new.read()
 
     assert new.resume() is None
+
+
+def test_damage_is_told_with_its_file() -> None:
+    """Of an epoch that is read ahead: so that the version that runs need not end for it."""
+    old = Old()
+    old.run({(A, "a"): 1})
+    old.run({(A, "a"): 2})
+    CoordinatorLog(old.store, "app1", launch=1, source="test", wall_ms=lambda: 0)
+    message = ReadAhead(version=1, region=0, epoch=2, tasks=TASKS, snapshots=old.files)
+    first, second = old.files
+
+    whole, torn, missing = (
+        answer_to(old.store, message),
+        answer_to(old.store, replace(message, snapshots=(first, replace(second, size_bytes=9)))),
+        answer_to(
+            old.store, replace(message, snapshots=(replace(first, location="app1/no"), second))
+        ),
+    )
+
+    assert (whole.damaged, whole.reason) == ("", "")
+    assert torn.damaged == second.location
+    assert "stored were 9" in torn.reason
+    assert missing.damaged == "app1/no"
+
+
+def test_a_store_that_is_another_one_is_said_to_be_so() -> None:
+    """No file is damaged, but none can be read here."""
+    old = Old()
+    old.run({(A, "a"): 1})
+    message = ReadAhead(version=1, region=0, epoch=1, tasks=TASKS, snapshots=old.files)
+
+    answer = answer_to(MemoryCheckpoints(), message)
+
+    assert answer.damaged == ""
+    assert "checkpoint" in answer.reason
+
+
+def answer_to(store: MemoryCheckpoints, message: ReadAhead) -> DoneAhead:
+    answers: list[WriterAnswer] = []
+
+    class Owner:
+        def tell(self, answer: WriterAnswer) -> None:
+            answers.append(answer)
+
+    writer = SnapshotWriter(Owner(), store, prefix="app1")  # type: ignore[arg-type] # takes answers
+    writer.receive(message)
+    (answer,) = answers
+    assert isinstance(answer, DoneAhead)
+    return answer

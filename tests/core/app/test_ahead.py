@@ -1,7 +1,7 @@
 """State that the next version reads before the old one ends: in which rounds."""
 
 from gearpy.core.app.ahead import ReadingAhead
-from gearpy.core.app.decisions import Command, PutInPlace
+from gearpy.core.app.decisions import ChangeGivenUp, Command, PutInPlace
 from gearpy.core.app.deployment import Send
 from gearpy.core.app.executors import Launch
 from gearpy.core.dag.graph import Dag, ProcessorSpec, StepSpec
@@ -274,3 +274,52 @@ def test_the_places_of_tasks_are_those_of_the_next_version() -> None:
     }
     assert found == bench.manager.regions[0].placement
     assert set(found.values()).isdisjoint({A, B})
+
+
+def an_answer(send: Send, *, damaged: str = "", reason: str = "") -> StateReadAhead:
+    assert isinstance(send.message, ReadAhead)
+    return StateReadAhead(
+        executor_id=send.executor_id,
+        version=send.message.version,
+        region=send.message.region,
+        epoch=send.message.epoch,
+        damaged=damaged,
+        reason=reason,
+    )
+
+
+def test_a_change_is_given_up_if_it_cannot_begin_with_what_is_stored() -> None:
+    """Before anything ends for it: the version that runs goes on without a restart."""
+    for is_file in (True, False):
+        bench = Bench()
+        an_epoch(bench)
+        reads = told(change(bench), ReadAhead)
+        assert isinstance(reads[0].message, ReadAhead)
+        location = reads[0].message.snapshots[0].location if is_file else ""
+        before = len(bench.done)
+
+        answer = an_answer(reads[0], damaged=location, reason="byte 7: no")
+        done = bench.obey(bench.manager.on_read_ahead(answer, bench.now_ms))
+        done += bench.obey(bench.manager.on_read_ahead(answer, bench.now_ms))
+
+        (given_up,) = only(done, ChangeGivenUp)
+        where = f"{location}: " if is_file else ""
+        assert given_up.reason == f"it cannot begin with what is stored: {where}byte 7: no"
+        assert not told(bench.done[before:], BeginEpoch)
+        assert bench.manager.restarts == 0
+        assert not bench.manager.why_unchangeable()
+
+
+def test_a_file_that_was_deleted_meanwhile_is_not_damaged() -> None:
+    """A later epoch had been written anew, and no epoch that is kept lists the file."""
+    bench = Bench()
+    an_epoch(bench)
+    reads = told(change(bench), ReadAhead)
+
+    done: list[Command] = []
+    for each in reads:
+        answer = an_answer(each, damaged="gone", reason="the file is missing")
+        done += bench.obey(bench.manager.on_read_ahead(answer, bench.now_ms))
+
+    assert not only(done, ChangeGivenUp)
+    assert done[-1] == PutInPlace()
