@@ -362,7 +362,8 @@ class UpdatePlanned:
     """The change begins, as version ``version``; with ``refusal`` it would be refused.
 
     ``is_same``: graph and state are as they are, so that only code is different. ``goes_on``: the
-    steps that do not pause, by name. ``differences``: what is different in the code of others.
+    steps that do not pause, by name. ``differences``: other steps with other code, by name, and
+    what is different in it.
     """
 
     app_id: AppId

@@ -280,6 +280,27 @@ class ScaledStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeSummary:
+    """A change of the program that is not over: its version is to come, or on trial.
+
+    Attributes:
+        version: the number of that version.
+        change: the kind of the change, for people, such as "scale visits=8".
+        doing: the part of it that is under way, for people.
+        at_event_ms: the event time at which it is made; None: as soon as it can be.
+        may_be_called_off: it can still be given up.
+    """
+
+    version: int
+    change: str
+    doing: str
+    by: str = ""
+    at_ms: int = 0
+    at_event_ms: int | None = None
+    may_be_called_off: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationDetail:
     """The details of an application, beside its summary, as its app master knows them.
 
@@ -288,6 +309,7 @@ class ApplicationDetail:
     ``of_actors`` has executors and no processors. ``known_ms`` is above 0 if its app master went
     without a word: it is the wall time at which this was so. ``has_savepoints``: its last epoch
     can be given a name. ``unstored``: which executors cannot store the present epoch, and why.
+    ``change``: the change of its program that is under way, or waits for its event time.
     """
 
     app_id: AppId
@@ -309,3 +331,4 @@ class ApplicationDetail:
     known_ms: int = 0
     has_savepoints: bool = True
     unstored: tuple[str, ...] = ()
+    change: ChangeSummary | None = None

@@ -73,6 +73,7 @@ def app_view(
         scaled=detail.scaled if detail else (),
         known_ms=look.known_ms,
         has_savepoints=detail is not None and detail.has_savepoints,
+        change=None if detail is None else detail.change,
     )
 
 

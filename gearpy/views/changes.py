@@ -18,11 +18,11 @@ STATES: Final[Mapping[str, str]] = {
 
 
 def plan_lines(planned: UpdatePlanned) -> list[str]:
-    """Return the fate of the state of each step, and how much of it is lost."""
+    """Return the fate of the state of each step, the steps whose code is replaced, and the loss."""
     lines = [text.printable(move.text) for move in planned.moves]
     if planned.is_same:
         lines.append("graph and state are the same: only code and arguments differ")
-    lines += [text.printable(f"differs: {each}") for each in planned.differences]
+    lines += [text.printable(f"replaced {each}") for each in planned.differences]
     if planned.goes_on:
         lines.append(text.printable(f"goes on meanwhile: {', '.join(planned.goes_on)}"))
     lost = sum(each.is_lost for each in planned.moves)

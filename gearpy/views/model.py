@@ -10,6 +10,7 @@ from gearpy.late_dataclass import dataclass
 from gearpy.messages.metrics import MetricKind
 from gearpy.messages.summaries import (
     ApplicationStatus,
+    ChangeSummary,
     ConsumerSummary,
     EpochsSummary,
     ErrorCard,
@@ -212,7 +213,7 @@ class AppView:
     executors of its own instead of processors, and answers questions. ``scaled``: the steps whose
     tasks autoscale chooses. ``known_ms``: if its app
     master went without a word, when it was as it is shown; else 0. ``has_savepoints``: its last
-    epoch can be given a name.
+    epoch can be given a name. ``change``: the change of its program that is not over.
     """
 
     at_ms: int
@@ -240,6 +241,7 @@ class AppView:
     scaled: tuple[ScaledStep, ...] = ()
     known_ms: int = 0
     has_savepoints: bool = False
+    change: ChangeSummary | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,9 +11,8 @@ from typer.testing import CliRunner
 
 from gearpy.cli.main import app
 from gearpy.cli.terminal.exits import FAILED, NO_CLUSTER, SUCCESS, WRONG_USE
-from gearpy.errors import AskTimeout, ConnectionLost, GearpyError
+from gearpy.errors import ConnectionLost, GearpyError
 from gearpy.messages.client import (
-    DescribeApplication,
     ListQuarantined,
     LogText,
     QuarantinedList,
@@ -25,7 +24,6 @@ from gearpy.messages.client import (
     RestartApplication,
     ShutdownApplication,
 )
-from gearpy.messages.summaries import ApplicationDetail
 from tests.cli.build import Gear
 
 # -- the keys of JSON: a change here is a change for programs, and belongs into the changelog -----
@@ -140,6 +138,15 @@ SCALED: Final = {
     "text": str,
     "at_ms": int,
 }
+CHANGE: Final = {
+    "version": int,
+    "change": str,
+    "doing": str,
+    "by": str,
+    "at_ms": int,
+    "at_event_ms": int,
+    "may_be_called_off": bool,
+}
 DETAIL: Final = {
     "app_id": int,
     "executors": [EXECUTOR],
@@ -180,6 +187,7 @@ DETAIL: Final = {
     "known_ms": int,
     "has_savepoints": bool,
     "unstored": [str],
+    "change": CHANGE,
 }
 RECORD: Final = {
     "number": int,
@@ -313,6 +321,7 @@ APP_VIEW: Final = {
     "scaled": [SCALED],
     "known_ms": int,
     "has_savepoints": bool,
+    "change": CHANGE,
 }
 OVERVIEW: Final = {
     "at_ms": int,
@@ -471,86 +480,6 @@ def test_an_empty_cluster_is_said_to_be_empty(gear: Gear) -> None:
 
     assert gear("app", "list") == "no applications\n"
     assert gear("worker", "list") == "no workers\n"
-
-
-@pytest.mark.parametrize("command", [("app", "describe"), ("info",)])
-def test_describe_shows_what_an_application_consists_of(
-    command: tuple[str, ...], gear: Gear
-) -> None:
-    """Its executors with pid and worker, its processors with clocks and counts, its failures."""
-    shown = gear(*command, "shop")
-
-    assert shown.startswith("application 2 (shop) active\n")
-    assert " 0       1  running         0  4711      2      2  127.0.0.1:41001" in shown
-    row = " 1      2                        60,000   4,512     3        0      2  map(price)\n"
-    assert row in shown
-    assert "  epoch        181\n  restarts     1\n" in shown
-    assert "     0    181  2026-01-01T12:00:00Z  9,024     2         1          0\n" in shown
-    assert "  given up: epoch 170 of region 0: not stored within 60000 ms by exec" in shown
-    assert "guarantees\n  files(orders/*.csv) -> jsonl_folder(prices): exactly-once\n" in shown
-    assert "region 0 was restarted from epoch 180\n    error: ValueError: could not" in shown
-    assert "      record  {'id': 17, 'price': 'n/a'}\n" in shown
-    assert "error: executor 1 lost: killed by signal 9\n" in shown
-    assert "the user's frames" not in shown
-
-
-def test_describe_shows_tracebacks_to_who_asks_for_them(gear: Gear) -> None:
-    """Both of the failures that were survived, and of the one that was not."""
-    assert "the user's frames" in gear("app", "describe", "2", "--verbose")
-    assert "the user's frames" in gear("app", "describe", "3", "--verbose")
-    assert "the user's frames" in gear("info", "3", "--verbose")
-
-
-def test_a_failed_application_shows_its_cause_as_run_does(gear: Gear) -> None:
-    """What, in which operator, at which line, on which record."""
-    shown = gear("info", "3")
-
-    assert shown.splitlines()[-7:] == [
-        "error: ValueError: could not convert string to float: 'n/a'",
-        "  in      map(price)",
-        "  at      /home/ada/shop.py:12",
-        '            return float(order["price"])',
-        "  record  {'id': 17, 'price': 'n/a'}",
-        "  time    2026-01-01T12:00:00Z (1767268800000 ms)",
-        "  more    with --verbose",
-    ]
-    assert not gear.cluster.asked_of(DescribeApplication)
-
-
-def test_an_application_without_an_app_master_is_described_as_far_as_it_is_known(
-    gear: Gear,
-) -> None:
-    """It is being started again somewhere else; that is worth telling and no failure."""
-    refusal = "application 2 has no app master at present"
-    gear.cluster.instead[DescribeApplication] = lambda _: Refused(reason=refusal)
-
-    assert gear("app", "describe", "2").endswith(f"\nnote: {refusal}\n")
-    described = json.loads(gear("app", "describe", "2", "--json"))
-
-    assert (described["detail"], described["note"]) == (None, refusal)
-    assert described["application"]["name"] == "shop"
-
-
-def test_an_app_master_that_hangs_does_not_hide_what_the_master_knows(gear: Gear) -> None:
-    """That is when people look."""
-
-    def hang(_: object) -> object:
-        raise AskTimeout("the app master did not answer")
-
-    gear.cluster.instead[DescribeApplication] = hang
-
-    assert gear("app", "describe", "2").endswith("\nnote: the app master did not answer\n")
-
-
-def test_an_application_that_has_just_begun_has_nothing_to_show_yet(gear: Gear) -> None:
-    """No table is printed without rows."""
-    gear.cluster.detail = ApplicationDetail(app_id=gear.cluster.detail.app_id)
-
-    shown = gear("app", "describe", "2")
-
-    assert not any(
-        title in shown for title in ("executors", "processors", "epochs", "guarantees", "failures")
-    )
 
 
 @pytest.mark.parametrize("command", [("kill",), ("app", "kill")])

@@ -57,6 +57,10 @@ class Changed:
         eventually(is_decided, within_s=_LONG_S)
         return self.versions()[-1]
 
+    def view(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.http.get(f"{self.path}/view").json()
+        return found
+
     def steps(self) -> dict[int, int]:
         """Return how many tasks each processor has."""
         plan = self.http.get(f"{self.path}/plan").json()
@@ -93,6 +97,12 @@ def test_a_plan_changes_nothing(changed: Changed) -> None:
     assert "no place for what these steps keep" in refused["refusal"]
     assert "--" not in refused["refusal"]
     assert [each["is_lost"] for each in refused["moves"] if each["name"] == "total"] == [True]
+    code = {"files": {"file": ("changed.py", program(step=7))}, "data": {"dry_run": "true"}}
+    updated = changed.post("update", **code).json()
+    replaced = {name for each in updated["differences"] for name in each.split(":")[0].split(", ")}
+    assert {"total", "show"} <= replaced
+    assert {each["fate"] for each in updated["moves"]} == {"kept"}
+    assert updated["goes_on"] == []
     assert len(changed.versions()) == 1
 
 
@@ -161,7 +171,7 @@ def test_autoscale_gets_bounds(changed: Changed) -> None:
     plan = changed.post("scale", json={"steps": {"total": "1..4@60%"}}).json()
 
     assert (plan["has_begun"], plan["refusal"]) == (False, "")
-    chosen = eventually(lambda: changed.http.get(f"{changed.path}/view").json()["scaled"])
+    chosen = eventually(lambda: changed.view()["scaled"])
     bounds = {each["step"]: each["bounds"] for each in chosen}
     assert bounds["total"] == {"least": 1, "most": 4, "busy": 0.6}
 
@@ -187,7 +197,13 @@ def test_a_change_waits_for_its_event_time_and_is_called_off(changed: Changed) -
     wrong = changed.post("update", files=files, data={"at": "soon"})
     changed.post("update", files=files, data={"at": far})
     waits, refused = changed.versions()[-1], changed.post("scale", json={"steps": {"total": 4}})
+    shown = eventually(lambda: changed.view()["change"])  # Views are of the last second.
     off = changed.post("call-off").json()
+    eventually(lambda: changed.view()["change"] is None)
+    bounds = changed.post("scale", json={"steps": {"total": "1..4"}, "at": far})
+    changed.post("scale", json={"steps": {"total": 5}, "at": far})
+    by_rest = changed.versions()[-1]
+    changed.post("call-off")
     changed.dynamicdag({"oldProcessorId": 1, "newProcessorDescription": new})
     scaled = changed.versions()[-1]
     changed.post("call-off")
@@ -196,7 +212,11 @@ def test_a_change_waits_for_its_event_time_and_is_called_off(changed: Changed) -
     assert (wrong.status_code, "write it with its time zone" in wrong.text) == (400, True)
     assert (waits["state"], waits["change"]) == ("waiting", f"update changed.py at {far}")
     assert "a change waits for its event time" in refused.json()["error"]
-    assert off["version"] == waits["number"]
+    assert off["version"] == shown["version"] == waits["number"]
+    assert (shown["doing"], shown["at_event_ms"]) == ("it waits for its event time", at_ms)
+    assert shown["may_be_called_off"]
+    assert "autoscale has bounds from now on" in bounds.json()["error"]
+    assert by_rest["change"] == scaled["change"]
     assert (scaled["state"], scaled["change"]) == ("waiting", f"scale total=5 at {far}")
     assert [each["state"] for each in changed.versions()[-2:]] == ["failed", "failed"]
     assert "called off" in changed.versions()[-1]["reason"]

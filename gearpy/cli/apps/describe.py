@@ -16,6 +16,7 @@ from gearpy.messages.summaries import (
     ApplicationDetail,
     ApplicationProgress,
     ApplicationSummary,
+    ChangeSummary,
     ConsumerSummary,
     EpochsSummary,
     ExecutorSummary,
@@ -115,6 +116,9 @@ def _print_detail(detail: ApplicationDetail, *, verbose: bool) -> None:
     _section("processors", _PROCESSOR, map(_processor_row, detail.processors))
     _section("epochs", _EPOCHS, map(_epochs_row, detail.epochs))
     print_lines(f"  given up: {each.last_abort}" for each in detail.epochs if each.last_abort)
+    if detail.change is not None:
+        print()
+        print_lines(_change_lines(detail.app_id, detail.change))
     _section("autoscale", _SCALED, map(_scaled_row, detail.scaled))
     _section("consumers", _CONSUMER, map(_consumer_row, detail.consumers))
     troubles = [each.report for each in detail.consumers if each.report.trouble]
@@ -198,6 +202,15 @@ def _epochs_row(epochs: EpochsSummary) -> list[str]:
         text.count(epochs.aborted),
         text.count(epochs.fallbacks),
     ]
+
+
+def _change_lines(app_id: AppId, change: ChangeSummary) -> Iterator[str]:
+    by = f", asked by {text.printable(change.by)}" if change.by else ""
+    asked = f" {text.moment(change.at_ms)}" if change.at_ms else ""
+    yield "change"
+    yield f"  version {change.version}: {text.printable(change.change)}: {change.doing}{by}{asked}"
+    if change.may_be_called_off:
+        yield f"  gear app call-off {app_id} gives it up"
 
 
 def _failure_lines(app_id: AppId, failure: Failure, *, verbose: bool) -> Iterator[str]:

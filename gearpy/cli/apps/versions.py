@@ -78,7 +78,7 @@ def update(
     at first: if it fails, the old one takes its place again, and no record is lost or shown twice.
     With --at it waits for an event time; 'gear app call-off' gives it up.
     """
-    at_event_ms = event_time_in(at) if at else None
+    at_event_ms = _event_time(at)
     with connected(given.config()) as client:
         app_id = client.find(ref)
         artifact, application = client.upload(target, args or [])
@@ -91,8 +91,7 @@ def update(
             is_trial_run=dry_run,
             at_event_ms=at_event_ms,
         )
-        waits = wait if wait is not None else not at
-        _change(client, message, wait=waits, as_json=given.as_json)
+        _change(client, message, wait=wait, as_json=given.as_json)
 
 
 @asking
@@ -121,12 +120,14 @@ def scale(
     ],
     *,
     executors: _Executors = 0,
+    at: _At = "",
     dry_run: _DryRun = False,
-    wait: _Wait = True,
+    wait: _WaitUnlessAt = None,
 ) -> None:
     """Give steps of a running application another number of tasks; keys move with their state.
 
     With bounds in place of a number, the cluster chooses it from now on, by how busy tasks are.
+    With --at it waits for an event time; 'gear app call-off' gives it up.
     """
     wanted = dict(found for each in steps if (found := _step_and_tasks(each)) is not None)
     bounds = tuple(bounds_in(each) for each in steps if ".." in each)
@@ -137,6 +138,7 @@ def scale(
             bounds=bounds,
             executors=executors,
             is_trial_run=dry_run,
+            at_event_ms=_event_time(at),
         )
         _change(client, message, wait=wait, as_json=given.as_json)
 
@@ -193,6 +195,10 @@ def _row(version: VersionSummary) -> list[str]:
     ]
 
 
+def _event_time(given: str) -> int | None:
+    return event_time_in(given) if given else None
+
+
 def _step_and_tasks(given: str) -> tuple[str, int] | None:
     if ".." in given:
         return None  # Autoscale chooses.
@@ -203,9 +209,10 @@ def _step_and_tasks(given: str) -> tuple[str, int] | None:
 
 
 def _change(
-    client: ClusterClient, message: UpdateApplication, *, wait: bool, as_json: bool
+    client: ClusterClient, message: UpdateApplication, *, wait: bool | None, as_json: bool
 ) -> None:
     """Ask for a change, print the plan, and wait for its outcome."""
+    waits = wait if wait is not None else message.at_event_ms is None
     planned = client.change(message)
     if not as_json and planned.moves:
         print_lines(plan_lines(planned))
@@ -213,7 +220,7 @@ def _change(
         raise ConfigError(planned.refusal)
     is_asked = not message.is_trial_run
     outcome = (
-        client.wait_for_version(message.app_id, planned.version) if is_asked and wait else None
+        client.wait_for_version(message.app_id, planned.version) if is_asked and waits else None
     )
     versions: Sequence[VersionSummary] = client.versions(message.app_id) if outcome else ()
     if as_json:

@@ -76,10 +76,7 @@ from gearpy.messages.cluster import (
     ValueStored,
 )
 from gearpy.messages.metrics import EventKind, GetHistory, GetMetrics, GetSeries, ReportMetrics
-from gearpy.messages.summaries import (
-    ApplicationStatus,
-    ErrorCard,
-)
+from gearpy.messages.summaries import ApplicationStatus, ErrorCard
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.api.failure import card_of
@@ -190,6 +187,7 @@ class AppMasterActor(Actor[_Message]):
             wall_ms=self._wall_ms,
             stored_ms=self._checkpoints.stored_ms,
             has_savepoints=not self._checkpoints.are_in_memory,
+            under_way=self._versions.under_way,
         )
         self._answers = AppAnswers(
             launch,
@@ -658,8 +656,8 @@ class AppMasterActor(Actor[_Message]):
 
     def _call_off(self, core: ApplicationCore, message: UpdateApplication) -> object:
         """Give up the change that waits or is being prepared, as its user asks."""
-        planned, change = self._versions.planned, core.succession.change
-        if planned is None or (change is not None and change.is_told):
+        planned = self._versions.planned
+        if planned is None or not core.succession.may_be_called_off:
             return Refused(reason=f"no change of application {self._app_id} can be called off now")
         by = f" by {message.by.user}" if message.by.user else ""
         self._do(core.keep(f"called off{by}", self._now_ms()))

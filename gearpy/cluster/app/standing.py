@@ -16,6 +16,7 @@ from gearpy.messages.summaries import (
     ApplicationDetail,
     ApplicationProgress,
     ApplicationStatus,
+    ChangeSummary,
     ErrorCard,
     Failure,
     ScaledStep,
@@ -36,6 +37,7 @@ class AppStanding:
         wall_ms: returns wall time.
         stored_ms: returns when an epoch of a region was stored.
         has_savepoints: its last epoch can be given a name.
+        under_way: returns the change of its program that is not over.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class AppStanding:
         wall_ms: Callable[[], int],
         stored_ms: Callable[[int, int], int],
         has_savepoints: bool,
+        under_way: Callable[[ApplicationCore], ChangeSummary | None],
     ) -> None:
         self._app_id = launch.app_id
         self._launch = launch.launch
@@ -55,6 +58,7 @@ class AppStanding:
         self._wall_ms = wall_ms
         self._stored_ms = stored_ms
         self._has_savepoints = has_savepoints
+        self._under_way = under_way
         self._failures: list[Failure] = []
         self._unstored: dict[ExecutorId, EpochUnstored] = {}
         self._guarantees: tuple[str, ...] = ()
@@ -103,8 +107,12 @@ class AppStanding:
             scaled=self.scaled,
             stored_ms=self._stored_ms,
         )
-        unstored = self._why_unstored(core)
-        return replace(detail, has_savepoints=self._has_savepoints, unstored=unstored)
+        return replace(
+            detail,
+            has_savepoints=self._has_savepoints,
+            unstored=self._why_unstored(core),
+            change=None if core is None else self._under_way(core),
+        )
 
     def tell(self, core: ApplicationCore | None) -> None:
         """Tell the master, if it is there; when it is back it is told again."""

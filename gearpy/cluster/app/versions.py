@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Final
+from typing import Final, TypeAlias
 
 from gearpy.cluster.app.checkpoints import AppCheckpoints, FoundEpochs, dag_version, is_same_program
 from gearpy.cluster.checkpoints.migration import check_moves
@@ -29,13 +29,15 @@ from gearpy.messages.client import (
     VersionSummary,
 )
 from gearpy.messages.cluster import LaunchExecutor
-from gearpy.messages.summaries import ScaleBounds
+from gearpy.messages.summaries import ChangeSummary, ScaleBounds
 from gearpy.task.api.application import StreamApplication, steps_scaled
 from gearpy.views import text
 
 _log = logging.getLogger(__name__)
 
 _SUBMITTED: Final = "submitted"
+#: Says how the code of a processor of before differs from that of one of now; empty if it does not.
+_Difference: TypeAlias = Callable[[ProcessorId, ProcessorId], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +113,22 @@ class AppVersions:
         """Return all versions for people, the oldest first."""
         return tuple(map(_summary, self.all))
 
+    def under_way(self, core: ApplicationCore) -> ChangeSummary | None:
+        """Describe the change that is not over; None if there is none."""
+        succession = core.succession
+        if not (doing := succession.doing):
+            return None
+        version = self.current if self.planned is None else self.planned.version
+        return ChangeSummary(
+            version=version.number,
+            change=version.change,
+            doing=doing,
+            by=version.by,
+            at_ms=version.at_ms,
+            at_event_ms=version.at_event_ms,
+            may_be_called_off=self.planned is not None and succession.may_be_called_off,
+        )
+
     def launch_like(
         self, launch: LaunchExecutor, core: ApplicationCore | None, executor_id: ExecutorId
     ) -> LaunchExecutor:
@@ -170,8 +188,8 @@ class AppVersions:
     ) -> PlannedVersion:
         loaded = self._loaded(version)
         moves = state_moves(layout_of(dag), layout_of(loaded.dag))
-        differences = self._differences(loaded)
-        kept = untouched_regions(dag, loaded.dag, lambda pid: not differences(pid))
+        difference = self._differences(loaded)
+        kept = untouched_regions(dag, loaded.dag, lambda pid: not difference(pid, pid))
         answer = UpdatePlanned(
             app_id=message.app_id,
             version=version.number,
@@ -188,7 +206,7 @@ class AppVersions:
             is_same=is_same_program(dag_version(dag), dag_version(loaded.dag)),
             refusal=_refusal(dag, loaded.dag, allows_drop=message.allows_drop),
             goes_on=tuple(_steps_of(loaded.dag, kept)),
-            differences=tuple(dict.fromkeys(filter(None, map(differences, loaded.dag.order)))),
+            differences=tuple(_replaced(dag, loaded.dag, difference)),
         )
         return PlannedVersion(
             version=replace(version, kept=tuple(sorted(kept))),
@@ -260,8 +278,10 @@ class AppVersions:
         Raises:
             LogSuperseded: a later launch has opened the log.
             LogBroken: it may be there.
-            ConfigError: there is no such step.
+            ConfigError: there is no such step, or it is to be at an event time.
         """
+        if message.at_event_ms is not None:
+            raise ConfigError("autoscale has bounds from now on, and not from an event time on")
         current = self.current
         artifact = _bounded(current.artifact, bounds_by_id(dag, message.bounds))
         if not message.is_trial_run:
@@ -404,13 +424,13 @@ class AppVersions:
         scaled = replace(current, scale=scale)
         return _bounded(scaled, bounds), f"scale {' '.join(told)}"
 
-    def _differences(self, loaded: LoadedVersion) -> Callable[[ProcessorId], str]:
-        """Return a function that says how the code of a processor differs from the running one."""
+    def _differences(self, loaded: LoadedVersion) -> _Difference:
+        """Return a function that says how a processor that runs differs from one of a version."""
         running = self.running
         if _code_of(loaded.artifact) == _code_of(self.current.artifact):
-            return lambda _: ""
+            return lambda *_: ""
         if running is None:
-            return lambda _: "what runs is not known"
+            return lambda *_: "what runs is not known"
         return cache(ComparedPrograms(running.application, loaded.application).difference)
 
     def _first(self, artifact: Artifact) -> ProgramVersion:
@@ -442,6 +462,20 @@ def _bounded(artifact: Artifact, bounds: Iterable[tuple[str, ScaleBounds]]) -> A
 
 def _code_of(artifact: Artifact) -> Artifact:
     return replace(artifact, scale=(), bounds=())
+
+
+def _replaced(old: Dag, new: Dag, difference: _Difference) -> Iterator[str]:
+    """Yield the names of the steps with other code, and what is different; one reason is said once.
+
+    Those that are new, or are no more, have no code to be compared with.
+    """
+    before, now = layout_of(old), layout_of(new)
+    steps: dict[str, list[str]] = {}
+    for pid in new.order:
+        both = [each for each in now.values() if each.processor == pid and each.step.id in before]
+        if both and (why := difference(before[both[0].step.id].processor, pid)):
+            steps.setdefault(why, []).extend(each.step.name or each.step.kind for each in both)
+    yield from (f"{', '.join(names)}: {why}" for why, names in steps.items())
 
 
 def _steps_of(dag: Dag, regions: Collection[int]) -> Iterator[str]:

@@ -575,9 +575,7 @@ class RunningApplication:
             OperatorError: the program itself raised.
             SubmitRefused: the application cannot be changed now.
         """
-        at_event_ms = None
-        if at is not None:
-            at_event_ms = event_time_in(at) if isinstance(at, str) else event_time_ms(at)
+        at_event_ms = _event_time(at)  # Before anything is uploaded.
         artifact, program = self.client.upload(target, args)
         stream_of(program, "an update")
         return self._changed(
@@ -602,6 +600,7 @@ class RunningApplication:
         *,
         executors: int = 0,
         dry_run: bool = False,
+        at: EventTime | str | None = None,
         **tasks: int | str,
     ) -> AskedChange:
         """Give steps another number of tasks: ``scale(count=8)``; keys move with their state.
@@ -612,6 +611,7 @@ class RunningApplication:
             steps: the tasks of steps, by id or name; those that are no Python names.
             executors: how many share its tasks; 0: none gets more tasks than one has now.
             dry_run: only plan it: nothing is changed.
+            at: the event time from which on records are of so many tasks; see `update`.
             tasks: the tasks of steps, by name.
 
         Raises:
@@ -626,6 +626,7 @@ class RunningApplication:
                 bounds=bounds,
                 executors=executors,
                 is_trial_run=dry_run,
+                at_event_ms=_event_time(at),
             )
         )
 
@@ -704,6 +705,12 @@ def error_of(summary: ApplicationSummary) -> GearpyError:
         event_time_ms=card.event_time_ms,
         traceback=card.traceback,
     )
+
+
+def _event_time(given: EventTime | str | None) -> int | None:
+    if given is None:
+        return None
+    return event_time_in(given) if isinstance(given, str) else event_time_ms(given)
 
 
 def _newest(found: EpochList) -> dict[int, int]:

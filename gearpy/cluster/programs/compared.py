@@ -15,7 +15,7 @@ _OF_GRAPH: Final = frozenset({"steps"})
 
 
 class ComparedPrograms:
-    """Tells whether processors of the same number do the same in both versions.
+    """Tells whether processors do the same in both versions.
 
     Args:
         old, new: both are loaded in this process.
@@ -25,11 +25,14 @@ class ComparedPrograms:
         self._old = old
         self._new = new
 
-    def difference(self, pid: ProcessorId) -> str:
-        """Return the difference as text for people; empty if both do the same."""
-        if pid not in self._old.processors or pid not in self._new.processors:
+    def difference(self, old: ProcessorId, new: ProcessorId) -> str:
+        """Return how a processor of the old one differs from one of the new one, for people.
+
+        Empty if both do the same.
+        """
+        if old not in self._old.processors or new not in self._new.processors:
             return "it is only in one of them"
-        return self._setup or difference(_parts(self._old, pid), _parts(self._new, pid))
+        return self._setup or difference(_parts(self._old, old), _parts(self._new, new))
 
     @cached_property
     def _setup(self) -> str:

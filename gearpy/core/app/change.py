@@ -227,6 +227,27 @@ class Succession:
             return "another change is under way"
         return "its newest version is on trial" if self.trial is not None else ""
 
+    @property
+    def doing(self) -> str:
+        """The part of a change that is under way, for people; empty if no change is."""
+        if self.waiting is not None:
+            return "it waits for its event time"
+        change = self.change
+        if change is None:
+            return "it is on trial" if self.trial is not None else ""
+        if change.is_told:
+            return "it is put in place"
+        if change.is_draining:
+            return "the last epoch of the version before ends"
+        if not change.is_there(self._executors.running):
+            return "its processes are being started"
+        return "it reads state" if not change.ahead.is_done else "it waits for its event time"
+
+    @property
+    def may_be_called_off(self) -> bool:
+        """Whether a change waits, or is being prepared."""
+        return self.waiting is not None or (self.change is not None and not self.change.is_told)
+
     def placement(self, dag: Dag) -> dict[TaskId, ExecutorId]:
         """Give every task of what begins with this version an executor."""
         return self._placement_in(self.seats, dag)

@@ -60,7 +60,9 @@ class ChangePlan:
             autoscale has got other bounds only.
         is_same: graph and state are as they are: only code and arguments differ.
         refusal: why it would be refused; empty if it would not.
-        moves: the fate of each step that keeps something.
+        moves: the fate of each step.
+        goes_on: the steps that do not pause, by name.
+        differences: other steps with other code, by name, and what is different in it.
     """
 
     app_id: int
@@ -69,6 +71,8 @@ class ChangePlan:
     is_same: bool
     refusal: str
     moves: tuple[PlannedMove, ...]
+    goes_on: tuple[str, ...]
+    differences: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,12 +143,18 @@ def scale_application(
     ],
     *,
     executors: Annotated[int, Body(ge=0, le=_EXECUTORS_MAX, description=_EXECUTORS)] = 0,
+    at: Annotated[str, Body(max_length=_NAME_CHARS_MAX, description=_AT)] = "",
     dry_run: Annotated[bool, Body(description=_PLAN_ONLY)] = False,
 ) -> ChangePlan:
     """Give steps another number of tasks, or bounds for autoscale; keys move with their state."""
     scale, bounds = tasks_and_bounds(steps)
     message = UpdateApplication(
-        app_id=app_id, scale=scale, bounds=bounds, executors=executors, is_trial_run=dry_run
+        app_id=app_id,
+        scale=scale,
+        bounds=bounds,
+        executors=executors,
+        is_trial_run=dry_run,
+        at_event_ms=event_time_in(at) if at else None,
     )
     return _changed(client, message)
 
@@ -212,4 +222,6 @@ def _changed(client: ClusterClient, message: UpdateApplication) -> ChangePlan:
         is_same=planned.is_same,
         refusal=refusal,
         moves=planned.moves,
+        goes_on=planned.goes_on,
+        differences=planned.differences,
     )

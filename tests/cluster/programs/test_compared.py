@@ -79,7 +79,7 @@ def differing(
         step.name
         for pid, spec in new.dag.processors.items()
         for step in spec.steps
-        if compared.difference(pid) and step.name in _SUMS | _LEAST
+        if compared.difference(pid, pid) and step.name in _SUMS | _LEAST
     }
 
 
@@ -130,6 +130,6 @@ def test_a_comparison_says_what_is_different(tmp_path: Path) -> None:
     old = loaded(tmp_path / "old", _FILES, "b", "c")
     new = loaded(tmp_path / "new", _FILES | changed("LIMIT = 10", "LIMIT = 11"), "b", "c")
 
-    found = {ComparedPrograms(old, new).difference(pid) for pid in new.dag.order}
+    found = {ComparedPrograms(old, new).difference(pid, pid) for pid in new.dag.order}
 
     assert "what is_dear uses: 10 is 11" in found

@@ -362,3 +362,40 @@ def test_an_untouched_region_begins_again_elsewhere_if_its_slots_are_needed() ->
     assert bench.states == ["running", "running"]
     assert bench.manager.restarts == 0
     assert bench.manager.regions[0].executors.isdisjoint({A})
+
+
+# -- what is told of it ------------------------------------------------------------------------
+
+
+def told_of(bench: Bench) -> tuple[str, bool]:
+    succession = bench.manager.succession
+    return succession.doing, succession.may_be_called_off
+
+
+def test_the_part_of_a_change_that_is_under_way_is_told() -> None:
+    """From its beginning to the end of the trial, and whether it can be called off then."""
+    bench = Bench()
+    before = told_of(bench)
+
+    bench.silent = {*_NEXT}
+    change(bench)
+    starting = told_of(bench)
+    bench.obey(bench.manager.keep("no", bench.now_ms))
+    after = told_of(bench)
+    follow_on = Bench()
+    change(follow_on)
+    put_in_place = told_of(follow_on)
+    follow(follow_on)
+
+    assert before == after == ("", False)
+    assert starting == ("its processes are being started", True)
+    assert put_in_place == ("it is put in place", False)
+    assert told_of(follow_on) == ("it is on trial", False)
+
+
+def test_a_change_says_that_it_waits_for_its_event_time() -> None:
+    bench = Bench()
+
+    bench.obey(bench.manager.change(next_dag(), bench.now_ms, at_ms=9_000_000))
+
+    assert told_of(bench) == ("it waits for its event time", True)

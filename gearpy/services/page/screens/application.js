@@ -7,6 +7,7 @@ import { useStore } from "../data/store.js";
 import { Age, Copy, Notice, Status } from "../parts/words.js";
 import { joined, many, span } from "../words/units.js";
 import { Actions } from "./actions.js";
+import { askCallOff } from "./changes.js";
 import { Checkpoints } from "./checkpoints.js";
 import { Config } from "./config.js";
 import { Errors } from "./errors.js";
@@ -41,6 +42,8 @@ export function Application({ at }) {
     </div>
     ${view.known_ms > 0 && html`<${Notice} level="warn" text="Its app master went without a word, and nobody knows anything newer">
       ${" "}It is shown as it was <${Age} at=${view.known_ms} />.<//>`}
+    ${view.change && html`<${Notice} level="info" text=${`Version ${view.change.version}, ${view.change.change}: ${view.change.doing}`}>
+      ${view.change.may_be_called_off && may(who, "submit") && html` <button onClick=${() => askCallOff(view)}>Call it off…</button>`}<//>`}
     <nav class="tabs" aria-label="parts of the application">${tabs.map(([part, words, screens]) => html`<a href=${toApp(id, part)} aria-current=${screens.includes(at.screen) ? "page" : undefined}>${words}</a>`)}</nav>
     <${Screen} view=${view} series=${series} at=${at} key=${`${at.screen}${at.item ?? ""}`} />
   </div>`;

@@ -3,7 +3,7 @@ import { html, useEffect, useState } from "../app/html.js";
 import { call } from "../data/api.js";
 import { useAnswer } from "../data/ask.js";
 import { refresh } from "../data/live.js";
-import { show } from "../parts/dialog.js";
+import { ask, show } from "../parts/dialog.js";
 import { say } from "../parts/said.js";
 import { Mark, Notice, Trouble, capital } from "../parts/words.js";
 import { brief } from "../words/units.js";
@@ -17,6 +17,19 @@ export const askScale = (view, only = null) =>
 /** Ask for the program of a version of before. */
 export const askRollback = (view, version) =>
   show(({ close }) => html`<${Rollback} view=${view} version=${version} close=${close} />`, "an earlier version");
+
+/** Ask whether to give up the change that waits, or is being prepared. */
+export const askCallOff = (view) =>
+  ask({
+    title: `Call off version ${view.change.version}?`,
+    text: [`${capital(view.change.change)} is not done. What runs goes on as it is.`],
+    yes: "Call off",
+    act: async () => {
+      await call("POST", `appmaster/${view.app_id}/call-off`);
+      say(`version ${view.change.version} is called off`);
+      refresh();
+    },
+  });
 
 function Scale({ view, only, close }) {
   const { value, error } = useAnswer(`appmaster/${view.app_id}/plan`);
@@ -79,7 +92,8 @@ function Planned({ route, body, yes, close, children = null, refused = null, isR
   };
   return html`<form onSubmit=${submit}>
     ${children}
-    ${known && html`<ul class="plan" aria-label="the plan">${known.moves.map((each) => html`<li key=${each.step}><${Mark} level=${each.is_lost ? "bad" : "ok"} /><span>${told(each)}</span></li>`)}</ul>`}
+    ${known && html`<ul class="plan" aria-label="the plan">${known.moves.map((each) => html`<li key=${each.step}><${Mark} level=${each.is_lost ? "bad" : "ok"} /><span>${told(each)}</span></li>`)}
+      ${known.differences.map((each) => html`<li key=${each}><${Mark} level="ok" /><span>Replaced ${each}</span></li>`)}</ul>`}
     ${known?.is_same && html`<p class="quiet">Graph and state are the same: only code and arguments differ.</p>`}
     ${known?.refusal && html`<${Notice} level="warn" text=${known.refusal} />`}
     ${(known?.refusal || body.allow_drop) && refused}
