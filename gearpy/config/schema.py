@@ -98,6 +98,12 @@ class WorkerConfig:
         "Artifacts that were fetched, and a working folder for each executor process. A ~ is the "
         "user's home.",
     ] = "~/.gearpy/worker"
+    programs_quota_bytes: Annotated[
+        _Bytes,
+        "Artifacts that were fetched may have so many bytes unpacked, all together. Beyond that, "
+        "those go that were used longest ago, but none that a process runs. 0: any number.",
+        Setting(low=0, high=1024 * _GIB),
+    ] = 16 * _GIB
     machine: Annotated[
         str,
         "The name of the machine, for application.hosts and to spread executors over machines. "

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any, Final, Literal, Self, TypeAlias
 
@@ -91,7 +91,7 @@ class LocalCluster:
             self._endpoint = self._listen(0 if not listen else None)
             self.address = self._endpoint.address
         self._tuning = ProcessTuning()
-        self._temporary = TemporaryFolder()
+        self._temporary, self._opened = TemporaryFolder(), ExitStack()
         self._system = self._endpoint.system if self._endpoint else ThreadedActorSystem()
         self._post = self._endpoint.post if self._endpoint else Post(self._system)
         self._master: Ref[MasterMailbox] = self._system.spawn(self._make_master, "master")
@@ -194,6 +194,7 @@ class LocalCluster:
         for launcher in dict.fromkeys(self._launchers):
             launcher.close()
         self._tuning.restore()
+        self._opened.close()
         self._temporary.remove()
 
     def __enter__(self) -> Self:
@@ -260,6 +261,7 @@ class LocalCluster:
             self._artifacts.answer,
             ArtifactLimits.of(self.config.artifact),
         )
+        self._opened.callback(cache.close)
         return ThreadLauncher(
             self._system,
             self._post,

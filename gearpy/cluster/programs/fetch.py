@@ -4,9 +4,11 @@ import fcntl
 import hashlib
 import os
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final
 
 from gearpy.errors import ConfigError
@@ -14,7 +16,8 @@ from gearpy.messages.client import Artifact, ArtifactPart, GetArtifactPart, Refu
 from gearpy.storage.archives import ArtifactLimits, check_filename, unpack
 from gearpy.storage.artifacts import is_sha256
 
-_LOCK: Final = ".lock"
+_LOCK: Final = ".lock"  # Of who fetches it.
+_USED: Final = ".used"  # Shared by all who need it; its time is when it was used last.
 _PACKED: Final = ".packed"
 _UNPACKED: Final = ".unpacked"
 
@@ -23,18 +26,33 @@ class ArtifactCache:
     """Unpacked programs in a folder that all processes of a machine may share.
 
     Each program is fetched and unpacked once; other users wait meanwhile. A folder is given
-    its name only when all of it is on disk, and never changes after.
+    its name only when all of it is on disk, and never changes after. Those that were used longest
+    ago go when another one is fetched and all together have more than a quota.
+
+    Invariant: a program stays while a process lives that has asked for its path, until that closes
+    this.
 
     Runs on: any thread. Restart: what was fetched is kept, what was begun is begun again.
 
     Args:
         ask: asks the master; raises `GearpyError` when there is no answer.
+        quota_bytes: of all unpacked programs together; 0: any number.
     """
 
-    def __init__(self, folder: Path, ask: Callable[[Any], Any], limits: ArtifactLimits) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        ask: Callable[[Any], Any],
+        limits: ArtifactLimits,
+        *,
+        quota_bytes: int = 0,
+    ) -> None:
         self._folder = folder
         self._ask = ask
         self._limits = limits
+        self._quota_bytes = quota_bytes
+        self._lock = Lock()
+        self._used: dict[str, int] = {}  # Locks that are held.
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def path_of(self, artifact: Artifact) -> Path | None:
@@ -48,17 +66,70 @@ class ArtifactCache:
             return None
         name = _name_of(artifact)
         ready = self._folder / name
+        self._use(name)
         if not ready.is_dir():
-            with self._locked(name):
+            with _closing(self._locked(name, _LOCK, fcntl.LOCK_EX)):
                 if not ready.is_dir():
                     self._get(artifact, name)
+            self._keep_quota()
         return ready
 
-    def drop(self, artifact: Artifact) -> None:
-        """Remove the fetched files; the processes that run them must have ended."""
-        name = _name_of(artifact)
-        with self._locked(name):
-            shutil.rmtree(self._folder / name, ignore_errors=True)
+    def close(self) -> None:
+        """Let programs go that were asked for here, when nothing runs any more that needs them."""
+        with self._lock:
+            used, self._used = self._used, {}
+        for handle in used.values():
+            os.close(handle)
+
+    def _use(self, name: str) -> None:
+        """Keep a program from being removed, whether it is there already or not."""
+        with self._lock:
+            if name not in self._used:  # Who removes it is done in a moment.
+                self._used[name] = self._locked(name, _USED, fcntl.LOCK_SH)
+                os.utime(self._used[name])
+
+    # -- the quota -------------------------------------------------------------------------
+
+    def _keep_quota(self) -> None:
+        """Remove programs that nobody uses, those that were used longest ago first."""
+        sizes = self._sizes() if self._quota_bytes else {}
+        left = sum(sizes.values()) - self._quota_bytes
+        for name in sorted(sizes, key=self._used_ns):
+            if left <= 0:
+                return
+            if self._remove(name):
+                left -= sizes[name]
+
+    def _sizes(self) -> dict[str, int]:
+        """Return the bytes of each program, with what a killed process has left of it."""
+        sizes: Counter[str] = Counter()
+        for each in self._folder.iterdir():
+            if each.suffix not in {_LOCK, _USED}:
+                sizes[each.name.removesuffix(_PACKED).removesuffix(_UNPACKED)] += _bytes_in(each)
+        return sizes
+
+    def _used_ns(self, name: str) -> int:
+        with suppress(FileNotFoundError):
+            return (self._folder / f"{name}{_USED}").stat().st_mtime_ns
+        return 0
+
+    def _remove(self, name: str) -> bool:
+        """Remove a program with its locks, unless somebody has it, or fetches it."""
+        try:
+            handle = self._locked(name, _USED, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        with _closing(handle):
+            unpacked = self._folder / f"{name}{_UNPACKED}"
+            shutil.rmtree(unpacked, ignore_errors=True)
+            with suppress(FileNotFoundError):
+                (self._folder / name).rename(unpacked)  # Who dies here leaves nothing half there.
+            shutil.rmtree(unpacked, ignore_errors=True)
+            for suffix in (_PACKED, _LOCK, _USED):
+                (self._folder / f"{name}{suffix}").unlink(missing_ok=True)
+        return True
+
+    # -- fetching --------------------------------------------------------------------------
 
     def _get(self, artifact: Artifact, name: str) -> None:
         packed, unpacked = self._folder / f"{name}{_PACKED}", self._folder / f"{name}{_UNPACKED}"
@@ -105,15 +176,49 @@ class ArtifactCache:
             yield part.data
             offset, last = offset + len(part.data), part.last
 
-    @contextmanager
-    def _locked(self, name: str) -> Iterator[None]:
-        """Keep other threads and processes out; a process that dies lets them in."""
-        handle = os.open(self._folder / f"{name}{_LOCK}", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(handle)
+    def _locked(self, name: str, suffix: str, how: int) -> int:
+        """Lock a program, for this and all other processes; a process that dies lets go.
+
+        Raises:
+            BlockingIOError: somebody else has it, with ``LOCK_NB``.
+        """
+        path = self._folder / f"{name}{suffix}"
+        while True:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                fcntl.flock(handle, how)
+                if _is_at(path, handle):
+                    return handle
+            except BaseException:
+                os.close(handle)
+                raise
+            os.close(handle)  # It was removed meanwhile.
+
+
+def _is_at(path: Path, handle: int) -> bool:
+    with suppress(FileNotFoundError):
+        return os.path.samestat(path.stat(), os.fstat(handle))
+    return False
+
+
+@contextmanager
+def _closing(handle: int) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
+def _bytes_in(place: Path) -> int:
+    """Return the size of a file, or of all files in a folder, as far as they are there."""
+    paths = [place]
+    for folder, _, names in os.walk(place):  # Which passes over what vanishes meanwhile.
+        paths += [Path(folder, name) for name in names]
+    total = 0
+    for path in paths:
+        with suppress(OSError):
+            total += 0 if path.is_dir() else path.lstat().st_size
+    return total
 
 
 def _name_of(artifact: Artifact) -> str:

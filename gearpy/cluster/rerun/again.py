@@ -4,7 +4,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -120,9 +120,11 @@ class TaskAgain:
             OperatorError: the program itself raised.
         """
         artifact = program_of(self._client, self._app_id, self._stored)
-        with TemporaryDirectory(prefix="gearpy-debug-") as folder:
-            limits = ArtifactLimits.of(self._config.artifact)
-            cache = ArtifactCache(Path(folder).resolve(), self._client.ask, limits)
+        limits = ArtifactLimits.of(self._config.artifact)
+        with (
+            TemporaryDirectory(prefix="gearpy-debug-") as folder,
+            closing(ArtifactCache(Path(folder).resolve(), self._client.ask, limits)) as cache,
+        ):
             loader = ApplicationLoader(own_process=True)  # Under their own names, for a debugger.
             loaded = loader.load(self._app_id, artifact, self.task, cache.path_of(artifact))
             try:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -177,9 +177,11 @@ class Shadow:
     ) -> Iterator[tuple[StreamApplication, ...]]:
         """Load programs side by side; neither sees the modules of the other."""
         loader = ApplicationLoader()
-        with TemporaryDirectory(prefix="gearpy-shadow-") as folder:
-            limits = ArtifactLimits.of(config.artifact)
-            cache = ArtifactCache(Path(folder).resolve(), self._client.ask, limits)
+        limits = ArtifactLimits.of(config.artifact)
+        with (
+            TemporaryDirectory(prefix="gearpy-shadow-") as folder,
+            closing(ArtifactCache(Path(folder).resolve(), self._client.ask, limits)) as cache,
+        ):
             try:
                 yield tuple(
                     stream_of(

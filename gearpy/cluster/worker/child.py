@@ -113,8 +113,12 @@ def _role(
     launch = spec.launch
     checkpoints = checkpoints_at(config.checkpoint.folder)
     cache = ArtifactCache(
-        Path(spec.artifacts), _masters(config, spec).ask, ArtifactLimits.of(config.artifact)
+        Path(spec.artifacts),
+        _masters(config, spec).ask,
+        ArtifactLimits.of(config.artifact),
+        quota_bytes=config.worker.programs_quota_bytes,
     )
+    _FOR_LIFE.callback(cache.close)
     loader, user = ApplicationLoader(own_process=True), (launch.executor_id, launch.launch)
 
     def load(artifact: Artifact = launch.artifact) -> Program:

@@ -43,7 +43,7 @@ class Master:
 
 def names_in(folder: Path) -> set[str]:
     """Return what is in the cache, but for the locks."""
-    return {path.name for path in folder.iterdir() if path.suffix != ".lock"}
+    return {path.name for path in folder.iterdir() if path.suffix not in {".lock", ".used"}}
 
 
 def test_a_program_is_fetched_once(tmp_path: Path) -> None:
@@ -129,9 +129,8 @@ def test_a_bad_archive_is_refused_and_not_kept(tmp_path: Path) -> None:
 def test_names_stay_within_the_folder(tmp_path: Path, artifact: Artifact) -> None:
     cache = ArtifactCache(tmp_path, Master(), LIMITS)
 
-    for use in (cache.path_of, cache.drop):
-        with pytest.raises(ConfigError):
-            use(artifact)
+    with pytest.raises(ConfigError):
+        cache.path_of(artifact)
 
     assert names_in(tmp_path) == set()
 
@@ -168,13 +167,100 @@ def test_what_a_killed_process_has_left_is_no_harm(tmp_path: Path) -> None:
     assert names_in(tmp_path) == {ready.name}
 
 
-def test_a_dropped_program_is_fetched_again(tmp_path: Path) -> None:
-    master = Master()
-    cache = ArtifactCache(tmp_path, master, LIMITS)
-    cache.path_of(ARTIFACT)
+# -- the quota -----------------------------------------------------------------------------------
 
-    cache.drop(ARTIFACT)
 
-    assert names_in(tmp_path) == set()
-    cache.path_of(ARTIFACT)
-    assert master.asked == 6
+def artifact_of(number: int) -> Artifact:
+    """Return a program of its own, of 100 bytes."""
+    sha256 = hashlib.sha256(data_of(number)).hexdigest()
+    return Artifact(kind="stored", location=sha256, filename="app.py")
+
+
+def data_of(number: int) -> bytes:
+    return b"x = %095d\n" % number
+
+
+def use(folder: Path, number: int, *, quota: int) -> ArtifactCache:
+    """Ask for a program as a process that has just begun; return what it holds."""
+    cache = ArtifactCache(folder, Master(data_of(number)), LIMITS, quota_bytes=quota)
+    assert cache.path_of(artifact_of(number)) is not None
+    return cache
+
+
+def kept(folder: Path) -> set[int]:
+    """Return the programs that are there; nothing else is, but for their locks."""
+    hashes = {artifact_of(number).location: number for number in range(10)}
+    locks = {path.stem for path in folder.iterdir() if path.suffix in {".lock", ".used"}}
+    assert locks == names_in(folder)
+    return {hashes[name.partition("-")[0]] for name in names_in(folder)}
+
+
+def test_programs_that_were_used_longest_ago_go(tmp_path: Path) -> None:
+    for number in (0, 1, 2, 0):  # The first one is used once more.
+        use(tmp_path, number, quota=300).close()
+
+    use(tmp_path, 3, quota=300).close()
+
+    assert kept(tmp_path) == {0, 2, 3}
+
+
+def test_a_program_that_a_process_needs_stays(tmp_path: Path) -> None:
+    """Even beyond the quota; when it is let go it is the first to go."""
+    running = use(tmp_path, 0, quota=100)
+    again = use(tmp_path, 0, quota=100)
+    use(tmp_path, 1, quota=100).close()
+    assert kept(tmp_path) == {0, 1}
+    running.close()
+    use(tmp_path, 2, quota=100).close()
+    assert kept(tmp_path) == {0, 2}
+
+    again.close()
+    use(tmp_path, 3, quota=100).close()
+
+    assert kept(tmp_path) == {3}
+
+
+def test_without_a_quota_all_stay(tmp_path: Path) -> None:
+    for number in range(5):
+        use(tmp_path, number, quota=0).close()
+
+    assert kept(tmp_path) == set(range(5))
+
+
+def test_what_a_killed_process_has_left_goes_too(tmp_path: Path) -> None:
+    """It may have died while it fetched, or while it removed a program."""
+    name = f"{artifact_of(0).location}-app.py"
+    (tmp_path / f"{name}.packed").write_bytes(bytes(500))
+    (tmp_path / f"{name}.unpacked").mkdir()
+    (tmp_path / f"{name}.unpacked" / "app.py").write_bytes(bytes(500))
+
+    use(tmp_path, 1, quota=300).close()
+
+    assert kept(tmp_path) == {1}
+
+
+def test_whoever_asks_finds_a_whole_program_while_others_remove_it(tmp_path: Path) -> None:
+    """Six processes want six programs again and again, and there is room for one."""
+    wrong: list[Exception | bytes] = []
+
+    def process(first: int) -> None:
+        for turn in range(20):
+            number = (first + turn) % 6
+            try:
+                cache = use(tmp_path, number, quota=100)
+                folder = cache.path_of(artifact_of(number))
+                assert folder is not None
+                found = (folder / "app.py").read_bytes()
+                if found != data_of(number):
+                    wrong.append(found)
+                cache.close()
+            except Exception as error:  # noqa: BLE001 - told below
+                wrong.append(error)
+
+    processes = [threading.Thread(target=process, args=(each,)) for each in range(6)]
+    for each in processes:
+        each.start()
+    for each in processes:
+        each.join()
+
+    assert wrong == []
