@@ -1,16 +1,19 @@
 """Machines of their own: network namespaces with names and addresses, joined by a router.
 
 As on most Linux machines, the name of each means 127.0.1.1 there, and elsewhere its true address.
-Needs root and the programs ``ip`` and ``unshare``; everything is gone when the context ends.
+Needs root and the programs ``ip`` and ``unshare``; everything is gone when the context ends, also
+by SIGTERM. What a process has left that was killed, the next one removes.
 """
 
 import ctypes
 import os
+import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final, Self
 
@@ -18,6 +21,9 @@ __all__ = ["Hosts", "enter", "why_no_hosts"]
 
 _NAMESPACES: Final = Path("/run/netns")
 _CLONE_NEWNET: Final = 0x40000000
+#: Names of namespaces begin with this, who has made them, and when that began.
+_TAG: Final = re.compile(r"(gp(\d+)-\d+)-.+")
+_BEGAN: Final = 19  # The place of this in what /proc tells of a process, behind its name.
 #: Runs a command where the machine has its own name, and its own names of others.
 _ON_HOST: Final = 'mount --bind "$0" /etc/hosts && hostname "$1" && shift && exec "$@"'
 
@@ -26,7 +32,7 @@ def why_no_hosts() -> str:
     """Return why there can be no such machines here; empty if there can."""
     if missing := [each for each in ("ip", "unshare", "mount") if shutil.which(each) is None]:
         return f"no program {', '.join(missing)}"
-    name = f"gp{os.getpid()}-try"
+    name = f"{_tag_of(os.getpid())}-try"
     try:
         _ip("netns", "add", name)
         try:
@@ -63,15 +69,18 @@ class Hosts:
 
     def __init__(self, folder: Path, names: Sequence[str], tag: str = "") -> None:
         self._folder = folder
-        self.tag = tag or f"gp{os.getpid()}"
+        self.tag = tag or _tag_of(os.getpid())
         self.router = f"{self.tag}-router"
         self.addresses = {name: f"10.77.{number}.2" for number, name in enumerate(names, 1)}
         #: For each machine an address of the router, where something may listen in its place.
         self.places = {name: f"10.77.0.{number}" for number, name in enumerate(names, 1)}
         self._cuts: set[tuple[str, str]] = set()
+        self._opened = ExitStack()
 
     def __enter__(self) -> Self:
         self._folder.mkdir()
+        _remove_leftovers()
+        self._opened.enter_context(_sigterm_as_interrupt())
         try:
             _ip("netns", "add", self.router)
             _ip("-n", self.router, "link", "set", "lo", "up")
@@ -126,9 +135,7 @@ class Hosts:
 
     def signal(self, name: str, number: int) -> None:
         """Send a signal to all processes of a machine."""
-        for pid in _run("ip", "netns", "pids", self.namespace(name)).split():
-            with suppress(ProcessLookupError):
-                os.kill(int(pid), number)
+        _signal_all(self.namespace(name), number)
 
     # -- inside ----------------------------------------------------------------------------
 
@@ -152,12 +159,58 @@ class Hosts:
         _ip("-n", self.router, "rule", act, *pair, "blackhole")
 
     def _remove(self) -> None:
-        for name in self.addresses:
-            with suppress(subprocess.CalledProcessError):
-                self.signal(name, signal.SIGKILL)
-        for namespace in (*map(self.namespace, self.addresses), self.router):
-            with suppress(subprocess.CalledProcessError):
-                _ip("netns", "del", namespace)
+        with self._opened:
+            _remove([*map(self.namespace, self.addresses), self.router])
+
+
+def _tag_of(pid: int) -> str:
+    """Return the tag of a process that lives; another one with its number has another."""
+    began = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[_BEGAN]
+    return f"gp{pid}-{began}"
+
+
+def _remove_leftovers() -> None:
+    """Remove what processes have left that were killed."""
+    names = [each.name for each in _NAMESPACES.iterdir()] if _NAMESPACES.is_dir() else []
+    _remove(name for name in names if _is_leftover(name))
+
+
+def _is_leftover(namespace: str) -> bool:
+    found = _TAG.fullmatch(namespace)
+    if found is None:
+        return False
+    tag, pid = found.groups()
+    with suppress(OSError):
+        return _tag_of(int(pid)) != tag
+    return True
+
+
+def _remove(namespaces: Iterable[str]) -> None:
+    """Kill all that runs there, and remove them."""
+    for namespace in namespaces:
+        with suppress(subprocess.CalledProcessError):
+            _signal_all(namespace, signal.SIGKILL)
+        with suppress(subprocess.CalledProcessError):
+            _ip("netns", "del", namespace)
+
+
+def _signal_all(namespace: str, number: int) -> None:
+    for pid in _ip("netns", "pids", namespace).split():
+        with suppress(ProcessLookupError):
+            os.kill(int(pid), number)
+
+
+@contextmanager
+def _sigterm_as_interrupt() -> Iterator[None]:
+    """End by SIGTERM as by Ctrl-C, so that nothing is left; on the main thread only."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _ip(*words: str) -> str:

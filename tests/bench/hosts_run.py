@@ -22,6 +22,7 @@ from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.net.limits import transport_limits
 from gearpy.cluster.net.masters import Masters
 from gearpy.config.load import from_overrides
+from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId
 from gearpy.messages.masters import MasterSummary
@@ -389,23 +390,29 @@ def _run(run: HostsRun, folder: Path, hosts: Hosts, faults: int, kinds: list[str
         cluster = _Cluster(folder, hosts, stack, run.seed)
         app_id = cluster.submit(results)
 
-        def goes_on() -> bool:
+        def stored() -> int:
+            """Return the newest epoch that is stored of the application, if all tasks run."""
             (app,) = cluster.client.applications()
-            return cluster.is_whole() and app.status == "active"
+            return app.progress.epoch if cluster.is_whole() and app.status == "active" else 0
 
-        _until(goes_on, "the application runs")
+        _until(stored, "the application runs")
         plan = cluster.rng.sample(kinds, min(faults, len(kinds)))
         plan += cluster.rng.choices(kinds, k=faults - len(plan))
         for kind in plan:
             KINDS[kind](cluster)
             _heal(cluster)
             healed_s = time.monotonic()
+            (app,) = _until(cluster.client.applications, "a master leads")
+
+            def goes_on(before: int = app.progress.epoch) -> bool:
+                return stored() > before
+
             _until(goes_on, f"all are there again after: {kind}")
             run.done.append((kind, round(time.monotonic() - healed_s, 2)))
         run.leaders = cluster.client.masters().term
         end = numbered.end_after(results, _RATE)
         numbered.set_end(results, end)
-        _until(lambda: cluster.client.application(app_id).status != "active", "the end")
+        _until(lambda: cluster.client.application(app_id).status in TERMINAL, "the end")
         status = cluster.client.application(app_id)
         verdict = numbered.check(results, end)
         run.records = end * numbered.PARTITIONS

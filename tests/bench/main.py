@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
@@ -694,25 +695,34 @@ def hosts(
     runs: Annotated[int, typer.Option(help="clusters, one after the other")] = 5,
     faults: Annotated[int, typer.Option(help="in each; the first ones all different")] = 14,
     first: Annotated[int, typer.Option(help="seed of the first one")] = 1,
+    kind: Annotated[list[str] | None, typer.Option(help="only this kind of fault; often")] = None,
+    logs: Annotated[Path | None, typer.Option(help="keep what the daemons have written")] = None,
 ) -> None:
     """Cut off, freeze and lose machines of a cluster with TLS; each result must be there once."""
     from tests.bench.hosts import why_no_hosts
-    from tests.bench.hosts_run import run_hosts
+    from tests.bench.hosts_run import KINDS, run_hosts
 
+    kinds = tuple(kind or KINDS)
+    if unknown := [each for each in kinds if each not in KINDS]:
+        known = ", ".join(KINDS)
+        raise typer.BadParameter(f"no such kind: {', '.join(unknown)}; there are {known}")
     if reason := why_no_hosts():
         raise typer.BadParameter(reason)
     bad = 0
     for seed in range(first, first + runs):
         with TemporaryDirectory(prefix="gearpy-hosts-") as folder:
-            run = run_hosts(Path(folder), seed=seed, faults=faults)
+            run = run_hosts(Path(folder), seed=seed, faults=faults, kinds=kinds)
+            if logs is not None:
+                private = shutil.ignore_patterns("checkpoints", "results", "certs", "secret")
+                shutil.copytree(folder, logs / f"run{seed}", ignore=private)
         bad += bool(run.problem)
         longest = max((took_s for _, took_s in run.done), default=0.0)
         typer.echo(
             f"run {seed}: {len(run.done)} faults, {run.leaders} leaders, {run.records} records; "
             f"all were there again after {longest:.1f} s at most: {run.problem or 'exact'}"
         )
-        for kind, took_s in run.done:
-            typer.echo(f"  {took_s:6.1f} s after: {kind}")
+        for fault, took_s in run.done:
+            typer.echo(f"  {took_s:6.1f} s after: {fault}")
     raise typer.Exit(1 if bad else 0)
 
 
