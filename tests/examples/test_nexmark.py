@@ -20,6 +20,7 @@ import pytest
 
 import gearpy as gp
 from gearpy.testing import EpochFaults, MemoryTransactions, Simulation
+from tests.eventually import DEADLINE_S
 from tests.examples.program_modules import modules_of
 
 ROOT: Final = Path(__file__).parents[2]
@@ -27,7 +28,6 @@ FOLDER: Final = ROOT / "examples" / "nexmark"
 PAGE: Final = ROOT / "docs" / "nexmark.md"
 PROGRAM: Final = FOLDER / "run.py"
 MODULES: Final = ("events", "columns", "winning_bids", "queries", "run")
-DEADLINE_S: Final = 60
 
 #: Settings of `Nexmark`, beside how many events. Sessions and auctions end within each of them.
 IN_ORDER: Final = {"out_of_order_ms": 0, "per_second": 60}

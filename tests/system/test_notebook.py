@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 from jupyter_client.manager import KernelManager, start_new_kernel
 
-DEADLINE_S: Final = 60
+DEADLINE_S: Final = 120
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 
 

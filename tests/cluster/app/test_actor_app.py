@@ -105,7 +105,8 @@ def test_executors_start_talk_and_end_with_the_application(configured: Configure
     with LocalCluster(configured(), slots=4) as cluster, cluster.submitted(an_app()) as running:
         eventually(lambda: running.summary().status == "active")
         eventually(lambda: running.ask("up") == [0, 1])
-        assert sorted(running.ask("notes")) == [[0, "started", "hello"], [1, "started", "hello"]]
+        started = [[0, "started", "hello"], [1, "started", "hello"]]
+        eventually(lambda: sorted(running.ask("notes")) == started)
         assert running.ask(["echo", {"deep": (1, 2)}]) == {"deep": (1, 2)}
         assert [each.status for each in running.describe().executors] == ["running", "running"]
         assert running.describe().of_actors
