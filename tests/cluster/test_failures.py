@@ -102,7 +102,7 @@ def test_failing_code_is_named_and_nobody_else_suffers(cluster: LocalCluster, ca
     assert caught.value.operator.startswith(operator)
     assert caught.value.source_line in {'raise ValueError("bad")', "sys.exit(3)"}
     assert caught.value.record == record
-    assert healthy.summary().status == "active"
+    eventually(lambda: healthy.summary().status == "active")
     healthy.shutdown()
     eventually(lambda: is_at_rest(cluster))
 

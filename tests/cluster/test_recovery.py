@@ -90,7 +90,7 @@ def test_replay_restarts_everything_and_costs_nothing(cluster: LocalCluster) -> 
 
     eventually(lambda: sink.opened == 2)
     assert running.summary().progress.restarts == 0
-    assert running.summary().status == "active"
+    eventually(lambda: running.summary().status == "active")
     running.shutdown()
 
 
