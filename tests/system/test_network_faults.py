@@ -125,7 +125,7 @@ def test_a_client_gets_the_answer_or_an_error_in_time(
 ) -> None:
     """Whatever happens on its connection; on the next one it is answered."""
     network = stack.enter_context(Network(seed=way.value))
-    server = TcpTransport(SECRET, limits=LETTER_WIRE)
+    server = TcpTransport(SECRET, limits=replace(LETTER_WIRE, handshake_timeout_ms=3000))
     stack.callback(server.stop)
     proxy = network.proxy(server.start())
     server.serve_control(lambda message: message)

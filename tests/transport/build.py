@@ -2,13 +2,18 @@
 
 import queue
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from gearpy.errors import ConnectionLost
 from gearpy.ids import SessionId, TaskId
+from gearpy.messages.client import ListWorkers, WorkerList
 from gearpy.messages.data import AckRequest, Batch, DataMessage, LinkMessage
+from gearpy.transport.letters.client import ControlClient
+from gearpy.transport.security.credentials import Shown
 from gearpy.wire.connection.keys import KeyRing
-from tests.eventually import DEADLINE_S
+from tests.eventually import DEADLINE_S, eventually
 
 SECRET = b"s" * 32
 KEYS = KeyRing.of_cluster(SECRET)
@@ -62,6 +67,18 @@ class Losses:
     def take(self) -> tuple[str, str]:
         """Wait for a loss; return address and reason."""
         return self._queue.get(timeout=PATIENCE_S)
+
+
+def ask_for_workers(address: str, shown: Shown) -> WorkerList:
+    """Ask a server that answers; again where a handshake took longer than it may."""
+
+    def answered() -> object:
+        with suppress(ConnectionLost), ControlClient(address, shown) as client:
+            return client.ask(ListWorkers(), PATIENCE_S)
+        return None
+
+    answer: WorkerList = eventually(answered, "the server answers")
+    return answer
 
 
 def request(seq: int, target: TaskId, source: TaskId = TaskId(0, 0)) -> AckRequest:

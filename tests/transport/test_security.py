@@ -31,7 +31,15 @@ from gearpy.wire.connection.keys import KeyRing, Principal, application_key
 from gearpy.wire.connection.machine import Connection
 from gearpy.wire.link_codec import LinkCodec
 from tests.eventually import eventually
-from tests.transport.build import KEYS, PATIENCE_S, SECRET, Inbox, Losses, request
+from tests.transport.build import (
+    KEYS,
+    PATIENCE_S,
+    SECRET,
+    Inbox,
+    Losses,
+    ask_for_workers,
+    request,
+)
 
 TARGET = TaskId(1, 0)
 LIMITS = TransportLimits(unauthenticated_max=3)
@@ -87,8 +95,7 @@ class Port:
             assert self.letters.get(timeout=PATIENCE_S) == b"good"
         finally:
             good.stop()
-        with ControlClient(self.address, self.keys) as client:
-            assert client.ask(ListWorkers(), PATIENCE_S) == WorkerList(workers=())
+        assert ask_for_workers(self.address, self.keys) == WorkerList(workers=())
         assert self.asked.get_nowait() == ListWorkers()
         assert self.inbox.empty
 

@@ -29,7 +29,7 @@ from tests.bench.process_cluster import free_port
 from tests.eventually import eventually
 from tests.transport.build import PATIENCE_S, SECRET
 
-LIMITS = TransportLimits(control_in_flight_max=2, control_threads=2, handshake_timeout_ms=300)
+LIMITS = TransportLimits(control_in_flight_max=2, control_threads=2)
 
 
 class Desk:

@@ -34,6 +34,7 @@ from tests.transport.build import (
     Folders,
     Inbox,
     Losses,
+    ask_for_workers,
     data,
     request,
 )
@@ -67,8 +68,7 @@ class Port:
         good.send([request(7, TARGET)])
         assert self.inbox.take_seqs(1) == [7]
         good.stop()
-        with ControlClient(self.address, self.shown) as client:
-            assert client.ask(ListWorkers(), PATIENCE_S) == WorkerList(workers=())
+        assert ask_for_workers(self.address, self.shown) == WorkerList(workers=())
 
 
 def ask(address: str, shown: Shown) -> object:
