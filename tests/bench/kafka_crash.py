@@ -104,7 +104,8 @@ class _KafkaRun(CrashRun):
         servers = self._servers = self._kafka.address.plain
         admin = AdminClient({"bootstrap.servers": servers})
         names = (kafka_numbered.NUMBERS, *numbered.OUTPUTS)
-        topics = [NewTopic(name, numbered.PARTITIONS) for name in names]
+        settings = {"retention.ms": "-1"}  # Its event times are long past.
+        topics = [NewTopic(name, numbered.PARTITIONS, config=settings) for name in names]
         for made in admin.create_topics(topics).values():
             made.result(_MAKE_S)
         (results / SERVERS).write_text(servers)

@@ -106,13 +106,18 @@ class Outgoing:
         )
 
     def sends(self) -> Iterator[tuple[Any, ...]]:
-        """Yield the arguments of `confluent_kafka.Producer.produce`, in its order."""
+        """Yield the arguments of `confluent_kafka.Producer.produce`, in its order.
+
+        That is not the one which its documentation says: behind the partition it has two names for
+        the function that is told of each delivery. Such a function costs more than the record.
+        """
         columns = [
             self.topics,
             self.values,
             self.keys or repeat(None),
             self.partitions or repeat(_ANY_PARTITION),
-            repeat(None),  # A function that is told of each delivery costs more than the record.
+            repeat(None),
+            repeat(None),
             self.times,
         ]
         if self.headers:

@@ -14,9 +14,10 @@ _QUICK: Final = {"fetch.wait.max.ms": 10, "enable.partition.eof": True}
 
 
 def make_topic(servers: str, *, partitions: int = 1, **settings: str) -> str:
-    """Make a topic with a name of its own; return the name."""
+    """Make a topic with a name of its own; its records stay, though they are of 1970."""
     name = f"t-{uuid4().hex[:12]}"
     given = {key.replace("_", "."): value for key, value in settings.items()}
+    given.setdefault("retention.ms", "-1")
     admin = AdminClient({"bootstrap.servers": servers})
     admin.create_topics([NewTopic(name, partitions, config=given)])[name].result(_WAIT_S)
     return name

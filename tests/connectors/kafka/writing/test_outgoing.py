@@ -53,8 +53,8 @@ def test_a_record_has_value_and_event_time() -> None:
     records = made(form(), ["a", "b"], [10, 20])
 
     assert list(records.sends()) == [
-        ("t", b"a", None, -1, None, 10),
-        ("t", b"b", None, -1, None, 20),
+        ("t", b"a", None, -1, None, None, 10),
+        ("t", b"b", None, -1, None, None, 20),
     ]
     assert (len(records), records.size_bytes) == (2, 2)
 
@@ -73,8 +73,8 @@ def test_all_parts_of_a_record_may_be_functions_of_the_result() -> None:
     )
 
     assert list(records.sends()) == [
-        ("t0", b"0", b"0", 0, None, 0, []),
-        ("t1", b"3", b"3", 3, None, 300, [("n", b"3"), ("none", None)]),
+        ("t0", b"0", b"0", 0, None, None, 0, []),
+        ("t1", b"3", b"3", 3, None, None, 300, [("n", b"3"), ("none", None)]),
     ]
 
 

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from operator import itemgetter
 from typing import Any
 from uuid import uuid4
 
@@ -27,6 +28,8 @@ from tests.connectors.kafka.writing.reading import make_topic, read, values
 from tests.eventually import eventually
 from tests.servers.kafka import Kafka, KafkaAddress
 
+#: Long before the tests run: no clock of a client or broker says so.
+TIME_MS = 1_700_000_000_000
 #: Java's murmur2 of a text, made positive, of four partitions.
 JAVA_PARTITIONS = {
     "21": (-973932308 & 0x7FFFFFFF) % 4,
@@ -379,6 +382,40 @@ def test_keys_go_to_the_partitions_of_java_s_clients(kafka: KafkaAddress) -> Non
     until(lambda: len(values(kafka.plain, topic)) == len(JAVA_PARTITIONS))
     found = read(kafka.plain, topic)
     assert {(each.key() or b"").decode(): each.partition() for each in found} == JAVA_PARTITIONS
+
+
+@pytest.mark.parametrize("guarantee", ["exactly-once", "at-least-once"])
+def test_readers_find_all_that_a_record_has(kafka: KafkaAddress, guarantee: Any) -> None:
+    """Each part where Kafka has it; without a function the time is the event time."""
+    topic = make_topic(kafka.plain, partitions=4)
+    app = gp.StreamApp("whole")
+    numbers = app.read(gp.collection([1, 2], timestamp=lambda n: TIME_MS + n))
+    options: dict[str, Any] = {"servers": kafka.plain, "key": str, "guarantee": guarantee}
+    numbers.write(gp.kafka_sink(topic, **options, name="plain"))
+    numbers.write(
+        gp.kafka_sink(
+            topic,
+            **options,
+            name="full",
+            headers=lambda n: {"n": str(n), "none": None},
+            timestamp=lambda n: TIME_MS + 100 * n,
+            partition=lambda n: n,
+        )
+    )
+    gp.run(app)
+
+    until(lambda: len(values(kafka.plain, topic)) == 4)
+    found = [
+        (each.value(), each.key(), each.timestamp()[1] - TIME_MS, each.headers())
+        for each in read(kafka.plain, topic)
+        if not each.headers() or each.partition() == int(each.value() or b"0")
+    ]
+    assert sorted(found, key=itemgetter(2)) == [
+        (b"1", b"1", 1, None),
+        (b"2", b"2", 2, None),
+        (b"1", b"1", 100, [("n", b"1"), ("none", None)]),
+        (b"2", b"2", 200, [("n", b"2"), ("none", None)]),
+    ]
 
 
 def test_a_record_that_is_too_large_is_bad(kafka: KafkaAddress) -> None:
