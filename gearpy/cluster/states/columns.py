@@ -4,10 +4,10 @@ import json
 import sys
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, chain, repeat
+from itertools import accumulate, chain, islice, repeat
 from operator import attrgetter, itemgetter
 from struct import Struct
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
@@ -26,10 +26,10 @@ from gearpy.wire.values.forms import RecordType
 from gearpy.wire.values.records import RecordRegistry
 
 _INT: Final = Struct(">Q")
-_INT_TAG: Final = ord("i")
-_TEXT_TAG: Final = ord("s")
+_INT_TAG: Final = b"i"
+_TEXT_TAG: Final = b"s"
 _TAG: Final = itemgetter(slice(1))
-_BEHIND_TAG: Final = itemgetter(slice(1, None))
+_END: Final = (1 << 31) - 1  # Of a slice: behind each cell.
 _HALF: Final = 1 << 63
 _ARRAY: Final = Struct(">BI")
 _ARRAY_TAG: Final = 0xDD  # Of a list in msgpack, however large.
@@ -74,11 +74,12 @@ class _Unknown(RecordType):
 
 
 class _Part(NamedTuple):
-    """Cells of one key group in one namespace."""
+    """Cells of one key group in one namespace; the table of each takes so many bytes."""
 
     group: int
     namespace: bytes
     size: int
+    table_bytes: int
 
 
 class StateColumns:
@@ -93,30 +94,32 @@ class StateColumns:
         self.tag = tag
         self._classes = classes
         self._parts: list[_Part] = []
+        self._cells: list[bytes] = []  # Tables and keys, if it is no collection; else:
         self._keys: list[bytes] = []
         self._entries: list[bytes] = []
         self._values: list[bytes] = []
 
     def __len__(self) -> int:
-        return len(self._keys)
+        return len(self._values)
 
     @property
     def size_bytes(self) -> int:
         """The bytes of keys, entries and values."""
-        return sum(sum(map(len, each)) for each in (self._keys, self._entries, self._values))
+        stored = (self._cells, self._keys, self._entries, self._values)
+        tables = sum(each.size * each.table_bytes for each in self._parts) if self._cells else 0
+        return sum(sum(map(len, each)) for each in stored) - tables
 
     def add(self, group: int, run: Run) -> None:
         """Add the cells of a table in a key group; none of them was deleted."""
         part = run.table[1 + run.table[0] :]
-        before = len(self._keys)
-        values = [value for value in run.values if value is not None]
-        assert len(values) == len(run.rests), "they were merged before"
+        before = len(self)
+        values = cast("Sequence[bytes]", run.values)
         if is_collection(run.table):
             self._add_entries(run.rests, values)
         else:
-            self._keys += run.rests
+            self._cells += run.cells
             self._values += values
-        self._parts.append(_Part(group, part, len(self._keys) - before))
+        self._parts.append(_Part(group, part, len(self) - before, len(run.table)))
 
     def _add_entries(self, rests: Sequence[bytes], values: Sequence[bytes]) -> None:
         is_list = self.tag.kind == "list"
@@ -154,23 +157,42 @@ class StateColumns:
         columns |= self._entries_and_values(values)
         if expires:
             columns["expires_ms"] = pa.array(expires, pa.int64())
-        groups = chain.from_iterable(
-            repeat(None if each.group >= KEY_GROUPS else each.group, each.size)
-            for each in self._parts
-        )
-        columns["key_group"] = pa.array(list(groups), pa.int32())
+        columns["key_group"] = self._groups()
         return pa.table(columns)
+
+    def _groups(self) -> pa.Array:
+        parts = [each for each in self._parts if each.size]
+        groups = [None if each.group >= KEY_GROUPS else each.group for each in parts]
+        ends = pa.array(accumulate(each.size for each in parts), pa.int64())
+        runs = pa.RunEndEncodedArray.from_arrays(ends, pa.array(groups, pa.int32()))
+        return pc.run_end_decode(runs)
+
+    def _rests(self) -> list[bytes]:
+        """Return all keys as they are stored."""
+        cells = iter(self._cells)
+        return self._keys or [
+            cell[part.table_bytes :] for part in self._parts for cell in islice(cells, part.size)
+        ]
+
+    def _stored_keys(self) -> Any:
+        """Return all keys; at once if they stand behind tables of one length."""
+        starts = {each.table_bytes for each in self._parts}
+        if self._cells and len(starts) == 1:
+            column = _column(self._cells, starts.pop())
+            if column is not None:
+                return column
+        return self._decoded_keys(self._rests())
 
     def _keys_and_values(self, stored: list[bytes]) -> tuple[Any, list[Any]]:
         if self.tag.kind != "bulk" or WITH_KEY[:1] not in set(map(_TAG, stored)):
-            return self._decoded_keys(self._keys), self._decoded(stored)
+            return self._stored_keys(), self._decoded(stored)
         # Keys that their bytes do not give back exactly stand before the values.
         with_key = [each[:1] == WITH_KEY[:1] for each in stored]
         found = self._decoded(
             [each[1:] if is_pair else each for each, is_pair in zip(stored, with_key, strict=True)]
         )
         keys, values = list[Any](), list[Any]()
-        for key, each, is_pair in zip(self._keys, found, with_key, strict=True):
+        for key, each, is_pair in zip(self._rests(), found, with_key, strict=True):
             keys.append(each[0] if is_pair else decode_key(key, self._classes))
             values.append(each[1] if is_pair else each)
         return keys, values
@@ -229,32 +251,38 @@ class StateColumns:
         return list(ValueDecoder(self._classes).unpack(data))
 
     def _decoded_keys(self, keys: list[bytes]) -> Any:
-        """Return keys; at once where all are texts, or all are ints of 64 bits."""
-        kinds = set(map(_TAG, keys))
-        if kinds == {bytes((_TEXT_TAG,))}:
-            try:
-                return _texts(keys)
-            except pa.ArrowInvalid:  # There are lone surrogates.
-                pass
-        if kinds == {bytes((_INT_TAG,))}:
-            return _ints(keys)
+        if (column := _column(keys, 0)) is not None:
+            return column
         found = (decode_key(key, self._classes) for key in keys)
         return [None if key is NO_KEY else key for key in found]
 
 
-def _ints(keys: list[bytes]) -> pa.Array:
-    """Return keys that are ints of 64 bits as a column, without a Python number for each."""
-    raised = array("Q", b"".join(map(_BEHIND_TAG, keys)))
+def _column(cells: list[bytes], start: int) -> pa.Array | None:
+    """Return the keys that begin at a place of each cell, without a Python object for each.
+
+    None unless all are texts, or all are ints of 64 bits.
+    """
+    stored = pa.array(cells, pa.binary())
+    if not isinstance(stored, pa.Array):  # It is too large for one.
+        return None
+    tags = pc.unique(pc.binary_slice(stored, start, start + 1)).to_pylist()
+    if tags == [_TEXT_TAG]:
+        try:
+            return pc.binary_slice(stored, start + 1, _END).cast(pa.string())
+        except pa.ArrowInvalid:  # There are lone surrogates.
+            return None
+    return _ints(pc.binary_slice(stored, start + 1, _END)) if tags == [_INT_TAG] else None
+
+
+def _ints(stored: pa.Array) -> pa.Array:
+    """Return keys that are ints of 64 bits as a column."""
+    data = stored.buffers()[2][: len(stored) * _INT.size]
+    raised = array("Q", data.to_pybytes())
     if sys.byteorder == "little":
         raised.byteswap()
     buffers = [None, pa.py_buffer(raised)]
     column = pa.Array.from_buffers(pa.uint64(), len(raised), buffers)
     return pc.bit_wise_xor(column, pa.scalar(_HALF, pa.uint64())).view(pa.int64())
-
-
-def _texts(keys: list[bytes]) -> pa.Array:
-    """Return keys that are texts as a column, without a call for each."""
-    return pa.array(list(map(_BEHIND_TAG, keys)), pa.string())
 
 
 def _named(name: str, cells: Sequence[Any] | pa.Array) -> dict[str, pa.Array]:

@@ -255,7 +255,7 @@ class Bulks:
                 cells = self._restored.setdefault(run.table, {})
                 cells.update(zip(run.rests, run.values, strict=True))
             else:
-                rest.update(zip(map(run.table.__add__, run.rests), run.values, strict=True))
+                rest.update(zip(run.cells, run.values, strict=True))
         return Section(section.group, msgpack.packb(rest)) if rest else None
 
     def declare(self, path: tuple[str, ...], operator: str, *, is_keyed: bool) -> BulkState:

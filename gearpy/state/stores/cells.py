@@ -234,11 +234,16 @@ def value_of(value: Stored) -> Stored:
 
 
 class Run(NamedTuple):
-    """Cells of one table that are next to each other in a section, without the table's name."""
+    """Cells of one table that are next to each other in a section; all begin with its name."""
 
     table: bytes
-    rests: Sequence[bytes]
+    cells: Sequence[bytes]
     values: Sequence[bytes | None]
+
+    @property
+    def rests(self) -> list[bytes]:
+        """The cells without the name of the table, made anew."""
+        return list(map(itemgetter(slice(len(self.table), None)), self.cells))
 
 
 def runs_of(section: Section) -> Iterator[Run]:
@@ -263,8 +268,7 @@ def runs_in(cells: Mapping[bytes, bytes | None]) -> Iterator[Run]:
         table = table_of(order[start])
         # Nothing is looked at cell by cell: there may be millions to load.
         end = bisect_left(order, successor(table), start)
-        behind = itemgetter(slice(len(table), None))
-        yield Run(table, list(map(behind, order[start:end])), values[start:end])
+        yield Run(table, order[start:end], values[start:end])
         start = end
 
 

@@ -198,8 +198,7 @@ class DiskStore:
     def load(self, section: Section) -> None:
         """Load a section of a checkpoint."""
         for run in runs_of(section):
-            cells = map(run.table.__add__, run.rests)
-            self._file.load(list(zip(cells, run.values, strict=True)))
+            self._file.load(list(zip(run.cells, run.values, strict=True)))
 
     def snapshot(self) -> StateDelta | None:
         """Hand over the changes.

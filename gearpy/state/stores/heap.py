@@ -168,9 +168,10 @@ class HeapStore:
             if is_collection(run.table):
                 _load_entries(cells, run)
             else:
-                cells.update(zip(run.rests, run.values, strict=True))
+                rests = run.rests
+                cells.update(zip(rests, run.values, strict=True))
                 if None in run.values:
-                    _drop_none(cells, run.rests)
+                    _drop_none(cells, rests)
             self._drop_if_empty(run.table, cells)
 
     def snapshot(self) -> StateDelta | None:
