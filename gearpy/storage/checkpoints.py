@@ -17,8 +17,9 @@ _log = logging.getLogger(__name__)
 
 #: Leftovers younger than this may belong to a process that still writes.
 _LEFTOVER_MS: Final = 3_600_000
-_PART: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
 _PARTS_MAX: Final = 8
+_PART: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}"
+_NAME: Final = re.compile(rf"{_PART}(?:/{_PART}){{0,{_PARTS_MAX - 1}}}", re.ASCII)
 
 
 class StoredFile(NamedTuple):
@@ -205,9 +206,7 @@ def _digest(data: bytes) -> str:
 
 
 def _is_name(text: str) -> bool:
-    parts = text.split("/")
-    is_good = len(parts) <= _PARTS_MAX and all(map(_PART.fullmatch, parts))
-    return is_good and not text.endswith(TEMPORARY)
+    return _NAME.fullmatch(text) is not None and not text.endswith(TEMPORARY)
 
 
 def _check_name(name: str) -> None:

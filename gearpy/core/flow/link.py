@@ -143,7 +143,7 @@ class Subscription:
     @property
     def oldest_unacked_ms(self) -> int:
         """Oldest event time that some target has not acknowledged; `MAX_MS` if none."""
-        return min(state.oldest_ms for state in self._targets)
+        return min([state.oldest_ms for state in self._targets])
 
     @property
     def is_settled(self) -> bool:

@@ -13,6 +13,7 @@ from collections import Counter
 from copy import deepcopy
 from datetime import date, datetime
 from decimal import Decimal
+from functools import lru_cache
 from numbers import Integral
 from operator import itemgetter, length_hint
 from reprlib import repr as short_repr
@@ -176,6 +177,15 @@ class HashPartitioner(GroupByPartitioner):
         return values
 
 
+@lru_cache(maxsize=64)
+def _tasks_of_groups(parallelism: int, key_groups: int) -> Sequence[int]:
+    """Return the task of each key group; all edges of a width share the table."""
+    return tuple(
+        task_of_group(group, parallelism=parallelism, key_groups=key_groups)
+        for group in range(key_groups)
+    )
+
+
 class _TargetOfKey(dict[Any, int]):
     """Task index by key, found out once and then a dictionary lookup; bounded."""
 
@@ -183,10 +193,7 @@ class _TargetOfKey(dict[Any, int]):
         super().__init__()
         self.parallelism = parallelism
         self._key_groups = key_groups
-        self._task_of_group = [
-            task_of_group(group, parallelism=parallelism, key_groups=key_groups)
-            for group in range(key_groups)
-        ]
+        self._task_of_group = _tasks_of_groups(parallelism, key_groups)
 
     def without_memory(self, key: Any) -> int:
         """Return the task of a key that may be no dictionary key."""

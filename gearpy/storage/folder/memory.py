@@ -104,11 +104,10 @@ class MemoryFolder:
     def walk(self, folder: str = "", into: Callable[[str], bool] = any_folder) -> list[str]:
         """See `Folder`."""
         begin = f"{folder}/" if folder else ""
-        return [
-            each
-            for each in list(self.files)
-            if each.startswith(begin) and all(map(into, each[len(begin) :].split("/")[:-1]))
-        ]
+        below = [each for each in list(self.files) if each.startswith(begin)]
+        if into is any_folder:
+            return below
+        return [each for each in below if all(map(into, each[len(begin) :].split("/")[:-1]))]
 
     def location(self, name: str) -> str:
         """See `Folder`."""

@@ -21,6 +21,10 @@ class TaskCounters:
     span_ms: int = 0  #: ... and how far that was ahead of its promise at most.
     held_records: int = 0  #: So many records that a source has read wait behind a cut.
 
+    def counted(self) -> dict[str, int]:
+        """Return the counts by name, for `restore`."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
     def restore(self, counted: Mapping[str, int]) -> None:
         """Go on from earlier counts; a name that is not known any more is left out."""
         for field in fields(self):

@@ -354,8 +354,9 @@ class ChainTask(Task):
         if self._left:
             last = self._left[-1]
             return last.lane is None and self._deferring[last.place].has_room
-        first = next(iter(self._deferring.values()), None)
-        return first is None or first.has_room
+        if not self._deferring:
+            return True
+        return next(iter(self._deferring.values())).has_room
 
     @property
     def passes_ms(self) -> int:
@@ -370,12 +371,18 @@ class ChainTask(Task):
     @property
     def epoch_fill(self) -> float:
         """That of the stage that has the least room left."""
-        return max((stage.epoch_fill for stage in self._keeping), default=0.0)
+        fill = 0.0
+        for stage in self._keeping:
+            fill = max(fill, stage.epoch_fill)
+        return fill
 
     @property
     def may_end_epoch(self) -> bool:
-        """Tell whether no stage lets the end of an epoch wait."""
-        return all(stage.may_end_epoch for stage in self._keeping)
+        """Tell whether no stage lets the end of an epoch wait; asked some times in each turn."""
+        for stage in self._keeping:  # noqa: SIM110 - a generator costs more than its loop
+            if not stage.may_end_epoch:
+                return False
+        return True
 
     @property
     def is_working(self) -> bool:
@@ -405,7 +412,7 @@ class ChainTask(Task):
     @property
     def hold_ms(self) -> int:
         """Oldest event time that a stage keeps."""
-        return min((stage.hold_ms for stage in self._stages), default=MAX_MS)
+        return min([stage.hold_ms for stage in self._stages], default=MAX_MS)
 
     def _wake_of(self, lane: _Lane) -> int | None:
         if not self._may_run(lane):

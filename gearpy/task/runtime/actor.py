@@ -109,7 +109,9 @@ TaskMessage: TypeAlias = (
 _TURN = _Turn()
 _SIGNAL = _Signal()
 _WAKE = _Wake()
-_LINK_MESSAGES = (DataMessage, Ack, AckRequest, InitialAckRequest, LatencyProbe, Unmanaged)
+_LINK_MESSAGES = frozenset(
+    {DataMessage, Ack, AckRequest, InitialAckRequest, LatencyProbe, Unmanaged}
+)
 
 
 class TaskEvents(Protocol):
@@ -231,9 +233,11 @@ class TaskActor(BatchActor[TaskMessage]):
             _log.warning("task %s failed as it was stopped: %s", self._task_id, error.cause)
 
     def _take(self, message: TaskMessage) -> None:
-        if isinstance(message, _LINK_MESSAGES):
+        if type(message) in _LINK_MESSAGES:
             if not self._stopped:
-                self._runner.receive(message)
+                self._runner.receive(message)  # type: ignore[arg-type] # it is one of a link
+        elif isinstance(message, _Wake):
+            self._wake_at_ms = None
         elif isinstance(message, StartTask):
             self._start(message)
         elif isinstance(message, StopTask):
@@ -243,8 +247,6 @@ class TaskActor(BatchActor[TaskMessage]):
             self._pass_on(message)
         elif isinstance(message, _Turn):
             self._turn_queued = False
-        elif isinstance(message, _Wake):
-            self._wake_at_ms = None
 
     def _pass_on(self, message: CutEpoch | HaltTask | CommitTask | InjectMessage) -> None:
         match message:

@@ -3,7 +3,6 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from gearpy.core.base.copies import ATOMS, own, own_each
@@ -258,13 +257,13 @@ class Outlet:
     @property
     def oldest_ms(self) -> int:
         """Oldest event time that was put out and is not acknowledged; `MAX_MS` if none."""
-        return min(
-            chain(
-                (edge.subscription.oldest_unacked_ms for edge in self._edges),
-                (held.oldest_ms for _, link in self._links() for held in link.held),
-            ),
-            default=MAX_MS,
+        oldest_ms = min(
+            [edge.subscription.oldest_unacked_ms for edge in self._edges], default=MAX_MS
         )
+        if not self.is_blocked:  # Nothing is held.
+            return oldest_ms
+        held_ms = (held.oldest_ms for _, link in self._links() for held in link.held)
+        return min(oldest_ms, min(held_ms, default=MAX_MS))
 
     @property
     def records_pending(self) -> int:

@@ -7,7 +7,6 @@ in `rejected`. The task actor does so on a thread, the simulator in virtual time
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from functools import partial
 from typing import Any, Final, NoReturn
 
@@ -53,7 +52,7 @@ from gearpy.task.runtime.inlet import Injected, Inlet
 from gearpy.task.runtime.metering import MeterSettings, TaskMeter
 from gearpy.task.runtime.outlet import Outlet, OutputLimits, Promises
 from gearpy.task.runtime.recording import Recorder
-from gearpy.task.time.timers import TaskTimers, Wakes, is_due, timer_at_ms
+from gearpy.task.time.timers import TaskTimers, Wakes, earlier_of, is_due, timer_at_ms
 from gearpy.transport.loop.coroutines import NO_COROUTINES, Coroutines
 from gearpy.wire.values.payload import decode_batch, decode_value
 
@@ -623,7 +622,7 @@ class TaskRunner:
             delta = self._keyed.snapshot()
             state = TaskState(
                 task=kept,
-                counters=asdict(self.context.counters),
+                counters=self.context.counters.counted(),
                 watermark_ms=self._outlet.watermark_ms,
                 promised_ms=self._promises.promised_ms,
                 clock_ms=self._claimed_clock_ms,
@@ -765,19 +764,20 @@ class TaskRunner:
 
     def _next_turn_ms(self, now_ms: int) -> int | None:
         assert self.task is not None
-        waits = [self._outlet.wake_ms(now_ms)]
-        if not self._outlet.is_blocked:
-            if self._job is not None:
-                return 0
-            wait_ms = self._wakes.wait_ms(self.task, self._claimed_clock_ms)
-            waits.append(None if wait_ms is None else now_ms + wait_ms)
-        if not self._outlet.is_blocked and self._may_go_on():
-            is_produced = is_due(self._produce_at_ms, now_ms)
-            is_cut = self._cut.is_due(self.task, self.epoch)
-            if self._parked is not None or self._inlet or is_cut or is_produced:
-                return 0
-            waits += [self._produce_at_ms, self._timer_at_ms(now_ms)]
-        return min((at for at in waits if at is not None), default=None)
+        at_ms = self._outlet.wake_ms(now_ms)
+        if self._outlet.is_blocked:
+            return at_ms
+        if self._job is not None:
+            return 0
+        wait_ms = self._wakes.wait_ms(self.task, self._claimed_clock_ms)
+        at_ms = earlier_of(at_ms, None if wait_ms is None else now_ms + wait_ms)
+        if not self._may_go_on():
+            return at_ms
+        is_produced = is_due(self._produce_at_ms, now_ms)
+        is_cut = self._cut.is_due(self.task, self._outlet.epoch)
+        if self._parked is not None or self._inlet or is_cut or is_produced:
+            return 0
+        return earlier_of(earlier_of(at_ms, self._produce_at_ms), self._timer_at_ms(now_ms))
 
     def _hold_ms(self) -> int:
         try:

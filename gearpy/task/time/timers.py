@@ -81,9 +81,14 @@ class Wakes:
 def timer_at_ms(timers: TaskTimers, keyed: KeyedTask, now_ms: int) -> int | None:
     """Return when the first timer of a task or of one of its keys is due, monotonic ms."""
     due_ms, key_wait_ms = timers.due_ms, keyed.wait_ms
-    if key_wait_ms is None:
-        return due_ms
-    return now_ms + key_wait_ms if due_ms is None else min(due_ms, now_ms + key_wait_ms)
+    return due_ms if key_wait_ms is None else earlier_of(due_ms, now_ms + key_wait_ms)
+
+
+def earlier_of(one_ms: int | None, other_ms: int | None) -> int | None:
+    """Return the earlier of two times; None is never."""
+    if one_ms is None or (other_ms is not None and other_ms < one_ms):
+        return other_ms
+    return one_ms
 
 
 def is_due(at_ms: int | None, now_ms: int) -> bool:
