@@ -44,6 +44,7 @@ class World:
     ) -> None:
         self.seed = seed
         self.rng = random.Random(seed)
+        self._random = self.rng.random
         self.now_ms = self._start_ms = start_ms
         self.events = 0
         self._readings = 0
@@ -77,9 +78,8 @@ class World:
     def at(self, at_ms: int, act: Callable[[], object]) -> WorldTimer:
         """Plan an act for a time; for now, if that has passed."""
         timer = WorldTimer(act)
-        heapq.heappush(
-            self._heap, (max(at_ms, self.now_ms), self.rng.random(), next(self._ids), timer)
-        )
+        due_ms = max(at_ms, self.now_ms)
+        heapq.heappush(self._heap, (due_ms, self._random(), next(self._ids), timer))
         return timer
 
     def clear(self) -> None:
@@ -88,13 +88,15 @@ class World:
 
     def step(self) -> bool:
         """Let the next act happen; False if nothing ever will."""
-        if self.next_ms is None:
-            return False
-        at_ms, _, _, timer = heapq.heappop(self._heap)
-        self.now_ms = max(self.now_ms, at_ms)
-        self.events += 1
-        timer.act()
-        return True
+        heap = self._heap
+        while heap:
+            at_ms, _, _, timer = heapq.heappop(heap)
+            if not timer.is_cancelled:
+                self.now_ms = max(self.now_ms, at_ms)
+                self.events += 1
+                timer.act()
+                return True
+        return False
 
     def pass_until(self, until_ms: int) -> None:
         """Let time pass, with all that happens until then."""

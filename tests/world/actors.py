@@ -30,8 +30,8 @@ class WorldActorSystem(LocalActorSystem):
         self.is_paused = False
         self._held: list[Callable[[], object]] = []  # While paused.
         self._timers = _WorldTimers(self)
-        #: How much longer than others an actor waits for its turn now, by its name.
-        self.wait_ms: Callable[[str], int] = lambda _: 0
+        #: How much longer than others the actors with such names wait for their turn now.
+        self.waiting: tuple[str, Callable[[], int]] | None = None
 
     @property
     def timers(self) -> "_WorldTimers":
@@ -89,16 +89,21 @@ class _WorldDispatcher:
     threads = 1
 
     def __init__(self, name: str, system: WorldActorSystem) -> None:
-        self._name = name
-        self._system = system
+        self._system, self._world = system, system.world
+        self._wait_ms: Callable[[], int] | None = None
+        if system.waiting is not None and name.endswith(system.waiting[0]):
+            self._wait_ms = system.waiting[1]
+        self._bits = system.world.rng.getrandbits
 
     def start(self) -> None:
         """See `Dispatcher`; nothing to do."""
 
     def schedule(self, runnable: Runnable) -> None:
-        world, wait_ms = self._system.world, self._system.wait_ms(self._name)
+        wait_ms = 0 if self._wait_ms is None else self._wait_ms()
+        while (draw := self._bits(2)) > 1:  # As `randrange(2)` draws, at less cost.
+            pass
         turn = partial(runnable.take_turn, _TURN_MESSAGES, inf)
-        world.later(wait_ms + world.rng.randrange(2), lambda: self._system.do(turn))
+        self._world.later(wait_ms + draw, partial(self._system.do, turn))
 
 
 class _WorldTimers:

@@ -409,14 +409,11 @@ class ClusterSimulation:
             self._addresses += 1
             address = f"{name}:{self._addresses}"
         nodes = self.network.join(lambda node: WorldActorSystem(self.world, node), address)
-        nodes.system.wait_ms = self._wait_ms
+        # While the store is slow, who stores snapshots waits for it.
+        nodes.system.waiting = (_SNAPSHOTS, self.checkpoints.wait_ms)
         process = Process(name, nodes.system, nodes, Post(nodes.system, nodes), parent)
         self.processes.append(process)
         return process
-
-    def _wait_ms(self, actor: str) -> int:
-        """Return the delay for an actor that stores snapshots, while the store is slow."""
-        return self.checkpoints.wait_ms() if actor.endswith(_SNAPSHOTS) else 0
 
     # -- roles -----------------------------------------------------------------------------
 

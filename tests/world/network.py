@@ -6,6 +6,7 @@ Chance delays, cuts and resets connections, as with sockets. Links keep their or
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from gearpy.ids import ActorPath, TaskId, address_of, node_text
@@ -169,23 +170,28 @@ class Network:
     def carry(self, source: str, target: str, kind: str, act: Callable[[], None]) -> None:
         """Have something done at the target, after all that was sent before on the same wire."""
         key = (address_of(source), address_of(target), kind)
-        wire = self._wires.setdefault(key, _Wire(deque()))
+        wire = self._wires.get(key)
+        if wire is None:
+            wire = self._wires[key] = _Wire(deque())
         wire.waiting.append(act)
         at_ms = max(
             wire.free_at_ms, self.world.now_ms + self.world.rng.randrange(self.delay_ms + 1)
         )
         wire.free_at_ms = at_ms
-        self.world.at(at_ms, lambda: self._deliver_next(key))
+        self.world.at(at_ms, partial(self._deliver_next, key))
 
     def drop(self, source: str, target: str, kind: str) -> None:
         wire = self._wires.get((address_of(source), address_of(target), kind))
         if wire is not None:
             wire.waiting.clear()
 
+    def _is_cut(self, key: tuple[str, str, str]) -> bool:
+        pair = frozenset(key[:2])
+        return pair in self._cut or (key[2] == _DATA and pair in self._held)
+
     def _deliver_next(self, key: tuple[str, str, str]) -> None:
         wire = self._wires[key]
-        pair = frozenset(key[:2])
-        is_cut = pair in self._cut or (key[2] == _DATA and pair in self._held)
+        is_cut = self._is_cut(key) if self._cut or self._held else False
         while wire.waiting and not is_cut and self.world.now_ms >= wire.free_at_ms:
             wire.waiting.popleft()()
         if wire.waiting and not is_cut and self.world.now_ms < wire.free_at_ms:

@@ -1,8 +1,10 @@
 """Promises between the roles of a cluster, checked in every letter of a simulated one."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
+
+import msgspec
 
 from gearpy.core.coordinator.views import EpochManifests
 from gearpy.core.epoch.epochs import Manifest
@@ -13,8 +15,14 @@ from gearpy.messages.peer import Letter
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.storage.coordinator_log import read_log
 from gearpy.wire.codec import decode_control
+from gearpy.wire.connection.frames import PROTOCOL_VERSION
 
-_COORDINATOR = "/coordinator/"
+_COORDINATOR: Final = "/coordinator/"
+#: How letters begin that promise something; most others need not be read.
+_BEGINNINGS: Final = tuple(
+    msgspec.msgpack.encode((PROTOCOL_VERSION, each.__name__, None))[:-1]
+    for each in (LaunchExecutor, LaunchTasks, BeginEpoch, CommitEpoch)
+)
 
 
 @dataclass(slots=True)
@@ -45,9 +53,13 @@ class LetterPromises:
         self._attempts: dict[int, _Attempt] = {}
         self._cut_times: dict[tuple[int, int], int] = {}  # By launch and region.
         self._launches: dict[int, int] = {}  # The newest one of each app master; -1: of the master.
+        self._logs: dict[str, bytes] = {}  # Files of coordinator logs, as they were last read.
+        self._manifests: Sequence[Manifest] = ()  # And what they say.
 
     def on_letter(self, letter: Letter) -> None:
-        message: Any = None if letter.answers else decode_control(letter.body)
+        if letter.answers or not letter.body.startswith(_BEGINNINGS):
+            return
+        message: Any = decode_control(letter.body)
         match message:
             case LaunchExecutor():
                 self._on_launch(message)
@@ -114,9 +126,19 @@ class LetterPromises:
             self._check(cut_ms > before_ms, f"cut time {cut_ms} comes after {before_ms}")
             self._cut_times[key] = cut_ms
 
-    def manifests(self) -> Iterator[Manifest]:
-        """Yield the complete epochs that an app master would find now."""
+    def manifests(self) -> Sequence[Manifest]:
+        """Return the complete epochs that an app master would find now.
+
+        Logs that are as they were the last time are not read again.
+        """
         names = [name for name in self._stored.names("") if _COORDINATOR in name]
+        logs = {name: self._stored.load(name) for name in names}
+        if logs != self._logs:
+            self._manifests = [*self._found(names)]
+            self._logs = logs
+        return self._manifests
+
+    def _found(self, names: Sequence[str]) -> Iterator[Manifest]:
         for prefix in sorted({name.partition(_COORDINATOR)[0] for name in names}):
             view = EpochManifests(read_log(self._stored, prefix).state)
             for region in view.regions():
