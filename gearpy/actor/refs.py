@@ -2,10 +2,10 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from gearpy.ids import ActorPath
+from gearpy.late_dataclass import dataclass
 
 M_contra = TypeVar("M_contra", contravariant=True)
 

@@ -1,7 +1,8 @@
 """Questions about masters, and the answers."""
 
-from dataclasses import dataclass
 from typing import Literal
+
+from gearpy.late_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,9 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from gearpy.late_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,11 +2,12 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Final, NamedTuple
 
 from gearpy.ids import AppId, ExecutorId, SessionId, TaskId
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import TaskClock
 from gearpy.messages.metrics import (
     ApplicationEvent,

@@ -1,10 +1,11 @@
 """Samples of tasks: what is known of a task in one value, and pages that fit into a message."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, Final, TypeVar
 
 from gearpy.ids import MAX_MS, MIN_MS, ExecutorId
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import TaskClock
 from gearpy.messages.metrics import (
     HistogramSample,

@@ -18,12 +18,12 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, BinaryIO, Final
 
 from gearpy.config.schema import ArtifactConfig
 from gearpy.errors import ConfigError
+from gearpy.late_dataclass import dataclass
 from gearpy.storage.folder.files import sync_folder, told
 
 #: What an artifact may be.

@@ -8,13 +8,14 @@ has each cell once. Samza: the changelog stream of a store, which is log-compact
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain as chained
 from tempfile import SpooledTemporaryFile
 from typing import Final
 
 from gearpy.errors import SnapshotDamaged
 from gearpy.ids import TaskId
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import SnapshotFile
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.storage.snapshot_files import (

@@ -9,12 +9,12 @@ broken frame behind the last mark was cut off by a crash; one before it is damag
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from struct import Struct
 from typing import Final
 from zlib import crc32
 
 from gearpy.errors import LogDamaged
+from gearpy.late_dataclass import dataclass
 
 #: Of segments and snapshots; raised when either can no longer be read by an older gearpy.
 FORMAT_VERSION: Final = 2

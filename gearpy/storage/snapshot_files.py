@@ -8,7 +8,6 @@ file. `snapshot_format` has the bytes.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import chain, islice
 from tempfile import SpooledTemporaryFile
 from threading import Lock
@@ -19,6 +18,7 @@ import msgspec
 
 from gearpy.errors import SnapshotDamaged
 from gearpy.ids import TaskId
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import SnapshotFile, TakenGroups
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.storage.snapshot_format import (

@@ -2,11 +2,12 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol, TypeAlias
 
 from gearpy.errors import ConfigError
 from gearpy.ids import ActorPath, TaskId
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.data import LinkMessage
 from gearpy.messages.peer import Letter
 from gearpy.wire.connection.frames import FrameLimits

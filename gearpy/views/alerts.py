@@ -8,12 +8,13 @@ that a value that swings around the threshold does not ring each time. The table
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from gearpy.core.master.registry import TERMINAL
 from gearpy.ids import AppId
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.client import FiringAlert
 from gearpy.metrics.alert_rules import ALERT_RULES, AlertRule
 from gearpy.views import text

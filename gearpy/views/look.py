@@ -1,9 +1,9 @@
 """Looks: what a cluster has answered about an application, at one time."""
 
 from collections import deque
-from dataclasses import dataclass
 from typing import Final
 
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.metrics import MetricsData, SeriesData
 from gearpy.messages.summaries import ApplicationDetail, ApplicationSummary
 

@@ -5,7 +5,6 @@ A command takes a `Given` first; a decorator, such as `asking`, adds the options
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 import typer
 
 from gearpy.cli.terminal.guard import guarded
+from gearpy.late_dataclass import dataclass
 
 if TYPE_CHECKING:
     from gearpy.cluster.client.client import ClusterClient

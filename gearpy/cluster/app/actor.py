@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
 from typing import Final, TypeAlias, assert_never
 
@@ -43,6 +43,7 @@ from gearpy.core.epoch.epochs import Manifest
 from gearpy.core.master.checkpoint_names import OPENED_KEY, PROGRAM_KEY
 from gearpy.errors import ConfigError, GearpyError, LogBroken, LogSuperseded
 from gearpy.ids import ActorPath, ExecutorId
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import (
     EpochStored,
     EpochUnstored,

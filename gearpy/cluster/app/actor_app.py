@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from random import Random
 from typing import Any, Final, TypeAlias, assert_never
 
@@ -14,6 +13,7 @@ from gearpy.core.app.executors import Launch, Release, RequestSlots, Stop, first
 from gearpy.core.base.restart import RestartPolicy
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.ids import ActorPath, AppId, ExecutorId
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.actor_app import ActorLetter, AppMasterAnswer, AskAppMaster
 from gearpy.messages.app import RegisterExecutor
 from gearpy.messages.client import (

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 from gearpy.cluster.app.config import inherited, of_submission
@@ -29,6 +29,7 @@ from gearpy.core.epoch.recorded import RECORDED, superfluous
 from gearpy.core.master.checkpoint_names import DROP_STATE, RESTART, ResumePoint
 from gearpy.errors import ConfigError, GearpyError, LogBroken, LogSuperseded, SnapshotDamaged
 from gearpy.ids import TaskId
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import LaunchTasks, SnapshotFile, TaskOffsets
 from gearpy.storage.checkpoints import Checkpoints, MemoryCheckpoints
 from gearpy.storage.coordinator_log import CoordinatorLog, newest_launch, read_log

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Final, TypeAlias
 
@@ -20,6 +20,7 @@ from gearpy.core.scaling.autoscale import AUTOSCALE
 from gearpy.core.scaling.bounds import bounds_by_id
 from gearpy.errors import ConfigError, GearpyError, LogBroken
 from gearpy.ids import AppId, ExecutorId, ProcessorId
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import SnapshotFile
 from gearpy.messages.client import (
     Artifact,

@@ -4,7 +4,6 @@ Without a cluster: the caller makes sure that the application does not run.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from gearpy.cluster.checkpoints.reading import (
@@ -19,6 +18,7 @@ from gearpy.core.coordinator.views import ApplicationView, SourcePlaces, task_of
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.errors import ConfigError, ProtocolError, SnapshotDamaged
 from gearpy.ids import TaskId
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import TaskOffsets
 from gearpy.storage.checkpoints import Checkpoints, orphans
 from gearpy.storage.coordinator_log import SEGMENTS_MAX, CoordinatorLog, newest_launch, read_log

@@ -11,7 +11,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any, Final
@@ -25,6 +25,7 @@ from gearpy.core.dag.taken_state import StateSource, TakenState
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS, ProcessorId, TaskId
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import SnapshotFile, TaskOffsets
 from gearpy.state.stores.cells import Tag
 from gearpy.storage.checkpoints import Checkpoints

@@ -2,11 +2,12 @@
 
 from collections.abc import Collection, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId, ExecutorId, WorkerId
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.metrics import MetricsData, ProcessMetricsData
 from gearpy.metrics.samples import ClusterSample
 

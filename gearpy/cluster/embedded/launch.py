@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +10,7 @@ from gearpy.cluster.client.client import RunningApplication
 from gearpy.cluster.embedded.run_folder import RunFolder, new_run
 from gearpy.cluster.embedded.source_warnings import show_source_warnings
 from gearpy.config.schema import Config
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.summaries import ApplicationSummary
 from gearpy.task.api.application import StreamApplication
 

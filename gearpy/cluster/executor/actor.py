@@ -3,7 +3,6 @@
 import logging
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from threading import Thread
 from typing import Any, TypeAlias
@@ -29,6 +28,7 @@ from gearpy.cluster.net.post import Post
 from gearpy.core.epoch.recorded import RECORDED
 from gearpy.errors import GearpyError
 from gearpy.ids import ActorPath, AppId, ExecutorId, ProcessorId, SessionId, TaskId
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import (
     AbortEpoch,
     BeginEpoch,

@@ -2,12 +2,12 @@
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from gearpy.actor.api import Actor, Exited
 from gearpy.cluster.net.post import Post
 from gearpy.errors import GearpyError
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.actor_app import ActorLetter
 from gearpy.messages.app import RegisterExecutor
 from gearpy.messages.cluster import LaunchExecutor

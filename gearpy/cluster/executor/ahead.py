@@ -2,12 +2,13 @@
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Final, TypeAlias
 
 from gearpy.errors import GearpyError, SnapshotDamaged
 from gearpy.ids import TaskId
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import LaunchTasks, ReadAhead, SnapshotFile
 from gearpy.state.keyed import KeyedState
 from gearpy.state.stores.store import Section

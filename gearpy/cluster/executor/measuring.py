@@ -2,9 +2,9 @@
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from gearpy.ids import AppId, ExecutorId, TaskId
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import TaskClock
 from gearpy.messages.metrics import ExecutorSample, MetricsData, TaskLoad
 from gearpy.metrics.process import process_meter

@@ -3,13 +3,14 @@
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias
 
 from gearpy.actor.api import Actor, Ref
 from gearpy.cluster.executor.ahead import StateAhead
 from gearpy.errors import ConfigError, GearpyError, LogBroken, OperatorError, SnapshotDamaged
 from gearpy.ids import TaskId
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import LaunchTasks, ReadAhead, SnapshotFile
 from gearpy.state.keyed import KeyedState
 from gearpy.state.stores.store import Section

@@ -10,10 +10,11 @@ import os
 import signal
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import IO, Final
+
+from gearpy.late_dataclass import dataclass
 
 #: The environment variable with the mark; not a key of the configuration.
 MARK: Final = "_GEARPY_LAUNCH"

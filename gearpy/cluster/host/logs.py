@@ -9,7 +9,6 @@ import os
 import shutil
 import threading
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
@@ -18,6 +17,7 @@ from gearpy.cluster.host.folders import private_folder
 from gearpy.cluster.host.log_reader import log_folder_of, log_name_of
 from gearpy.config.schema import Config, LogConfig
 from gearpy.ids import AppId, ExecutorId
+from gearpy.late_dataclass import dataclass
 
 LogFormat: TypeAlias = Literal["text", "json"]
 

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never
 
 from gearpy.actor.api import Cancellable, CommittingActor, Exited, Failed
@@ -44,6 +44,7 @@ from gearpy.core.master.requests import Priority, Relaxation, ResourceRequest
 from gearpy.core.master.scheduling import SlotScheduler
 from gearpy.core.master.slots import Grant, SlotLedger
 from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, address_of
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.client import (
     ListWorkers,
     QuarantinedList,

@@ -2,11 +2,11 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from gearpy.actor.api import Actor
 from gearpy.errors import GearpyError
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.summaries import ApplicationSummary
 from gearpy.storage.artifacts import ArtifactStore
 

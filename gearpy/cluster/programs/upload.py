@@ -12,7 +12,6 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +19,7 @@ from typing import Any, Final
 from gearpy.cluster.programs.targets import Entry, Target, entry_of, split_path, tops_of
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, ConnectionLost, SubmitRefused
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.client import (
     Artifact,
     ArtifactMissing,

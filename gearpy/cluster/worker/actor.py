@@ -3,7 +3,6 @@
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias, assert_never
 
 from gearpy.actor.api import Actor, Cancellable, Exited, Ref
@@ -11,6 +10,7 @@ from gearpy.cluster.net.post import Post
 from gearpy.core.consensus.fence import TermFence
 from gearpy.errors import ConnectionLost, GearpyError
 from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, ExecutorId, WorkerId, address_of
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.client import (
     DescribeWorker,
     DrainWorker,

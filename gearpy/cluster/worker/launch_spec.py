@@ -2,12 +2,13 @@
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import msgspec
 
 from gearpy.errors import ProtocolError
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.cluster import LaunchExecutor
 
 _LENGTH: Final = struct.Struct(">I")

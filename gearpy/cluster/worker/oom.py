@@ -3,9 +3,10 @@
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple, Self
+
+from gearpy.late_dataclass import dataclass
 
 _OOM_KILLS: Final = re.compile(rb"^oom_kill (\d+)$", re.MULTILINE)
 _GROUPS: Final = Path("/proc/self/cgroup")

@@ -5,7 +5,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +19,7 @@ from gearpy.cluster.worker.launch_spec import LaunchSpec
 from gearpy.config.load import as_overrides, from_overrides
 from gearpy.config.schema import Config
 from gearpy.ids import MASTER_EXECUTOR
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.client import LogText, ReadLog, Refused
 from gearpy.messages.cluster import LaunchExecutor
 from gearpy.transport.security.secret import make_private_folders

@@ -1,7 +1,7 @@
 """ThreadLauncher: executors and app masters as actors of this process."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 from weakref import WeakSet
@@ -16,6 +16,7 @@ from gearpy.cluster.worker import actor_app_role, app_master_role, executor_role
 from gearpy.config.load import as_overrides, from_overrides
 from gearpy.config.schema import Config
 from gearpy.ids import MASTER_EXECUTOR
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.client import Artifact
 from gearpy.messages.cluster import LaunchExecutor
 from gearpy.storage.checkpoints import Checkpoints

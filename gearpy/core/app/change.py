@@ -1,7 +1,7 @@
 """A change of a running application to another version of its graph, and the trial of that one."""
 
 from collections.abc import Container, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
@@ -14,6 +14,7 @@ from gearpy.core.dag.graph import Dag, place, without_regions
 from gearpy.core.dag.state_moves import Layout
 from gearpy.core.master.slots import equal_parts
 from gearpy.ids import MAX_MS, MIN_MS, ExecutorId, TaskId
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.summaries import ErrorCard
 
 #: So long the old version goes on while slots for the new one are waited for. What has none then

@@ -4,12 +4,12 @@ Gearpump: `ClockService`.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from gearpy.core.base.lazy_min import LazyMin
 from gearpy.core.dag.graph import Dag
 from gearpy.ids import MAX_MS, MIN_MS, ProcessorId, SessionId, TaskId
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import TaskClock
 from gearpy.messages.summaries import ApplicationProgress
 

@@ -1,12 +1,12 @@
 """The executors of an application of actors: wanted by its app master, replaced when lost."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gearpy.core.app.executors import ExecutorCommand, ExecutorManager
 from gearpy.core.base.restart import GiveUp, RestartBudget, RestartPolicy
 from gearpy.ids import ActorPath, ExecutorId, WorkerId
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import RegisterExecutor
 from gearpy.messages.cluster import Allocation
 

@@ -5,10 +5,11 @@ whose steps have no time-out, so that one lost message stops an application for 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Literal, TypeAlias
 
 from gearpy.ids import MAX_MS, MIN_MS, ExecutorId, SessionId, TaskId
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import (
     ExecutorMessage,
     LaunchTasks,

@@ -4,12 +4,13 @@ Gearpump: `ExecutorManager`, which counts every lost executor against a budget o
 """
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Literal, TypeAlias
 
 from gearpy.core.app.hosts import BoundSlots
 from gearpy.core.master.slots import equal_parts
 from gearpy.ids import ActorPath, ExecutorId, WorkerId
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import LinkBroken, RegisterExecutor
 from gearpy.messages.cluster import Allocation
 from gearpy.messages.summaries import ExecutorSummary

@@ -6,11 +6,11 @@ messages. Gearpump counts each of these.
 
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gearpy.core.base.restart import RestartAfter, RestartBudget, RestartDecision, RestartPolicy
 from gearpy.ids import ExecutorId
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import LinkBroken
 from gearpy.messages.summaries import ErrorCard
 

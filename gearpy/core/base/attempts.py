@@ -2,11 +2,11 @@
 
 from collections import OrderedDict, deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from gearpy.errors import ConfigError
+from gearpy.late_dataclass import dataclass
 
 if TYPE_CHECKING:
     from random import Random

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from datetime import date, datetime
 from decimal import Decimal
 from numbers import Real
@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 from gearpy.errors import ConfigError
+from gearpy.late_dataclass import dataclass
 
 #: What a field gives for any NaN, so that, as a key, all are one: other NaNs equal nothing.
 NAN: Final = math.nan

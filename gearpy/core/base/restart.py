@@ -2,10 +2,10 @@
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from gearpy.errors import ConfigError
+from gearpy.late_dataclass import dataclass
 
 if TYPE_CHECKING:
     from random import Random

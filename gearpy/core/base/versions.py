@@ -1,10 +1,10 @@
 """Versions of what is said and stored, while an upgrade goes from process to process."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from gearpy.errors import ProtocolError
+from gearpy.late_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

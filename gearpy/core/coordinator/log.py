@@ -7,10 +7,11 @@ log may be compacted. `views` give the types a meaning. Samza: the coordinator s
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, TypeAlias
 
 from gearpy.errors import ProtocolError
+from gearpy.late_dataclass import dataclass
 
 #: The newest version of what values mean that this gearpy understands.
 VERSION: Final = 2

@@ -6,7 +6,6 @@ the log says which epochs count.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from gearpy.core.coordinator.codec import ADVICE, CommitMark, Salvaged, decode_mark, salvage_segment
 from gearpy.core.coordinator.log import EPOCH, CoordinatorMessage, CoordinatorState, draft
@@ -20,6 +19,7 @@ from gearpy.core.coordinator.segments import (
     missing_file,
 )
 from gearpy.errors import LogDamaged, SnapshotDamaged
+from gearpy.late_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,6 @@
 """Epochs that have names, each as a file of its own; and the view of how an application ends."""
 
 import re
-from dataclasses import dataclass
 from typing import Any, Final
 from zlib import crc32
 
@@ -11,6 +10,7 @@ from gearpy.core.coordinator.log import CoordinatorMessage, CoordinatorState, dr
 from gearpy.core.coordinator.views import APPLICATION, DAG, DagVersion, DagVersions
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.errors import ConfigError, ProtocolError
+from gearpy.late_dataclass import dataclass
 
 _DRAIN: Final = "drain"  # Of the application: the savepoint to make at its end.
 #: Of the file of a savepoint; raised when an older gearpy cannot read it any more.

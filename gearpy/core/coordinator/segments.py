@@ -36,7 +36,7 @@ throws what they raised. So tests can put the steps of two launches in every ord
 
 import re
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -50,6 +50,7 @@ from gearpy.core.coordinator.codec import (
 )
 from gearpy.core.coordinator.log import EPOCH, CoordinatorMessage, CoordinatorState
 from gearpy.errors import LogAbsent, LogDamaged, LogSuperseded, SnapshotDamaged
+from gearpy.late_dataclass import dataclass
 
 #: A log that is compacted while it is read is read again so often.
 _READS_MAX: Final = 100

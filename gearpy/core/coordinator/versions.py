@@ -1,6 +1,6 @@
 """View of the versions of the program that an application has had."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -8,6 +8,7 @@ import msgspec
 from gearpy.core.coordinator.log import CoordinatorMessage, CoordinatorState, draft
 from gearpy.core.epoch.epochs import Manifest, decode_manifest, encode_manifest
 from gearpy.errors import ProtocolError
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.client import Artifact
 
 _VERSION: Final = "version"  # Number -> the program, and what became of it.

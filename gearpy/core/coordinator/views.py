@@ -1,7 +1,7 @@
 """Views of the coordinator log: they read and write the messages of each type."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from gearpy.core.coordinator.log import EPOCH, CoordinatorMessage, CoordinatorState, Values, draft
@@ -10,6 +10,7 @@ from gearpy.core.dag.state_moves import Layout, StepPlace
 from gearpy.core.epoch.epochs import Manifest, decode_manifest, encode_manifest
 from gearpy.errors import ProtocolError
 from gearpy.ids import ProcessorId, TaskId
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import TaskOffsets
 
 SET_CONFIG: Final = "set-config"  # Key of the configuration -> its value.

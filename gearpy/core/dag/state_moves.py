@@ -5,11 +5,11 @@ form, or by a step that is no more, has no place there.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from gearpy.core.dag.graph import Dag, EdgeSpec, ProcessorSpec, StepSpec, regions_of
 from gearpy.ids import ProcessorId
+from gearpy.late_dataclass import dataclass
 
 Fate: TypeAlias = Literal["kept", "moved", "changed", "dropped", "new"]
 

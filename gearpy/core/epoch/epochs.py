@@ -5,7 +5,7 @@ checkpoint clock of `ClockService`, for which all tasks must report the same tim
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 import msgspec
@@ -13,6 +13,7 @@ import msgspec
 from gearpy.core.epoch.pace import EpochPace
 from gearpy.errors import ProtocolError
 from gearpy.ids import MIN_MS, ExecutorId, TaskId
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import EpochStored, SnapshotFile, TaskOffsets
 
 #: What is not answered is said again after so long.

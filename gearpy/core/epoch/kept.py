@@ -1,7 +1,8 @@
 """Epochs that stay although newer ones are complete: for savepoints, and those before a failure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from gearpy.late_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,12 @@
 import itertools
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from gearpy.core.epoch.kept import BeforeFailure
 from gearpy.errors import ConfigError
 from gearpy.ids import TaskId
+from gearpy.late_dataclass import dataclass
 
 #: Below the name of an application in the checkpoint store.
 RECORDED: Final = "recorded"

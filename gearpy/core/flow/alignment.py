@@ -8,11 +8,11 @@ is processed before: a link that is ahead waits for the others. Gearpump cuts by
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from gearpy.errors import MessageLost
 from gearpy.ids import TaskId
+from gearpy.late_dataclass import dataclass
 
 M = TypeVar("M")
 

@@ -8,11 +8,12 @@ Gearpump: `Subscription`, with the clock rule of its release 0.8.
 """
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from gearpy.errors import MessageLost
 from gearpy.ids import MAX_MS, SessionId, TaskId
+from gearpy.late_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,6 @@ Gearpump: `AppManager`'s recovery, which has no pause, and no word with those th
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
@@ -19,6 +18,7 @@ from gearpy.core.base.restart import (
 from gearpy.core.master.registry import TERMINAL
 from gearpy.core.master.state import MasterState
 from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, WorkerId
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.cluster import RunningExecutor
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ Several clusters may share a store: each has an id of its own, and numbers its a
 
 import re
 import string
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
 from gearpy.errors import ConfigError
 from gearpy.ids import AppId
+from gearpy.late_dataclass import dataclass
 
 if TYPE_CHECKING:
     from random import Random

@@ -1,10 +1,10 @@
 """Programs that no application needs: when they go, and what is said of those that stay."""
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from gearpy.core.master.registry import TERMINAL
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.summaries import ApplicationSummary
 
 #: What nothing has needed for so long goes. A client has this time from the upload to the submit.

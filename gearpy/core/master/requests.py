@@ -1,12 +1,12 @@
 """Requests for slots: how many, for whom, and the places that they may be at."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum, IntEnum
 
 from gearpy.core.master.slots import equal_parts
 from gearpy.errors import ConfigError
 from gearpy.ids import AppId, WorkerId
+from gearpy.late_dataclass import dataclass
 
 
 class Priority(IntEnum):

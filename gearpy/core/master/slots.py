@@ -6,11 +6,12 @@ applications that have lost an executor and will ask for its slots in a moment.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
 from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId, WorkerId
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.cluster import RunningExecutor
 
 _Key: TypeAlias = tuple[AppId, ExecutorId, int]

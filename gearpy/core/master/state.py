@@ -1,7 +1,7 @@
 """The durable state of a master: a state machine that replays a log."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import dropwhile
 from typing import Any, Final, assert_never
 
@@ -31,6 +31,7 @@ from gearpy.core.master.commands import (
 from gearpy.core.master.registry import TERMINAL, Registry
 from gearpy.errors import ConfigError, ProtocolError
 from gearpy.ids import AppId, WorkerId
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.client import Artifact, QuarantinedRecord, SubmitApplication
 from gearpy.messages.summaries import ApplicationProgress, ApplicationSummary
 

@@ -7,13 +7,13 @@ give if nothing held them back. So one decision is enough for most loads.
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import inf
 from typing import Final, NamedTuple
 
 from gearpy.core.dag.graph import Dag, ProcessorSpec
 from gearpy.core.scaling.demand import SLICES, Demand
 from gearpy.ids import ProcessorId
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.summaries import ScaleBounds, ScaledStep
 
 #: The user in whose name it changes an application.

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import groupby, islice, repeat
 from operator import itemgetter, length_hint
@@ -13,6 +12,7 @@ from gearpy.core.base.fields import may_have_nan, one_nan
 from gearpy.core.window.sliding import SlidingPieces
 from gearpy.core.window.windows import SlidingWindows, WindowAssigner
 from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.data import Message
 from gearpy.messages.table import newest_of, oldest_of
 from gearpy.state.kinds.bulk import BulkState

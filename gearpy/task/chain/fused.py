@@ -9,12 +9,12 @@ the output of each record begins.
 
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import CodeType, CoroutineType, FrameType
 from typing import Any, Final, Literal
 
 from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS
+from gearpy.late_dataclass import dataclass
 from gearpy.task.api.failure import USER_ERRORS, operator_error, raised_by_user, shown
 from gearpy.task.api.interfaces import Columns
 from gearpy.task.api.rejects import Rejects

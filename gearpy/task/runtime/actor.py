@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from threading import Lock
 from typing import Protocol, TypeAlias
@@ -11,6 +10,7 @@ from typing import Protocol, TypeAlias
 from gearpy.actor.api import BatchActor, Cancellable, Ref
 from gearpy.errors import GearpyError, MailboxFull, OperatorError
 from gearpy.ids import MAX_MS, TaskId
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import FailureKind, TaskClock
 from gearpy.messages.data import (
     Ack,

@@ -1,10 +1,10 @@
 """The description of a task: its id, its operator, its links, its application."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from gearpy.ids import AppId, ExecutorId, SessionId, TaskId
+from gearpy.late_dataclass import dataclass
 from gearpy.task.runtime.outlet import OutputEdge
 
 

@@ -2,13 +2,13 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from gearpy.core.flow.alignment import EpochEnd, LinkAlignment
 from gearpy.core.flow.link import ReceiverCounts
 from gearpy.core.window.watermark import WatermarkTracker
 from gearpy.ids import TaskId
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.data import (
     Ack,
     AckRequest,

@@ -1,10 +1,10 @@
 """The measurements of one task: times of its turns, and probes that tell how old records are."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from time import perf_counter_ns, time_ns
 from typing import Final
 
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.metrics import TaskLoad
 from gearpy.metrics.histogram import Histogram
 from gearpy.task.api.counters import TaskCounters

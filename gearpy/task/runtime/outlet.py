@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from gearpy.core.base.copies import ATOMS, own, own_each
@@ -11,6 +11,7 @@ from gearpy.core.flow.link import FlowLimits, Subscription
 from gearpy.core.flow.partition import Part, Partitioner
 from gearpy.errors import CannotTravel, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS, SessionId, TaskId
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.data import (
     NOWHERE,
     Ack,

@@ -1,7 +1,6 @@
 """What a task takes, and digests of what it puts out: enough to run it once more."""
 
 from collections.abc import Callable, Sized
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, Literal, Protocol, TypeAlias
 
@@ -11,6 +10,7 @@ from gearpy.core.epoch.recorded import RecordedName
 from gearpy.core.flow.alignment import EpochEnd
 from gearpy.errors import ConfigError, ProtocolError
 from gearpy.ids import MIN_MS, TaskId
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.data import DataMessage, LinkMessage, Unmanaged
 from gearpy.task.runtime.digest import NO_DIGEST, OutputDigest
 from gearpy.task.runtime.inlet import Injected

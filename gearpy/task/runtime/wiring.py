@@ -3,9 +3,10 @@
 import logging
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from gearpy.ids import MIN_MS, AppId, ExecutorId, ProcessorId, SessionId, TaskId
+from gearpy.late_dataclass import dataclass
 from gearpy.state.keyed import KeyedState
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.api.interfaces import TaskLimits

@@ -7,12 +7,12 @@ Parts tell what they do by what they declare; of a task nothing is known but its
 
 import dis
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from types import CodeType, FunctionType
 from typing import Any, Final, get_type_hints
 
 from gearpy.ids import ProcessorId
+from gearpy.late_dataclass import dataclass
 from gearpy.task.api.application import Processor, StreamApplication
 from gearpy.task.api.interfaces import Sink, Source, Task
 from gearpy.task.chain.chain import ChainTask

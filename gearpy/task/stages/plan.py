@@ -1,10 +1,10 @@
 """The physical plan of an application as data, for people and programs that look at it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from gearpy.core.dag.graph import EdgeSpec, ProcessorSpec, StepSpec, regions_of
 from gearpy.ids import ProcessorId
+from gearpy.late_dataclass import dataclass
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.stages.guarantees import PathGuarantee, guarantees_of
 from gearpy.views.model import (

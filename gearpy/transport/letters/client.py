@@ -5,11 +5,11 @@ import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import count
 from typing import NoReturn, Self
 
 from gearpy.errors import AskTimeout, ConnectionLost, GearpyError, ProtocolError
+from gearpy.late_dataclass import dataclass
 from gearpy.messages.peer import Letter
 from gearpy.transport.api import TransportLimits, split_address
 from gearpy.transport.connection.protocol import NO_TLS_THERE, monotonic_ms, new_connection

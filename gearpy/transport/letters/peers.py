@@ -5,11 +5,11 @@ import logging
 import secrets
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from gearpy.errors import ConfigError
 from gearpy.ids import ActorPath, address_of, incarnation_of, node_text
+from gearpy.late_dataclass import dataclass
 from gearpy.transport.api import PeerLost, TakeLetter, TransportLimits, split_address
 from gearpy.transport.letters.peer import LetterPeer
 from gearpy.transport.letters.server import LetterServer

@@ -2,11 +2,11 @@
 
 import ipaddress
 import logging
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError
+from gearpy.late_dataclass import dataclass
 from gearpy.transport.security.secret import load_or_create_secret
 from gearpy.transport.security.tls import TlsContexts, load_contexts
 from gearpy.wire.connection.keys import KeyRing, LaunchToken

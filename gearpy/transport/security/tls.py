@@ -9,11 +9,11 @@ import ssl
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from gearpy.errors import ConfigError, ProtocolError
+from gearpy.late_dataclass import dataclass
 from gearpy.transport.security.secret import check_private
 
 _log = logging.getLogger(__name__)

@@ -8,12 +8,12 @@ bugs and bad networks, not against attackers.
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, NamedTuple
 from zlib import crc32
 
 from gearpy.errors import ConfigError, ProtocolError
+from gearpy.late_dataclass import dataclass
 
 #: Of everything behind a handshake; peers must agree on it.
 PROTOCOL_VERSION: Final = 1
