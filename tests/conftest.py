@@ -1,5 +1,6 @@
 """Settings for all tests."""
 
+import atexit
 import gc
 import logging
 import os
@@ -19,8 +20,9 @@ from gearpy.cluster.host import tuning
 
 pytest_plugins = ["tests.cpu_times", "tests.servers.fixtures"]
 
-# What is imported, collected and parsed stays: to look for garbage in it at each 700 new objects,
-# as Python does, takes a tenth of the time of collecting all tests.
+# What is imported and collected stays: to look for garbage in it takes a tenth of the time of
+# collecting all tests. What is parsed later stays, too, but for a part.
+gc.disable()
 gc.set_threshold(50_000)
 
 # Hundreds of processes are started: where nothing keeps what is compiled, each compiles gearpy.
@@ -109,14 +111,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Let no garbage collection go through all modules and tests again: some tests ask for many."""
-    gc.collect()
+    """Let no garbage collection go through all modules and tests: some tests ask for many.
+
+    Those that pytest does in the end neither; after them Python takes all apart, as ever.
+    """
     gc.freeze()
-
-
-def pytest_unconfigure() -> None:
-    """Let an end of the process find what is left, as ever."""
-    gc.unfreeze()
+    gc.enable()
+    atexit.register(gc.unfreeze)
 
 
 def _group(nodeid: str) -> str:
