@@ -17,6 +17,7 @@ from gearpy.config.load import load
 from gearpy.connectors.delta.table import delta_table
 from gearpy.connectors.partitioned.hive import hive_folder
 from tests.connectors.failing import Failing
+from tests.eventually import DEADLINE_S
 
 RECORDS = 3000
 
@@ -49,7 +50,9 @@ def test_failures_neither_lose_nor_repeat(
     config = {"checkpoint.interval-ms": "60", "application.backoff-base-ms": "1"}
 
     with LocalCluster(load(env={})) as cluster:
-        summary = cluster.client.submit("numbers", embed(app.build()), config=config).wait(60)
+        summary = cluster.client.submit("numbers", embed(app.build()), config=config).wait(
+            DEADLINE_S
+        )
 
     assert not step.left
     assert summary.progress.restarts >= 2  # Two failures may be answered by one.

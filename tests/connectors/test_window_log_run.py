@@ -15,6 +15,7 @@ from gearpy.config.load import load
 from gearpy.windowlog.log import WindowLog
 from gearpy.windowlog.verify import verify
 from tests.connectors.failing import Failing
+from tests.eventually import DEADLINE_S
 
 
 def windows_of(app: gp.StreamApp, path: Any, **options: Any) -> None:
@@ -61,11 +62,14 @@ def test_failures_neither_lose_nor_repeat(tmp_path: Path) -> None:
     config = {"checkpoint.interval-ms": "20", "application.backoff-base-ms": "1"}
 
     with LocalCluster(load(env={})) as cluster:
-        summary = cluster.client.submit("numbers", embed(app.build()), config=config).wait(60)
+        summary = cluster.client.submit("numbers", embed(app.build()), config=config).wait(
+            DEADLINE_S
+        )
 
     log = WindowLog(tmp_path / "log")
     table = log.read_between({}, log.view().ends())
-    assert (step.left, summary.progress.restarts) == (set(), 3)
+    assert not step.left
+    assert summary.progress.restarts in {2, 3}  # Two failures may be answered by one.
     found = zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True)
     assert Counter(found) == Counter({(key, 100): 1 for key in range(100)})
     assert verify(log).findings == []

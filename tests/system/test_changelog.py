@@ -31,11 +31,11 @@ def test_all_but_the_newest_files_may_be_deleted(tmp_path: Path) -> None:
         program = Path(numbered.__file__)
         app_id = cluster.submit(program, str(results), str(RATE), executors=_EXECUTORS)
         eventually(lambda: signs.newest_shown() >= 3)
-        before = signs.newest_shown()
+        victim, before = cluster.launched("executor")[0], signs.newest_shown()
         epoch = eventually(lambda: (newest := signs.newest_shown()) > before and newest)
 
         deleted = _delete_older_files(tmp_path / "checkpoints")
-        os.kill(cluster.launched("executor")[0], signal.SIGKILL)
+        os.kill(victim, signal.SIGKILL)
 
         eventually(lambda: signs.newest_shown() > epoch + 1)
         numbered.set_end(results, end := numbered.end_after(results, RATE / 2))

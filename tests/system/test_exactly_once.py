@@ -20,7 +20,7 @@ from tests.bench import numbered
 from tests.bench.crash import EPOCHS_OFTEN
 from tests.bench.epoch_signs import EpochSigns
 from tests.bench.process_cluster import ProcessCluster
-from tests.eventually import eventually
+from tests.eventually import DEADLINE_S, eventually
 from tests.system.faulty_tasks import ACTS, EXECUTORS, POINTS, Faults
 
 RATE: Final = 2000.0
@@ -41,7 +41,7 @@ def test_results_are_there_once_whatever_fails_at_whichever_step(tmp_path: Path,
         eventually(lambda: faults.are_over or running.summary().status == "failed", within_s=180)
         end = numbered.end_after(tmp_path, RATE / 2)
         numbered.set_end(tmp_path, end)
-        summary = running.wait(60)
+        summary = running.wait(DEADLINE_S)
 
     verdict = numbered.check(tmp_path, end)
     assert (summary.status, faults.done) == ("succeeded", plan)
@@ -58,11 +58,11 @@ def test_a_damaged_snapshot_is_told_and_costs_no_result(tmp_path: Path) -> None:
         program = Path(numbered.__file__)
         app_id = cluster.submit(program, str(results), str(RATE / 2), executors=EXECUTORS)
         eventually(lambda: signs.newest_shown() >= 3)
-        before = signs.newest_shown()
+        victim, before = cluster.launched("executor")[0], signs.newest_shown()
         epoch = eventually(lambda: (newest := signs.newest_shown()) > before and newest)
 
         damaged = _flip_a_byte_of(epoch, tmp_path / "checkpoints")
-        os.kill(cluster.launched("executor")[0], signal.SIGKILL)
+        os.kill(victim, signal.SIGKILL)  # Before the next epoch is stored.
 
         eventually(lambda: signs.newest_shown() > epoch + 1)
         detail = cluster.detail(app_id)

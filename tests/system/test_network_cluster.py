@@ -159,6 +159,7 @@ def test_answer_is_right_though_no_process_can_trust_its_network(
         app_id = cluster.submit(program, str(results), str(RATE), executors=3)
         ended = {"succeeded", "failed", "terminated"}
         eventually(lambda: status(cluster.client, app_id) in ended, "the end")
+        eventually(lambda: noted(faults)["CUT_CABLE"], "the master is cut off")
         took_s = time.monotonic() - began_s
         ending = cluster.client.application(app_id)
         assert (ending.status, ending.cause) == ("succeeded", None)

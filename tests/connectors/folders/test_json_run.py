@@ -16,6 +16,7 @@ from gearpy.cluster.boot.local import LocalCluster
 from gearpy.cluster.programs.artifacts import embed
 from gearpy.config.load import load
 from tests.connectors.failing import Failing
+from tests.eventually import DEADLINE_S
 
 #: Makes a sink, and reads what is in its folder.
 Kind = tuple[Callable[..., gp.Sink], Callable[[Path], list[Any]]]
@@ -73,9 +74,12 @@ def test_failures_neither_lose_nor_repeat(tmp_path: Path, kind: Kind) -> None:
     config = {"checkpoint.interval-ms": "20", "application.backoff-base-ms": "1"}
 
     with LocalCluster(load(env={})) as cluster:
-        summary = cluster.client.submit("numbers", embed(app.build()), config=config).wait(60)
+        summary = cluster.client.submit("numbers", embed(app.build()), config=config).wait(
+            DEADLINE_S
+        )
 
-    assert (step.left, summary.progress.restarts) == (set(), 3)
+    assert not step.left
+    assert summary.progress.restarts in {2, 3}  # Two failures may be answered by one.
     assert Counter(row["n"] for row in rows(out)) == Counter(range(10_000))
     assert len(list(out.iterdir())) > 10
 
