@@ -118,7 +118,7 @@ class Server:
         for pid in children:  # Each of them may lead a group of its own.
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        self._wait_gone(_STOP_S)
+        self._wait_gone(_READY_S)
 
     def restart(self) -> None:
         """Start it again on what it has stored; kill it before, if it lives."""

@@ -13,9 +13,7 @@ from typing import Any
 # Ships no type information.
 import pyarrow.dataset as ds  # type: ignore[import-untyped]
 import pytest
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 import gearpy as gp
 import gearpy.spark
@@ -24,8 +22,9 @@ from gearpy.spark.delivery.batch import SparkBatch, overwrite
 from gearpy.windowlog.log import WindowLog
 from tests.bench.process_cluster import free_port
 from tests.connectors.log_build import LogBuilder
-from tests.eventually import eventually, take_time
+from tests.eventually import take_time
 from tests.spark.connect_server import connect_server
+from tests.spark.streams import run_to_end
 from tests.spark.test_to_spark import EXPECTED, a_config, counted, run
 
 __all__ = ["main"]
@@ -93,22 +92,11 @@ def stream(spark: SparkSession, log: str, here: Path) -> None:
     writing = windows.writeStream.format("gearpy").queryName("copying")
     writing = writing.option("checkpointLocation", str(here / "checkpoint"))
     writing = writing.trigger(availableNow=True)
-    eventually(lambda: _runs(writing, str(here / "streamed")), "it runs", within_s=_TIMEOUT_S)
+    run_to_end(lambda: writing.start(str(here / "streamed")), within_s=_TIMEOUT_S)
     spark.streams.removeListener(listener)
 
     assert [segment.rows for segment in WindowLog(here / "streamed").segments()] == [100, 100]
     assert {report.name for report in WindowLog(log).readers()} == {"copying", "spark"}
-
-
-def _runs(writing: DataStreamWriter, place: str) -> bool:
-    """Run a query to its end; false if Spark could not wait for its Python, as it does for 10 s."""
-    try:
-        writing.start(place).awaitTermination()
-    except StreamingQueryException as error:
-        if "failed to connect back" not in str(error):
-            raise
-        return False
-    return True
 
 
 def query_of_a_program(spark: SparkSession) -> None:

@@ -21,7 +21,10 @@ from gearpy.spark.delivery.listener import listen
 from gearpy.windowlog.compaction import compact_all
 from gearpy.windowlog.log import WindowLog
 from tests.connectors.log_build import WINDOW_MS, LogBuilder
+from tests.eventually import DEADLINE_S, take_time
+from tests.spark.streams import run_to_end
 
+_WITHIN_S = 400  # Spark starts a process of Python for each of several queries.
 LANES = ("windows-00000", "windows-00001")
 
 
@@ -53,21 +56,20 @@ def doubled(spark: SparkSession, path: Path, out: Path) -> Callable[[], Streamin
     def run() -> StreamingQuery:
         windows = spark.readStream.format("gearpy").option("maxBatchesPerTrigger", 1)
         twice = windows.load(str(path)).withColumn("value", F.col("value") * 2)
-        query = (
+        writing = (
             twice.writeStream.format("gearpy")
             .option("checkpointLocation", str(out.with_name("checkpoint")))
             .option("watermark", "window_end")
             .trigger(availableNow=True)
-            .start(str(out))
         )
-        query.awaitTermination()
-        return query
+        return run_to_end(lambda: writing.start(str(out)))
 
     return run
 
 
 def test_from_gearpy_through_spark_and_back(spark: SparkSession, tmp_path: Path) -> None:
     """Each window once: over restarts from the checkpoint, and a batch that is delivered again."""
+    take_time(_WITHIN_S)
     counts, out = tmp_path / "counts", tmp_path / "doubled"
     run = doubled(spark, counts, out)
     count_by_key(counts, 0, 60)
@@ -187,7 +189,7 @@ def test_a_query_is_noted_beside_the_log(spark: SparkSession, tmp_path: Path) ->
         windows = spark.readStream.format("gearpy").option("maxRowsPerTrigger", 10)
         writing = windows.load(build.log.place).writeStream.foreachBatch(note).queryName("noted")
         writing = writing.option("checkpointLocation", str(tmp_path / "checkpoint"))
-        writing.trigger(availableNow=True).start().awaitTermination()
+        run_to_end(writing.trigger(availableNow=True).start)
 
     listeners = [listen(spark, build.log.place), ended]
     spark.streams.addListener(ended)
@@ -195,7 +197,7 @@ def test_a_query_is_noted_beside_the_log(spark: SparkSession, tmp_path: Path) ->
         with pytest.raises(PySparkException, match="ZeroDivisionError"):
             run()
         run()
-        assert ended.event.wait(60)
+        assert ended.event.wait(DEADLINE_S)
     finally:
         for listener in listeners:
             spark.streams.removeListener(listener)
