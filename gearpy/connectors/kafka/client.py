@@ -41,6 +41,13 @@ _NO_KERBEROS: Final = (
     "libsasl2, by pip install --no-binary confluent-kafka confluent-kafka, on all machines"
 )
 
+_ALL_AWAY: Final = "_ALL_BROKERS_DOWN"
+#: A broker that asks for a login hangs up on clients without one, and says nothing.
+_NONE_STAYS: Final = (
+    "no broker stays connected: look whether one runs there, and speaks {protocol}, as user=, "
+    "mechanism= and tls= ask for"
+)
+
 
 def final_cause(error: "KafkaError") -> str:
     """Return how to mend an error that no waiting mends; empty for one that may pass."""
@@ -79,6 +86,7 @@ class ClientState:
     def __init__(self, cluster: KafkaCluster, ignored: Collection[str] = ()) -> None:
         self._ignored = ignored
         self._servers = cluster.servers
+        self._protocol = cluster.client_settings()["security.protocol"]
         self._trouble = ""
         self._final: KafkaError | None = None
 
@@ -88,7 +96,10 @@ class ClientState:
             return
         if not self._trouble:  # It is told of each attempt to connect.
             _LOG.warning("kafka %s: %s (%s)", self._servers, error.str(), error.name())
-        self._trouble = error.str()
+        if error.name() != _ALL_AWAY:
+            self._trouble = error.str()
+        elif not self._trouble:  # What was told of one of them says more.
+            self._trouble = _NONE_STAYS.format(protocol=self._protocol)
         if final_cause(error):
             self._final = error
 

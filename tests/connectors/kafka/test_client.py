@@ -52,6 +52,17 @@ def test_trouble_is_told_until_a_broker_answers() -> None:
     assert state.waits_for == ""
 
 
+def test_that_all_brokers_are_away_hides_nothing_that_says_more() -> None:
+    """Alone it may be a broker that asks for a login, and hangs up without a word."""
+    gone = KafkaError(KafkaError._ALL_BROKERS_DOWN, "0/2 brokers are down")  # noqa: SLF001 - as above
+    state = ClientState(KafkaCluster("127.0.0.1:1", tls=True))
+    state.on_error(gone)
+    assert "look whether one runs there, and speaks SSL, as user=" in state.waits_for
+    state.on_error(KafkaError(KafkaError._TRANSPORT, "refused"))  # noqa: SLF001 - as above
+    state.on_error(gone)
+    assert state.waits_for == "kafka 127.0.0.1:1: refused"
+
+
 def test_a_refused_login_is_an_error_that_names_the_fix() -> None:
     """A wrong password ends the task."""
     state = ClientState(NOWHERE)

@@ -6,6 +6,8 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Final, TypeAlias
 
+from gearpy.errors import GearpyError
+
 _LOG: Final = logging.getLogger(__name__)
 
 #: Returns what comes back; it may wait some seconds.
@@ -42,7 +44,9 @@ class Errands:
         self._thread.join(timeout_s)
         while (back := self.take()) is not None:
             if isinstance(back, Exception):
-                _LOG.warning("at the end: %s", back)
+                # A question to brokers that failed since they are away matters to nobody any more.
+                level = logging.WARNING if isinstance(back, GearpyError) else logging.INFO
+                _LOG.log(level, "at the end: %s", back)
 
     def _run(self) -> None:
         while (errand := self._posted.get()) is not None:
