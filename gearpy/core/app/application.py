@@ -1,5 +1,6 @@
 """ApplicationCore: starts tasks, restarts regions after a failure, and ends the application."""
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
@@ -316,21 +317,37 @@ class ApplicationCore(Recovery):
     ) -> list[Command]:
         """Start processes for another version of the graph, then end this one at an epoch.
 
-        `PutInPlace` follows, or `ChangeGivenUp`. With 0 ``executors`` none grows. The regions that
-        are ``kept`` go on all the time; the next core takes them over as they are. With ``moves``
-        state goes to other tasks. With ``at_ms`` that epoch ends at this event time, and nothing is
-        started before that is near; then not all tasks need run now.
+        `PutInPlace` follows, or `ChangeGivenUp`. With 0 ``executors`` none gets more tasks of what
+        is touched than one has now. The regions that are ``kept`` go on all the time; the next core
+        takes them over as they are. With ``moves`` state goes to other tasks. With ``at_ms`` that
+        epoch ends at this event time, and nothing is started before that is near; then not all
+        tasks need run now.
         """
         assert not self.succession.busy_with, self.succession.busy_with
         old = layout_of(self.dag) if moves else None
         if at_ms is None:
-            self.succession.begin(dag, now_ms, executors=executors, kept=kept, old=old)
+            share = self._share_of(kept)
+            self.succession.begin(dag, now_ms, executors=executors, share=share, kept=kept, old=old)
         else:
             halt = self._halt_at(at_ms, kept)
             self.succession.wait(
                 WaitingChange(dag=dag, executors=executors, kept=kept, old=old, halt=halt)
             )
         return self._settled([], now_ms)
+
+    def _share_of(self, kept: frozenset[int]) -> int:
+        """Return the most tasks that an executor has of what a change touches; 0: none has any.
+
+        Those of machines to which tasks are bound do not count.
+        """
+        bound = {each for each, machines in self.executors.hosts.items() if machines}
+        tasks = Counter(
+            place
+            for region in self.regions.but(kept)
+            for place in region.placement.values()
+            if place not in bound
+        )
+        return max(tasks.values(), default=0)
 
     def why_not_at(self, at_ms: int, kept: frozenset[int]) -> str:
         """Return the reason against a change at an event time; empty if none is known."""
@@ -381,8 +398,10 @@ class ApplicationCore(Recovery):
         halt.on_reports(self._source_reports(), now_ms)
         if halt.refusal:
             return self._keep(halt.refusal, now_ms)
-        if change is None and halt.is_near and self._is_active and not self._is_saving:
-            self.succession.begin_waiting(now_ms)
+        waiting = self.succession.waiting
+        is_free = self._is_active and not self._is_saving
+        if waiting is not None and halt.is_near and is_free:
+            self.succession.begin_waiting(now_ms, share=self._share_of(waiting.kept))
         return []
 
     def _read_ahead(self, change: VersionChange, ahead: ReadingAhead, now_ms: int) -> list[Command]:

@@ -285,8 +285,8 @@ class Succession:
         """Have a change wait for event time to come near."""
         self.waiting = change
 
-    def begin_waiting(self, now_ms: int) -> None:
-        """Begin the change that waits; its event time is near."""
+    def begin_waiting(self, now_ms: int, *, share: int) -> None:
+        """Begin the change that waits, as its event time is near; see `begin`."""
         self._waited, self.waiting = self.waiting, None
         waiting = self._waited
         assert waiting is not None
@@ -294,6 +294,7 @@ class Succession:
             waiting.dag,
             now_ms,
             executors=waiting.executors,
+            share=share,
             kept=waiting.kept,
             old=waiting.old,
             halt=waiting.halt,
@@ -321,13 +322,24 @@ class Succession:
         now_ms: int,
         *,
         executors: int,
+        share: int,
         kept: frozenset[int],
         old: Layout | None,
         halt: TimedHalt | None = None,
     ) -> None:
-        """Begin a change; see `ApplicationCore.change` and `ReadingAhead`."""
+        """Begin a change; see `ApplicationCore.change` and `ReadingAhead`.
+
+        Args:
+            dag: the graph of the next version.
+            now_ms: the time.
+            executors: so many share what begins; 0: as many as it takes.
+            share: the most tasks that one has now of what ends; then none gets more.
+            kept: the numbers of the regions that go on.
+            old: the steps of the graph before, if its state goes to other tasks.
+            halt: the sources are to be at an event time before.
+        """
         begins = without_regions(dag, kept)
-        seats = self._add_seats(begins, executors)
+        seats = self._add_seats(begins, executors, share)
         self.change = VersionChange(
             dag,
             seats,
@@ -367,13 +379,17 @@ class Succession:
             commands += self._executors.withdraw(executor_id, reason="its version has failed")
         return [*commands, GoBack(cause=cause)]
 
-    def _add_seats(self, dag: Dag, executors: int) -> frozenset[ExecutorId]:
-        """Add executors for a graph: so many, or as many as it takes if none is to be larger."""
+    def _add_seats(self, dag: Dag, executors: int, share: int = 0) -> frozenset[ExecutorId]:
+        """Add executors for a graph: so many, or as many as it takes with none of more tasks.
+
+        Without a ``share`` that is: none is to be larger than the largest.
+        """
         bound, is_known = bound_slots(dag), self._executors.is_divided
         added = {self._executors.add(each.slots, hosts=each.hosts) for each in bound}
         if free := dag.task_count - sum(each.slots for each in bound):
-            largest = max(self.slots.values()) if is_known else 1  # One slot fits everywhere.
-            wanted = executors or -(-free // largest)
+            if not share:
+                share = max(self.slots.values()) if is_known else 1  # One slot fits everywhere.
+            wanted = executors or -(-free // share)
             sizes = equal_parts(free, min(wanted, free))
             added |= {self._executors.add(size) for size in sizes}
         return frozenset(added)

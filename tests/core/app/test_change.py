@@ -1,5 +1,7 @@
 """A change of a running application: the switch to the next version, and the trial of that one."""
 
+from collections import Counter
+
 from gearpy.core.app.application import ApplicationCore
 from gearpy.core.app.decisions import (
     ChangeGivenUp,
@@ -342,6 +344,23 @@ def test_an_untouched_region_goes_on_also_when_the_trial_fails() -> None:
     assert {each.executor_id for each in only(done, Stop)} == {B}
     assert bench.manager.regions[0].sessions == sessions
     assert bench.states == ["running", "running"]
+
+
+def test_what_a_change_touches_is_in_as_many_processes_as_before() -> None:
+    """Not in one that is as large as one that had tasks of what goes on, too."""
+    bench = Bench((2, 2), (2, 2), executors=2)
+    touched = bench.manager.regions[1]
+    before = len(touched.executors)
+    dag = next_dag((2, 2), (2, 2))
+
+    bench.obey(bench.manager.change(dag, bench.now_ms, kept=frozenset({0})))
+    wanted = bench.manager.succession.wanted
+    follow(bench)
+    after = bench.manager.regions[1]
+
+    assert before == len(wanted) == 2
+    assert after.executors == wanted
+    assert {*Counter(after.placement.values()).values()} == {2}
 
 
 def test_an_untouched_region_begins_again_elsewhere_if_its_slots_are_needed() -> None:
