@@ -30,6 +30,7 @@ from gearpy.storage.snapshot_format import (
     check_tasks,
     file_of,
     is_at,
+    read_once,
     skimmed,
     verified,
 )
@@ -138,33 +139,18 @@ class SnapshotChain:
         self._groups: dict[TaskId, dict[int, list[SectionPlace]]] = {}  # The same, by key group.
         try:
             for file in files:
-                places = self._open.places(file)
-                if file.taken:
-                    self._add_taken(file, places)
-                else:
-                    self._add(place for place in places if place.task in file.tasks)
+                owners = _owners_in(file)
+                for place in self._open.places(file):
+                    for task in owners(place):
+                        self._add(task, place)
         except BaseException:
             self.close()
             raise
 
-    def _add(self, places: Iterable[SectionPlace]) -> None:
-        for place in places:
-            if place.kind == HEAD:
-                self._heads[place.task] = place
-            else:
-                self._add_state(place.task, place)
-
-    def _add_taken(self, file: SnapshotFile, places: Iterable[SectionPlace]) -> None:
-        taken: dict[TaskId, list[TakenGroups]] = {}
-        for each in file.taken:
-            if each.task in file.tasks:
-                taken.setdefault(each.source, []).append(each)
-        for place in places:
-            for each in taken.get(place.task, ()) if place.kind == STATE else ():
-                if each.first <= place.group <= each.last:
-                    self._add_state(each.task, place)
-
-    def _add_state(self, task: TaskId, place: SectionPlace) -> None:
+    def _add(self, task: TaskId, place: SectionPlace) -> None:
+        if place.kind == HEAD:
+            self._heads[task] = place
+            return
         self._state.setdefault(task, []).append(place)
         groups = self._groups.setdefault(task, {})
         groups.setdefault(place.group, []).append(place)
@@ -221,6 +207,42 @@ class SnapshotChain:
         """Return the size of a task in the chain."""
         sizes = [place.size for place in self._state.get(task, ())]
         return TaskSize(self._heads[task].size, sum(sizes), len(sizes))
+
+
+def sections_once(checkpoints: Checkpoints, file: SnapshotFile) -> Iterator[FileSection]:
+    """Yield what a file has for the tasks that it is listed with, while it is read once.
+
+    It is verified when the end has come: until then nothing of it counts.
+
+    Raises:
+        SnapshotDamaged: it is missing, or not what was stored.
+        OSError: it cannot be read.
+    """
+    owners, places = _owners_in(file), list[SectionPlace]()
+    with checkpoints.open(file.location) as source:
+        for place, body in read_once(source, file, lambda each: bool(owners(each))):
+            places.append(place)
+            for task in owners(place):
+                yield FileSection(place.kind, task, place.group, body)
+    check_tasks(places, file)
+
+
+def _owners_in(file: SnapshotFile) -> Callable[[SectionPlace], Sequence[TaskId]]:
+    """Return a function that returns the tasks for which a section of a file counts."""
+    taken: dict[TaskId, list[TakenGroups]] = {}
+    for each in file.taken:
+        if each.task in file.tasks:
+            taken.setdefault(each.source, []).append(each)
+
+    def owners(place: SectionPlace) -> Sequence[TaskId]:
+        if not file.taken:
+            return (place.task,) if place.task in file.tasks else ()
+        if place.kind != STATE:
+            return ()
+        found = taken.get(place.task, ())
+        return [each.task for each in found if each.first <= place.group <= each.last]
+
+    return owners
 
 
 class _OpenFiles:

@@ -5,10 +5,10 @@ and after it cells of its key groups; the last section says how many there were.
 cut off at any byte is not taken for a whole one. See `snapshot_files` for what it means.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from struct import Struct
-from typing import BinaryIO, Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple, TypeAlias
 from zlib import crc32
 
 from gearpy.errors import ConfigError, SnapshotDamaged
@@ -55,6 +55,11 @@ class SectionPlace(NamedTuple):
     group: int
     size: int
     checksum: int
+
+
+#: What is done with the body of a section, given the checksum of its label: it is returned if it
+#: was taken, or else empty bytes.
+_Look: TypeAlias = Callable[["_Input", SectionPlace, int], bytes]
 
 
 # -- writing ---------------------------------------------------------------------------------
@@ -135,11 +140,28 @@ def verified(file: BinaryIO, wanted: SnapshotFile) -> list[SectionPlace]:
         SnapshotDamaged: the file is another one, of another version, or not whole.
         OSError: it cannot be read.
     """
+    return [place for place, _ in read_once(file, wanted, lambda _: False)]
+
+
+def read_once(
+    file: BinaryIO, wanted: SnapshotFile, is_needed: Callable[[SectionPlace], bool]
+) -> Iterator[tuple[SectionPlace, bytes]]:
+    """Yield the sections of a file in its order, with their bodies where these are needed.
+
+    Every byte is read, and checked, once. So nothing that was yielded counts before the end came.
+
+    Raises:
+        SnapshotDamaged: the file is another one, of another version, or not whole.
+        OSError: it cannot be read.
+    """
+
+    def look(source: _Input, place: SectionPlace, start: int) -> bytes:
+        return (_take if is_needed(place) else _check)(source, place, start)
+
     source = _begun(file, wanted)
-    places = [*_places(source, wanted.location)]
+    yield from _sections(source, wanted.location, look)
     if source.sha256() != wanted.sha256:
         raise source.damage(f"SHA-256 is {source.sha256()}, stored was {wanted.sha256}", at=0)
-    return places
 
 
 def skimmed(file: BinaryIO, wanted: SnapshotFile) -> list[SectionPlace]:
@@ -150,7 +172,7 @@ def skimmed(file: BinaryIO, wanted: SnapshotFile) -> list[SectionPlace]:
         OSError: it cannot be read.
     """
     source = _begun(file, wanted)
-    return [*_places(source, wanted.location, skims=True)]
+    return [place for place, _ in _sections(source, wanted.location, _skip)]
 
 
 def check_tasks(places: Iterable[SectionPlace], wanted: SnapshotFile) -> None:
@@ -235,22 +257,24 @@ def _check_header(source: _Input) -> None:
         raise source.damage(reason, at=0)
 
 
-def _places(source: _Input, location: str, *, skims: bool = False) -> Iterator[SectionPlace]:
+def _sections(source: _Input, location: str, look: _Look) -> Iterator[tuple[SectionPlace, bytes]]:
     """Yield the sections, up to an end that agrees with them."""
     heads, count = set[TaskId](), 0
-    while (place := _place(source, location, skims=skims)).kind != _END:
+    while (found := _section(source, location, look))[0].kind != _END:
+        place = found[0]
         if (place.kind == HEAD) == (place.task in heads):
             raise source.damage(f"task {place.task} has no head, or two", at=place.offset)
         heads.add(place.task)
         count += 1
-        yield place
+        yield found
+    place = found[0]
     end = _end_of(count, place.offset - _SECTION.size)
     if not is_at(place, end.body) or not source.has_ended():
         raise source.damage(f"the end is not that of {count} sections", at=place.offset)
 
 
-def _place(source: _Input, location: str, *, skims: bool) -> SectionPlace:
-    """Return the next section, whose checksum is right unless it is not looked at."""
+def _section(source: _Input, location: str, look: _Look) -> tuple[SectionPlace, bytes]:
+    """Return the next section."""
     at = source.at
     header = source.take(_SECTION.size)
     kind, task, group, size, checksum = _SECTION.unpack(header)
@@ -259,8 +283,26 @@ def _place(source: _Input, location: str, *, skims: bool) -> SectionPlace:
     if size > min(SECTION_BYTES_MAX, source.size - source.at):
         raise source.damage(f"a section of {size} bytes does not fit", at=at)
     place = SectionPlace(location, source.at, kind, TaskId.unpack(task), group, size, checksum)
-    if skims:
-        source.skip(size)
-    elif source.checksum(size, crc32(header[: _LABEL.size])) != checksum:
+    return place, look(source, place, crc32(header[: _LABEL.size]))
+
+
+def _take(source: _Input, place: SectionPlace, start: int) -> bytes:
+    body = source.take(place.size)
+    _check_sum(source, place, crc32(body, start))
+    return body
+
+
+def _check(source: _Input, place: SectionPlace, start: int) -> bytes:
+    _check_sum(source, place, source.checksum(place.size, start))
+    return b""
+
+
+def _skip(source: _Input, place: SectionPlace, _: int) -> bytes:
+    source.skip(place.size)
+    return b""
+
+
+def _check_sum(source: _Input, place: SectionPlace, found: int) -> None:
+    if found != place.checksum:
+        at = place.offset - _SECTION.size
         raise source.damage("the checksum of a section does not match", at=at)
-    return place

@@ -21,8 +21,10 @@ from gearpy.storage.snapshot_files import (
     TaskPart,
     TaskSize,
     rebased_chunks,
+    sections_once,
     snapshot_chunks,
 )
+from gearpy.storage.snapshot_format import HEAD, STATE
 
 ONE, TWO = TaskId(1, 0), TaskId(2, 7)
 Changes = dict[bytes, bytes | None]
@@ -71,6 +73,23 @@ def contents(checkpoints: Checkpoints, files: Sequence[SnapshotFile]) -> dict[Ta
             )
             for task in chain.tasks
         }
+
+
+def at_once(checkpoints: Checkpoints, files: Sequence[SnapshotFile]) -> dict[TaskId, Any]:
+    """Return the same of files that are read once each, one after the other."""
+    heads, groups = dict[TaskId, bytes](), dict[TaskId, dict[int, Changes]]()
+    for section in (each for file in files for each in sections_once(checkpoints, file)):
+        if section.kind == HEAD:
+            heads[section.task] = section.body
+            continue
+        cells = groups.setdefault(section.task, {}).setdefault(section.group, {})
+        cells |= msgspec.msgpack.decode(section.body)
+        for cell in [cell for cell, value in cells.items() if value is None]:
+            del cells[cell]
+    return {
+        task: (head, {group: cells for group, cells in groups.get(task, {}).items() if cells})
+        for task, head in heads.items()
+    }
 
 
 def plain(sections: Iterable[tuple[int, bytes]]) -> Delta:
@@ -132,6 +151,7 @@ def test_a_file_counts_for_the_tasks_that_it_is_listed_with() -> None:
 
     wanted = {ONE: (b"1", {0: {b"a": b"1"}}), TWO: (b"3", {0: {b"b": b"3"}})}
     assert contents(store, only) == wanted
+    assert at_once(store, only) == wanted
     rebased = stored(store, rebased_chunks(store, only, []), name="3", tasks=(ONE, TWO))
     assert contents(store, [rebased]) == wanted
     assert contents(store, [replace(both, tasks=())]) == {}
@@ -154,8 +174,29 @@ def test_key_groups_that_were_taken_over_count_as_those_of_their_taker() -> None
 
     wanted = {three: (b"3", {0: {b"a": b"1"}}), four: (b"4", {5: {b"d": b"1"}})}
     assert contents(store, files) == wanted
+    assert at_once(store, files) == wanted
     rebased = stored(store, rebased_chunks(store, files, []), name="3", tasks=(three, four))
     assert contents(store, [rebased]) == wanted
+
+
+def test_a_file_that_is_read_once_is_verified_in_the_end() -> None:
+    """What it gave before that does not count."""
+    store = MemoryCheckpoints()
+    file = a_file(store, a_part(ONE, b"1", [(0, {b"a": b"1"})]), a_part(TWO, b"2"))
+    other = replace(file, sha256=sha256(b"other").hexdigest())
+
+    sections = sections_once(store, other)
+    begun = [next(sections) for _ in range(3)]
+    with pytest.raises(SnapshotDamaged, match="stored was"):
+        next(sections)
+    with pytest.raises(SnapshotDamaged, match="no task 9"):
+        [*sections_once(store, replace(file, tasks=(ONE, TaskId(9, 0))))]
+
+    assert [(each.kind, each.task) for each in begun] == [
+        (HEAD, ONE),
+        (STATE, ONE),
+        (HEAD, TWO),
+    ]
 
 
 def test_a_file_without_the_task_that_something_is_taken_from_is_damage() -> None:

@@ -14,7 +14,8 @@ from gearpy.state.keyed import KeyedState
 from gearpy.state.stores.store import Section
 from gearpy.storage.changelog import chain_of
 from gearpy.storage.checkpoints import Checkpoints
-from gearpy.storage.snapshot_files import SnapshotChain
+from gearpy.storage.snapshot_files import sections_once
+from gearpy.storage.snapshot_format import HEAD, FileSection
 from gearpy.task.api.snapshots import NO_STATE, TaskResume, decode_state
 
 _log = logging.getLogger(__name__)
@@ -26,13 +27,14 @@ _Files: TypeAlias = Mapping[_Part, Sequence[SnapshotFile]]
 _NOTHING: Final[_Files] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class _Read:
     """The part of a task that was read: the files, its head, and its keyed state if it has any."""
 
     files: _Files
-    head: bytes
-    state: KeyedState | None
+    head: bytes = b""
+    state: KeyedState | None = None
+    is_lost: bool = False  #: State was read that could not be kept.
 
 
 class StateAhead:
@@ -106,10 +108,13 @@ class StateAhead:
 
     def _read(self, tasks: Sequence[TaskId], snapshots: Sequence[SnapshotFile]) -> None:
         new = {task: self._new_files(task, snapshots) for task in tasks}
-        left = [part for file in snapshots if (part := _part_of(file, new)).tasks]
-        with SnapshotChain(self._checkpoints, left) as found:
-            for task in tasks:
-                self._read_task(task, found, self._files_of(task, snapshots))
+        found = {task: self._begun(task, self._files_of(task, snapshots)) for task in tasks}
+        for file in (_part_of(each, new) for each in snapshots):
+            for section in sections_once(self._checkpoints, file) if file.tasks else ():
+                self._take(found[section.task], section)
+        if any(each.is_lost for each in found.values()):  # All the same, damage was looked for.
+            raise GearpyError("state of these tasks is not kept in memory")
+        self._known |= found
 
     def _new_files(self, task: TaskId, snapshots: Sequence[SnapshotFile]) -> _Files:
         """Return the files of a task that are left to be read; forget it if that is not enough."""
@@ -136,16 +141,21 @@ class StateAhead:
                 found.setdefault(part, []).append(file)
         return found
 
-    def _read_task(self, task: TaskId, found: SnapshotChain, files: _Files) -> None:
+    def _begun(self, task: TaskId, files: _Files) -> _Read:
         known = self._known.get(task)
-        state = None if known is None else known.state
-        for group, body in found.sections(task):
-            state = state or self._open_state(task)
-            if state is None:
-                raise GearpyError("its state is not kept in memory")
-            state.load(Section(group, body))
-        head = found.head(task) if task in found.tasks else known.head if known else b""
-        self._known[task] = _Read(files=files, head=head, state=state)
+        if known is None:
+            return _Read(files=files)
+        return _Read(files=files, head=known.head, state=known.state)
+
+    def _take(self, read: _Read, section: FileSection) -> None:
+        if section.kind == HEAD:
+            read.head = section.body
+            return
+        if read.state is None and not read.is_lost:
+            read.state = self._open_state(section.task)
+            read.is_lost = read.state is None
+        if read.state is not None:
+            read.state.load(Section(section.group, section.body))
 
 
 def _sources_in(file: SnapshotFile, task: TaskId) -> set[_Part]:
