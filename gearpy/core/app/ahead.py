@@ -67,14 +67,11 @@ class ReadingAhead:
                 self.is_done = True
         if now_ms >= self._until_ms:
             self.is_done = True
-        is_new = all(each.epoch > self._epochs.get(number, 0) for number, each in newest.items())
-        if self.is_done or self._waiting or not is_new:
+        if self.is_done or self._waiting or not self._is_new(newest):
             return []
-        self._epochs = {number: each.epoch for number, each in newest.items()}
-        self._round += 1
         self._round_began_ms = now_ms
         self.wants_epochs = False
-        sends = [*self._sends(newest)]
+        sends = self._next_round(newest)
         self.is_done = not sends
         if self._round > 1:
             self._go_on(now_ms - self._wanted_ms, now_ms)
@@ -86,6 +83,13 @@ class ReadingAhead:
             self._read.get(message.region) == message.epoch
         )
 
+    def read_last(self, newest: Mapping[int, Manifest]) -> list[Send]:
+        """Have the last epochs of the old version read while its sinks are told and its tasks stop.
+
+        Nobody waits for an answer: what is left to be read then is so by the launch of the tasks.
+        """
+        return self._next_round(newest) if self._round and self._is_new(newest) else []
+
     def on_read(self, message: StateReadAhead, now_ms: int) -> None:
         """Note that an executor has read all that it was told to read, or cannot."""
         if not self.is_awaited(message):
@@ -96,6 +100,14 @@ class ReadingAhead:
         if self._round == 1:
             self.is_done = now_ms - self._round_began_ms < _SHORT_MS
             self._want_epochs(now_ms)
+
+    def _is_new(self, newest: Mapping[int, Manifest]) -> bool:
+        return all(each.epoch > self._epochs.get(number, 0) for number, each in newest.items())
+
+    def _next_round(self, newest: Mapping[int, Manifest]) -> list[Send]:
+        self._epochs = {number: each.epoch for number, each in newest.items()}
+        self._round += 1
+        return [*self._sends(newest)]
 
     def _go_on(self, took_ms: int, now_ms: int) -> None:
         """Decide if another round is worth it, as the epoch of this one has taken so long."""

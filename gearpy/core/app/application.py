@@ -405,13 +405,15 @@ class ApplicationCore(Recovery):
         return []
 
     def _read_ahead(self, change: VersionChange, ahead: ReadingAhead, now_ms: int) -> list[Command]:
-        if change.is_draining or ahead.is_done:
-            return []
         touched = self.regions.but(change.kept)
-        for region in touched:
-            region.epochs.keeps_files = True
         newest = {each.number: each.history.newest for each in touched}
         found = {number: each for number, each in newest.items() if each is not None}
+        if change.is_draining:
+            return [*ahead.read_last(found)]
+        if ahead.is_done:
+            return []
+        for region in touched:
+            region.epochs.keeps_files = True
         commands: list[Command] = [*ahead.advance(found, now_ms)]
         if ahead.wants_epochs:
             ahead.wants_epochs = False

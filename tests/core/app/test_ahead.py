@@ -137,6 +137,25 @@ def test_an_answer_that_does_not_come_is_not_waited_for_in_the_end() -> None:
     assert ahead.is_done
 
 
+def test_the_last_epoch_is_read_as_soon_as_it_is_stored() -> None:
+    """Once, and only on top of one that was read before."""
+    early, ahead = some_ahead(), some_ahead()
+    ahead.advance({0: a_manifest(3)}, 1000)
+    answer(ahead, 3, 1100, by=(ONE, TWO))
+
+    same = ahead.read_last({0: a_manifest(3)})
+    last = ahead.read_last({0: a_manifest(4)})
+    again = ahead.read_last({0: a_manifest(4)})
+    answer(ahead, 4, 9000, by=(ONE, TWO))
+
+    assert not early.read_last({0: a_manifest(4)})
+    assert not same
+    assert {each.executor_id for each in last} == {ONE, TWO}
+    assert not again
+    assert ahead.is_done
+    assert not ahead.wants_epochs
+
+
 # -- state that moves --------------------------------------------------------------------------
 
 
@@ -238,7 +257,8 @@ def test_an_epoch_that_ends_after_a_long_round_is_read_while_the_last_one_ends()
     done = bench.end_epoch(0)
     begun = [each.message for each in told(bench.done[before:], BeginEpoch)]
 
-    assert len(told(done, ReadAhead)) == 2
+    read = [each.message for each in told(done, ReadAhead)]
+    assert [each.epoch for each in read if isinstance(each, ReadAhead)] == [2, 2, 3, 3]
     ends = {each.epoch: each.is_last for each in begun if isinstance(each, BeginEpoch)}
     assert [*ends.values()] == [False, True]
     assert all(each.keeps_files for each in begun if isinstance(each, BeginEpoch))
