@@ -212,7 +212,8 @@ class SnapshotChain:
 def sections_once(checkpoints: Checkpoints, file: SnapshotFile) -> Iterator[FileSection]:
     """Yield what a file has for the tasks that it is listed with, while it is read once.
 
-    It is verified when the end has come: until then nothing of it counts.
+    It is verified when the end has come: until then nothing of it counts. Of a file from which
+    something is taken over that part is.
 
     Raises:
         SnapshotDamaged: it is missing, or not what was stored.
@@ -220,7 +221,8 @@ def sections_once(checkpoints: Checkpoints, file: SnapshotFile) -> Iterator[File
     """
     owners, places = _owners_in(file), list[SectionPlace]()
     with checkpoints.open(file.location) as source:
-        for place, body in read_once(source, file, lambda each: bool(owners(each))):
+        found = read_once(source, file, lambda at: bool(owners(at)), skims=bool(file.taken))
+        for place, body in found:
             places.append(place)
             for task in owners(place):
                 yield FileSection(place.kind, task, place.group, body)

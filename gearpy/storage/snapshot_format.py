@@ -144,11 +144,21 @@ def verified(file: BinaryIO, wanted: SnapshotFile) -> list[SectionPlace]:
 
 
 def read_once(
-    file: BinaryIO, wanted: SnapshotFile, is_needed: Callable[[SectionPlace], bool]
+    file: BinaryIO,
+    wanted: SnapshotFile,
+    is_needed: Callable[[SectionPlace], bool],
+    *,
+    skims: bool = False,
 ) -> Iterator[tuple[SectionPlace, bytes]]:
     """Yield the sections of a file in its order, with their bodies where these are needed.
 
-    Every byte is read, and checked, once. So nothing that was yielded counts before the end came.
+    Nothing that was yielded counts before the end came.
+
+    Args:
+        file: is read once, from its beginning to its end.
+        wanted: what it should be.
+        is_needed: tells of a section whether its body is.
+        skims: bodies that are not needed are not looked at; else every byte is checked.
 
     Raises:
         SnapshotDamaged: the file is another one, of another version, or not whole.
@@ -156,11 +166,12 @@ def read_once(
     """
 
     def look(source: _Input, place: SectionPlace, start: int) -> bytes:
-        return (_take if is_needed(place) else _check)(source, place, start)
+        leave = _skip if skims else _check
+        return (_take if is_needed(place) else leave)(source, place, start)
 
     source = _begun(file, wanted)
     yield from _sections(source, wanted.location, look)
-    if source.sha256() != wanted.sha256:
+    if not skims and source.sha256() != wanted.sha256:
         raise source.damage(f"SHA-256 is {source.sha256()}, stored was {wanted.sha256}", at=0)
 
 
@@ -171,8 +182,7 @@ def skimmed(file: BinaryIO, wanted: SnapshotFile) -> list[SectionPlace]:
         SnapshotDamaged: the file is another one, of another version, or not whole.
         OSError: it cannot be read.
     """
-    source = _begun(file, wanted)
-    return [place for place, _ in _sections(source, wanted.location, _skip)]
+    return [place for place, _ in read_once(file, wanted, lambda _: False, skims=True)]
 
 
 def check_tasks(places: Iterable[SectionPlace], wanted: SnapshotFile) -> None:

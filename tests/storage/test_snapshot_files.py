@@ -192,6 +192,10 @@ def test_a_file_that_is_read_once_is_verified_in_the_end() -> None:
     with pytest.raises(SnapshotDamaged, match="no task 9"):
         [*sections_once(store, replace(file, tasks=(ONE, TaskId(9, 0))))]
 
+    part = TakenGroups(task=ONE, source=ONE, via=ONE, first=0, last=0)
+    taken = [*sections_once(store, replace(other, tasks=(ONE,), taken=(part,)))]
+
+    assert [each.group for each in taken] == [0]
     assert [(each.kind, each.task) for each in begun] == [
         (HEAD, ONE),
         (STATE, ONE),
