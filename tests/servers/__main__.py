@@ -11,6 +11,7 @@ from tests.servers import (
     gcs,
     hdfs,
     kafka,
+    kerberos,
     postgres,
     programs,
     registry,
@@ -25,6 +26,7 @@ def main() -> None:
     servers = [kafka.fetch, postgres.fetch, hdfs.fetch, s3.fetch, checker.checker]
     if "long" in sys.argv:
         servers += [lambda: kafka.fetch(3), registry.fetch, yarn.fetch, azure.fetch, gcs.fetch]
+        servers.append(kerberos.fetch)
     for fetch in (*servers, programs.chromium, programs.prometheus):
         try:
             fetch()

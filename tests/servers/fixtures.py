@@ -45,14 +45,14 @@ def kafka(servers_folder: Path) -> KafkaAddress:
         cluster.start()
         return cluster.address._asdict()
 
-    with _skipped_if_unavailable():
+    with skipped_if_unavailable():
         return KafkaAddress(**shared(servers_folder, "kafka", start))
 
 
 @pytest.fixture
 def own_kafka(tmp_path: Path) -> Iterator[Kafka]:
     """Start one broker for one test, which may kill it."""
-    with _skipped_if_unavailable():
+    with skipped_if_unavailable():
         cluster = Kafka(tmp_path / "kafka")
     with cluster:
         yield cluster
@@ -61,7 +61,7 @@ def own_kafka(tmp_path: Path) -> Iterator[Kafka]:
 @pytest.fixture
 def own_yarn(tmp_path: Path) -> Iterator[Yarn]:
     """Start a resource manager and a node manager for one test."""
-    with _skipped_if_unavailable():
+    with skipped_if_unavailable():
         cluster = Yarn(tmp_path / "yarn")
     with cluster:
         yield cluster
@@ -76,7 +76,7 @@ def schema_registry(servers_folder: Path) -> str:
         registry.server.start()
         return {"url": registry.url}
 
-    with _skipped_if_unavailable():
+    with skipped_if_unavailable():
         return shared(servers_folder, "registry", start)["url"]
 
 
@@ -89,14 +89,14 @@ def postgres(servers_folder: Path) -> PostgresAddress:
         database.server.start()
         return database.address._asdict()
 
-    with _skipped_if_unavailable():
+    with skipped_if_unavailable():
         return PostgresAddress(**shared(servers_folder, "postgres", start))
 
 
 @pytest.fixture
 def own_postgres(tmp_path: Path) -> Iterator[Postgres]:
     """Start a database server for one test, which may kill it."""
-    with _skipped_if_unavailable():
+    with skipped_if_unavailable():
         database = Postgres(tmp_path / "postgres")
     with database:
         yield database
@@ -111,14 +111,14 @@ def hdfs(servers_folder: Path) -> HdfsAddress:
         cluster.start()
         return cluster.address._asdict()
 
-    with _skipped_if_unavailable():
+    with skipped_if_unavailable():
         return HdfsAddress(**shared(servers_folder, "hdfs", start))
 
 
 @pytest.fixture
 def own_hdfs(tmp_path: Path) -> Iterator[Hdfs]:
     """Start a cluster for one test, which may kill it."""
-    with _skipped_if_unavailable():
+    with skipped_if_unavailable():
         cluster = Hdfs(tmp_path / "hdfs")
     with cluster:
         yield cluster
@@ -133,7 +133,7 @@ def s3(servers_folder: Path) -> S3Address:
         store.server.start()
         return store.address._asdict()
 
-    with _skipped_if_unavailable():
+    with skipped_if_unavailable():
         return S3Address(**shared(servers_folder, "s3", start))
 
 
@@ -146,7 +146,7 @@ def gcs(servers_folder: Path) -> GcsAddress:
         store.server.start()
         return store.address._asdict()
 
-    with _skipped_if_unavailable():
+    with skipped_if_unavailable():
         return GcsAddress(**shared(servers_folder, "gcs", start))
 
 
@@ -159,7 +159,7 @@ def azure(servers_folder: Path) -> AzureAddress:
         store.server.start()
         return store.address._asdict()
 
-    with _skipped_if_unavailable():
+    with skipped_if_unavailable():
         return AzureAddress(**shared(servers_folder, "azure", start))
 
 
@@ -173,33 +173,34 @@ def faulty_s3(s3: S3Address) -> Iterator[tuple[FaultyProxy, S3Address]]:
 @pytest.fixture(scope="session")
 def chromium() -> str:
     """Return the path of a browser."""
-    with _skipped_if_unavailable():
+    with skipped_if_unavailable():
         return programs.chromium()
 
 
 @pytest.fixture(scope="session")
 def promtool() -> str:
     """Return the path of the tool that checks what Prometheus reads."""
-    with _skipped_if_unavailable():
+    with skipped_if_unavailable():
         return programs.prometheus("promtool")
 
 
 @pytest.fixture(scope="session")
 def prometheus() -> str:
     """Return the path of Prometheus."""
-    with _skipped_if_unavailable():
+    with skipped_if_unavailable():
         return programs.prometheus()
 
 
 @pytest.fixture(scope="session")
 def history_checker() -> Path:
     """Return the path of the program that judges histories."""
-    with _skipped_if_unavailable():
+    with skipped_if_unavailable():
         return checker()
 
 
 @contextmanager
-def _skipped_if_unavailable() -> Iterator[None]:
+def skipped_if_unavailable() -> Iterator[None]:
+    """Skip a test whose server cannot be had here; in CI it fails."""
     try:
         yield
     except Unavailable as error:

@@ -130,8 +130,10 @@ def packages(name: str, requirements: Sequence[str]) -> Path:
     """
 
     def fill(folder: Path) -> None:
-        install = [sys.executable, "-m", "pip", "install", "-q", "--target", str(folder)]
-        _download(f"{name} ({', '.join(requirements)}) by pip", [*install, *requirements])
+        pip = [sys.executable, "-m", "pip", "install", "-q", "--target", str(folder)]
+        # What has to be compiled is there sooner, and need not be quick.
+        install = ["env", "CFLAGS=-O0", *pip, *requirements]
+        _download(f"{name} ({', '.join(requirements)}) by pip", install)
 
     return cached(name, f"{sys.version} {requirements}", fill)
 
