@@ -5,7 +5,7 @@ import gc
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
@@ -20,9 +20,8 @@ from gearpy.cluster.host import tuning
 
 pytest_plugins = ["tests.cpu_times", "tests.servers.fixtures"]
 
-# What is imported and collected stays: to look for garbage in it takes a tenth of the time of
-# collecting all tests. What is parsed later stays, too, but for a part.
-gc.disable()
+# What is imported and parsed stays: to look for garbage in it at each 700 new objects, as Python
+# does, takes a tenth of the time of collecting all tests.
 gc.set_threshold(50_000)
 
 # Hundreds of processes are started: where nothing keeps what is compiled, each compiles gearpy.
@@ -110,14 +109,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: _place(_group(item.nodeid)))
 
 
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
     """Let no garbage collection go through all modules and tests: some tests ask for many.
 
     Those that pytest does in the end neither; after them Python takes all apart, as ever.
     """
-    gc.freeze()
-    gc.enable()
-    atexit.register(gc.unfreeze)
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+        atexit.register(gc.unfreeze)
 
 
 def _group(nodeid: str) -> str:
