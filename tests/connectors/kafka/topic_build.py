@@ -3,15 +3,22 @@
 import itertools
 import os
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._acl import AclBinding, AclOperation, AclPermissionType
+from confluent_kafka.admin._acl import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+)
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 import gearpy as gp
+from tests.eventually import eventually
 
 _NUMBERS = itertools.count()
 
@@ -35,10 +42,12 @@ class TopicBuild:
         topic = f"{name or 't'}-{os.getpid()}-{next(_NUMBERS)}"
         new = NewTopic(topic, partitions, 1, config={"retention.ms": "-1"} | settings)
         self.admin.create_topics([new])[topic].result(60)
+        wait_for_topic(self.admin, topic, partitions)
         return topic
 
     def grow(self, topic: str, partitions: int) -> None:
         self.admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(60)
+        wait_for_topic(self.admin, topic, partitions)
         self._producer = None  # It does not know them.
 
     def allow(
@@ -51,19 +60,24 @@ class TopicBuild:
     ) -> None:
         """Give a user rights to a topic, or to something else; by default that to read."""
         for each in rights or (AclOperation.READ,):
-            right = AclBinding(
-                kind, name, pattern, f"User:{user}", "*", each, AclPermissionType.ALLOW
-            )
+            given = (kind, name, pattern, f"User:{user}", "*", each, AclPermissionType.ALLOW)
+            right = AclBinding(*given)
             self.admin.create_acls([right])[right].result(60)
+            eventually(partial(self._knows, AclBindingFilter(*given)), "the broker knows it")
+
+    def _knows(self, right: AclBindingFilter) -> bool:
+        return bool(self.admin.describe_acls(right).result(60))
 
     def send(self, topic: str, values: Iterable[Any], partition: int = 0, **given: Any) -> None:
         """Write values, bytes or text, to a partition; each has the time of its place in ms."""
         if self._producer is None:
             self._producer = Producer({"bootstrap.servers": self.servers, "linger.ms": 0})
-        time = given.pop("timestamp", 1)
+        time, errors = given.pop("timestamp", 1), list[Any]()
+        given["on_delivery"] = lambda error, _: errors.append(error) if error else None
         for at, value in enumerate(values):
             self._producer.produce(topic, value, partition=partition, timestamp=time + at, **given)
         assert self._producer.flush(60) == 0
+        assert not errors
 
     def forget(self, topic: str, before: int, partition: int = 0) -> None:
         """Delete records up to an offset, as retention does."""
@@ -77,6 +91,17 @@ class TopicBuild:
             return [each.offset for each in consumer.committed(asked, timeout=60)]
         finally:
             consumer.close()
+
+
+def wait_for_topic(admin: AdminClient, topic: str, partitions: int) -> None:
+    """Wait until the broker tells of a topic: it hears a moment later than who has made it."""
+
+    def is_known() -> bool:
+        told = admin.list_topics(topic, timeout=60).topics[topic]
+        led = [each for each in told.partitions.values() if each.error is None and each.leader >= 0]
+        return told.error is None and len(led) == partitions
+
+    eventually(is_known, f"{partitions} partitions of {topic}")
 
 
 def read(*topics: str, config: Mapping[str, Any] | None = None, **options: Any) -> list[Any]:

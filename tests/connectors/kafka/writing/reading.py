@@ -7,6 +7,8 @@ from uuid import uuid4
 from confluent_kafka import Consumer, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
+from tests.connectors.kafka.topic_build import wait_for_topic
+
 __all__ = ["make_topic", "read", "values"]
 
 _WAIT_S: Final = 120.0
@@ -20,6 +22,7 @@ def make_topic(servers: str, *, partitions: int = 1, **settings: str) -> str:
     given.setdefault("retention.ms", "-1")
     admin = AdminClient({"bootstrap.servers": servers})
     admin.create_topics([NewTopic(name, partitions, config=given)])[name].result(_WAIT_S)
+    wait_for_topic(admin, name, partitions)
     return name
 
 

@@ -1,8 +1,6 @@
 """A sink for topics of a real broker: what readers see after each crash."""
 
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from operator import itemgetter
 from typing import Any
 from uuid import uuid4
@@ -39,14 +37,6 @@ JAVA_PARTITIONS = {
     "lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8": (-58897971 & 0x7FFFFFFF) % 4,
     "abc": 479470107 % 4,
 }
-
-
-def until(holds: Callable[[], bool], seconds: float = 30.0) -> None:
-    """Wait for a broker, which sends no signal."""
-    until_s, pause = time.monotonic() + seconds, threading.Event()
-    while not holds():
-        assert time.monotonic() < until_s, "it never does"
-        pause.wait(0.01)
 
 
 class Runs:
@@ -92,7 +82,7 @@ class Runs:
 
     def seen(self, count: int = 0) -> list[str]:
         """Return what readers see, as soon as it is so much: it comes just behind the answer."""
-        until(lambda: len(values(self.servers, self.topic)) >= count)
+        eventually(lambda: len(values(self.servers, self.topic)) >= count)
         return values(self.servers, self.topic)
 
 
@@ -116,16 +106,22 @@ def batch(*records: Any) -> Batch:
     return Batch([*records], [1] * len(records))
 
 
+def begun(writer: PacedWriter) -> PacedWriter:
+    """Wait until a writer has its transactional id: who takes that now comes after it."""
+    eventually(lambda: writer.has_room or writer.failure is not None)
+    return writer
+
+
 def delivered(writer: PacedWriter) -> PacedWriter:
     """Wait until all complete epochs are shown."""
-    until(lambda: writer.is_delivered or writer.failure is not None)
+    eventually(lambda: writer.is_delivered or writer.failure is not None)
     assert writer.failure is None
     return writer
 
 
 def refused(writer: PacedWriter) -> str:
     """Wait until the writer gives up; return what it says."""
-    until(lambda: writer.failure is not None)
+    eventually(lambda: writer.failure is not None)
     return str(writer.failure)
 
 
@@ -166,7 +162,7 @@ def test_a_successor_shows_what_was_prepared(runs: Runs) -> None:
 
 def test_what_a_dead_task_has_left_open_is_settled_by_another_process(runs: Runs) -> None:
     """Readers need not wait for its next start, which finds nothing amiss; nor does a zombie."""
-    zombie = runs.start(1)
+    zombie = begun(runs.start(1))
     zombie.write_batch(batch("a"))
     prepared = zombie.prepare(1)
     lane_id = prepared["lane"]
@@ -201,7 +197,7 @@ def test_what_is_complete_and_not_shown_is_in_the_next_checkpoint(runs: Runs) ->
     cut_off = away.start(2)
     cut_off.commit(1, prepared)
     kept = cut_off.snapshot()
-    until(lambda: cut_off.waits_for != "")
+    eventually(lambda: cut_off.waits_for != "")
 
     assert "127.0.0.1:1" in cut_off.waits_for
     assert (cut_off.has_room, cut_off.is_delivered, cut_off.failure) == (False, False, None)
@@ -212,7 +208,7 @@ def test_what_is_complete_and_not_shown_is_in_the_next_checkpoint(runs: Runs) ->
 
 def test_a_transaction_of_a_dead_task_is_aborted_when_its_successor_begins(runs: Runs) -> None:
     """Not after the time-out of the brokers, of ten minutes; its epoch is written again."""
-    writer = runs.start(1)
+    writer = begun(runs.start(1))
     writer.write_batch(batch("a"))
     prepared = {1: writer.prepare(1)}
     writer.close(completed=False)
@@ -262,7 +258,7 @@ def test_an_epoch_is_not_written_again_when_only_its_answer_was_lost(
 
 def test_a_zombie_shows_nothing(runs: Runs) -> None:
     """It is told to show what its successor has shown, and gives up."""
-    zombie = runs.start(1)
+    zombie = begun(runs.start(1))
     zombie.write_batch(batch("a"))
     prepared = {1: zombie.prepare(1)}
     successor = delivered(runs.start(2, 1, prepared))
@@ -279,7 +275,7 @@ def test_a_zombie_shows_nothing(runs: Runs) -> None:
 
 def test_a_run_goes_on_from_a_checkpoint_of_another(runs: Runs) -> None:
     """What the other one had prepared is shown once; it can show nothing more."""
-    first = runs.start(1)
+    first = begun(runs.start(1))
     first.write_batch(batch("a"))
     prepared = {1: first.prepare(1)}
 
@@ -332,7 +328,7 @@ def test_a_lost_marker_is_told(runs: Runs) -> None:
 def test_at_least_once_all_records_are_there_before_the_epoch_ends(runs: Runs) -> None:
     """They are sent at once."""
     writer = runs.start(1, guarantee="at-least-once")
-    until(lambda: writer.has_room)
+    eventually(lambda: writer.has_room)
     writer.write_batch(batch("a", "b"))
     assert writer.prepare(1) is None
 
@@ -348,17 +344,17 @@ def test_brokers_that_are_away_are_waited_for(own_kafka: Kafka) -> None:
     own_kafka.broker.kill()
     once, at_once = runs.start(1), runs.start(2, guarantee="at-least-once")
     both = (once, at_once)
-    until(lambda: all(own_kafka.address.plain in writer.waits_for for writer in both))
+    eventually(lambda: all(own_kafka.address.plain in writer.waits_for for writer in both))
     assert [(writer.has_room, writer.failure) for writer in both] == [(False, None)] * 2
     own_kafka.broker.restart()
-    until(lambda: all(writer.has_room and not writer.waits_for for writer in both))
+    eventually(lambda: all(writer.has_room and not writer.waits_for for writer in both))
 
     once.write_batch(batch("once"))
     prepared = once.prepare(1)
     own_kafka.broker.kill()
     once.commit(1, prepared)
     at_once.write_batch(batch("at once"))
-    until(lambda: all(writer.waits_for for writer in both))
+    eventually(lambda: all(writer.waits_for for writer in both))
     own_kafka.broker.restart()
     at_once.prepare(1)
     delivered(once)
@@ -379,7 +375,7 @@ def test_keys_go_to_the_partitions_of_java_s_clients(kafka: KafkaAddress) -> Non
     keys.write(gp.kafka_sink(topic, servers=kafka.plain, value="text", key=str))
     gp.run(app)
 
-    until(lambda: len(values(kafka.plain, topic)) == len(JAVA_PARTITIONS))
+    eventually(lambda: len(values(kafka.plain, topic)) == len(JAVA_PARTITIONS))
     found = read(kafka.plain, topic)
     assert {(each.key() or b"").decode(): each.partition() for each in found} == JAVA_PARTITIONS
 
@@ -404,7 +400,7 @@ def test_readers_find_all_that_a_record_has(kafka: KafkaAddress, guarantee: Any)
     )
     gp.run(app)
 
-    until(lambda: len(values(kafka.plain, topic)) == 4)
+    eventually(lambda: len(values(kafka.plain, topic)) == 4)
     found = [
         (each.value(), each.key(), each.timestamp()[1] - TIME_MS, each.headers())
         for each in read(kafka.plain, topic)
@@ -436,7 +432,7 @@ def test_batches_keep_to_the_limit_of_their_topic(kafka: KafkaAddress) -> None:
     records.write(gp.kafka_sink(topic, servers=kafka.plain, value="text"))
     gp.run(app)
 
-    until(lambda: len(values(kafka.plain, topic)) == 100)
+    eventually(lambda: len(values(kafka.plain, topic)) == 100)
 
 
 @pytest.mark.parametrize("guarantee", ["exactly-once", "at-least-once"])
