@@ -266,12 +266,14 @@ class RequestResource:
     ``worker_id`` it is for one executor, on that worker; with ``hosts`` only for workers there.
     Workers ``near`` its data, by the names of their machines, come first; others will do, too.
     ``wishes`` are those of the program; what the application was submitted with counts more.
+    ``total`` are the slots of all its executors, with those asked for; 0 if that is not said.
     """
 
     app_id: AppId
     launch: int
     slots: int
     executors: int
+    total: int = 0
     sizes: tuple[int, ...] = ()
     worker_id: WorkerId | None = None
     hosts: tuple[str, ...] = ()

@@ -8,9 +8,11 @@ import pytest
 
 import gearpy as gp
 from gearpy.cluster.master.contacts import MasterContacts
-from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId
-from gearpy.messages.cluster import LaunchExecutor, ResourceAllocated
+from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, ExecutorId
+from gearpy.messages.cluster import LaunchExecutor, RequestResource, ResourceAllocated
+from gearpy.messages.peer import Letter
 from gearpy.testing.transactions import MemoryTransactions
+from gearpy.wire.codec import decode_control
 from tests.bench.simulated_app import SimulatedApp
 from tests.world.cluster import ClusterSimulation, Process
 
@@ -120,6 +122,33 @@ def test_a_worker_that_only_the_app_master_cannot_reach_is_used_again(
         assert cluster.run_until_free(within_ms=60_000) == {}, seed
         assert cuts, seed
         assert cuts[0] in cluster.workers, seed
+
+
+def test_with_each_request_the_master_hears_what_all_executors_have_together() -> None:
+    """Also when one of them was lost: so it keeps no more for an application than that."""
+    cluster, asked = ClusterSimulation(1), list[RequestResource]()
+    tell = cluster.network.on_letter
+
+    def note(letter: Letter) -> None:
+        message = None if letter.answers else decode_control(letter.body)
+        if isinstance(message, RequestResource):
+            asked.append(message)
+        tell(letter)
+
+    cluster.network.on_letter = note
+    app = SimulatedApp(300, ["gathered"])
+    running = cluster.submit(app.build, executors=3)
+    cluster.world.run(lambda: len(cluster.launched()) == 4, within_ms=20_000)
+    (lost,) = cluster.launched(ExecutorId(1))
+    cluster.kill(lost)
+
+    summary = cluster.run_to_end(running.app_id, within_ms=60_000)
+
+    assert summary is not None
+    assert summary.status == "succeeded"
+    slots = app.build().build().dag.task_count
+    assert {each.total for each in asked} == {slots}
+    assert min(each.slots for each in asked) < slots
 
 
 class Breaker:

@@ -506,7 +506,8 @@ class AppMasterActor(Actor[_Message]):
             case Send():
                 self._send(command)
             case RequestSlots():
-                self._master.ask_for(command)
+                assert self._core is not None
+                self._master.ask_for(command, self._core.executors.slots)
             case Release():
                 self._master.give_back(command)
             case Launch():

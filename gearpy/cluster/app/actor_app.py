@@ -330,7 +330,7 @@ class ActorAppMaster(Actor[_Message]):
     def _do_one(self, command: CrewCommand) -> None:
         match command:
             case RequestSlots():
-                self._master.ask_for(command)
+                self._master.ask_for(command, self._crew.executors.slots)
             case Release():
                 self._master.give_back(command)
             case Launch():

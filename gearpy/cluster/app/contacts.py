@@ -1,7 +1,7 @@
 """The way of an app master to its master, and to the executors of its application."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -133,14 +133,20 @@ class MasterLink:
         if self.is_there:
             self._post.tell(self.path, message)
 
-    def ask_for(self, command: RequestSlots) -> None:
-        """Ask the master for slots; answered by `ResourceAllocated`."""
+    def ask_for(self, command: RequestSlots, executors: Mapping[ExecutorId, int]) -> None:
+        """Ask the master for slots; answered by `ResourceAllocated`.
+
+        Args:
+            command: says which.
+            executors: all that there are, with those slots are asked for; and how many each has.
+        """
         self.tell(
             RequestResource(
                 app_id=self._launch.app_id,
                 launch=self._launch.launch,
                 slots=command.slots,
                 executors=command.executors,
+                total=sum(executors.values()),
                 sizes=command.sizes,
                 worker_id=command.worker_id,
                 hosts=command.hosts,

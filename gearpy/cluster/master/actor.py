@@ -502,6 +502,8 @@ class MasterActor(CommittingActor[MasterMailbox]):
         elif self._app_masters.path(app_id) is not None:  # Else it asks when it has registered.
             if not message.adds:
                 self._scheduler.cancel(app_id)
+            if message.total:
+                self._scheduler.on_total(app_id, message.total)
             self._request(app_id, launch, message)
         self._allocate()
 

@@ -1,5 +1,6 @@
 """Requests for slots, and the workers that have them. Gearpump: `PriorityScheduler`."""
 
+import sys
 from collections.abc import Iterable, Mapping
 
 from gearpy.core.master.placing import Offer, PlacingPolicy, SpreadPolicy
@@ -42,6 +43,7 @@ class SlotScheduler:
         self._quotas = quotas
         self._reservations = Reservations(timeout_ms=reserve_ms)
         self._expected: set[AppId] = set()
+        self._totals: dict[AppId, int] = {}  # As far as app masters have said so here.
         self._lines = WaitingLines()
         self._changes = 0  # Of requests and reservations.
         self._held_at: dict[bool, tuple[tuple[int, int], HeldSlots]] = {}
@@ -140,10 +142,30 @@ class SlotScheduler:
     # -- applications that come back -------------------------------------------------------
 
     def on_lost(self, had: Grant, now_ms: int) -> None:
-        """Keep the slots of an executor that has ended, or was not begun, for its application."""
+        """Keep the slots of an executor that has ended, or was not begun, for its application.
+
+        As far as it needs them, see `on_total`.
+        """
         self._changes += 1
         self._lines.set_apart(had.app_id)
-        self._reservations.on_lost(had, now_ms)
+        slots = had.slots if had.is_for_app_master else min(had.slots, self._lacks(had.app_id))
+        if slots:
+            self._reservations.on_lost(had._replace(slots=slots), now_ms)
+
+    def on_total(self, app_id: AppId, slots: int) -> None:
+        """Note how many slots all executors of an application have together, if none is lost."""
+        self._totals[app_id] = slots
+
+    def _lacks(self, app_id: AppId) -> int:
+        """Return how many slots more an application can need than it has, or are kept for it.
+
+        It may have got others for an executor that it could not reach before that has ended. If
+        more were kept than it needs, its own app master might find no room beside that.
+        """
+        if app_id not in self._totals:
+            return sys.maxsize
+        has = self._ledger.taken()[app_id] + self._reservations.of_executors(app_id)
+        return max(0, self._totals[app_id] - has)
 
     def kept_slots(self, app_id: AppId) -> int:
         """Return the number of slots kept for an application that has lost them."""
@@ -158,6 +180,7 @@ class SlotScheduler:
         """Drop the requests and reservations of an application that has ended."""
         self.cancel(app_id)
         self._reservations.on_application_over(app_id)
+        self._totals.pop(app_id, None)
         self._expected.discard(app_id)
 
     def expect(self, app_id: AppId) -> None:

@@ -158,6 +158,8 @@ class SlotLedger:
         self._accounts: dict[WorkerId, _Account] = {}
         self._summaries: dict[WorkerId, WorkerSlots] = {}
         self.changes = 0  #: Counts changes: while it is the same, so are the slots of all workers.
+        self._taken: Counter[AppId] = Counter()
+        self._taken_at = -1
 
     # -- questions -------------------------------------------------------------------------
 
@@ -172,12 +174,13 @@ class SlotLedger:
         return [each.grant for account in self._accounts.values() for each in account.grants]
 
     def taken(self) -> Counter[AppId]:
-        """Return the slots that each application has for its tasks."""
-        taken: Counter[AppId] = Counter()
-        for account in self._accounts.values():
-            for app_id, slots in account.holders():
-                taken[app_id] += slots
-        return taken
+        """Return the slots that each application has for its tasks; not to be changed."""
+        if self._taken_at != self.changes:
+            self._taken_at, self._taken = self.changes, Counter()
+            for account in self._accounts.values():
+                for app_id, slots in account.holders():
+                    self._taken[app_id] += slots
+        return self._taken
 
     def workers_of(self, app_id: AppId) -> list[WorkerId]:
         """Return the workers on which an application has slots for its tasks."""
@@ -316,6 +319,7 @@ class _Reservation:
     slots: int
     worker_id: WorkerId
     until_ms: int
+    is_for_app_master: bool
 
 
 class Reservations:
@@ -340,6 +344,11 @@ class Reservations:
     def slots_of(self, app_id: AppId) -> int:
         """Return the number of slots kept for an application."""
         return sum(each.slots for each in self._reservations if each.app_id == app_id)
+
+    def of_executors(self, app_id: AppId) -> int:
+        """Return the number of slots kept for the executors of an application."""
+        own = (each for each in self._reservations if each.app_id == app_id)
+        return sum(each.slots for each in own if not each.is_for_app_master)
 
     def taken(self, *, apart: AppId) -> Counter[AppId]:
         """Return the slots kept for each application but one."""
@@ -366,7 +375,8 @@ class Reservations:
     def on_lost(self, had: Grant, now_ms: int) -> None:
         """Keep the slots of an executor that has ended before its application."""
         until_ms = now_ms + self._timeout_ms
-        self._reservations.append(_Reservation(had.app_id, had.slots, had.worker_id, until_ms))
+        kept = _Reservation(had.app_id, had.slots, had.worker_id, until_ms, had.is_for_app_master)
+        self._reservations.append(kept)
 
     def on_granted(self, grant: Grant) -> None:
         """End the reservations that an application needs no more, as it has slots again."""

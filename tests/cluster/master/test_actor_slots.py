@@ -1,5 +1,7 @@
 """What a master has granted comes back, whoever dies before it is used."""
 
+from dataclasses import replace
+
 from gearpy.ids import AppId, WorkerId
 from gearpy.messages.cluster import LaunchExecutor, ReturnResource, ShutdownExecutor
 from tests.cluster.master_build import (
@@ -51,6 +53,33 @@ def test_a_launch_under_way_when_its_app_master_died_is_ended_and_counted_once()
     assert (stop.executor_id, stop.launch, stop.kill) == (0, 1, True)
     cluster.tell(an_update(FIRST), an_update(), an_update())
     assert cluster.free() == {0: 9}
+
+
+def test_an_app_master_that_was_cut_off_with_its_worker_is_soon_launched_again() -> None:
+    """It has asked for executors anew that had not ended yet; all of them are lost then.
+
+    The app master and one of three executors are on a worker that hears, and is not heard; what
+    they say to the master comes by another way.
+    """
+    cluster, worker, app_master = a_running()
+    other = cluster.worker(16)
+    cluster.tell(replace(a_request(24, executors=3), total=24))
+    assert sorted(granted(app_master)) == [(0, 8), (1, 8), (1, 8)]
+    near, *far = (running(each, executor=each, slots=8, app_master=1) for each in (1, 2, 3))
+    cluster.tell(an_update(running(), near), an_update(*far, worker=1))
+
+    cluster.tell(replace(a_request(16, executors=2), total=24))
+    worker.die()
+    again = cluster.worker(16)
+    assert sorted(granted(app_master))[-2:] == [(2, 8), (2, 8)]
+    cluster.tell(an_update(worker=1))
+    app_master.die()
+    cluster.settle(1000)
+
+    (launch,) = [*other.all(LaunchExecutor), *again.all(LaunchExecutor)]
+    after = cluster.app_master(launch)
+    cluster.tell(replace(a_request(24, executors=3, launch=launch.launch), total=24))
+    assert sorted(granted(after)) in ([(1, 8), (1, 8), (2, 8)], [(1, 8), (2, 8), (2, 8)])
 
 
 def test_what_begins_too_late_takes_no_grant_of_the_successor() -> None:

@@ -1,7 +1,7 @@
 """Requests for slots, and the workers that have them."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from random import Random
 
 import pytest
@@ -12,7 +12,7 @@ from gearpy.core.master.requests import Priority, Relaxation, ResourceRequest
 from gearpy.core.master.scheduling import SlotScheduler
 from gearpy.core.master.slots import Grant, SlotLedger
 from gearpy.errors import ConfigError
-from gearpy.ids import AppId, ExecutorId, WorkerId
+from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId, WorkerId
 from gearpy.messages.cluster import RunningExecutor
 
 APP = AppId(1)
@@ -70,6 +70,10 @@ class Bench(SlotScheduler):
             for had in change.ended:
                 self.on_lost(had, 0)
 
+    def lose(self, had: Iterable[Grant]) -> None:
+        for each in had:
+            self.on_lost(each, 0)
+
     def now(self) -> list[Grant]:
         return self.allocate(0)
 
@@ -89,6 +93,12 @@ def executor_of(grant: Grant, serial: int) -> RunningExecutor:
         launch=serial,
         app_master=grant.launch,
         slots=grant.slots,
+    )
+
+
+def running(executor_id: int, *, slots: int) -> RunningExecutor:
+    return RunningExecutor(
+        app_id=APP, executor_id=ExecutorId(executor_id), launch=5, app_master=3, slots=slots
     )
 
 
@@ -314,6 +324,33 @@ def test_an_app_master_does_not_start_in_what_its_executors_will_need() -> None:
     scheduler.request(a_request(6, executors=2, is_restart=True))
 
     assert granted(scheduler.now()) == [(0, 3), (2, 3)]
+
+
+def test_no_more_is_kept_than_an_application_needs_that_had_asked_anew_too_early() -> None:
+    """Its app master, cut off, asks again for executors that have not ended, and is then lost, too.
+
+    Were the slots of both kept, its next app master would wait for as long as they are.
+    """
+    scheduler = a_scheduler(16, 16)
+    scheduler.on_total(APP, 24)
+    ledger = scheduler.ledger
+    ledger.on_running(WorkerId(0), [running(0, slots=8), running(2, slots=8)])
+    ledger.on_running(WorkerId(1), [running(1, slots=8), running(MASTER_EXECUTOR, slots=1)])
+
+    scheduler.request(a_request(16, executors=2, is_restart=True))
+    assert scheduler.now() == []
+    scheduler.lose(ledger.on_worker_lost(WorkerId(1)))
+    scheduler.add(2, 16)
+    assert granted(scheduler.now()) == [(2, 8), (2, 8)]
+    scheduler.lose(ledger.on_running(WorkerId(0), []).ended)
+    scheduler.lose(ledger.on_app_master_over(APP))
+    scheduler.request(
+        ResourceRequest(app_id=APP, launch=4, slots=1, is_restart=True, is_for_app_master=True)
+    )
+
+    assert granted(scheduler.now()) == [(0, 1)]
+    scheduler.request(a_request(24, executors=3, is_restart=True))
+    assert sorted(granted(scheduler.now())) == [(0, 8), (2, 8), (2, 8)]
 
 
 def test_a_restart_that_no_worker_is_big_enough_for_holds_up_nobody() -> None:

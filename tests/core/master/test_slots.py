@@ -276,6 +276,8 @@ class Crowd:
                 if grant.worker_id == worker
             )
             assert slots.used == granted + sum(each.slots for each in self.told[worker])
+        used = sum(slots.used for slots in self.ledger.workers.values())
+        assert sum(self.ledger.taken().values()) == used
         assert Counter(self.ledger.grants) == self.granted
         assert all(grant.launch == self.app_masters[grant.app_id] for grant in self.granted)
 
