@@ -7,6 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from gearpy.cluster.net import masters as masters_module
 from gearpy.cluster.net.masters import Masters, the_only
 from gearpy.errors import (
     AskTimeout,
@@ -187,6 +188,22 @@ def test_an_election_is_waited_for(stack: ExitStack) -> None:
 
     assert client.ask(QUESTION) == QUESTION
     assert made[0].asked == [QUESTION]
+
+
+def test_who_asks_masters_of_which_none_leads_is_told(
+    stack: ExitStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A majority is away for longer than an election takes."""
+    made = members(stack)
+    client = asking(stack, *made)
+    for each in made:
+        each.leader = ""
+    monkeypatch.setattr(masters_module, "_ELECTION_S", 0.1)
+
+    with pytest.raises(ConnectionLost, match="no master leads at present"):
+        client.ask(QUESTION)
+
+    assert [each.asked for each in made] == [[], [], []]
 
 
 def test_what_may_have_been_done_is_not_asked_for_again(stack: ExitStack) -> None:
