@@ -59,12 +59,16 @@ class _Pairs(NamedTuple):
 
 
 class _Columns(NamedTuple):
-    """All pairs, and the old values of the first ones; ``keys`` may have grown since."""
+    """All pairs, and the old values of the first ones; ``keys`` may have grown since.
+
+    With ``is_last`` nobody uses the keys or the values any more.
+    """
 
     table: bytes
     keys: list[Any]
     values: list[Any]
     before: list[Any]
+    is_last: bool
 
     def chunks(self) -> Iterator[Chunk]:
         for at in range(0, len(self.values), CHUNK):
@@ -78,6 +82,9 @@ class _Columns(NamedTuple):
     def release(self) -> None:
         """Free the old values; the new ones may be compared with the next."""
         drain_list(self.before)
+        if self.is_last:
+            drain_list(self.values)
+            drain_list(self.keys)
 
 
 class _Deleted(NamedTuple):
@@ -182,7 +189,13 @@ class BulkState:
             self._changes.append(_Pairs(self._tag + part_of(namespace), pairs, is_given=True))
 
     def put_all(
-        self, keys: list[Any], values: list[Any], namespace: Any = None, *, before: list[Any]
+        self,
+        keys: list[Any],
+        values: list[Any],
+        namespace: Any = None,
+        *,
+        before: list[Any],
+        is_last: bool = False,
     ) -> None:
         """Set the values of all keys; a value that is the same as before is not stored again.
 
@@ -191,9 +204,11 @@ class BulkState:
             values: of the first keys; `isolated`, and not changed any more.
             namespace: where they are.
             before: what the first of them were when they were told last. It is taken.
+            is_last: keys and values are taken, too.
         """
         if values:
-            self._changes.append(_Columns(self._tag + part_of(namespace), keys, values, before))
+            table = self._tag + part_of(namespace)
+            self._changes.append(_Columns(table, keys, values, before, is_last))
 
     def delete_first(self, count: int, pairs: dict[Any, Any], namespace: Any = None) -> None:
         """Take away the first ``count`` keys of a dict. Takes the dict."""

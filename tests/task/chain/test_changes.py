@@ -2,10 +2,11 @@
 
 from collections import Counter
 from typing import Any
+from unittest.mock import patch
 
 import msgpack
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gearpy.core.base.fields import NAN
@@ -26,28 +27,39 @@ def cells_in(sections: list[Section]) -> list[bytes | None]:
     return [value for section in sections for value in msgpack.unpackb(section.body).values()]
 
 
-BATCHES = st.lists(
+_MANY: list[Any] = [[*range(80)]]
+_FEW: list[Any] = [each for key in range(5) for each in ([key], "tell")]
+#: Keys of batches, and what happens between them.
+BATCHES: st.SearchStrategy[list[Any]] = st.lists(
     st.one_of(
-        st.lists(st.integers(0, 12), min_size=1, max_size=6),
-        st.sampled_from(["tell", "restart"]),
+        st.lists(st.lists(st.integers(0, 12), min_size=1, max_size=6), min_size=1, max_size=1),
+        st.sampled_from([["tell"], ["restart"], _MANY, _FEW]),
     ),
     max_size=15,
-)
+).map(lambda parts: [step for part in parts for step in part])
 
 
+_NOTED_AND_BACK = [*_MANY, *_FEW, "restart", *_FEW, *_MANY, "tell", *_FEW]
+
+
+@example(_NOTED_AND_BACK, dict, "atoms", 100, 0)
+@example(_NOTED_AND_BACK, set, "tuples", 100, 0)
+@example(_NOTED_AND_BACK, set, "changed in place", 100, 0)
 @given(
     BATCHES,
     st.sampled_from([dict, set]),
     st.sampled_from(["atoms", "tuples", "lists", "changed in place"]),
     st.sampled_from([0, 2, 100]),
+    st.sampled_from([0, 3, 100]),
 )
 def test_what_is_told_adds_up_to_the_dict(
-    steps: list[Any], gathers: Any, kind: str, most: int
+    steps: list[Any], gathers: Any, kind: str, most: int, few_from: int
 ) -> None:
     """Invariant: all that was told so far gives the dict back, whatever its size and values."""
     values: dict[int, Any] = {}
     state, kept = a_bulk()
-    changes = Changes(values, kept, 5, gathers=gathers, copied_max=most, encoded_max=most)
+    sizes: dict[str, Any] = {"copied_max": most, "encoded_max": most, "few_from": few_from}
+    changes = Changes(values, kept, 5, gathers=gathers, **sizes)
     sections: list[Section] = []
     told: dict[int, Any] = {}
 
@@ -65,15 +77,7 @@ def test_what_is_told_adds_up_to_the_dict(
             restored = list(kept.restored())
             assert restored == ([(5, told)] if told else [])
             values = dict(restored[0][1]) if restored else {}
-            changes = Changes(
-                values,
-                kept,
-                5,
-                gathers=gathers,
-                is_restored=bool(restored),
-                copied_max=most,
-                encoded_max=most,
-            )
+            changes = Changes(values, kept, 5, gathers=gathers, is_restored=bool(restored), **sizes)
 
 
 def added(before: Any, key: int | None, kind: str) -> Any:
@@ -109,6 +113,31 @@ def test_only_what_has_changed_is_told(gathers: Any, most: int) -> None:
     assert len(cells_in(first)) == 50
     assert cells_in(second) == [b"\x03"]
     assert state.snapshot() is None
+
+
+@pytest.mark.parametrize("gathers", [dict, set])
+def test_a_large_dict_of_which_little_changes_is_copied_no_more(gathers: Any) -> None:
+    """Until much of it changes again; each change reaches the store in its epoch."""
+    values = dict.fromkeys(range(100), 0)
+    state, kept = a_bulk()
+    changes = Changes(values, kept, gathers=gathers, few_from=50)
+    copies: list[bool] = []
+
+    def epoch(number: int, keys: range) -> list[bytes | None]:
+        values.update(dict.fromkeys(keys, number))
+        changes.note([(key, number) for key in keys] if gathers is dict else keys)
+        with patch.object(BulkState, "isolated", autospec=True, side_effect=isolated) as copied:
+            changes.tell()
+        copies.append(any(len(each.args[1]) == 100 for each in copied.call_args_list))
+        return cells_in(stored(state.snapshot()))
+
+    isolated = BulkState.isolated
+    told = [epoch(1, range(100)), *(epoch(number, range(1)) for number in range(2, 8))]
+    told += [epoch(8, range(13)), epoch(9, range(13)), epoch(10, range(1))]
+
+    assert copies == [True] * 4 + [False] * 3 + [True] * 3
+    amounts = [100, *[1] * 6, 13, 13, 1]
+    assert told == [[b"%c" % number] * many for number, many in enumerate(amounts, 1)]
 
 
 @pytest.mark.parametrize("most", [0, 100])
