@@ -13,10 +13,15 @@ _OTHER_PYTHON: Final = (
     "Spark's executors run another Python than the driver: name the right one in "
     "spark.pyspark.python"
 )
+_EXCLUDED: Final = (
+    "Spark has excluded every executor where this could run, as it has failed there; "
+    "spark.excludeOnFailure decides how often it may, and this was the last failure:"
+)
 #: What Spark says when a task could not become a worker, and what that means.
 _CAUSES: Final = (
     (re.compile(r"(No module named '[\w.]+')"), _NO_GEARPY),
     (re.compile(r"PYTHON_VERSION_MISMATCH\]\s*(.*)"), _OTHER_PYTHON),
+    (re.compile(r"due to node and executor excludeOnFailure\.\s*.*:\s*(.*)"), _EXCLUDED),
 )
 _OWN: Final = re.compile(r"^(?:gearpy\.errors\.)?ConfigError: (.+)$", re.MULTILINE)
 _LINE: Final = re.compile(r"^(?:: |Caused by: )?[\w.$]*(?:Error|Exception)\w*: (.+)$", re.MULTILINE)

@@ -8,6 +8,22 @@ _JAVA = """An error occurred while calling z:org.apache.spark.api.python.PythonR
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 3.0 failed
 \tat org.apache.spark.scheduler.DAGScheduler.abortStage(DAGScheduler.scala:2898)
 """
+_EXCLUDED = """An error occurred while calling o7.collectAndServe.
+: org.apache.spark.SparkException: Job aborted due to stage failure:{blank}
+Aborting TaskSet 3.0 because task 0 (partition 0)
+cannot run anywhere due to node and executor excludeOnFailure.
+Most recent failure:
+{cause}
+
+ExcludeOnFailure behavior can be configured via spark.excludeOnFailure.*.
+"""
+_LOST = (
+    "Lost task 0.1 in stage 3.0 (TID 9) (10.0.0.7 executor 1): Python worker exited unexpectedly"
+)
+_TOLD = (
+    "Spark has excluded every executor where this could run, as it has failed there; spark."
+    f"excludeOnFailure decides how often it may, and this was the last failure: ({_LOST})"
+)
 _PYTHON = """An exception was thrown from the Python worker:
 Traceback (most recent call last):
   File "worker.py", line 4327, in invoke_udf
@@ -58,10 +74,27 @@ def test_too_many_workers_are_refused_with_both_numbers() -> None:
             "gearpy is 2 in the driver and 1 at x",
         ),
         (_PYTHON.format(error="ValueError: no such thing"), "no such thing"),
+        (
+            _EXCLUDED.format(cause=_LOST, blank=" "),
+            _TOLD,
+        ),
+        (
+            _EXCLUDED.format(cause="Lost task: No module named 'gearpy'", blank=""),
+            "the Python of Spark's executors lacks a module: ",
+        ),
         (_JAVA, "Job aborted due to stage failure: Task 0 in stage 3.0 failed"),
         ("", "Spark does not say why"),
     ],
-    ids=["no gearpy", "other python", "refused", "any error", "java", "nothing"],
+    ids=[
+        "no gearpy",
+        "other python",
+        "refused",
+        "any error",
+        "excluded",
+        "excluded for that",
+        "java",
+        "nothing",
+    ],
 )
 def test_an_error_of_spark_is_told_in_one_line(text: str, cause: str) -> None:
     """Nobody has to read the stack of a JVM."""
