@@ -1,10 +1,11 @@
 """A cluster inside Spark, whose processes and those of its Spark are killed."""
 
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-from tests.spark.guest.guest_drives import Recovery, drives, is_exact
+from tests.spark.guest.guest_drives import Recovery, drives, is_exact, standalone
 
 
 def guest_crash(folder: Path, *, kills: int, seed: int) -> Iterator[str]:
@@ -12,8 +13,13 @@ def guest_crash(folder: Path, *, kills: int, seed: int) -> Iterator[str]:
 
     A recovery has two parts: until Spark has begun a task for a worker, and ours.
     """
+    with standalone(folder) as url:
+        yield from _lines_of(drives(folder, kills=kills, seed=seed, master=url))
+
+
+def _lines_of(drives: Iterable[Recovery | dict[str, Any]]) -> Iterator[str]:
     found: dict[str, list[Recovery]] = {}
-    for each in drives(folder, kills=kills, seed=seed):
+    for each in drives:
         if isinstance(each, Recovery):
             found.setdefault(each.kind, []).append(each)
             continue

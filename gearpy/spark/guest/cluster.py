@@ -5,6 +5,7 @@ import logging
 import math
 import os
 import socket
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -192,6 +193,7 @@ class SparkCluster:
     ) -> None:
         self._spark, self._opened, self.folder = spark, opened, folder
         self._started = ExitStack()
+        self._closing = threading.Lock()
         self._jobs: GuestJobs | None = None
         self._authority: Authority | None = None
         if config.transport.tls == "on":
@@ -287,8 +289,15 @@ class SparkCluster:
                     too_few(workers=workers, cores=each, came=came, within_s=timeout_s)
                 )
             time.sleep(_POLL_S)
-        departures = Departures(self._spark, self.client)
-        self._opened.enter_context(WorkerTending(self.client, jobs, count, departures))
+        tending = WorkerTending(
+            self.client,
+            jobs,
+            count,
+            Departures(self._spark, self.client),
+            is_alive=lambda: is_alive(self._spark),
+            on_end=self._end_with_spark,
+        )
+        self._opened.enter_context(tending)
         self._started = self._opened.pop_all()
 
     def submit(
@@ -351,11 +360,25 @@ class SparkCluster:
 
         Applications that run go on when a cluster is started over the same folder.
         """
-        self._started.close()
+        with self._closing:
+            self._started.close()
+
+    def _end_with_spark(self) -> None:
+        """End what is in this process, so that who waits hears of it, and the folder is free."""
+        if self._closing.acquire(blocking=False):  # Else somebody ends it already.
+            try:
+                _log.warning(
+                    "Spark has ended, and with it the cluster of gearpy at %s", self.address
+                )
+                self._started.close()
+            finally:
+                self._closing.release()
 
     def _announce_the_end(self, jobs: GuestJobs) -> None:
         """Have workers say that they leave, so that no restart is spent on what ends with them."""
         jobs.resize(0)
+        if not is_alive(self._spark):  # They end with it.
+            return
         with suppress(GearpyError):
             for each in self.workers():
                 with suppress(SubmitRefused):
@@ -365,7 +388,7 @@ class SparkCluster:
         """Wait until the last worker is gone, while the master can see that."""
         until_s = time.monotonic() + _END_S
         with suppress(GearpyError):
-            while self.workers():
+            while is_alive(self._spark) and self.workers():
                 if time.monotonic() > until_s:
                     _log.warning("workers have not ended in %d s, Spark kills them", _END_S)
                     return

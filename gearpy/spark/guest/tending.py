@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, Self
 
@@ -21,6 +22,8 @@ _LOOK_S: Final = 1.0
 class WorkerTending:
     """Looks once a second at what applications wait for, at idle workers, and at those to leave.
 
+    It ends, and says so, when Spark has ended.
+
     Use as a context manager.
 
     Runs on: a thread of its own.
@@ -30,6 +33,8 @@ class WorkerTending:
         jobs: of the workers.
         count: decides how many there are.
         departures: tells who has to leave with an executor of Spark.
+        is_alive: tells whether Spark is there.
+        on_end: is called on this thread when it is not.
     """
 
     def __init__(
@@ -38,9 +43,13 @@ class WorkerTending:
         jobs: GuestJobs,
         count: WorkerCount,
         departures: Departures,
+        *,
+        is_alive: Callable[[], bool],
+        on_end: Callable[[], object],
     ) -> None:
         self._client, self._jobs, self._count = client, jobs, count
         self._departures = departures
+        self._is_alive, self._on_end = is_alive, on_end
         self._leaving: set[WorkerId] = set()
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._tend, name="gearpy-tending", daemon=True)
@@ -51,10 +60,14 @@ class WorkerTending:
 
     def __exit__(self, *_: object) -> None:
         self._end.set()
-        self._thread.join()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
 
     def _tend(self) -> None:
         while not self._end.wait(_LOOK_S):
+            if not self._is_alive():
+                self._on_end()
+                return
             with suppress(GearpyError):  # A master that is busy is asked again.
                 self._look()
 

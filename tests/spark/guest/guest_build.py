@@ -10,16 +10,22 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from gearpy.cluster.client.client import ClusterClient
+from gearpy.errors import GearpyError
 from gearpy.spark.guest.cluster import SparkCluster
+from gearpy.windowlog.log import WindowLog
 from tests.system.cluster_build import descendants
 
 __all__ = [
+    "OFTEN",
     "WINDOW_MS",
     "Verdict",
     "counted",
     "environments",
     "guests",
     "jvm_of",
+    "newest_epoch",
+    "shown",
     "since_boot_s",
     "spark_conf",
     "started_s",
@@ -28,6 +34,12 @@ __all__ = [
 ]
 
 WINDOW_MS: Final = 50
+#: What is done again after a failure is little.
+OFTEN: Final = {
+    "checkpoint.interval-ms": "200",
+    "checkpoint.pace": "fixed",
+    "application.backoff-base-ms": "10",
+}
 _KEYS: Final = 7
 _PROGRAM: Final = """
 import itertools
@@ -86,6 +98,24 @@ def verdict(rows: list[tuple[int, int, int]]) -> Verdict:
         found[start, key] += count
     lost, twice = (right - found).total(), (found - right).total()
     return Verdict(numbers=numbers, lost=lost, twice=twice)
+
+
+def shown(log: WindowLog) -> list[tuple[int, int, int]]:
+    """Return the windows of a log (start, key, count), read without Spark."""
+    if not log.exists:
+        return []
+    table = log.read_between({}, log.view().ends())
+    starts = table["window_start"].cast("int64").to_pylist()
+    keys, counts = table["key"].to_pylist(), table["value"].to_pylist()
+    return [(start // 1000, *more) for start, *more in zip(starts, keys, counts, strict=True)]
+
+
+def newest_epoch(client: ClusterClient, name: str = "counted") -> int:
+    """Return the newest complete epoch of an application; -1 while nobody knows it."""
+    with suppress(GearpyError):
+        run = client.running(name)
+        return max((each.epoch for each in client.epochs(run.app_id)), default=-1)
+    return -1
 
 
 def guests(cluster: SparkCluster) -> list[int]:

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,11 +22,14 @@ from pyspark.sql import SparkSession
 import gearpy.spark
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.spark.guest.cluster import SparkCluster
+from gearpy.spark.sessions.driver import DRIVER
 from tests.eventually import eventually
 from tests.spark.guest.guest_build import (
+    OFTEN,
     counted,
     guests,
     jvm_of,
+    newest_epoch,
     since_boot_s,
     spark_conf,
     started_s,
@@ -33,13 +37,8 @@ from tests.spark.guest.guest_build import (
 )
 from tests.system.cluster_build import descendants, is_gone
 
-_WAIT_S: Final = 300
+_WAIT_S: Final = 600
 _LOOK_S: Final = 0.05  # More often would take from the processors what is measured.
-_OFTEN: Final = {
-    "checkpoint.interval-ms": "200",
-    "checkpoint.pace": "fixed",
-    "application.backoff-base-ms": "10",
-}
 
 
 def tell(**said: Any) -> None:
@@ -49,22 +48,14 @@ def tell(**said: Any) -> None:
 
 def _config(plan: Mapping[str, Any]) -> dict[str, str]:
     retries = str(plan.get("retries", 100_000))
-    return {**_OFTEN, "application.total-retries": retries, **plan.get("config", {})}
-
-
-def newest_epoch(cluster: SparkCluster) -> int:
-    """Return the newest complete epoch of the application; -1 while nobody knows it."""
-    with suppress(GearpyError):
-        run = cluster.client.running("counted")
-        return max((each.epoch for each in cluster.client.epochs(run.app_id)), default=-1)
-    return -1
+    return {**OFTEN, "application.total-retries": retries, **plan.get("config", {})}
 
 
 def await_epochs(cluster: SparkCluster, more_than: int) -> int:
     """Wait for epochs behind one; return the newest."""
 
     def look() -> int:
-        newest = newest_epoch(cluster)
+        newest = newest_epoch(cluster.client)
         return newest if newest > more_than else 0
 
     what = f"an epoch behind {more_than}"
@@ -130,12 +121,16 @@ def check(spark: SparkSession, log: str) -> None:
     tell(**found)
 
 
+def _session(plan: Mapping[str, Any]) -> SparkSession:
+    conf = {**spark_conf(), **plan.get("conf", {})}
+    return gearpy.spark.session("guest", master=plan["master"], conf=conf)
+
+
 def main(plan: Mapping[str, Any]) -> None:
     folder = Path(plan["folder"])
     random.seed(plan.get("seed", 1))
     since_s = time.monotonic()
-    conf = {**spark_conf(), **plan.get("conf", {})}
-    spark = gearpy.spark.session("guest", master=plan["master"], conf=conf)
+    spark = _session(plan)
     tell(session_s=round(time.monotonic() - since_s, 2))
     if scene := plan.get("scene"):
         _SCENES[scene](spark, plan)
@@ -292,6 +287,35 @@ def _seat_pid(address: str) -> int:
     raise AssertionError(f"nobody listens at {address}")
 
 
+def show_lost_jvm(spark: SparkSession, plan: Mapping[str, Any]) -> None:
+    """Kill the JVM of this driver; who waits hears of it, and another session goes on."""
+    folder = Path(plan["folder"])
+    app = counted(folder, rate=1000)
+    start = partial(
+        gearpy.spark.cluster,
+        workers=2,
+        folder=folder / "cluster",
+        config=_config(plan),
+        timeout_s=_WAIT_S,
+    )
+    with start(spark) as cluster:
+        run = cluster.submit(app, executors=2)
+        newest = await_epochs(cluster, 0)
+        assert DRIVER.pid is not None
+        os.kill(DRIVER.pid, signal.SIGKILL)
+        try:
+            run.wait(_WAIT_S)
+        except GearpyError as error:  # Of a master that ends, or has ended.
+            tell(heard=str(error))
+    spark = _session(plan)
+    with start(spark) as cluster:
+        await_epochs(cluster, newest + 2)
+        again = cluster.client.running("counted")
+        again.drain()
+        tell(status=again.wait(_WAIT_S).status)
+    check(spark, str(folder / "counts"))
+
+
 def show_refusals(spark: SparkSession, plan: Mapping[str, Any]) -> None:
     """Ask for clusters that cannot be, then for one that can; each leaves room for the next."""
     folder, context = Path(plan["folder"]) / "cluster", spark.sparkContext
@@ -336,6 +360,7 @@ _SCENES: Final[Mapping[str, Callable[[SparkSession, Mapping[str, Any]], None]]] 
     "sizes": show_sizes,
     "refusals": show_refusals,
     "masters": show_masters,
+    "lost JVM": show_lost_jvm,
 }
 
 
@@ -344,7 +369,7 @@ def _run(cluster: SparkCluster, spark: SparkSession, app: Any, plan: Mapping[str
     if "counted" not in names:
         cluster.submit(app, executors=2)
     since_s = time.monotonic()
-    newest = await_epochs(cluster, newest_epoch(cluster) + 1)
+    newest = await_epochs(cluster, newest_epoch(cluster.client) + 1)
     tell(epoch=newest, epoch_s=round(time.monotonic() - since_s, 2))
     for kind in plan["kills"]:
         newest = strike(cluster, kind, newest)

@@ -15,13 +15,13 @@ from tests.eventually import take_time
 from tests.spark.guest.guest_build import since_boot_s
 from tests.spark.standalone import standalone_cluster
 
-__all__ = ["KINDS", "Recovery", "driver", "drives", "is_exact", "lines", "run"]
+__all__ = ["KINDS", "Recovery", "driver", "drives", "is_exact", "lines", "run", "standalone"]
 
 KINDS: Final = ("spark executor", "worker", "executor", "spark executor", "executor")
 _ROOT: Final = Path(__file__).parents[3]
 _TWO_EXECUTORS: Final = "local-cluster[2,2,1024]"
 _KILLS_MAX: Final = 5  # Of others, before the driver is killed.
-_SILENCE_S: Final = 600  # A session on YARN alone takes minutes where a lot else runs.
+_SILENCE_S: Final = 900  # A session on YARN alone takes minutes where a lot else runs.
 
 
 class Recovery(NamedTuple):
@@ -80,27 +80,41 @@ def is_exact(told: Mapping[str, Any]) -> bool:
     return bool(told["numbers"]) and (told["lost"], told["twice"]) == (0, 0)
 
 
-def drives(folder: Path, *, kills: int, seed: int) -> Iterator[Recovery | dict[str, Any]]:
-    """Kill processes on a standalone cluster, every sixth time the driver; then tell the verdict.
+def drives(
+    folder: Path, *, kills: int, seed: int, **where: Any
+) -> Iterator[Recovery | dict[str, Any]]:
+    """Kill processes, every sixth time the driver, on a cluster of Spark; then tell the verdict.
 
     The next driver over the same folder goes on. Its recovery is from the kill to the first epoch.
+
+    Args:
+        folder: of the cluster inside, and its program.
+        kills: how many processes.
+        seed: of who is killed.
+        where: what `driver` is told of the cluster of Spark.
     """
-    spark, rng = folder / "spark", random.Random(seed)
+    rng, struck_s, task_s, said = random.Random(seed), None, 0.0, dict[str, Any]()
+    while "lost" not in said:
+        others = [rng.choice(KINDS) for _ in range(min(_KILLS_MAX, kills - 1))]
+        kills -= len(others) + 1
+        plan: dict[str, Any] = {"kills": others, "seed": rng.random(), **where}
+        with driver(folder, endless=kills >= 0, **plan) as process:
+            for said in lines(process):
+                task_s = said.get("first_task_at_s", task_s)
+                if "epoch" in said and struck_s is not None:
+                    yield Recovery("driver", since_boot_s() - struck_s, task_s - struck_s)
+                if "killed" in said:
+                    yield Recovery(said["killed"], said["recovered_s"], said["spark_s"])
+                if "survived" in said:
+                    os.kill(process.pid, signal.SIGKILL)
+                    struck_s = since_boot_s()
+    yield said
+
+
+@contextmanager
+def standalone(folder: Path, *, workers: int = 2, cores: int = 2) -> Iterator[str]:
+    """Run a standalone cluster of Spark below a folder while the block runs; give its URL."""
+    spark = folder / "spark"
     spark.mkdir(parents=True)
-    with standalone_cluster(spark, cores=2) as url:
-        struck_s, task_s, said = None, 0.0, dict[str, Any]()
-        while "lost" not in said:
-            others = [rng.choice(KINDS) for _ in range(min(_KILLS_MAX, kills - 1))]
-            kills -= len(others) + 1
-            plan: dict[str, Any] = {"master": url, "kills": others, "seed": rng.random()}
-            with driver(folder, endless=kills >= 0, **plan) as process:
-                for said in lines(process):
-                    task_s = said.get("first_task_at_s", task_s)
-                    if "epoch" in said and struck_s is not None:
-                        yield Recovery("driver", since_boot_s() - struck_s, task_s - struck_s)
-                    if "killed" in said:
-                        yield Recovery(said["killed"], said["recovered_s"], said["spark_s"])
-                    if "survived" in said:
-                        os.kill(process.pid, signal.SIGKILL)
-                        struck_s = since_boot_s()
-        yield said
+    with standalone_cluster(spark, workers=workers, cores=cores) as url:
+        yield url

@@ -27,6 +27,7 @@ from tests.spark.guest.guest_build import (
     counted,
     environments,
     guests,
+    shown,
     verdict,
     with_children,
 )
@@ -76,7 +77,7 @@ def test_a_program_runs_and_nothing_is_left(spark: SparkSession, tmp_path: Path)
         pid, folders = worker.process.pid, [cluster.folder, Path(worker.process.folder)]
         assert run.wait(_WAIT_S).status == "succeeded"
 
-    found = verdict(_shown(WindowLog(run.window_log("counts"))))
+    found = verdict(shown(WindowLog(run.window_log("counts"))))
     assert (found["numbers"], found["lost"], found["twice"]) == (5000, 0, 0)
     assert run.window_log() == str(tmp_path / "counts")
     with pytest.raises(ConfigError, match=r"has not one window log 'sums'; it has counts \(.*\)"):
@@ -113,7 +114,7 @@ def test_a_worker_that_is_killed_comes_back(spark: SparkSession, tmp_path: Path)
         _drain(run)
         assert run.wait(_WAIT_S).status == "terminated"
 
-    assert verdict(_shown(log)).is_good
+    assert verdict(shown(log)).is_good
 
 
 def test_a_worker_that_is_told_to_begin_again_has_not_failed(spark: SparkSession) -> None:
@@ -144,7 +145,7 @@ def test_applications_go_on_over_the_same_folder(spark: SparkSession, tmp_path: 
         _drain(again)
         assert again.wait(_WAIT_S).status == "terminated"
 
-    assert verdict(_shown(log)).is_good
+    assert verdict(shown(log)).is_good
     assert not (folder / CONF_FILE).exists()
 
 
@@ -158,16 +159,6 @@ def _drain(run: RunningApplication) -> None:
         return False
 
     eventually(accepted, "the drain is accepted", within_s=_WAIT_S)
-
-
-def _shown(log: WindowLog) -> list[tuple[int, int, int]]:
-    """Return the windows of a log, read without Spark."""
-    if not log.exists:
-        return []
-    table = log.read_between({}, log.view().ends())
-    starts = table["window_start"].cast("int64").to_pylist()
-    keys, counts = table["key"].to_pylist(), table["value"].to_pylist()
-    return [(start // 1000, *more) for start, *more in zip(starts, keys, counts, strict=True)]
 
 
 def _more_than(numbers: int, log: WindowLog) -> int:
@@ -185,7 +176,7 @@ def _more_than(numbers: int, log: WindowLog) -> int:
 
 
 def _numbers(log: WindowLog) -> int:
-    return verdict(_shown(log))["numbers"]
+    return verdict(shown(log))["numbers"]
 
 
 def _check_secret(cluster: SparkCluster, folder: Path) -> None:

@@ -1,23 +1,20 @@
 """Whoever of a cluster inside Spark is killed: each number is counted once."""
 
-import sys
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from tests.servers.yarn import Yarn
-from tests.spark.guest.guest_drives import KINDS, driver, drives, is_exact, lines, run
-from tests.spark.standalone import standalone_cluster
+from tests.spark.guest.guest_drives import (
+    KINDS,
+    driver,
+    drives,
+    is_exact,
+    lines,
+    run,
+    standalone,
+)
 
-_ON_YARN: Final = {
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.executor.instances": "2",
-    "spark.executor.cores": "2",
-    "spark.executor.memoryOverhead": "384m",
-    "spark.yarn.am.memory": "384m",
-}
 _DYNAMIC: Final = {
     "spark.dynamicAllocation.enabled": "true",
     "spark.dynamicAllocation.minExecutors": "1",
@@ -41,25 +38,22 @@ def test_a_standalone_cluster_whose_driver_is_killed_too(tmp_path: Path) -> None
 
     `bin/bench guest-crash` kills as often as one likes.
     """
-    *recoveries, told = drives(tmp_path, kills=4, seed=4)
+    with standalone(tmp_path) as url:
+        *recoveries, told = drives(tmp_path, kills=4, seed=4, master=url)
 
     assert len(recoveries) == 4
     assert isinstance(told, dict)
     assert is_exact(told)
 
 
-def test_yarn(own_yarn: Yarn, tmp_path: Path) -> None:
-    """A driver on this machine, executors in containers, connections that are encrypted."""
-    told = run(
-        tmp_path,
-        KINDS,
-        master="yarn",
-        conf={**_ON_YARN, "spark.yarn.stagingDir": (tmp_path / "staging").as_uri()},
-        env={"HADOOP_CONF_DIR": str(own_yarn.conf), "PYSPARK_PYTHON": sys.executable},
-    )
+def test_a_driver_that_loses_its_jvm_hears_of_it(tmp_path: Path) -> None:
+    """The cluster ends with its Spark, so nobody waits in vain; its folder is free at once."""
+    with driver(tmp_path, scene="lost JVM", master="local[4]") as process:
+        told = list(lines(process))
 
-    assert told["status"] == "terminated"
-    assert is_exact(told)
+    assert [each for each in told if "heard" in each]
+    assert {"status": "terminated"} in told
+    assert is_exact(told[-1])
 
 
 def test_an_executor_that_spark_takes_away_is_left_before(tmp_path: Path) -> None:
@@ -74,10 +68,8 @@ def test_an_executor_that_spark_takes_away_is_left_before(tmp_path: Path) -> Non
 @pytest.mark.parametrize("conf", [{}, _DYNAMIC], ids=["fixed", "dynamic allocation"])
 def test_workers_come_and_go_with_the_need_for_slots(conf: dict[str, str], tmp_path: Path) -> None:
     """Two applications want more slots than one worker has; in the end one worker is left."""
-    spark = tmp_path / "spark"
-    spark.mkdir()
     with (
-        standalone_cluster(spark, workers=3) as url,
+        standalone(tmp_path, workers=3, cores=1) as url,
         driver(tmp_path, scene="sizes", master=url, conf=conf) as process,
     ):
         told = list(lines(process))
