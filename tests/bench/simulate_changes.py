@@ -29,13 +29,13 @@ from tests.bench.simulate import FaultSchedule, SeedResult, end_problem, slots_p
 from tests.bench.simulated_app import SimulatedApp, Words, upper, word_of
 from tests.world.cluster import ClusterSimulation
 
-__all__ = ["ChangingApp", "Variant", "run_change_seed", "run_change_seeds"]
+__all__ = ["PAUSE_MS", "ChangingApp", "Variant", "run_change_seed", "run_change_seeds"]
 
 _WITHIN_MS: Final = 300_000
 _CHANGES_MAX: Final = 4
 _AGAIN_MS: Final = 300
 _TRIES: Final = 20
-_PAUSE: Final = 8  # So long that there is time for changes.
+PAUSE_MS: Final = 70  # Between two reads of a source: so long that there is time for changes.
 _KEYED: Final = ("numbered", "windows")
 _MORE_PARTITIONS: Final = 2
 _SAVEPOINTS_MAX: Final = 3
@@ -80,7 +80,7 @@ class ChangingApp:
         if not self.is_beside_first:
             self._build_beside(app)
         for number in range(variant.more):
-            source = Words(self.more_records, _MORE_PARTITIONS, by_bound=False, pause=_PAUSE)
+            source = Words(self.more_records, _MORE_PARTITIONS, by_bound=False)
             sink = self.more.setdefault(number, MemoryTransactions(f"more {number}"))
             app.read(source, name=f"more words {number}").map(upper).write(
                 sink, name=f"show more {number}"
@@ -89,7 +89,7 @@ class ChangingApp:
 
     def _build_beside(self, app: gp.StreamApp) -> None:
         base, name = self.beside, "numbered"
-        source = Words(base.records, base.partitions, by_bound=base.by_bound, pause=_PAUSE)
+        source = Words(base.records, base.partitions, by_bound=base.by_bound)
         words = app.read(source, name="beside words", parallelism=2)
         sink = base.sinks.setdefault(name, MemoryTransactions("beside"))
         keyed = words.map(upper, name="beside upper").key_by(word_of, parallelism=2)
@@ -98,7 +98,7 @@ class ChangingApp:
 
     def _build_changed(self, app: gp.StreamApp, variant: Variant) -> None:
         base = self.base
-        source = Words(base.records, base.partitions, by_bound=base.by_bound, pause=_PAUSE)
+        source = Words(base.records, base.partitions, by_bound=base.by_bound)
         words = app.read(source, name="words").map(upper, name="upper")
         if variant.has_more_steps:
             words = words.filter(lambda _: True, name="all")
@@ -287,6 +287,7 @@ def run_change_seed(seed: int, *, calm: bool = False) -> SeedResult:
                 "checkpoint.changelog": rng.choice(["on", "off"]),
             },
             log_segments_max=rng.choice([2, 5, 64]),
+            idle_poll_ms=PAUSE_MS,
         )
         running = cluster.submit(lambda: app.build(first), executors=rng.choice([2, 3]))
         changes = _Changes(cluster, app, result)

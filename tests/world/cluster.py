@@ -38,6 +38,7 @@ from gearpy.messages.summaries import ApplicationSummary
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.storage.log import MemoryLog
 from gearpy.task.api.application import Buildable, StreamApplication
+from gearpy.task.runtime.wiring import RunnerFactory
 from gearpy.testing.world import World
 from gearpy.transport.api import LinkLost
 from gearpy.transport.loop.virtual_loop import VirtualCoroutines
@@ -112,6 +113,7 @@ class ClusterSimulation:
         checkpoints: the store; by default in memory.
         chain_files_max: see `ExecutorSettings`.
         log_segments_max: see `AppMasterSettings`.
+        idle_poll_ms: see `TaskLimits`.
     """
 
     def __init__(
@@ -126,8 +128,10 @@ class ClusterSimulation:
         checkpoints: Checkpoints | None = None,
         chain_files_max: int = 16,
         log_segments_max: int = 64,
+        idle_poll_ms: int = 10,
     ) -> None:
         self.world = World(seed)
+        self._idle_poll_ms = idle_poll_ms
         self._chain_files_max = chain_files_max
         self._log_segments_max = log_segments_max
         listed = {"cluster.masters": ",".join(addresses_of(masters))} if masters > 1 else {}
@@ -436,25 +440,29 @@ class ClusterSimulation:
         )
         return lambda: ExecutorActor(
             settings,
-            runners=lambda: runner_factory(
-                message,
-                self.config,
-                self._load(message.artifact),
-                rng=random.Random(self.world.rng.random()),
-                clock_ms=clock_ms,
-                now_ms=lambda: self.world.now_ms,
-                coroutines=VirtualCoroutines(
-                    lambda: self.world.now_ms,
-                    lambda delay_ms, act: self.world.later(delay_ms, lambda: child.system.do(act)),
-                    self.world.rng,
-                ),
-            ),
+            runners=lambda: self._runners(child, message),
             make_transport=lambda on_lost: self._transport(child, on_lost),
             post=child.post,
             checkpoints=self.checkpoints,
             tuning=_NoTuning(),
             release=lambda: None,
         )
+
+    def _runners(self, child: Process, message: LaunchExecutor) -> RunnerFactory:
+        factory = runner_factory(
+            message,
+            self.config,
+            self._load(message.artifact),
+            rng=random.Random(self.world.rng.random()),
+            clock_ms=self.world.read_clock,
+            now_ms=lambda: self.world.now_ms,
+            coroutines=VirtualCoroutines(
+                lambda: self.world.now_ms,
+                lambda delay_ms, act: self.world.later(delay_ms, lambda: child.system.do(act)),
+                self.world.rng,
+            ),
+        )
+        return replace(factory, limits=replace(factory.limits, idle_poll_ms=self._idle_poll_ms))
 
     def _load(self, artifact: Artifact) -> StreamApplication:
         app = self._apps[artifact.location]()
