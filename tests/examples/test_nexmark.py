@@ -1,18 +1,15 @@
 """The queries of `examples/nexmark` give what plain Python makes of the same events.
 
-The right answers are computed here of a list of all events, with loops and dicts, by what the
-queries mean and not by how they are written.
+The right answers are those of `nexmark_answers`.
 """
 
 import re
 import subprocess
 import sys
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator
 from itertools import chain, groupby
-from operator import attrgetter
 from pathlib import Path
-from statistics import fmean
 from textwrap import indent
 from typing import Any, Final
 
@@ -20,7 +17,16 @@ import pytest
 
 import gearpy as gp
 from gearpy.testing import EpochFaults, MemoryTransactions, Simulation
-from tests.eventually import DEADLINE_S
+from tests.examples.nexmark_answers import (
+    ANSWERS,
+    all_of,
+    bids_by_person,
+    passed_on,
+    rows_of,
+    site_of,
+    sums_of,
+    winning_bids,
+)
 from tests.examples.program_modules import modules_of
 
 ROOT: Final = Path(__file__).parents[2]
@@ -28,6 +34,7 @@ FOLDER: Final = ROOT / "examples" / "nexmark"
 PAGE: Final = ROOT / "docs" / "nexmark.md"
 PROGRAM: Final = FOLDER / "run.py"
 MODULES: Final = ("events", "columns", "winning_bids", "queries", "run")
+DEADLINE_S: Final = 300
 
 #: Settings of `Nexmark`, beside how many events. Sessions and auctions end within each of them.
 IN_ORDER: Final = {"out_of_order_ms": 0, "per_second": 60}
@@ -45,182 +52,6 @@ def modules() -> Iterator[dict[str, Any]]:
     """Import the modules of the program as Python does when it is run."""
     with modules_of(FOLDER, MODULES) as modules:
         yield modules
-
-
-# -- the right answers -----------------------------------------------------------------------------
-
-
-class Site:
-    """All that has happened, as lists."""
-
-    def __init__(self, events: Sequence[Any]) -> None:
-        kinds: dict[str, list[Any]] = {"Person": [], "Auction": [], "Bid": []}
-        for event in events:
-            kinds[type(event).__name__].append(event)
-        self.people, self.auctions, self.bids = (kinds[x] for x in ("Person", "Auction", "Bid"))
-
-
-def passed_on(site: Site) -> Any:
-    return Counter(map(row_of, site.bids))
-
-
-def converted(site: Site) -> Any:
-    return Counter(
-        (bid.auction, bid.bidder, bid.price * 89 // 100, bid.channel, bid.time_ms)
-        for bid in site.bids
-    )
-
-
-def selected(site: Site) -> Any:
-    return Counter((bid.auction, bid.price) for bid in site.bids if bid.auction % 123 == 0)
-
-
-def local_items(site: Site) -> Any:
-    """Auctions of category 10 whose sellers are of three states, whenever they joined."""
-    people = {person.id: person for person in site.people}
-    return Counter(
-        (seller.name, seller.city, seller.state, auction.id)
-        for auction in site.auctions
-        if auction.category == 10
-        for seller in [people[auction.seller]]
-        if seller.state in {"OR", "ID", "CA"}
-    )
-
-
-def sales(site: Site) -> list[tuple[int, int, int, int, int, int]]:
-    """Return auction, category, seller, bidder, price and end of what was sold, oldest first."""
-    found = []
-    bids = gathered((bid.auction, bid) for bid in site.bids)
-    for auction in site.auctions:
-        valid = [
-            bid
-            for bid in bids[auction.id]
-            if auction.time_ms <= bid.time_ms < auction.expires_ms and bid.price >= auction.reserve
-        ]
-        if valid:
-            best = min(valid, key=lambda bid: (-bid.price, bid.time_ms, bid.bidder))
-            about = (auction.id, auction.category, auction.seller)
-            found.append((*about, best.bidder, best.price, auction.expires_ms))
-    return sorted(found, key=lambda sale: (sale[5], sale[0]))
-
-
-def winning_bids(site: Site) -> Any:
-    return Counter(sales(site))
-
-
-def category_prices(site: Site) -> Any:
-    """Return the mean of all prices of a category, and how many there are."""
-    return {
-        category: (len(prices), fmean(prices))
-        for category, prices in gathered((sale[1], sale[4]) for sale in sales(site)).items()
-    }
-
-
-def seller_prices(site: Site) -> Any:
-    """Return the mean of the last ten prices of a seller, and how many there are in all."""
-    return {
-        seller: (len(prices), fmean(prices[-10:]))
-        for seller, prices in gathered((sale[2], sale[4]) for sale in sales(site)).items()
-    }
-
-
-def hot_items(site: Site) -> Any:
-    """Return the auction with most bids of each window that has any."""
-    windows: dict[int, Counter[int]] = defaultdict(Counter)
-    for bid in site.bids:
-        newest = bid.time_ms // 2000 * 2000
-        for start in range(newest - 8000, newest + 1, 2000):
-            windows[start][bid.auction] += 1
-    hottest = {
-        start: min(counts.items(), key=lambda item: (-item[1], item[0]))
-        for start, counts in windows.items()
-    }
-    return Counter((*hottest[start], start, start + 10_000) for start in hottest)
-
-
-def highest_bids(site: Site) -> Any:
-    prices = gathered((bid.time_ms // 10_000 * 10_000, bid.price) for bid in site.bids)
-    return Counter((None, max(prices[start]), start, start + 10_000) for start in prices)
-
-
-def new_sellers(site: Site) -> Any:
-    """Return each auction by somebody who has joined in the same window."""
-    people = {(person.id, person.time_ms // 10_000): person for person in site.people}
-    return Counter(
-        (auction.seller, people[place].name, auction.id)
-        for auction in site.auctions
-        if (place := (auction.seller, auction.time_ms // 10_000)) in people
-    )
-
-
-def sessions(site: Site) -> Any:
-    """Return how many bids of a person have no gap of ten seconds between them."""
-    found: Counter[tuple[Any, ...]] = Counter()
-    for bidder, times in gathered((bid.bidder, bid.time_ms) for bid in site.bids).items():
-        times.sort()
-        starts = [at for at in range(len(times)) if not at or times[at] - times[at - 1] >= 10_000]
-        for start, stop in zip(starts, [*starts[1:], len(times)], strict=True):
-            found[bidder, stop - start, times[start], times[stop - 1] + 10_000] += 1
-    return found
-
-
-def bids_by_person(site: Site) -> Any:
-    return Counter(bid.bidder for bid in site.bids)
-
-
-def gathered(pairs: Iterator[tuple[Any, Any]]) -> dict[Any, list[Any]]:
-    lists: dict[Any, list[Any]] = defaultdict(list)
-    for key, value in pairs:
-        lists[key].append(value)
-    return lists
-
-
-# -- what is compared ------------------------------------------------------------------------------
-
-
-def all_of(rows: list[tuple[Any, ...]]) -> Any:
-    """Return how often each answer came; of a `WindowResult` the first four fields."""
-    return Counter(row[:4] if row[5:6] == ("on-time",) else row for row in rows)
-
-
-def last_of(rows: list[tuple[Any, ...]]) -> Any:
-    """Return how many answers a key has, and the last one."""
-    return {key: (len(values), values[-1]) for key, values in gathered(iter(rows)).items()}
-
-
-def sums_of(rows: list[tuple[Any, ...]]) -> Any:
-    """Return the sum of the values of a key, whatever their windows."""
-    return Counter(
-        {key: sum(values) for key, values in gathered((r[0], r[1]) for r in rows).items()}
-    )
-
-
-ANSWERS: Final[dict[str, tuple[Callable[[Site], Any], Callable[[list[Any]], Any]]]] = {
-    "q0": (passed_on, all_of),
-    "q1": (converted, all_of),
-    "q2": (selected, all_of),
-    "q3": (local_items, all_of),
-    "q4": (category_prices, last_of),
-    "q5": (hot_items, all_of),
-    "q6": (seller_prices, last_of),
-    "q7": (highest_bids, all_of),
-    "q8": (new_sellers, all_of),
-    "q9": (winning_bids, all_of),
-    "q11": (sessions, all_of),
-    "q12": (bids_by_person, sums_of),
-}
-
-
-def rows_of(answers: list[Any]) -> list[tuple[Any, ...]]:
-    return [answer if isinstance(answer, tuple) else row_of(answer) for answer in answers]
-
-
-def row_of(record: Any) -> tuple[Any, ...]:
-    return attrgetter(*type(record).__dataclass_fields__)(record)
-
-
-def site_of(nexmark: Any) -> Site:
-    return Site([nexmark.event(number) for number in range(nexmark.events)])
 
 
 def asked(modules: dict[str, Any], query: str, nexmark: Any, sink: gp.Sink) -> gp.StreamApp:

@@ -35,6 +35,7 @@ from tests.spark.guest.guest_build import (
     started_s,
     verdict,
 )
+from tests.spark.guest.guest_nexmark import PROGRAM, words
 from tests.system.cluster_build import descendants, is_gone
 
 _WAIT_S: Final = 600
@@ -316,6 +317,23 @@ def show_lost_jvm(spark: SparkSession, plan: Mapping[str, Any]) -> None:
     check(spark, str(folder / "counts"))
 
 
+def show_nexmark(spark: SparkSession, plan: Mapping[str, Any]) -> None:
+    """Run a query of Nexmark, and kill an executor of Spark meanwhile."""
+    folder = Path(plan["folder"])
+    with gearpy.spark.cluster(
+        spark, workers=2, folder=folder / "cluster", config=_config(plan), timeout_s=_WAIT_S
+    ) as cluster:
+        run = cluster.client.submit_program(PROGRAM, words(folder, rate=1000), executors=2)
+        eventually(
+            lambda: newest_epoch(cluster.client, run.name) > 0,
+            "an epoch",
+            within_s=_WAIT_S,
+            every_s=_LOOK_S,
+        )
+        os.kill(jvm_of(random.choice(guests(cluster))), signal.SIGKILL)
+        tell(status=run.wait(_WAIT_S).status)
+
+
 def show_refusals(spark: SparkSession, plan: Mapping[str, Any]) -> None:
     """Ask for clusters that cannot be, then for one that can; each leaves room for the next."""
     folder, context = Path(plan["folder"]) / "cluster", spark.sparkContext
@@ -361,6 +379,7 @@ _SCENES: Final[Mapping[str, Callable[[SparkSession, Mapping[str, Any]], None]]] 
     "refusals": show_refusals,
     "masters": show_masters,
     "lost JVM": show_lost_jvm,
+    "nexmark": show_nexmark,
 }
 
 

@@ -14,6 +14,7 @@ from tests.spark.guest.guest_drives import (
     run,
     standalone,
 )
+from tests.spark.guest.guest_nexmark import is_right
 
 _DYNAMIC: Final = {
     "spark.dynamicAllocation.enabled": "true",
@@ -54,6 +55,18 @@ def test_a_driver_that_loses_its_jvm_hears_of_it(tmp_path: Path) -> None:
     assert [each for each in told if "heard" in each]
     assert {"status": "terminated"} in told
     assert is_exact(told[-1])
+
+
+def test_a_query_of_nexmark(tmp_path: Path) -> None:
+    """Its answers are those of plain Python, though an executor of Spark is killed meanwhile."""
+    with (
+        standalone(tmp_path) as url,
+        driver(tmp_path, scene="nexmark", master=url) as process,
+    ):
+        told = list(lines(process))
+
+    assert told[-1] == {"status": "succeeded"}
+    assert is_right(tmp_path)
 
 
 def test_an_executor_that_spark_takes_away_is_left_before(tmp_path: Path) -> None:
