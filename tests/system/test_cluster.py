@@ -358,6 +358,7 @@ def test_a_call_that_does_not_come_back_is_named_and_its_process_replaced(scene:
     """`gear why` names its step and line, and not the tasks behind it."""
     out = scene.folder / "stood"
     limit = ("--set", "executor.turn-timeout-seconds=5")
+    scene.gear("why", "999", code=WRONG_USE)  # Loads what it needs, which takes time, too.
     number = scene.submit(*limit, "hangs.py", "--executors", "2", "--", str(out))
 
     eventually(lambda: (scene.detail(number) or {}).get("long_turns"))
