@@ -17,6 +17,7 @@ import pytest
 
 import gearpy as gp
 from gearpy.testing import EpochFaults, MemoryTransactions, Simulation
+from tests.eventually import DEADLINE_S
 from tests.examples.nexmark_answers import (
     ANSWERS,
     all_of,
@@ -34,7 +35,6 @@ FOLDER: Final = ROOT / "examples" / "nexmark"
 PAGE: Final = ROOT / "docs" / "nexmark.md"
 PROGRAM: Final = FOLDER / "run.py"
 MODULES: Final = ("events", "columns", "winning_bids", "queries", "run")
-DEADLINE_S: Final = 300
 
 #: Settings of `Nexmark`, beside how many events. Sessions and auctions end within each of them.
 IN_ORDER: Final = {"out_of_order_ms": 0, "per_second": 60}
