@@ -10,7 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from gearpy.cluster.boot.remote import connect
 from gearpy.cluster.client.client import ClusterClient
+from gearpy.config.load import load
 from gearpy.errors import GearpyError
 from gearpy.spark.guest.cluster import SparkCluster
 from gearpy.windowlog.log import WindowLog
@@ -25,6 +27,7 @@ __all__ = [
     "guests",
     "jvm_of",
     "newest_epoch",
+    "newest_epoch_by",
     "shown",
     "since_boot_s",
     "spark_conf",
@@ -115,6 +118,13 @@ def newest_epoch(client: ClusterClient, name: str = "counted") -> int:
     with suppress(GearpyError):
         run = client.running(name)
         return max((each.epoch for each in client.epochs(run.app_id)), default=-1)
+    return -1
+
+
+def newest_epoch_by(conf: Path) -> int:
+    """Return the same of ``counted``, by the file with which commands find a cluster."""
+    with suppress(GearpyError, OSError), connect(config=load([conf])) as client:
+        return newest_epoch(client)
     return -1
 
 

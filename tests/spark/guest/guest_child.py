@@ -288,6 +288,28 @@ def _seat_pid(address: str) -> int:
     raise AssertionError(f"nobody listens at {address}")
 
 
+def show_frozen(spark: SparkSession, plan: Mapping[str, Any]) -> None:
+    """Run an application under three masters until a file says that this driver may go on."""
+    folder = Path(plan["folder"])
+    app = counted(folder, rate=1000)
+    with gearpy.spark.cluster(
+        spark,
+        workers=2,
+        masters=3,
+        folder=folder / "cluster",
+        config=_config(plan),
+        timeout_s=_WAIT_S,
+    ) as cluster:
+        cluster.submit(app, executors=2)
+        tell(epoch=await_epochs(cluster, 0))
+        eventually((folder / "thawed").exists, "a word", within_s=_WAIT_S, every_s=_LOOK_S)
+        eventually(lambda: _seated(cluster) == 3, "three masters", within_s=_WAIT_S)
+        run = cluster.client.running("counted")
+        run.drain()
+        tell(status=run.wait(_WAIT_S).status)
+    check(spark, str(folder / "counts"))
+
+
 def show_lost_jvm(spark: SparkSession, plan: Mapping[str, Any]) -> None:
     """Kill the JVM of this driver; who waits hears of it, and another session goes on."""
     folder = Path(plan["folder"])
@@ -378,6 +400,7 @@ _SCENES: Final[Mapping[str, Callable[[SparkSession, Mapping[str, Any]], None]]] 
     "sizes": show_sizes,
     "refusals": show_refusals,
     "masters": show_masters,
+    "frozen": show_frozen,
     "lost JVM": show_lost_jvm,
     "nexmark": show_nexmark,
 }
