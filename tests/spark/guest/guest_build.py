@@ -23,11 +23,13 @@ __all__ = [
     "WINDOW_MS",
     "Verdict",
     "counted",
+    "counted_file",
     "environments",
     "guests",
     "jvm_of",
     "newest_epoch",
     "newest_epoch_by",
+    "parent",
     "shown",
     "since_boot_s",
     "spark_conf",
@@ -68,18 +70,23 @@ def spark_conf() -> dict[str, str]:
     }
 
 
-def counted(folder: Path, *, rate: int, limit: int | None = None, more: str = "") -> Any:
-    """Write a program that counts numbers by window and key; return its application."""
-    name = f"counted_{folder.name}".replace("-", "_")
-    file = folder / f"{name}.py"
+def counted_file(folder: Path, *, rate: int, limit: int | None = None, more: str = "") -> Path:
+    """Write a program that counts numbers by window and key into ``counts`` of a folder."""
+    file = folder / f"counted_{folder.name}.py".replace("-", "_")
     log = str(folder / "counts")
     file.write_text(
         _PROGRAM.format(rate=rate, limit=limit, keys=_KEYS, window=WINDOW_MS, log=log, more=more)
     )
-    spec = importlib.util.spec_from_file_location(name, file)
+    return file
+
+
+def counted(folder: Path, **asked: Any) -> Any:
+    """Write such a program; return its application."""
+    file = counted_file(folder, **asked)
+    spec = importlib.util.spec_from_file_location(file.stem, file)
     assert spec is not None
     assert spec.loader is not None
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    module = sys.modules[file.stem] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.app
 
@@ -141,7 +148,7 @@ def with_children(pids: list[int]) -> list[int]:
 
 def jvm_of(pid: int) -> int:
     """Return the Spark executor of a worker: the parent of the daemon that has forked it."""
-    return _parent(_parent(pid))
+    return parent(parent(pid))
 
 
 def since_boot_s() -> float:
@@ -154,7 +161,8 @@ def started_s(pid: int) -> float:
     return _stat(pid)[19] / os.sysconf("SC_CLK_TCK")
 
 
-def _parent(pid: int) -> int:
+def parent(pid: int) -> int:
+    """Return the process that has started another one, or has taken it over."""
     return _stat(pid)[1]
 
 

@@ -1,15 +1,44 @@
-"""A cluster inside Spark on YARN: whoever is killed, each number is counted once."""
+"""A cluster inside Spark on YARN: what is killed there, or begins again there."""
 
+import os
+import signal
+import subprocess
 import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pytest
 
+from gearpy.cluster.boot.remote import connect
+from gearpy.config.load import load
+from gearpy.errors import ConfigError, GearpyError
+from gearpy.spark.guest.cluster import CONF_FILE, driver_of
 from gearpy.spark.sessions.driver import spark_home
+from gearpy.spark.sessions.java import java_home
+from gearpy.windowlog.log import WindowLog
+from tests.eventually import eventually, take_time
 from tests.servers.yarn import Yarn
-from tests.spark.guest.guest_drives import KINDS, Recovery, drives, is_exact, run
+from tests.spark.guest.guest_build import (
+    OFTEN,
+    counted_file,
+    newest_epoch_by,
+    parent,
+    shown,
+    spark_conf,
+    verdict,
+)
+from tests.spark.guest.guest_drives import (
+    KINDS,
+    Recovery,
+    drives,
+    is_exact,
+    run,
+)
+from tests.system.cluster_build import is_gone
 
+_WAIT_S: Final = 900
 _EXECUTORS: Final = {
     "spark.executor.instances": "2",
     "spark.executor.cores": "2",
@@ -22,6 +51,23 @@ _HERE: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.yarn.am.memory": "384m",
 }
+_AS_CONTAINER: Final = {
+    "spark.driver.memory": "512m",
+    "spark.yarn.maxAppAttempts": "5",
+    "spark.yarn.am.waitTime": "600s",  # Until there is a session, on a busy machine.
+    "spark.yarn.submit.waitAppCompletion": "false",
+    "spark.ui.enabled": "false",
+    "spark.yarn.appMasterEnv.PYSPARK_PYTHON": sys.executable,
+    "spark.yarn.appMasterEnv.SPARK_LOCAL_HOSTNAME": "127.0.0.1",
+    "spark.executorEnv.PYSPARK_PYTHON": sys.executable,
+}
+_HOSTS: Final = """\
+import gearpy.spark
+
+config = {config!r}
+with gearpy.spark.cluster(workers=2, folder={folder!r}, config=config, timeout_s=600) as cluster:
+    cluster.wait()
+"""
 
 pytestmark = pytest.mark.long
 
@@ -54,3 +100,120 @@ def test_a_driver_that_is_killed_is_submitted_again(own_yarn: Yarn, tmp_path: Pa
     assert recovery.kind == "driver"
     assert isinstance(told, dict)
     assert is_exact(told)
+
+
+def test_a_driver_in_a_container_is_begun_again_by_yarn(own_yarn: Yarn, tmp_path: Path) -> None:
+    """With ``spark.yarn.maxAppAttempts``: first its JVM is killed, then its Python."""
+    with _hosted(own_yarn, tmp_path) as hosted:
+        newest = hosted.begin()
+        for victim_of in (parent, lambda pid: pid):
+            before = driver_of(hosted.folder).pid
+            os.kill(victim_of(before), signal.SIGKILL)
+            hosted.await_other_driver(before)
+            newest = hosted.await_epoch(newest + 2)
+
+        assert hosted.ended_well()
+
+
+# -- a driver in a container -------------------------------------------------------------------
+
+
+class _Hosted(NamedTuple):
+    """A cluster whose driver is in a container, as commands of this machine find it.
+
+    Its program and what that counts are in ``home``.
+    """
+
+    home: Path
+
+    @property
+    def folder(self) -> Path:
+        return self.home / "cluster"
+
+    @property
+    def conf(self) -> Path:
+        return self.folder / CONF_FILE
+
+    def begin(self) -> int:
+        """Start the application; return its newest epoch as soon as it has one."""
+        program = str(counted_file(self.home, rate=1000))
+        with connect(config=load([self.conf])) as client:
+            client.submit_program(program, executors=2)
+        return self.await_epoch(0)
+
+    def await_other_driver(self, before: int) -> None:
+        """Wait until a driver is gone, and another one is there."""
+
+        def look() -> bool:
+            with suppress(ConfigError, ValueError):
+                return driver_of(self.folder).pid != before
+            return False
+
+        take_time(2 * _WAIT_S)
+        eventually(lambda: is_gone(before), "the driver is gone", within_s=_WAIT_S)
+        eventually(look, "another driver", within_s=_WAIT_S)
+
+    def await_workers(self, count: int) -> None:
+        def look() -> bool:
+            with suppress(GearpyError, OSError), connect(config=load([self.conf])) as client:
+                return len(client.workers()) == count
+            return False
+
+        take_time(2 * _WAIT_S)
+        eventually(look, f"{count} workers", within_s=_WAIT_S, every_s=0.1)
+
+    def await_epoch(self, more_than: int) -> int:
+        """Wait for an epoch behind one; return it."""
+
+        def look() -> int:
+            newest = newest_epoch_by(self.conf)
+            return newest if newest > more_than else 0
+
+        take_time(2 * _WAIT_S)
+        return int(eventually(look, "an epoch", within_s=_WAIT_S, every_s=0.1))
+
+    def ended_well(self) -> bool:
+        """Drain the application; tell whether each number was counted once."""
+        take_time(2 * _WAIT_S)
+        with connect(config=load([self.conf])) as client:
+            run = client.running("counted")
+            run.drain()
+            assert run.wait(_WAIT_S).status == "terminated"
+        return verdict(shown(WindowLog(self.home / "counts"))).is_good
+
+
+@contextmanager
+def _hosted(yarn: Yarn, folder: Path) -> Iterator[_Hosted]:
+    """Have YARN run a driver with a cluster while the block runs."""
+    take_time(2 * _WAIT_S)
+    hosted = _Hosted(folder)
+    program = folder / "hosts.py"
+    config = {**OFTEN, "application.total-retries": "1000"}
+    program.write_text(_HOSTS.format(folder=str(hosted.folder), config=config))
+    staging = {"spark.yarn.stagingDir": (folder / "staging").as_uri()}
+    _submit(yarn, program, {**spark_conf(), **_EXECUTORS, **_AS_CONTAINER, **staging})
+    try:
+        hosted.await_workers(2)
+        yield hosted
+    finally:
+        for each in yarn.applications():
+            yarn.kill(each["id"])
+
+
+def _submit(yarn: Yarn, program: Path, conf: Mapping[str, str]) -> None:
+    words = [word for item in conf.items() for word in ("--conf", "=".join(item))]
+    subprocess.run(
+        [
+            str(spark_home() / "bin" / "spark-submit"),
+            *("--master", "yarn", "--deploy-mode", "cluster", *words, str(program)),
+        ],
+        env={
+            **os.environ,
+            "SPARK_HOME": str(spark_home()),
+            "JAVA_HOME": str(java_home()),
+            "HADOOP_CONF_DIR": str(yarn.conf),
+        },
+        check=True,
+        capture_output=True,
+        timeout=_WAIT_S,
+    )
