@@ -1,4 +1,4 @@
-"""A cluster inside Spark on YARN: what is killed there, or begins again there."""
+"""A cluster inside Spark on YARN: what is killed there, taken away there, or begins again there."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ from gearpy.spark.sessions.driver import spark_home
 from gearpy.spark.sessions.java import java_home
 from gearpy.windowlog.log import WindowLog
 from tests.eventually import eventually, take_time
-from tests.servers.yarn import Yarn
+from tests.servers.yarn import NODE_MB, Yarn
 from tests.spark.guest.guest_build import (
     OFTEN,
     counted_file,
@@ -46,6 +46,8 @@ _EXECUTORS: Final = {
     # Those of this machine: nobody has to copy them.
     "spark.yarn.jars": f"local:{spark_home()}/jars/*",
 }
+#: Of a driver, and of each executor.
+_CONTAINER_MB: Final = 512 + 384
 _HERE: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -61,11 +63,14 @@ _AS_CONTAINER: Final = {
     "spark.yarn.appMasterEnv.SPARK_LOCAL_HOSTNAME": "127.0.0.1",
     "spark.executorEnv.PYSPARK_PYTHON": sys.executable,
 }
+#: Each worker takes an executor of Spark for itself.
 _HOSTS: Final = """\
 import gearpy.spark
 
 config = {config!r}
-with gearpy.spark.cluster(workers=2, folder={folder!r}, config=config, timeout_s=600) as cluster:
+with gearpy.spark.cluster(
+    workers=2, cores=2, folder={folder!r}, config=config, timeout_s=600
+) as cluster:
     cluster.wait()
 """
 
@@ -111,6 +116,24 @@ def test_a_driver_in_a_container_is_begun_again_by_yarn(own_yarn: Yarn, tmp_path
             os.kill(victim_of(before), signal.SIGKILL)
             hosted.await_other_driver(before)
             newest = hosted.await_epoch(newest + 2)
+
+        assert hosted.ended_well()
+
+
+def test_a_container_is_taken_away_for_somebody_else(own_yarn: Yarn, tmp_path: Path) -> None:
+    """The scheduler of YARN pre-empts it, and the application goes on with the other worker.
+
+    When there is room again Spark starts the lost worker again.
+    """
+    with _hosted(own_yarn, tmp_path) as hosted:
+        newest = hosted.begin()
+        urgent = own_yarn.begin_urgent(NODE_MB - 2 * _CONTAINER_MB)
+        hosted.await_workers(1)
+        newest = hosted.await_epoch(newest + 2)
+        assert own_yarn.state(urgent) in {"ACCEPTED", "RUNNING"}
+        own_yarn.kill(urgent)
+        hosted.await_workers(2)
+        hosted.await_epoch(newest + 2)
 
         assert hosted.ended_well()
 
