@@ -66,6 +66,22 @@ def test_app_master_waits_for_a_store_that_is_away() -> None:
     assert (summary.status, app.problem(), app.retracted) == ("succeeded", "", 0)
 
 
+def test_master_that_dies_while_an_application_begins_costs_it_nothing() -> None:
+    """The first launch has opened its log: it needs no store to hear that the master knows it."""
+    app = SimulatedApp(10, ["numbered"])
+    cluster = ClusterSimulation(1)
+    running = cluster.submit(app.build)
+    assert cluster.world.run(lambda: bool(cluster.checkpoints.stored.names("")), within_ms=5000)
+
+    cluster.checkpoints.fail(3000)
+    cluster.kill(cluster.master)
+    cluster.start_master()
+    summary = cluster.run_to_end(running.app_id, within_ms=60_000)
+
+    assert summary is not None
+    assert (summary.status, app.problem()) == ("succeeded", "")
+
+
 def test_application_that_finds_no_store_ends() -> None:
     """At the first launch nothing is lost, and somebody waits to hear what is wrong."""
     app = SimulatedApp(10, ["numbered"])

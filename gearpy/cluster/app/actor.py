@@ -244,33 +244,36 @@ class AppMasterActor(Actor[_Message]):
         self._replays.repeat()
 
     def _begin(self, message: AppMasterRegistered) -> None:
+        launch = b"%d" % self._launch.launch
         if _OUTCOME_KEY in message.values:
             self._on_outcome_stored()
+        elif self._found is None and not self._try_open(message):
             return
-        try:
-            loaded = self._versions.load_stored()
-            self._found = self._open(loaded.dag, message.values)
-            if not self._versions.is_begun_with(loaded):  # It was changed in the last moment.
-                loaded = self._versions.load_stored()
-                self._found = self._open(loaded.dag, message.values)
-        except LogSuperseded as error:
-            self._on_superseded(error)
-            return
-        except LogBroken as error:
-            self._begin_later(message, error)
-            return
-        except GearpyError as error:
-            self._end("failed", card_of(error))
-            return
-        self._unopened, self._has_run = None, message.has_run
-        self._take(loaded)
-        if PROGRAM_KEY in message.values:
-            self._master.note_programs(loaded.artifact, self._versions.all)
-        launch = b"%d" % self._launch.launch
-        if message.values.get(OPENED_KEY) == launch:
+        elif message.values.get(OPENED_KEY) == launch:
             self._start()
         else:
             self._master.put(OPENED_KEY, launch)  # Nothing is stored before the master knows of it.
+
+    def _try_open(self, message: AppMasterRegistered) -> bool:
+        """Open the log; not again for a master that is back, as the store may be away by then."""
+        try:
+            loaded = self._versions.load_stored()
+            found = self._open(loaded.dag, message.values)
+            if not self._versions.is_begun_with(loaded):  # It was changed in the last moment.
+                loaded = self._versions.load_stored()
+                found = self._open(loaded.dag, message.values)
+        except LogSuperseded as error:
+            self._on_superseded(error)
+        except LogBroken as error:
+            self._begin_later(message, error)
+        except GearpyError as error:
+            self._end("failed", card_of(error))
+        else:
+            self._found, self._unopened, self._has_run = found, None, message.has_run
+            self._take(loaded)
+            if PROGRAM_KEY in message.values:
+                self._master.note_programs(loaded.artifact, self._versions.all)
+        return self._found is not None
 
     def _take(self, loaded: LoadedVersion) -> None:
         """Have this version run from now on."""
@@ -299,9 +302,8 @@ class AppMasterActor(Actor[_Message]):
             advice = (
                 "change it with 'gear coordinator-log append ID set-config', or delete it there"
             )
-            raise ConfigError(
-                *(f"coordinator log: {each}; {advice}" for each in error.mistakes)
-            ) from error
+            wrong = (f"coordinator log: {each}; {advice}" for each in error.mistakes)
+            raise ConfigError(*wrong) from error
         if self._settings.has_changelog:
             self._checkpoints.give_partitions(dag)
         self._checkpoints.keeps_recordings = self._settings.keeps_recordings
@@ -350,10 +352,6 @@ class AppMasterActor(Actor[_Message]):
             self._end("failed", card_of(error))
         else:
             _log.warning("application %s: %s", self._app_id, error)
-
-    def _begin_again(self, now_ms: int) -> None:
-        if self._unopened is not None and now_ms >= self._open_again_ms:
-            self._begin(self._unopened)
 
     # -- messages --------------------------------------------------------------------------
 
@@ -481,8 +479,9 @@ class AppMasterActor(Actor[_Message]):
     def _on_tick(self) -> None:
         now_ms = self.context.now_ms()
         self._master.look_for(self._standing.status, self._settings.reconnect_timeout_ms)
-        if self._core is None and self._standing.status == "pending":
-            self._begin_again(now_ms)
+        is_due = now_ms >= self._open_again_ms and self._standing.status == "pending"
+        if is_due and self._unopened is not None:
+            self._begin(self._unopened)
         if self._core is not None:
             self._do(self._core.on_tick(now_ms))
             self._metrics_of(self._core).on_tick(self._core)
