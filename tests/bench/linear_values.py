@@ -86,8 +86,7 @@ class _PlayedAppMaster(Actor[AppMasterRegistered | ValueStored | _Tick | _Store]
         self.context.schedule(_TICK_MS, _Tick())
 
     def on_exited(self, exited: Exited) -> None:
-        if exited.ref.path == self._master.path:
-            self._master.on_lost()
+        self._master.on_exited(exited)
 
     def on_stop(self) -> None:
         if self._storing is not None:
@@ -111,9 +110,9 @@ class _PlayedAppMaster(Actor[AppMasterRegistered | ValueStored | _Tick | _Store]
         return None
 
     def _on_registered(self, message: AppMasterRegistered) -> None:
-        if message.launch != self._launch.launch:
+        is_mine = message.launch == self._launch.launch
+        if not is_mine or not self._master.on_registered(message, "pending"):
             return
-        self._master.on_registered(message.master)
         if not self._has_loaded:
             self._has_loaded = True
             self._note("load", "", message.values.get(_KEY, b"").decode(), self._begin)

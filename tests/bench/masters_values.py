@@ -53,8 +53,8 @@ class _Storing(Actor[AppMasterRegistered | ValueStored | _Tick]):
                 self._stored[0] += 1
                 self._put(message.key, message.version + 1)
             case AppMasterRegistered():
-                self._master.on_registered(message.master)
-                if not self._has_begun:
+                is_there = self._master.on_registered(message, "pending")
+                if is_there and not self._has_begun:
                     self._has_begun = True
                     for number in range(self._open):
                         self._put(f"key{number}", 0)

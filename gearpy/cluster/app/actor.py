@@ -227,7 +227,8 @@ class AppMasterActor(Actor[_Message]):
     def _on_registered(self, message: AppMasterRegistered) -> None:
         if message.launch != self._launch.launch:
             return
-        self._master.on_registered(message.master)
+        if not self._master.on_registered(message, self._standing.status):
+            return
         if self._core is None and self._standing.status == "pending":
             self._begin(message)
         elif self._core is not None:
@@ -447,9 +448,8 @@ class AppMasterActor(Actor[_Message]):
     def on_exited(self, exited: Exited) -> None:
         """Hear that the master, a worker or an executor is gone."""
         path, core = exited.ref.path, self._core
-        if path == self._master.path:
-            self._master.on_lost()
-            if core is not None:
+        if self._master.on_exited(exited):
+            if core is not None and not self._master.is_there:
                 core.on_master(is_there=False, now_ms=self.context.now_ms())
         elif core is None:
             return

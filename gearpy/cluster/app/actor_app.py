@@ -187,9 +187,9 @@ class ActorAppMaster(Actor[_Message]):
     def on_exited(self, exited: Exited) -> None:
         """Hear that the master, a worker or an executor is gone."""
         path = exited.ref.path
-        if path == self._master.path:
-            self._master.on_lost()
-        elif (found := self._executors.take(path)) is None:
+        if self._master.on_exited(exited):
+            return
+        if (found := self._executors.take(path)) is None:
             self._lost_worker(path)
         elif isinstance(exited.reason, Failed):  # Else its worker tells why, or is lost too.
             now_ms = self.context.now_ms()
@@ -211,7 +211,8 @@ class ActorAppMaster(Actor[_Message]):
     def _on_registered(self, message: AppMasterRegistered) -> None:
         if message.launch != self._launch.launch:
             return
-        self._master.on_registered(message.master)
+        if not self._master.on_registered(message, self._status):
+            return
         if self._user is None and self._status == "pending":
             self._begin(message)
         else:

@@ -7,8 +7,9 @@ from typing import Any, Final
 
 import msgspec
 
-from gearpy.actor.api import ActorContext
+from gearpy.actor.api import ActorContext, Exited
 from gearpy.cluster.net.post import Post
+from gearpy.cluster.net.watched import MasterWatch
 from gearpy.core.app.executors import Launch, Release, RequestSlots, Stop
 from gearpy.core.consensus.fence import TermFence
 from gearpy.core.coordinator.versions import ProgramVersion
@@ -17,6 +18,7 @@ from gearpy.ids import ActorPath, ExecutorId
 from gearpy.messages.app import RegisterExecutor
 from gearpy.messages.client import Artifact
 from gearpy.messages.cluster import (
+    AppMasterRegistered,
     LaunchExecutor,
     MasterOrder,
     MastersChanged,
@@ -58,9 +60,11 @@ class MasterLink:
         self._places = tuple(dict.fromkeys((self.path, *others)))
         self._fence = TermFence()
         self._fence.admits(launch.term)
+        self._term = launch.term  # Of the master that this belongs to.
         self._post = post
         self._launch = launch
         self._context = context
+        self._watch = MasterWatch(post, context)
         self._asked_ms = 0
         self._lost_ms: int | None = None
         self._programs: dict[str, bytes] = {}  # Stored under these keys.
@@ -70,6 +74,11 @@ class MasterLink:
         self._asked_ms = self._context().now_ms()
         if self._lost_ms is None:
             self._lost_ms = self._asked_ms
+        self._watch.begin(self._places)
+        for place in self._places:  # The one that leads answers.
+            self._ask(place, status)
+
+    def _ask(self, place: ActorPath, status: ApplicationStatus) -> None:
         message = RegisterAppMaster(
             cluster_id=self._launch.cluster_id,
             app_id=self._launch.app_id,
@@ -77,8 +86,7 @@ class MasterLink:
             launch=self._launch.launch,
             status=status,
         )
-        for place in self._places:  # The one that leads answers.
-            self._post.tell(place, message)
+        self._post.tell(place, message)
 
     def look_for(self, status: ApplicationStatus, timeout_ms: int) -> None:
         """Ask once more after a while, unless the master is there; stop if it is away for long."""
@@ -104,23 +112,39 @@ class MasterLink:
         _log.warning("%s was refused: %s", type(message).__name__, self._fence.why(message.term))
         return False
 
-    def on_registered(self, master: ActorPath | None) -> None:
-        """Note that the master is there; its end is told to the app master."""
-        if not self.is_there:
-            self.is_there = True
-            self.path = master or self.path
-            if (ref := self._post.find(self.path)) is not None:
-                self._context().watch(ref)
-            self._put_programs()
+    def on_registered(self, message: AppMasterRegistered, status: ApplicationStatus) -> bool:
+        """Note that the master is there, or that another one leads; its end is told.
+
+        Returns: False for one that may have gone since it answered; it is asked once more.
+        """
+        place = message.master or self.path
+        if self.is_there and (place == self.path or message.term <= self._term):
+            return True
+        if not self._watch.has(place):
+            self._watch.begin([place])
+            self._ask(place, status)
+            return False
+        self.is_there, self.path, self._term = True, place, message.term
+        self._watch.keep_only(place)
+        self._put_programs()
+        return True
 
     def on_masters(self, message: MastersChanged) -> None:
         """Look for a master at these addresses from now on."""
         self._places = tuple(ActorPath(each, self.path.name) for each in message.masters)
 
-    def on_lost(self) -> None:
-        """Note that the master is away."""
-        _log.warning("application %s: the master is away", self._launch.app_id)
-        self.is_there, self._lost_ms = False, self._context().now_ms()
+    def on_exited(self, exited: Exited) -> bool:
+        """Note that an actor has ended; return whether that was a master.
+
+        The one that this belongs to is away from then on.
+        """
+        path = self._watch.on_exited(exited)
+        if path is None:
+            return False
+        if self.is_there and path == self.path:
+            _log.warning("application %s: the master is away", self._launch.app_id)
+            self.is_there, self._lost_ms = False, self._context().now_ms()
+        return True
 
     def away_ms(self) -> int | None:
         """Return for how long the master has been away; None while it is there."""

@@ -3,10 +3,11 @@
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, Protocol, TypeAlias, assert_never
+from typing import Final, Protocol, TypeAlias, assert_never
 
-from gearpy.actor.api import Actor, Cancellable, Exited, Ref
+from gearpy.actor.api import Actor, Cancellable, Exited
 from gearpy.cluster.net.post import Post
+from gearpy.cluster.net.watched import MasterWatch
 from gearpy.core.consensus.fence import TermFence
 from gearpy.errors import ConnectionLost, GearpyError
 from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, ExecutorId, WorkerId, address_of
@@ -188,8 +189,8 @@ class WorkerActor(Actor[_Message]):
         self._settings = settings or WorkerSettings()
         self._addresses = (master, *self._settings.other_masters)
         self._master = master
-        self._fence = TermFence()
-        self._watched: Ref[Any] | None = None
+        self._fence, self._term = TermFence(), 0  # The term of its master.
+        self._watch = MasterWatch(post, lambda: self.context)
         self._search: _Search | None = None
         self._worker_id: WorkerId | None = None
         self._cluster_id = ""  # Of the first master; it is stayed with while this process lives.
@@ -255,12 +256,15 @@ class WorkerActor(Actor[_Message]):
 
     def on_exited(self, exited: Exited) -> None:
         """Look for the lost master; care for the executors that a lost app master leaves."""
-        if exited.ref is self._watched:
+        path = exited.ref.path
+        if (master := self._watch.on_exited(exited)) is not None:
+            if self._search is not None or master != self._master:
+                return
             _log.warning("master %s is lost; what runs goes on", self._master)
             until_ms = self.context.now_ms() + self._settings.reconnect_timeout_ms
             self._look_for_master(until_ms=until_ms)
-        elif any(each.message.reply_to == exited.ref.path for each in self._running.values()):
-            self._lost_app_masters.add(exited.ref.path)
+        elif any(each.message.reply_to == path for each in self._running.values()):
+            self._lost_app_masters.add(path)
             for app_id in dict.fromkeys(app_id for app_id, _ in self._running):
                 self._expect_orphans(app_id)
 
@@ -272,7 +276,6 @@ class WorkerActor(Actor[_Message]):
     # -- the master ------------------------------------------------------------------------
 
     def _look_for_master(self, until_ms: int | None) -> None:
-        self._watched = None
         timer = self.context.schedule(_RETRY_MS, _LookForMaster())
         self._search = _Search(timer, until_ms)
         self._try_next_master()
@@ -287,6 +290,7 @@ class WorkerActor(Actor[_Message]):
         if search.tries == 1:
             self._tell_that_it_waits(search)
         search.tries += 1
+        self._watch.begin(self._addresses)
         for address in self._addresses:  # The one that leads answers.
             self._register(address)
 
@@ -328,20 +332,25 @@ class WorkerActor(Actor[_Message]):
 
     def _on_registered(self, message: WorkerRegistered) -> None:
         search = self._search
-        ref = self._post.find(message.master)
-        if search is None or ref is None:
-            return  # A repeated answer, or from a master that is gone again.
+        if search is None and (message.master == self._master or message.term <= self._term):
+            return  # A repeated answer, or one that comes late.
+        if not self._watch.has(message.master):  # It may have gone since it answered.
+            self._watch.begin([message.master])
+            self._register(message.master)
+            return
         self._cluster_id = self._cluster_id or message.cluster_id
         self._other_cluster = ""
-        search.timer.cancel()
+        has_changed = search is None or search.has_changed  # Another may have been told of it.
+        if search is not None:
+            search.timer.cancel()
         is_first, self._search = self._worker_id is None, None
         self._worker_id, self._master = message.worker_id, message.master
+        self._term = message.term
         self._process.name = f"worker{self._worker_id}"
         self._unreported.clear()
-        if search.has_changed:
+        if has_changed:
             self._tell_change()
-        self._watched = ref
-        self.context.watch(ref)
+        self._watch.keep_only(message.master)
         self._tell_that_it_is_ready(is_first=is_first)
 
     def _on_masters(self, message: MastersChanged) -> None:

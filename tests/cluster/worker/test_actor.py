@@ -427,6 +427,33 @@ def test_an_old_master_is_not_listened_to(scene: Scene) -> None:
     assert scene.told("master", ResourceUpdate) == [an_update(a_running()), an_update()]
 
 
+def test_a_worker_goes_to_the_master_that_leads_later(scene: Scene) -> None:
+    """It may have heard of one that leads no more, as when its process was frozen meanwhile."""
+    scene.probe("next", 3)
+
+    answer = WorkerRegistered(worker_id=WorkerId(3), master=ActorPath("", "next"), term=2)
+    scene.tell(answer)  # Asked again, now that its end would be heard.
+    assert len(scene.told("next", RegisterWorker)) == 1
+    scene.tell(answer, replace(a_launch(), term=2))
+
+    assert scene.told("next", ResourceUpdate)[-1] == an_update(a_running())
+
+
+def test_a_master_that_ended_since_it_answered_is_asked_again() -> None:
+    """What it had sent before is no sign of it: nobody would hear of its end a second time."""
+    scene = Scene()
+    first = scene.probe("master")
+    scene.start()
+    scene.stop("master")
+    scene.probe("master")  # Another process has its address, and does not lead.
+
+    scene.tell(WorkerRegistered(worker_id=WorkerId(3), master=first.path))
+    scene.run(3 * SECOND_MS)
+
+    assert scene.said == []
+    assert len(scene.told("master", RegisterWorker)) > 2
+
+
 def test_a_worker_looks_for_the_masters_that_there_are(scene: Scene) -> None:
     """Those that its master has told it last; what it starts is told the same."""
     scene.tell(MastersChanged(masters=("a:1", "b:1"), term=2))
