@@ -32,10 +32,13 @@ from tests.spark.guest.guest_build import (
 from tests.spark.guest.guest_drives import (
     KINDS,
     Recovery,
+    driver,
     drives,
     is_exact,
+    lines,
     run,
 )
+from tests.spark.guest.guest_nexmark import is_right
 from tests.system.cluster_build import is_gone
 
 _WAIT_S: Final = 900
@@ -136,6 +139,15 @@ def test_a_container_is_taken_away_for_somebody_else(own_yarn: Yarn, tmp_path: P
         hosted.await_epoch(newest + 2)
 
         assert hosted.ended_well()
+
+
+def test_a_query_of_nexmark(own_yarn: Yarn, tmp_path: Path) -> None:
+    """Its answers are those of plain Python, though an executor of Spark is killed meanwhile."""
+    with driver(tmp_path, scene="nexmark", **_where(own_yarn, tmp_path)) as process:
+        told = list(lines(process))
+
+    assert told[-1] == {"status": "succeeded"}
+    assert is_right(tmp_path)
 
 
 # -- a driver in a container -------------------------------------------------------------------
