@@ -4,6 +4,7 @@ Run by tests, in a process of its own, as its Spark has executors of their own.
 """
 
 import json
+import logging
 import os
 import random
 import signal
@@ -425,4 +426,5 @@ def _run(cluster: SparkCluster, spark: SparkSession, app: Any, plan: Mapping[str
 
 
 if __name__ == "__main__":
+    logging.basicConfig()
     main(json.loads(sys.argv[1]))

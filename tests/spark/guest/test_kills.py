@@ -21,6 +21,8 @@ _DYNAMIC: Final = {
     "spark.dynamicAllocation.minExecutors": "1",
     "spark.dynamicAllocation.executorIdleTimeout": "5s",
 }
+#: With which Spark waits for an executor that is not excluded; 120 s where nobody says it.
+_PATIENCE: Final = "spark.scheduler.excludeOnFailure.unschedulableTaskSetTimeout"
 
 pytestmark = pytest.mark.long
 
@@ -55,6 +57,23 @@ def test_a_driver_that_loses_its_jvm_hears_of_it(tmp_path: Path) -> None:
     assert [each for each in told if "heard" in each]
     assert {"status": "terminated"} in told
     assert is_exact(told[-1])
+
+
+def test_executors_that_spark_excludes_for_failures(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Where a worker was lost its task shall not run again; then it can run nowhere.
+
+    Spark waits for another executor, and gives up the job; gearpy starts another one, which may run
+    anywhere. One of two workers is lost three times at least, so that this happens.
+    """
+    conf = {"spark.excludeOnFailure.enabled": "true", _PATIENCE: "1s"}
+    with standalone(tmp_path) as url:
+        told = run(tmp_path, ("worker",) * 6, master=url, conf=conf)
+
+    assert "Spark has excluded every executor where this could run" in capfd.readouterr().err
+    assert told["status"] == "terminated"
+    assert is_exact(told)
 
 
 def test_a_query_of_nexmark(tmp_path: Path) -> None:
