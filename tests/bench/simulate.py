@@ -195,12 +195,23 @@ class FaultSchedule:
         """Damage a file that only the newest of several epochs needs, and have somebody read it."""
         manifests = self._manifests()
         needed = {file.location for each in manifests[:-1] for file in each.snapshots}
-        newest = manifests[-1].snapshots if len(manifests) > 1 else ()
+        is_one_left = len(manifests) > 1 and self._kept_epochs(manifests) > 1
+        newest = manifests[-1].snapshots if is_one_left else ()
         files = [file for file in newest if file.location not in needed]
         if files:
             self._cluster.checkpoints.damage(rng.choice(files).location, rng.randrange(300, 8000))
             self.kill_executor(rng)
         return bool(files)
+
+    def _kept_epochs(self, manifests: list[Manifest]) -> int:
+        """Return how many of these, at most, are gone back to when a file is read soon.
+
+        The log has one more than are kept, until the next one is there. And when files of the
+        next one are stored, that may yet be complete, needs the same files, and takes a place.
+        """
+        listed = {file.location for each in manifests for file in each.snapshots}
+        names = {each for each in self._cluster.checkpoints.stored.names("") if "/epochs/" in each}
+        return self._cluster.config.checkpoint.retained - (not names <= listed)
 
     def _manifests(self) -> list[Manifest]:
         """Return the complete epochs; none while that cannot be told."""
