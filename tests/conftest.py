@@ -175,10 +175,11 @@ def _log_as_it_was() -> Iterator[None]:
     logger.setLevel(level)
     logger.handlers = handlers
     logging.disable(disabled)
+    # A cluster that other tests use, too, may forget a program of its own meanwhile.
     for name in sys.modules.keys() - _KNOWN_MODULES:
         # Programs have names of their own, or stood in a test's own folder.
-        file = getattr(sys.modules[name], "__file__", None) or ""
+        file = getattr(sys.modules.get(name), "__file__", None) or ""
         if name.startswith("gearpy_app") or "/pytest-of-" in file:
-            del sys.modules[name]
+            sys.modules.pop(name, None)
         else:
             _KNOWN_MODULES.add(name)

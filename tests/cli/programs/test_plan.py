@@ -29,7 +29,7 @@ def _same_process_after() -> Iterator[None]:
     yield
     for name in set(sys.modules) - modules:
         if not name.startswith("gearpy."):
-            del sys.modules[name]
+            sys.modules.pop(name, None)
 
 
 @pytest.fixture
