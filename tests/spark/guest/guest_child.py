@@ -64,6 +64,13 @@ def await_epochs(cluster: SparkCluster, more_than: int) -> int:
     return int(eventually(look, what, within_s=_WAIT_S, every_s=_LOOK_S))
 
 
+def _drain(cluster: SparkCluster) -> None:
+    """End the application at an epoch; tell how it has ended."""
+    run = cluster.client.running("counted")
+    run.drain()
+    tell(status=run.wait(_WAIT_S).status)
+
+
 def _executor(pid: int) -> int:
     return random.choice([*descendants(pid), pid])
 
@@ -211,9 +218,7 @@ def show_masters(spark: SparkSession, plan: Mapping[str, Any]) -> None:
             for lost in (1, 2) if turn == 0 else (1,):
                 newest = _strike_masters(cluster, folder, newest, lost)
             if turn == 1:
-                run = cluster.client.running("counted")
-                run.drain()
-                tell(status=run.wait(_WAIT_S).status)
+                _drain(cluster)
     check(spark, str(folder / "counts"))
 
 
@@ -305,9 +310,7 @@ def show_frozen(spark: SparkSession, plan: Mapping[str, Any]) -> None:
         tell(epoch=await_epochs(cluster, 0))
         eventually((folder / "thawed").exists, "a word", within_s=_WAIT_S, every_s=_LOOK_S)
         eventually(lambda: _seated(cluster) == 3, "three masters", within_s=_WAIT_S)
-        run = cluster.client.running("counted")
-        run.drain()
-        tell(status=run.wait(_WAIT_S).status)
+        _drain(cluster)
     check(spark, str(folder / "counts"))
 
 
@@ -334,9 +337,7 @@ def show_lost_jvm(spark: SparkSession, plan: Mapping[str, Any]) -> None:
     spark = _session(plan)
     with start(spark) as cluster:
         await_epochs(cluster, newest + 2)
-        again = cluster.client.running("counted")
-        again.drain()
-        tell(status=again.wait(_WAIT_S).status)
+        _drain(cluster)
     check(spark, str(folder / "counts"))
 
 
@@ -419,9 +420,7 @@ def _run(cluster: SparkCluster, spark: SparkSession, app: Any, plan: Mapping[str
     if plan.get("endless"):
         tell(survived=len(plan["kills"]))
         eventually(lambda: False, "killed from outside", within_s=_WAIT_S)
-    run = cluster.client.running("counted")
-    run.drain()
-    tell(status=run.wait(_WAIT_S).status)
+    _drain(cluster)
     check(spark, str(Path(plan["folder"]) / "counts"))
 
 
