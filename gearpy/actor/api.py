@@ -363,13 +363,6 @@ class ActorContext(Generic[M]):
         """Put a message at the back of the own mailbox, even when that is full."""
         self.inbox.put_unbounded(Envelope(message))
 
-    def yield_turn(self) -> None:
-        """End this turn after the current call; waiting messages come in the next turn.
-
-        With `schedule_self`: go on with long work after the neighbours had their turns.
-        """
-        self.inbox.has_yielded = True
-
     def now_ms(self) -> int:
         """Monotonic time; for measuring and deadlines."""
         return self.system.now_ms()

@@ -169,9 +169,8 @@ class ActorLife(Generic[M]):
 
     def _take_turn(self, messages_max: int, until_s: float) -> None:
         mailbox, left = self.mailbox, messages_max
-        mailbox.has_yielded = False
         system, user = mailbox.system, mailbox.user
-        while left > 0 and not self.exit.is_set and not mailbox.has_yielded:
+        while left > 0 and not self.exit.is_set:
             if system:
                 self._guard(system.popleft())
             elif user and self._phase is _RUNNING:

@@ -122,7 +122,6 @@ class Mailbox:
         "_path",
         "_refused",
         "_wake",
-        "has_yielded",
         "system",
         "user",
     )
@@ -138,7 +137,6 @@ class Mailbox:
     ) -> None:
         self.system: deque[Callable[[], object]] = deque()
         self.user: deque[Envelope[Any]] = deque()
-        self.has_yielded = False  # The owner wants its turn to end.
         self._path = path
         self._max = user_max
         self._wake = wake

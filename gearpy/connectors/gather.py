@@ -91,12 +91,6 @@ class GatherSink(Sink):
             ):
                 self._kept -= len(self._batches.popleft().values)
 
-    def _drop_all_but(self, last: int) -> None:
-        """Drop batches that have none of the last records."""
-        while self._kept - len(oldest := self._batches[0]) >= last:
-            self._batches.popleft()
-            self._kept -= len(oldest)
-
     def _found(self) -> Sequence[Batch]:
         with self._lock:
             batches, over = [*self._batches], self._kept - (self._last or self._kept)

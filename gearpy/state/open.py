@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from gearpy.core.base.stable_hash import KEY_GROUPS
 from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS
 from gearpy.state.keyed import KeyedState
@@ -48,17 +47,6 @@ def open_state(
 def heap_state(now_ms: Callable[[], int] | None = None, watermark_ms: int = MIN_MS) -> KeyedState:
     """Return empty state in memory, for tests and examples."""
     return KeyedState(HeapStore(), now_ms=now_ms or _wall_ms, watermark_ms=watermark_ms)
-
-
-def groups_of(task_index: int, parallelism: int, key_groups: int = KEY_GROUPS) -> range:
-    """Return the key groups of a task: the inverse of `core.base.stable_hash.task_of_group`.
-
-    Example:
-        >>> groups_of(1, 3, key_groups=10)
-        range(4, 7)
-    """
-    first, end = (-(-index * key_groups // parallelism) for index in (task_index, task_index + 1))
-    return range(first, end)
 
 
 def _store(settings: StateSettings, name: str) -> CellStore:

@@ -218,24 +218,6 @@ def test_message_to_a_stopping_self_is_a_dead_letter(system: ThreadedActorSystem
     assert system.dead_letters.of(ref.path) == 1
 
 
-def test_yielding_lets_the_neighbour_go_first(system: ThreadedActorSystem, log: Log) -> None:
-    """Two actors on one thread, each with two messages: they alternate."""
-    gate = system.spawn(Obedient, "gate", dispatcher="shared")
-    is_open = threading.Event()
-    gate.tell(lambda _: is_open.wait(WAIT_S))
-    a, b = (system.spawn(Obedient, name, dispatcher="shared") for name in "ab")
-
-    def work(me: Obedient) -> None:
-        log.put(me.context.self_ref.path.name)
-        me.context.yield_turn()
-
-    for ref in (a, a, b, b):
-        ref.tell(work)
-    is_open.set()
-
-    assert taken(log, 4) == ["a", "b", "a", "b"]
-
-
 def test_context_tells_who_and_when(system: ThreadedActorSystem) -> None:
     parent = system.spawn(Obedient, "parent")
     child = parent.ask(lambda me: me.context.spawn(Obedient, "child"), WAIT_S)

@@ -5,13 +5,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from gearpy.core.base.stable_hash import KEY_GROUPS, task_of_group
 from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS
-from gearpy.state.open import StateSettings, groups_of, heap_state, open_state
+from gearpy.state.open import StateSettings, heap_state, open_state
 from tests.state.build import WallClock, changes_of
 
 
@@ -66,16 +63,3 @@ def test_the_library_of_the_disk_backend_is_not_loaded_for_the_other_one() -> No
     code = "import sys, gearpy.state.open; sys.exit('lmdb' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-@given(st.integers(1, KEY_GROUPS + 5), st.integers(1, 2000))
-def test_every_group_belongs_to_the_task_that_gets_its_records(
-    parallelism: int, key_groups: int
-) -> None:
-    """As the partitioner has it."""
-    owners = [task for task in range(parallelism) for _ in groups_of(task, parallelism, key_groups)]
-
-    assert owners == [
-        task_of_group(group, parallelism=parallelism, key_groups=key_groups)
-        for group in range(key_groups)
-    ]

@@ -225,7 +225,6 @@ def _read(stream: IO[bytes], take: Callable[[bytes], None]) -> bool | None:
 TAIL_BYTES: Final = 32 * 1024
 _LAST_LINE_CHARS: Final = 300
 _TEXT_CHARS: Final = 4096  # Causes travel in control messages, whose size has a limit.
-_OOM_KILLS: Final = re.compile(rb"^oom_kill (\d+)$", re.MULTILINE)
 #: A line of gearpy's own log, as `logs.formatter` writes it; users' logs are worth telling.
 _OWN_LOG: Final = re.compile(
     r'\d{4}-\d\d-\d\dT[\d:.]+Z [A-Z]+ gearpy\.|\{"time": "[^"]*", "level": "\w+", '

@@ -6,7 +6,7 @@ through all of them sees those that were there when it began.
 
 from collections.abc import Iterable, Iterator
 from struct import Struct
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from gearpy.state.encoding.keys import decode_key, encode_key
 from gearpy.state.kinds.expiry import LIST_SIZE
@@ -105,10 +105,6 @@ class ListState(_Collection, Generic[V]):
 
     def _live_of(self, key: bytes) -> Iterator[Entry]:
         return (each for each in super()._live_of(key) if each[0] != LIST_SIZE)
-
-
-#: Gearpump PR #190: `BagState`; it keeps the order as well.
-BagState: TypeAlias = ListState
 
 
 class SetState(_Collection, Generic[V]):

@@ -1,7 +1,6 @@
 """The transactions of one task: a producer with a transactional id, and the markers it leaves."""
 
 import json
-import logging
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -22,8 +21,6 @@ from gearpy.errors import GearpyError
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message, Producer
-
-_log = logging.getLogger(__name__)
 
 #: The topic of markers has at least so many partitions; an id belongs to one of these for ever.
 MARKER_PARTITIONS: Final = 8
