@@ -19,8 +19,9 @@ _THRESHOLD: Final = 50_000
 class ProcessTuning:
     """Garbage collection and thread switching of this process; `restore` undoes it.
 
-    Of several, such as those of two clusters, the newest counts; with the last one goes what
-    was found by the first, in whatever order they are restored.
+    Of several, such as those of two clusters, the newest counts. When the last one is restored,
+    in whatever order, the settings are again as the first one found them. Objects that a program
+    had frozen itself stay frozen: Python cannot tell them from others, so all that live then do.
 
     Runs on: any thread.
     """
@@ -28,6 +29,7 @@ class ProcessTuning:
     _lock: ClassVar = Lock()
     _tuned: ClassVar[list["ProcessTuning"]] = []  #: Oldest first.
     _found: ClassVar[tuple[float, tuple[int, int, int]]]
+    _found_frozen: ClassVar[bool] = False
 
     def __init__(
         self, *, interval_s: float = _SWITCH_INTERVAL_S, threshold: int = _THRESHOLD
@@ -37,6 +39,7 @@ class ProcessTuning:
         with self._lock:
             if not self._tuned:
                 ProcessTuning._found = (sys.getswitchinterval(), gc.get_threshold())
+                ProcessTuning._found_frozen = gc.get_freeze_count() > 0
             self._tuned.append(self)
             self._apply_newest()
         self.keep()
@@ -61,9 +64,11 @@ class ProcessTuning:
                 self._apply_newest()
                 return
             interval_s, threshold = self._found
-            gc.unfreeze()
             gc.set_threshold(*threshold)
             sys.setswitchinterval(interval_s)
+        gc.unfreeze()
+        if self._found_frozen:
+            self.freeze()  # Without the lock: it calls finalizers.
 
     @classmethod
     def _apply_newest(cls) -> None:

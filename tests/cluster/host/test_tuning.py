@@ -22,6 +22,27 @@ made[0].restore()
 print(frozen > before // 2, again > before // 2, gc.get_freeze_count())
 """
 
+_FREEZING: Final = """
+import gc
+from gearpy.cluster.host.tuning import ProcessTuning
+
+class Kept:
+    pass
+
+kept = Kept()
+gc.freeze()
+tunings = [ProcessTuning(), ProcessTuning()]
+left = [Kept()]
+left.append(left)
+tunings[0].keep()
+del left
+for each in tunings:
+    each.restore()
+print(sum(isinstance(each, Kept) for each in gc.get_objects()))
+gc.unfreeze()
+print(sum(isinstance(each, Kept) for each in gc.get_objects()))
+"""
+
 
 def test_what_lives_is_left_out_of_collections_until_the_end() -> None:
     """At the start, and again whenever much was loaded."""
@@ -30,3 +51,12 @@ def test_what_lives_is_left_out_of_collections_until_the_end() -> None:
     )
 
     assert done.stdout.split() == ["True", "True", "0"]
+
+
+def test_what_a_program_froze_stays_frozen() -> None:
+    """It is left out of collections as before; garbage that was frozen since is collected."""
+    done = subprocess.run(
+        [sys.executable, "-c", _FREEZING], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.split() == ["0", "1"]
