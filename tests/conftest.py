@@ -156,6 +156,7 @@ def _no_full_collections() -> Iterator[None]:
     thresholds = SimpleNamespace(
         get_threshold=gc.get_threshold,
         set_threshold=gc.set_threshold,
+        get_freeze_count=gc.get_freeze_count,
         **dict.fromkeys(("collect", "freeze", "unfreeze"), lambda: None),
     )
     with pytest.MonkeyPatch.context() as patch:
