@@ -1,5 +1,6 @@
 """Actor systems that live in virtual time: one thread, an order that a seed decides."""
 
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from math import inf
@@ -28,7 +29,7 @@ class WorldActorSystem(LocalActorSystem):
         self.world = world
         self.is_killed = False
         self.is_paused = False
-        self._held: list[Callable[[], object]] = []  # While paused.
+        self._held: deque[Callable[[], object]] = deque()  # While paused.
         self._timers = _WorldTimers(self)
         #: How much longer than others the actors with such names wait for their turn now.
         self.waiting: tuple[str, Callable[[], int]] | None = None
@@ -56,9 +57,7 @@ class WorldActorSystem(LocalActorSystem):
 
     def resume(self) -> None:
         self.is_paused = False
-        held, self._held = self._held, []
-        for act in held:  # In the order in which it came.
-            self.do(act)
+        self._go_on()
 
     def now_ms(self) -> int:
         return self.world.now_ms
@@ -67,13 +66,19 @@ class WorldActorSystem(LocalActorSystem):
         return self.world.now_ms
 
     def wait(self, reply: Reply, timeout_s: float) -> bool:
-        """See `ActorSystem`; the world goes on meanwhile."""
+        """See `ActorSystem`; the world goes on meanwhile, with what a pause has held back."""
+        self._go_on()
         is_done = self.world.run(
             lambda: reply.is_done or self.is_killed, within_ms=int(timeout_s * 1000)
         )
         if self.is_killed and not reply.is_done:
             raise ActorStopped("the process was killed")
         return is_done
+
+    def _go_on(self) -> None:
+        """Do what a pause has held back, in the order in which it came."""
+        while self._held and not self.is_paused:
+            self._held.popleft()()
 
     def shutdown(self, timeout_s: float = 10.0) -> bool:
         self.stop_all()
