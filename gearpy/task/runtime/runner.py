@@ -30,23 +30,22 @@ from gearpy.messages.data import (
 )
 from gearpy.messages.metrics import TaskLoad
 from gearpy.messages.table import has_late
-from gearpy.state.kinds.timers import KeyTimer
 from gearpy.task.api.counters import TaskCounters
 from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.task.api.interfaces import FINISHED, Columns, Task, TaskContext, TaskLimits
 from gearpy.task.api.keyed import KeyedTask, OpenState
 from gearpy.task.api.rejects import OUTPUT, Midway, OnError, RejectedRecord, Rejects
 from gearpy.task.api.snapshots import TaskResume, TaskSnapshot, TaskState, encode_offsets
-from gearpy.task.chain.event_gate import EventGate, OrderedOutput
+from gearpy.task.chain.event_gate import OrderedOutput
 from gearpy.task.runtime.driving import (
     Job,
     blame,
     columns_of_batch,
     columns_of_messages,
-    driver_of,
     reject,
 )
 from gearpy.task.runtime.epoch_ends import CommitRequest, CutRequest, LaterOutput
+from gearpy.task.runtime.feed import TaskFeed
 from gearpy.task.runtime.info import TaskInfo
 from gearpy.task.runtime.inlet import Injected, Inlet
 from gearpy.task.runtime.metering import MeterSettings, TaskMeter
@@ -152,11 +151,8 @@ class TaskRunner:
         self._rejects = Rejects(on_error, counters, str(info.task_id), epoch)
         self.context = self._make_context(wall_ms, counters)
         self.task: Task | None = None
-        self._gate: EventGate | None = None  # Where records are to come by event time.
-        self._has_timers_between = False  # The task takes batches, but key timers come between.
-        self._counts_taken = False
+        self._feed: TaskFeed | None = None  # Made when it is open.
         self._tells_origin = True
-        self._drive: Callable[[Batch], Job]
 
     def open(self, start_time_ms: int) -> None:
         """Open the links, make the user's task and start it."""
@@ -173,13 +169,13 @@ class TaskRunner:
             self._blame(error)
         if not self.info.upstream:
             self._produce_at_ms = self._clock_ms()
-        self._drive = driver_of(
+        self._feed = TaskFeed(
             self.task,
+            self.info,
+            self.context,
+            self._keyed,
             self._buffer,
             limit=self._limits.batch_records,
-            operator=self.info.operator,
-            rejects=self._rejects,
-            on_next=self._on_next(self.task),
         )
         if self._metering is not None:
             self._meter = TaskMeter(
@@ -196,21 +192,7 @@ class TaskRunner:
         if self.recorder is not None:
             self._inlet.note = partial(self.recorder.take, self._buffer)
             self.context.shown = self._outlet.note = self.recorder.output.add
-        self._counts_taken = not self.info.edges and not self.task.counts_output
         self._flush()
-
-    def _on_next(self, task: Task) -> Callable[[Message], Any]:
-        """Return the function to call with each record, which from now on may have to wait."""
-        if not (self.info.ordered and task.aligned):
-            return self._keyed.keyed(task.on_next, self.info.key)
-        self._gate = EventGate(self.context, self.info.key, waits="all")
-        self._gate.restore(0, self.info.operator)
-        self._has_timers_between = type(task).on_batch is not Task.on_batch
-        self.context.state.goes_by_records()
-        assert isinstance(self._buffer, OrderedOutput)
-        return self._keyed.in_order(
-            task.on_next, task.on_key_timer, self.info.key, self._buffer.reach
-        )
 
     def receive(self, message: LinkMessage) -> None:
         """Take a message from a link. Acks count at once, everything else in its turn.
@@ -365,6 +347,11 @@ class TaskRunner:
         """Records that came in and are not processed."""
         return self._inlet.records_queued
 
+    @property
+    def _fed(self) -> TaskFeed:
+        assert self._feed is not None, "open comes first"
+        return self._feed
+
     def _next_job(self, now_ms: int) -> Job | None:
         assert self.task is not None
         if self._wakes.wait_ms(self.task, self._claimed_clock_ms) == 0:
@@ -389,7 +376,7 @@ class TaskRunner:
             self._end_epoch(self._cut.epoch)
         if is_due(self._timer_at_ms(now_ms), now_ms):
             is_of_task = is_due(self._timers.due_ms, now_ms)
-            return self._fire_timer() if is_of_task else self._fire(self._keyed.due())
+            return self._fire_timer() if is_of_task else self._fed.fire(self._keyed.due())
         if self.recorder is not None and self._inlet.is_at_end:
             self._flush()  # What follows belongs to the next epoch.
         message = self._inlet.next()
@@ -438,7 +425,7 @@ class TaskRunner:
             self._enter(batch.origin)
             if not (message.idle or is_early):  # Their results hold clocks back at once.
                 self._set_idle(False)
-            yield from self._take_records(batch)
+            yield from self._fed.records(batch, self._inlet.watermarks.watermark_ms)
             self._enter(NOWHERE)
         self._enter_epoch(self.epoch)
         yield from self._follow(has_moved=self._inlet.on_processed(message, is_early=is_early))
@@ -461,57 +448,11 @@ class TaskRunner:
             self._flush()
             self.context.origin = origin
 
-    def _take_records(self, batch: Batch) -> Job:
-        counters = self.context.counters
-        counters.records_in += len(batch.values)
-        if self._gate is None:
-            yield from self._driven(batch)
-            return
-        values, timestamps = self._gate.take(batch.values, batch.timestamps)
-        if values:
-            yield from self._driven(Batch(values, timestamps))
-        if len(self._gate):
-            yield from self._driven_in_order(self._gate, self._inlet.watermarks.watermark_ms)
-
-    def _driven_in_order(self, gate: EventGate, watermark_ms: int) -> Job:
-        """Hand over the records that event time has passed, key timers between them."""
-        for at_ms, values, timestamps in gate.due(watermark_ms):
-            if at_ms == MIN_MS:
-                yield from self._driven(Batch(values, timestamps))
-                continue
-            self._keyed.reach(at_ms)
-            yield from self._driven(Batch(values, timestamps))
-            self._keyed.reach(None)
-
     def _see_late(self) -> None:
         self.context.sees_late = True
 
-    def _driven(self, batch: Batch) -> Job:
-        counters = self.context.counters
-        before = counters.skipped_records + counters.quarantined_records
-        if self._has_timers_between:
-            assert isinstance(self._buffer, OrderedOutput)
-            for message in batch.messages():
-                yield from self._fire(self._keyed.until(message))
-                self._keyed.enter(message)
-                yield from self._buffer.marked(self._drive(Batch.of(message)))
-        else:
-            yield from self._drive(batch)
-        if self._counts_taken:
-            dropped = counters.skipped_records + counters.quarantined_records - before
-            counters.records_out += len(batch.values) - dropped
-
     def _advance(self, watermark_ms: int) -> Job:
-        assert self.task is not None
-        if self._gate is not None and len(self._gate):
-            yield from self._driven_in_order(self._gate, watermark_ms)
-        if not self.task.keeps_state_until_told:
-            yield from self._fire(self._keyed.advance(watermark_ms))
-        outputs = self.task.on_watermark(watermark_ms)
-        if outputs is not None:
-            yield from outputs
-        if self.task.keeps_state_until_told:
-            yield from self._fire(self._keyed.advance(watermark_ms))
+        yield from self._fed.advance(watermark_ms)
         self._announce(watermark_ms)
 
     def _wake(self) -> Job:
@@ -535,14 +476,6 @@ class TaskRunner:
         self.task.on_timer(self._timers.pop())
         self._end_if_done()
         yield from ()
-
-    def _fire(self, timers: Iterator[KeyTimer]) -> Job:
-        assert self.task is not None
-        for timer in timers:
-            for message in self.task.on_key_timer(timer) or ():
-                self._buffer.append(message)
-                if len(self._buffer) >= self._limits.batch_records:
-                    yield None
 
     def _end_if_done(self) -> None:
         """End the stream of a task without inputs that has nothing more to produce."""
@@ -568,7 +501,8 @@ class TaskRunner:
         if isinstance(value, Midway) and value.place == OUTPUT:
             yield Batch([value.value], [record.event_time_ms])
         else:
-            yield from self._take_records(Batch([value], [record.event_time_ms]))
+            batch = Batch([value], [record.event_time_ms])
+            yield from self._fed.records(batch, self._inlet.watermarks.watermark_ms)
 
     def _end_epoch(self, epoch: int) -> None:
         """End an epoch, and with it those before it that the task was not asked to end."""
@@ -617,8 +551,7 @@ class TaskRunner:
         now_ms = self._clock_ms()
         try:
             kept = self.task.snapshot()
-            if self._gate is not None:
-                self._gate.tell()
+            self._fed.tell()
             delta = self._keyed.snapshot()
             state = TaskState(
                 task=kept,
@@ -784,9 +717,8 @@ class TaskRunner:
             hold_ms = self.task.hold_ms if self.task is not None else MIN_MS
         except USER_ERRORS as error:
             self._blame(error)
-        if self._gate is not None:
-            hold_ms = min(hold_ms, self._gate.first_ms)
-        return int(min(hold_ms, self._later.oldest_ms))
+        waits_ms = MAX_MS if self._feed is None else self._feed.oldest_ms
+        return int(min(hold_ms, waits_ms, self._later.oldest_ms))
 
     def _reached_ms(self, hold_ms: int) -> int:
         reached_ms = min(self._outlet.watermark_ms, self._outlet.oldest_ms, hold_ms)
