@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from gearpy.actor.api import Actor, Exited, Failed
 from gearpy.actor.dispatcher import SharedDispatcher
-from gearpy.cluster.app.actor import AppMasterActor, AppMasterSettings
-from gearpy.cluster.app.config import application_config
+from gearpy.cluster.app.actor import AppMasterActor
+from gearpy.cluster.app.config import AppMasterSettings, application_config
 from gearpy.cluster.client.client import ClusterClient, RunningApplication
 from gearpy.cluster.executor.actor import ExecutorActor
 from gearpy.cluster.host.tuning import ProcessTuning

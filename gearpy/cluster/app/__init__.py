@@ -9,6 +9,7 @@
   stored them.
 - `config`: the settings of an application, and the keys that it may set.
 - `checkpoints`: the stored epochs of an application: its coordinator log, and its files.
+- `opening`: the opening of the coordinator log, tried again while its store is away.
 - `savepoints`: savepoints of an application that goes on; the epochs before failures, which stay.
 - `versions`: the versions of an application's program: planned, put in place, tried, gone back to.
 - `metrics`: what executors measure, and the answers about it.

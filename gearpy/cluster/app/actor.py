@@ -10,9 +10,11 @@ from gearpy.actor.api import Actor, Exited, Failed
 from gearpy.cluster.app.answers import AppAnswers, Shown
 from gearpy.cluster.app.autoscaling import AppAutoscale
 from gearpy.cluster.app.checkpoints import AppCheckpoints, FoundEpochs
+from gearpy.cluster.app.config import AppMasterSettings
 from gearpy.cluster.app.contacts import AppExecutors, MasterLink
 from gearpy.cluster.app.events import CoreEvent, decide
 from gearpy.cluster.app.metrics import AppMetrics
+from gearpy.cluster.app.opening import OPEN_AGAIN_MS, LogOpening
 from gearpy.cluster.app.quarantine import AppQuarantine, AppReplays
 from gearpy.cluster.app.savepoints import IN_MEMORY, AppSavepoints
 from gearpy.cluster.app.standing import AppStanding
@@ -31,7 +33,6 @@ from gearpy.core.app.decisions import (
     GoBack,
     HeldUp,
     PutInPlace,
-    RecoveryLimits,
     StoreManifest,
     Survived,
     TrialPassed,
@@ -83,27 +84,9 @@ from gearpy.task.api.application import StreamApplication
 from gearpy.task.api.failure import card_of
 
 _log = logging.getLogger(__name__)
-_OPEN_AGAIN_MS: Final = 1000
 #: Stored before the snapshots are deleted: a relaunched app master must not look for them.
 _OUTCOME_KEY: Final = "outcome"
 _STATUS_TEXTS: Final = {"active": "all tasks run", "pending": "executors are being started"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppMasterSettings:
-    """The settings of an app master, from the configuration."""
-
-    limits: RecoveryLimits
-    tick_ms: int
-    reconnect_timeout_ms: int
-    quarantine_max: int
-    log_segments_max: int
-    has_changelog: bool
-    keeps_recordings: bool
-    drain_timeout_ms: int
-    keep_succeeded_ms: int
-    autoscale_cooldown_ms: int
-    masters: tuple[str, ...] = ()  # If there are several.
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +149,6 @@ class AppMasterActor(Actor[_Message]):
         release: Callable[[], None],
     ) -> None:
         self._launch = launch
-        self._settings_of = settings_of
         self._settings = settings = settings_of(launch.config)
         self._master = MasterLink(post, launch, lambda: self.context, settings.masters)
         self._executors = AppExecutors(post, launch, lambda: self.context)
@@ -177,10 +159,11 @@ class AppMasterActor(Actor[_Message]):
             segments_max=settings.log_segments_max,
             wall_ms=self._wall_ms,
         )
-        self._savepoints = AppSavepoints(launch.app_id, self._checkpoints)
         self._versions = AppVersions(
             self._checkpoints, launch.artifact, load=load, wall_ms=self._wall_ms
         )
+        self._opening = LogOpening(launch, self._checkpoints, self._versions, settings_of)
+        self._savepoints = AppSavepoints(launch.app_id, self._checkpoints)
         self._standing = AppStanding(
             launch,
             self._master,
@@ -208,8 +191,6 @@ class AppMasterActor(Actor[_Message]):
         self._quarantine = AppQuarantine(launch.app_id, launch.launch, settings.quarantine_max)
         self._has_run = False  # The application was active before.
         self._found: FoundEpochs | None = None  # Waits until the master knows that there is a log.
-        self._unopened: AppMasterRegistered | None = None  # The log could not be opened.
-        self._unopened_since_ms = self._open_again_ms = 0
 
     def _wall_ms(self) -> int:
         return self.context.wall_ms()
@@ -258,22 +239,23 @@ class AppMasterActor(Actor[_Message]):
     def _try_open(self, message: AppMasterRegistered) -> bool:
         """Open the log; not again for a master that is back, as the store may be away by then."""
         try:
-            loaded = self._versions.load_stored()
-            found = self._open(loaded.dag, message.values)
-            if not self._versions.is_begun_with(loaded):  # It was changed in the last moment.
-                loaded = self._versions.load_stored()
-                found = self._open(loaded.dag, message.values)
+            opened = self._opening.open(message)
         except LogSuperseded as error:
             self._on_superseded(error)
         except LogBroken as error:
-            self._begin_later(message, error)
+            timeout_ms = self._settings.reconnect_timeout_ms
+            if self._opening.waits(message, self._now_ms(), timeout_ms):
+                _log.warning("application %s: %s", self._app_id, error)
+            else:
+                self._end("failed", card_of(error))
         except GearpyError as error:
             self._end("failed", card_of(error))
         else:
-            self._found, self._unopened, self._has_run = found, None, message.has_run
-            self._take(loaded)
+            self._found, self._settings = opened.found, opened.settings
+            self._has_run = message.has_run
+            self._take(opened.loaded)
             if PROGRAM_KEY in message.values:
-                self._master.note_programs(loaded.artifact, self._versions.all)
+                self._master.note_programs(opened.loaded.artifact, self._versions.all)
         return self._found is not None
 
     def _take(self, loaded: LoadedVersion) -> None:
@@ -283,32 +265,6 @@ class AppMasterActor(Actor[_Message]):
         self._master.near = loaded.application.near
         self._launch = replace(self._launch, artifact=loaded.artifact)
         self._standing.on_program(loaded.application)
-
-    def _open(self, dag: Dag, values: Mapping[str, bytes]) -> FoundEpochs:
-        """Open the log; from here on the configuration in the log counts.
-
-        Raises:
-            GearpyError: the log cannot be opened, or its configuration is wrong.
-        """
-        found = self._checkpoints.open(
-            dag,
-            self._launch.config,
-            name=self._launch.name,
-            resume_from=self._launch.resume_from,
-            known_launch=int(values.get(OPENED_KEY, b"0")),
-        )
-        try:
-            self._settings = self._settings_of(found.config)
-        except ConfigError as error:
-            advice = (
-                "change it with 'gear coordinator-log append ID set-config', or delete it there"
-            )
-            wrong = (f"coordinator log: {each}; {advice}" for each in error.mistakes)
-            raise ConfigError(*wrong) from error
-        if self._settings.has_changelog:
-            self._checkpoints.give_partitions(dag)
-        self._checkpoints.keeps_recordings = self._settings.keeps_recordings
-        return found
 
     def _start(self) -> None:
         """Have the application run, now that the master knows of its log."""
@@ -341,18 +297,6 @@ class AppMasterActor(Actor[_Message]):
             self._do(self._versions.resume(self._core, self._app_id, now_ms))
         if self._checkpoints.drain.is_asked:
             self._begin_drain(self._core)
-
-    def _begin_later(self, message: AppMasterRegistered, error: LogBroken) -> None:
-        """Try again after a while; a first launch fails at once, as no state is lost."""
-        now_ms = self.context.now_ms()
-        if self._unopened is None:
-            self._unopened_since_ms = now_ms
-        self._unopened, self._open_again_ms = message, now_ms + _OPEN_AGAIN_MS
-        waited_ms = now_ms - self._unopened_since_ms
-        if self._launch.launch == 1 or waited_ms >= self._settings.reconnect_timeout_ms:
-            self._end("failed", card_of(error))
-        else:
-            _log.warning("application %s: %s", self._app_id, error)
 
     # -- messages --------------------------------------------------------------------------
 
@@ -479,9 +423,9 @@ class AppMasterActor(Actor[_Message]):
     def _on_tick(self) -> None:
         now_ms = self.context.now_ms()
         self._master.look_for(self._standing.status, self._settings.reconnect_timeout_ms)
-        is_due = now_ms >= self._open_again_ms and self._standing.status == "pending"
-        if is_due and self._unopened is not None:
-            self._begin(self._unopened)
+        unopened = self._opening.due(now_ms)
+        if unopened is not None and self._standing.status == "pending":
+            self._begin(unopened)
         if self._core is not None:
             self._do(self._core.on_tick(now_ms))
             self._metrics_of(self._core).on_tick(self._core)
@@ -708,7 +652,7 @@ class AppMasterActor(Actor[_Message]):
             self._on_superseded(error)
         except LogBroken as error:
             _log.warning("application %s: %s", self._app_id, error)
-            self.context.schedule_once(_OPEN_AGAIN_MS, message)
+            self.context.schedule_once(OPEN_AGAIN_MS, message)
         except (GearpyError, OSError) as error:
             if isinstance(message.decided, PutInPlace):
                 self._do(core.keep(str(error), self.context.now_ms()))

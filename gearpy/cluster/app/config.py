@@ -10,7 +10,9 @@ from typing import Final
 
 from gearpy.config.load import as_overrides, from_overrides
 from gearpy.config.schema import Config
+from gearpy.core.app.decisions import RecoveryLimits
 from gearpy.errors import ConfigError
+from gearpy.late_dataclass import dataclass
 
 #: Keys that belong to the cluster, or to the program that talks to it, and not to an application.
 NOT_OF_APPLICATIONS: Final = (
@@ -40,6 +42,23 @@ _OF_WORKERS: Final = (
 )
 #: Keys that are read before the coordinator log is, by the master or to find the log.
 _OF_SUBMISSION: Final = ("application.executor-num", "checkpoint.folder")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppMasterSettings:
+    """The settings of an app master, from the configuration."""
+
+    limits: RecoveryLimits
+    tick_ms: int
+    reconnect_timeout_ms: int
+    quarantine_max: int
+    log_segments_max: int
+    has_changelog: bool
+    keeps_recordings: bool
+    drain_timeout_ms: int
+    keep_succeeded_ms: int
+    autoscale_cooldown_ms: int
+    masters: tuple[str, ...] = ()  # If there are several.
 
 
 def keys_asked(asked: Mapping[str, str]) -> dict[str, str]:

@@ -5,8 +5,8 @@ import random
 from collections.abc import Callable
 from typing import Final
 
-from gearpy.cluster.app.actor import AppMasterActor, AppMasterSettings
-from gearpy.cluster.app.config import application_config
+from gearpy.cluster.app.actor import AppMasterActor
+from gearpy.cluster.app.config import AppMasterSettings, application_config
 from gearpy.cluster.net.limits import REPORT_INTERVAL_MS, restart_policy
 from gearpy.cluster.net.masters import several_masters
 from gearpy.cluster.net.post import Post

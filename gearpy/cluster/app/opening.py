@@ -1,0 +1,97 @@
+"""The opening of an application's coordinator log, tried again while its store is away."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from gearpy.cluster.app.checkpoints import AppCheckpoints, FoundEpochs
+from gearpy.cluster.app.config import AppMasterSettings
+from gearpy.cluster.app.versions import AppVersions, LoadedVersion
+from gearpy.core.master.checkpoint_names import OPENED_KEY
+from gearpy.errors import ConfigError
+from gearpy.late_dataclass import dataclass
+from gearpy.messages.cluster import AppMasterRegistered, LaunchExecutor
+
+#: After so long a store that was away is asked again.
+OPEN_AGAIN_MS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedLog:
+    """The log as it was opened, and the version of the program that it names."""
+
+    loaded: LoadedVersion
+    found: FoundEpochs
+    settings: AppMasterSettings  # The configuration in the log counts.
+
+
+class LogOpening:
+    """Opens the log of an application when its app master begins.
+
+    Runs on: the app master's turns.
+    """
+
+    def __init__(
+        self,
+        launch: LaunchExecutor,
+        checkpoints: AppCheckpoints,
+        versions: AppVersions,
+        settings_of: Callable[[Mapping[str, str]], AppMasterSettings],
+    ) -> None:
+        self._launch = launch
+        self._checkpoints = checkpoints
+        self._versions = versions
+        self._settings_of = settings_of
+        self._waiting: AppMasterRegistered | None = None  # The log could not be opened with it.
+        self._since_ms = self._again_ms = 0
+
+    def open(self, message: AppMasterRegistered) -> OpenedLog:
+        """Open the log, as the master knows of it.
+
+        Raises:
+            LogSuperseded: a later launch has opened it.
+            LogBroken: the store is away, or the log is damaged.
+            GearpyError: the program cannot be loaded, or the configuration in the log is wrong.
+        """
+        opened = self._open(self._versions.load_stored(), message.values)
+        if not self._versions.is_begun_with(opened.loaded):  # It was changed in the last moment.
+            opened = self._open(self._versions.load_stored(), message.values)
+        self._waiting = None
+        return opened
+
+    def _open(self, loaded: LoadedVersion, values: Mapping[str, bytes]) -> OpenedLog:
+        found = self._checkpoints.open(
+            loaded.dag,
+            self._launch.config,
+            name=self._launch.name,
+            resume_from=self._launch.resume_from,
+            known_launch=int(values.get(OPENED_KEY, b"0")),
+        )
+        settings = self._settings_in(found)
+        if settings.has_changelog:
+            self._checkpoints.give_partitions(loaded.dag)
+        self._checkpoints.keeps_recordings = settings.keeps_recordings
+        return OpenedLog(loaded, found, settings)
+
+    def _settings_in(self, found: FoundEpochs) -> AppMasterSettings:
+        try:
+            return self._settings_of(found.config)
+        except ConfigError as error:
+            advice = (
+                "change it with 'gear coordinator-log append ID set-config', or delete it there"
+            )
+            wrong = (f"coordinator log: {each}; {advice}" for each in error.mistakes)
+            raise ConfigError(*wrong) from error
+
+    def waits(self, message: AppMasterRegistered, now_ms: int, timeout_ms: int) -> bool:
+        """Take a log that could not be opened; tell whether it is tried again after a while.
+
+        A first launch fails at once, as no state is lost.
+        """
+        if self._waiting is None:
+            self._since_ms = now_ms
+        self._waiting, self._again_ms = message, now_ms + OPEN_AGAIN_MS
+        return self._launch.launch > 1 and now_ms - self._since_ms < timeout_ms
+
+    def due(self, now_ms: int) -> AppMasterRegistered | None:
+        """Return the message with which the log is to be opened again now, if any."""
+        return self._waiting if now_ms >= self._again_ms else None
