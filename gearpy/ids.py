@@ -74,7 +74,7 @@ def address_of(node: str) -> str:
 
 
 def incarnation_of(node: str) -> str:
-    """Return the incarnation of a node text; empty when it means whoever is there."""
+    """Return the incarnation of a node text; empty for the process that is there, whichever."""
     return node.partition("#")[2]
 
 

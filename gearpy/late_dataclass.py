@@ -64,7 +64,7 @@ def _first_call(cls: type, name: str) -> Callable[..., Any]:
 
 
 def _method(cls: Any, name: str) -> Callable[..., Any]:
-    """Return what Python makes for another class with the same fields: it works for any class.
+    """Return the method that Python makes for another class with the same fields: it works here.
 
     Two threads may ask at the same time: what they get works the same.
     """

@@ -140,13 +140,16 @@ def test_no_circle_of_imports_is_hidden_behind_types() -> None:
 
 
 def test_every_package_has_a_map() -> None:
-    """The docstring of a package names its modules, so that a reader knows where to start."""
+    """The docstring of a package names what is in it, so that a reader knows where to start."""
     incomplete = [
-        f"{_name(package)} has a docstring that does not name `{path.stem}`"
+        f"{_name(package)} has a docstring that does not name `{name}`"
         for package in _modules(LIBRARY)
         if package.name == "__init__.py" and package.parent != LIBRARY
-        for path in sorted(package.parent.glob("*.py"))
-        if path != package and f"`{path.stem}`" not in (ast.get_docstring(_tree(package)) or "")
+        for name in sorted(
+            {path.stem for path in package.parent.glob("*.py") if path != package}
+            | {path.parent.name for path in package.parent.glob("*/__init__.py")}
+        )
+        if f"`{name}`" not in (ast.get_docstring(_tree(package)) or "")
     ]
 
     assert not incomplete, "\n".join(incomplete)

@@ -12,6 +12,7 @@
 - `programs`: programs on their way to where they run: packed, uploaded, fetched, imported.
 - `rerun`: a task of an application, run once more in this process.
 - `checkpoints`: checkpoints of applications, inspected and changed without a cluster.
+- `states`: state of applications, looked at from outside: as tables, and by SQL.
 - `net`: how roles reach each other: endpoints, letters between processes, masters, permissions.
 - `host`: the machine of a process: its folders, log files, interpreter, and leftovers of user code.
 

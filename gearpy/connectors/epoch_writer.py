@@ -10,7 +10,7 @@ from gearpy.messages.type_variables import T_contra
 from gearpy.task.api.interfaces import Batch, TransactionalWriter
 
 _EPOCH_MAX: Final = 2**62
-#: Of whoever goes on from a run in another one: later than all starts of that run.
+#: Of a run that goes on from another one: later than all starts of that one.
 _SUCCESSOR: Final = 2**62
 
 

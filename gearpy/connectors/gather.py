@@ -51,7 +51,7 @@ class GatherSink(Sink):
         return [value for batch in self._found() for value in batch.values]
 
     def table(self, operator: str, schema: RowSchema | None = None) -> pa.Table:
-        """Return the records as columns: those that a window log of the stream has.
+        """Return the records as columns, the same ones that a window log of the stream has.
 
         Args:
             operator: name to blame for a record that does not fit.

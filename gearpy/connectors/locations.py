@@ -241,7 +241,7 @@ def _unreadable(operator: str, name: str, error: OSError) -> ConfigError:
 
 def _opened(operator: str, file: FoundFile) -> Any:
     if not _is_url(file.name):
-        return open(file.name, "rb")  # noqa: PTH123 - whoever reads it closes it
+        return open(file.name, "rb")  # noqa: PTH123 - its reader closes it
     files, path = _file_system(operator, file.name, file.options)
     return files.open(path, "rb")
 

@@ -8,7 +8,7 @@ from gearpy.late_dataclass import dataclass
 class ActorLetter:
     """A message of user code between an app master and an executor; ``body`` is its payload.
 
-    ``executor_id`` and ``launch`` are those of the executor, whoever sends it.
+    ``executor_id`` and ``launch`` are those of the executor, whichever actor sends it.
     """
 
     executor_id: ExecutorId

@@ -49,7 +49,7 @@ class SubmitApplication:
     With 0 ``executors`` it gets as few as there is room for.
     With ``resume_from`` it begins with a checkpoint of another one: text of a `ResumePoint`. With
     ``checkpoints`` it is a run that goes on: what it has stored is below that name, and its app
-    master was launched ``launches`` times. Whoever opens its log next ends the right of them all.
+    master was launched ``launches`` times. The next to open its log ends the right of them all.
     Sent again with the same ``key``, which is not empty, it starts nothing more.
     """
 

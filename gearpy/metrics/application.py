@@ -231,7 +231,7 @@ class ApplicationMetrics:
     def history_points(
         self, option: ReadOption, at_ms: int, clocks: Mapping[TaskId, TaskClock]
     ) -> HistoryPoints:
-        """Return what is to be left behind of the measurements by Gearpump's names."""
+        """Return the measurements to leave behind, by Gearpump's names."""
         self._meters.on_tick(at_ms, clocks)
         points = self._history.points(option, at_ms, self._past())
         return history_points(self.app_id, option, points)

@@ -205,7 +205,7 @@ CLUSTER_METRICS: Final = (
     _of_tasks("gearpy_applications", "gauge", "1", "Applications by status.", ("status",)),
 )
 
-#: Metrics of one of several masters, as `CLUSTER_METRICS` has those that its leader knows.
+#: Metrics of one of several masters; `CLUSTER_METRICS` has the ones that only a leader knows.
 MASTER_METRICS: Final = (
     _of_tasks("gearpy_master_term", "gauge", "1", "Number of the present leader.", ()),
     _of_tasks("gearpy_master_leads", "gauge", "1", "1 if this master leads, else 0.", ()),
@@ -234,7 +234,7 @@ REFUSED_ORDERS: Final = _of_tasks(
     _PROCESS,
 )
 
-#: Metrics that whoever shows them derives from others and the time at that moment.
+#: Metrics that are derived from others, and from the time, at the moment they are shown.
 _DERIVED: Final = (
     _of_tasks(
         "gearpy_watermark_lag_seconds", "gauge", "seconds", "Wall time behind the watermark."

@@ -150,7 +150,7 @@ class ArtifactStore:
         """Remove what no application needs, and uploads that do not go on; return their names.
 
         Args:
-            needed: the names of those that an application needs, or may need.
+            needed: the names of files that an application needs, or may need.
         """
         with self._lock:
             self._needed = needed

@@ -66,7 +66,7 @@ def read_savepoints(checkpoints: Checkpoints, prefix: str) -> list[Savepoint]:
 
 
 def remove_savepoint(checkpoints: Checkpoints, prefix: str, name: str) -> None:
-    """Remove the file of a savepoint; those that it needs stay.
+    """Remove the file of a savepoint; the snapshots that it needs stay.
 
     Raises:
         OSError: the store cannot be used.

@@ -213,7 +213,7 @@ def _refusal(writer: SinkWriter[Any], batch: Batch[Any]) -> str | None:
 
 
 def _check_hidden(trial: _Trial) -> None:
-    """Records are shown by the commit of their epoch, by whoever says it, and once."""
+    """Records are shown by the commit of their epoch, whichever writer is told of it, and once."""
     name, writer = trial.name, trial.opened()
     assert isinstance(writer, TransactionalWriter), "the sink says so"
     writer.restore(None)

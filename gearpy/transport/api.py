@@ -161,8 +161,8 @@ class Peers(Protocol):
 
     Letters to one node arrive in the order they were sent, each once, also when connections
     break; or the node is lost. A node with incarnation is lost for ever: it is fenced, so that
-    nothing it says later is heard. A text without incarnation means whoever is there: when that
-    process is lost, watchers are told, and what is sent later goes to the next one.
+    nothing it says later is heard. A text without incarnation means any process there: when that
+    one is lost, watchers are told, and what is sent later goes to the next one.
 
     Runs on: any thread.
     """

@@ -14,6 +14,6 @@
 - `alerts`: rules about applications, and when they begin and cease to hold.
 - `text`: numbers, times and foreign text, as people read them.
 
-Pure: whoever asks the cluster gives the answers, and the time. The terminal, the page, reports and
+Pure: the caller gives the answers of the cluster, and the time. The terminal, the page, reports and
 notebooks draw the same views, so they never disagree.
 """

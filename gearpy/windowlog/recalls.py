@@ -1,6 +1,6 @@
 """Rows shown behind a checkpoint that a run has gone back to, also if they are purged since.
 
-Rows that come again are told by those that were shown. A reader that has done with them may let
+Rows that come again are told by the rows that were shown. A reader that has done with them may let
 them be removed before they have come again; after another restart from the same checkpoint nobody
 could tell them any more. So who goes back notes what they were, in a file beside that of the owner.
 """

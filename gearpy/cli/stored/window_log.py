@@ -160,7 +160,7 @@ def purge(
         typer.Option(
             "--older-than",
             metavar="TIME",
-            help="Remove what was shown longer ago, such as 7d, whoever has read it.",
+            help="Remove what was shown longer ago, such as 7d, even if readers lack it.",
             show_default=False,
         ),
     ] = None,

@@ -206,7 +206,7 @@ def _begin_with_others(
 
     def lead(term: int, log: "ReplicatedLog", artifacts: ArtifactDesk) -> Desk:
         def tell(masters: tuple[str, ...]) -> None:
-            with suppress(MailboxFull):  # Whoever registers is told again.
+            with suppress(MailboxFull):  # All that register are told again.
                 endpoint.post.tell(ActorPath("", MASTER), MastersChanged(masters=masters))
 
         log.on_members = tell

@@ -97,7 +97,7 @@ class Webhook:
 
 
 class Alerting:
-    """Looks at all applications every few seconds, whoever else does, and follows their alerts.
+    """Looks at all applications every few seconds, even if others do, and follows their alerts.
 
     Runs on: a thread of its own, beside the master, so that all clients see the same.
 

@@ -38,7 +38,7 @@ class ProcessPage:
 def cluster_sample(client: ClusterClient, *, beside: Collection[ProcessPage] = ()) -> ClusterSample:
     """Return the measurements of all applications that run, of the master and of the workers.
 
-    Whoever does not answer is left out: a page of metrics with a gap is better than none.
+    A process that does not answer is left out: a page of metrics with a gap is better than none.
 
     Args:
         beside: pages of processes; what is on them is left out.
@@ -50,7 +50,7 @@ def cluster_sample(client: ClusterClient, *, beside: Collection[ProcessPage] = (
 
 
 def process_pages(client: ClusterClient) -> Iterator[ProcessPage]:
-    """Yield the pages of all processes that have one; of those that answer."""
+    """Yield the page of each process that has one and answers."""
     with suppress(GearpyError):
         for worker in client.workers():
             with suppress(GearpyError):

@@ -151,7 +151,7 @@ class Watch:
                     with suppress(SubmitRefused):  # It has just ended.
                         self._running.shutdown()
                     raise
-                self._stop.ask(signal.SIGINT)  # Whoever raised it has a handler of its own.
+                self._stop.ask(signal.SIGINT)  # A handler of the program raised it.
 
     def _look(self, summary: ApplicationSummary) -> None:
         if self._stop.number is not None and not self._is_draining:

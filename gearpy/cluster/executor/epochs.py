@@ -26,7 +26,7 @@ from gearpy.storage.changelog import Changelog, NextSegment, kept_segments
 from gearpy.task.api.snapshots import TaskSnapshot
 from gearpy.task.runtime.actor import CommitTask, CutEpoch
 
-#: No chain has more files than so many times those that are allowed, whoever waits.
+#: No chain has more than so many times the files that are allowed, even if others wait.
 _GROWTH_MAX: Final = 4
 
 

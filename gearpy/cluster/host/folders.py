@@ -138,7 +138,7 @@ def _changed_s(folder: Path) -> float:
 class TemporaryFolder:
     """A folder that is locked as long as its process lives.
 
-    Whoever can lock such a folder knows that its process is dead: the system lets go of a lock
+    A process that can lock such a folder knows that its owner is dead: the system lets go of a lock
     with the process, however that ends. So each process first removes what dead ones have left:
     their folders, and what they have noted there.
     """

@@ -13,7 +13,7 @@ _NS_PER_MS = 1_000_000
 
 
 def disk_of(folder: Path, log: str, store: ArtifactStore) -> Callable[[], MasterDisk]:
-    """Return what describes the files of a master that begins now.
+    """Return a function that describes the files of a master that begins now.
 
     Args:
         folder: of the master.

@@ -585,7 +585,7 @@ class MasterActor(CommittingActor[MasterMailbox]):
     def _put_value(self, message: PutValue) -> None:
         path = self._writer(message)
         if path is None:
-            return  # Whoever counts has registered, and stores again what was not answered.
+            return  # A current one has registered, and stores again what was not answered.
         command = StoreValue(app_id=message.app_id, key=message.key, value=message.value)
         (is_stored,) = self._change(command)
         if is_stored:

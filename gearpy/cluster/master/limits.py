@@ -26,7 +26,7 @@ def app_master_times(config: Config, *, can_return: bool = True) -> AppMasterTim
     transport = transport_limits(config)
     return AppMasterTimes(
         start_timeout_ms=config.executor.start_timeout_s * 1000,
-        # Whoever lives has noticed by then that the master was away, and tried once more.
+        # All that live have noticed by then that the master was away, and tried once more.
         return_timeout_ms=(
             transport.heartbeat_timeout_ms + transport.reconnect_max_ms if can_return else 0
         ),

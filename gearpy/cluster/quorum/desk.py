@@ -76,7 +76,7 @@ class MemberDesk:
         return self._standing
 
     def inspect(self, read: Callable[[Any], object]) -> Any:
-        """Return what a function returns of the state of this master; see `Inspect`.
+        """Call a function with the state of this master, and return its result; see `Inspect`.
 
         Raises:
             GearpyError: it takes too long, or this master ends.

@@ -16,8 +16,8 @@ _NAME_BYTES: Final = 8
 class DiskBook:
     """Knows the name of this master's folder, and those of the others since each spoke first.
 
-    What a master has promised is in its folder. Whoever comes back with an empty one has forgotten
-    it, could vote or promise otherwise, and is not listened to.
+    What a master has promised is in its folder. A master that comes back with an empty one has
+    forgotten it, could vote or promise otherwise, and is not listened to.
 
     Runs on: one thread at a time. Restart: what was noted is there.
 

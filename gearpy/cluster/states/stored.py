@@ -225,7 +225,7 @@ class StoredStates:
             return state
 
     def _again(self, look: Callable[[], T]) -> T:
-        """Look again with newer epochs if those that were read have gone meanwhile."""
+        """Look again with newer epochs if the files that were read have gone meanwhile."""
         for _ in range(_LOOKS_MAX - 1):
             before = self._stored.manifests
             try:

@@ -27,7 +27,7 @@ from gearpy.storage.folder.files import sync_folder
 _LOG: Final = "_delta_log"
 _POINTER: Final = "_last_checkpoint"
 _OURS: Final = "gearpy"  # Our part of what a transaction tells of itself.
-#: What was written longer ago is on disk, whoever has written it.
+#: Files that were written longer ago are on disk, whichever program has written them.
 _UNSAFE_S: Final = 600
 #: What would be needed to write into a table with them is more than to add files.
 _REFUSED: Final = {

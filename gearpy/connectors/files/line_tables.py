@@ -1,7 +1,7 @@
 """Tables out of files of lines: large blocks are cut at the end of a line and parsed by Arrow.
 
 A place is the byte offset of a block and a number of rows in it. A block is a function of the file
-and its offset, so whoever begins at a place finds the same rows.
+and its offset, so all readers that begin at a place find the same rows.
 """
 
 from collections.abc import Iterator, Sequence

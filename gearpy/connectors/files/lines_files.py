@@ -91,7 +91,7 @@ def text_file(path: str | Path, *, append: bool = False) -> Sink:
     The file is emptied at the start, unless ``append``. With ``n`` > 1 tasks there are ``n``
     files, ``name-00000-of-00002.txt`` and so on. Lines are on disk when an epoch is complete, and
     when the application has ended. After a failure the file is cut back to the newest complete
-    epoch, so that it has each line once; whoever follows it must follow its name.
+    epoch, so that it has each line once; a program that follows it must follow its name.
 
     Args:
         path: where to write; the folder must exist.

@@ -28,9 +28,9 @@ def jsonl_folder(
     the application goes back before what it has shown, do files vanish again; this is logged.
 
     An epoch lasts a second by default, which makes many small files: with
-    ``checkpoint.interval-ms = 60000`` there is one a minute, and readers wait that long. Whoever
-    merges or removes files must leave alone those of the last few epochs (``checkpoint.retained``
-    and one more), as a restart looks for them.
+    ``checkpoint.interval-ms = 60000`` there is one a minute, and readers wait that long. A program
+    that merges or removes files must leave alone those of the last few epochs
+    (``checkpoint.retained`` and one more), as a restart looks for them.
 
     Files of earlier runs stay, so a program that is started again adds to them. With
     ``overwrite`` they are removed when the first epoch begins, before anything new is shown; other

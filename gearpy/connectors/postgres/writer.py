@@ -424,7 +424,7 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
             copy.write(copied(rows))
 
     def _upsert(self, connection: "Connection[Any]", rows: pa.RecordBatch) -> None:
-        """Write the last row of each key over that which is there."""
+        """Write the last row of each key over the row that is there."""
         from psycopg import sql  # noqa: PLC0415 - an extra
 
         names, key = self._names(rows.schema.names), self._names(self._table.upsert)

@@ -97,8 +97,8 @@ def value_getter(of: Field) -> Callable[[Any], Any]:
 def one_nan(key: Any) -> Any:
     """Return a key with `NAN` in place of any NaN in it: all are one key, as in stored state.
 
-    A dict does not know that. So whoever looks a key up in one asks this for a key that it does not
-    find; keys that it finds cost nothing.
+    A dict does not know that. So a key that is not found in one is looked up once more as this
+    gives it; keys that are found cost nothing.
     """
     if type(key) in _WITHOUT_NAN:
         return key

@@ -90,7 +90,7 @@ class Replica:
         self._after_next: list[Transmit] = []  # And the one that begins then.
         self._told: RoleChange | None = None
         self._election_due_ms = now_ms
-        self._set_trial_timer()  # Whoever has a leader does not listen to it.
+        self._set_trial_timer()  # One that has a leader does not listen to it.
 
     # -- questions -------------------------------------------------------------------------
 

@@ -80,7 +80,7 @@ class StoredLog:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "StoredLog":
-        """Return what `to_bytes` made into bytes.
+        """Return the object that `to_bytes` made into bytes.
 
         Raises:
             ProtocolError: it is of another version of gearpy.

@@ -31,7 +31,7 @@ class ProgramVersion:
         at_ms: when it was asked for, as wall time.
         state: what became of it.
         reason: why it was asked for, or has failed.
-        epoch: the newest epoch of those that it has begun with; 0: it began from the beginning.
+        epoch: the newest epoch that it has begun with; 0: it began from the beginning.
         base: while it is on trial, the epochs that the version before goes back to.
         base_of: the number of that version.
         kept: the regions that the change did not touch; their epochs are those of before.

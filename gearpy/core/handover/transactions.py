@@ -59,8 +59,8 @@ Step: TypeAlias = Open | ReadMarker | Write | Pause | Refuse
 class EpochTransactions:
     """Decides what a task does to show each complete epoch once, one transaction for each.
 
-    A transaction has a name, of the task in this run. Whoever opens the name fences all that had
-    it before: what they left open is aborted, what they had begun to commit is finished. So what
+    A transaction has a name, of the task in this run. Its opening fences all tasks that had the
+    name before: what they left open is aborted, what they had begun to commit is finished. So what
     the marker says after that is settled. Any failure is answered alike: open, look, and write
     what the marker does not have. A start that was fenced by an earlier one, which was frozen and
     goes on, opens again; the earlier one sees a greater incarnation in the marker, and gives up.

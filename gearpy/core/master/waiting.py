@@ -52,7 +52,7 @@ class WaitingLines:
     def in_turn(self) -> Iterator[Waiting]:
         """Yield the first request of each line, in order, and the next one of it if that got all.
 
-        Whoever iterates takes what was granted from ``parts``.
+        The caller takes what was granted from ``parts``.
         """
         heads = [(_first(line).rank, key) for key, line in self._lines.items()]
         heapify(heads)

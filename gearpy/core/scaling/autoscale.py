@@ -286,7 +286,7 @@ class Autoscale:
 
 
 def _scaled(spec: ProcessorSpec) -> _Scaled | None:
-    """Return the bounds of a processor's tasks; of several steps of one, those that suit all.
+    """Return the bounds of a processor's tasks; of several steps of one, the bounds that suit all.
 
     None if there is nothing to choose.
     """

@@ -241,7 +241,7 @@ class TimedPanes(Generic[TurnT, AskT]):
         #: Records are in event time, and none makes a window fire that has still to close.
         self._is_plain = rules.early.trigger is None and not rules.is_wall
         self._orders = 0  # Panes begun so far.
-        self._turns = Agenda[TurnT]()  # When windows close, and when those that have are freed.
+        self._turns = Agenda[TurnT]()  # When windows close, and when closed ones are freed.
         self._unfired = OldestTime()  # Event times of what windows hold that have still to close.
         self._event_asks = Agenda[AskT]()
         self._wall_asks = Agenda[AskT]()

@@ -1,7 +1,7 @@
 """MasterSeats: decides who of three masters in tasks of Spark begins, and at whose place. Pure.
 
 A master is known to the others by its address, and a task that Spark has started again has another
-one. But its folder is the same: a seat is that folder, with whoever sits there at present.
+one. But its folder is the same: a seat is that folder, with the task that sits there now.
 """
 
 from collections.abc import Iterable, Mapping
@@ -84,7 +84,7 @@ class MasterSeats:
     def on_look(
         self, come: Mapping[int, Seated], leaving: AbstractSet[int] = frozenset()
     ) -> list[SeatDecision]:
-        """Return what to do now, where each seat has the task that came last.
+        """Return the orders of this moment, where each seat has the task that came last.
 
         Spark takes away the executors of tasks that are ``leaving``. A `Replace`, or `BeginAll`,
         is returned again until it is known to be done.

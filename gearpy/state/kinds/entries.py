@@ -1,7 +1,7 @@
 """States with entries for each key: lists, sets and maps. Each entry expires by itself.
 
-Every access reads or writes the entries that it is about, however many there are. Whoever goes
-through all of them sees those that were there when it began.
+Every access reads or writes the entries that it is about, however many there are. A walk
+through all of them sees the entries that were there when it began.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,6 +1,6 @@
 """Changes of a store between two epochs, as sections of a checkpoint.
 
-The task's thread only hands the changes over. All the rest is done by whoever stores them, on
+The task's thread only hands the changes over. All the rest is done by the snapshot writer, on
 another thread, a little at a time, as both want the interpreter.
 """
 

@@ -1,7 +1,7 @@
 """Many keys and values at once, as cells and as sections of a checkpoint.
 
 The same bytes and key groups as key by key, at a third of the cost: for most keys and values each
-step is one call for a whole chunk of them. Whoever stores an epoch wants the interpreter that the
+step is one call for a whole chunk of them. The writer of an epoch wants the interpreter that the
 task works with, so what is saved here is saved there.
 """
 

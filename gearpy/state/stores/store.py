@@ -1,7 +1,7 @@
 """Protocol of a state store: the keyed state of one task, between records and across restarts.
 
 A store holds cells, bytes by bytes. What has changed since the last epoch is handed over at the
-end of the next one without being copied or encoded, so that the task can go on; whoever stores it
+end of the next one without being copied or encoded, so that the task can go on; the snapshot writer
 reads it on another thread.
 """
 

@@ -30,7 +30,8 @@ _PIECES: Final = b"\1"  # Begins one that lists the records that have it.
 _SMALL_BYTES: Final = 16_384  # Files up to this size are kept in memory.
 #: Files of its own that a process remembers before it reads again: it may never do so.
 _OWN_MAX: Final = 256
-#: Brokers forget after a day that a path was removed; whoever has not looked for long begins anew.
+#: Brokers forget after a day that a path was removed: after so long without a look all is read
+#: anew.
 _FORGET_S: Final = 12 * 3600
 _PARTITION: Final = re.compile(r"(?:^|/)partition-(\d+)(?:/|$)")
 _FOLDERS: Final = 3  # Cluster, application, and what is stored of it.

@@ -149,7 +149,7 @@ class UrlFolder:
         temporary = self._temporary(path)
         try:
             size = self._put_temporary(temporary, chunks)
-            # After a lost answer it is not there any more; whoever wrote looks for its new name.
+            # After a lost answer it is not there any more; the writer looks for its new name.
             with suppress(FileNotFoundError):
                 self._move(temporary, path)
         except BaseException:

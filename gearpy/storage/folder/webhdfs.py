@@ -52,7 +52,7 @@ class WebHdfsFiles(WebHDFS):  # type: ignore[misc]
             raise PermissionError(self._no_login()) from error
 
     def _no_login(self) -> str:
-        """Return what to do where a login by Kerberos is asked for, and there is none."""
+        """Return the fix where a login by Kerberos is asked for, and there is none."""
         at = urlsplit(self.url).netloc
         if self.session.auth is not None:
             return f"webhdfs://{at} takes no ticket of this user: look at klist, and run kinit"

@@ -48,7 +48,7 @@ class LetterPeer(Redial):
         on_idle: Callable[["LetterPeer"], None],
         on_given_up: Callable[[str], None],
     ) -> None:
-        # A process of the cluster proves an application's key to its processes. Whoever is at a
+        # A process of the cluster proves an application's key to its processes. A process at a
         # mere address must know our own.
         is_incarnated = bool(incarnation_of(node))
         super().__init__(address_of(node), shown, limits, Purpose.PEER, follow=is_incarnated)

@@ -84,7 +84,7 @@ def _check_plain_text(host: str, *, allowed: bool) -> None:
             'network that you trust, set transport.plain-text = "anywhere"'
         )
     _log.warning(
-        "listening on %s WITHOUT ENCRYPTION (transport.plain-text = anywhere): whoever is on this "
+        "listening on %s WITHOUT ENCRYPTION (transport.plain-text = anywhere): everybody on this "
         "network can read and change what is sent",
         host,
     )

@@ -1,8 +1,9 @@
 """Receipts: the other end of a link says how many bytes have arrived.
 
 Links go one way, and a task that is slow answers late. So it is the receiving process that says
-now and then what has arrived, whoever will read it. Without that, a network that takes bytes and
-delivers none, as a broken proxy or firewall does, would stop an application without a word.
+now and then what has arrived, before any task has read it. Without that, a network that takes
+bytes and delivers none, as a broken proxy or firewall does, would stop an application without a
+word.
 """
 
 import struct

@@ -1,7 +1,7 @@
 """Which classes can travel between processes, and under which names.
 
 A class travels as a name, a fingerprint of its form and the values it is taken apart into; never as
-code. `RecordRegistry` maps names to classes: to those that were registered, and to those that are
+code. `RecordRegistry` maps names to classes: to classes that were registered, and to those that are
 found at the top of a module, see `class_names`. How instances are taken apart says `forms`.
 """
 

@@ -33,7 +33,7 @@ _POLL_S: Final = 0.1
 _FLUSH_S: Final = 0.5
 _CLOSE_S: Final = 5.0
 _SETTLE_S: Final = 10.0  # Then its next start has long begun.
-#: Of whoever goes on from a run in another one: later than all starts of that run.
+#: Of a run that goes on from another one: later than all starts of that one.
 _SUCCESSOR: Final = 2**62
 _LANE: Final = "lane"
 _RECORDS: Final = "records"
