@@ -17,6 +17,7 @@ from gearpy.connectors.delta.log import CommitConflict, DeltaFile, DeltaLog
 from gearpy.connectors.folders.part_names import PartNames, run_in_names
 from gearpy.connectors.partitioned.files import BegunFile
 from gearpy.connectors.partitioned.rows import PartitionRows, TableOptions
+from gearpy.core.base.pauses import pause_after
 from gearpy.core.handover.table_commits import (
     SUCCESSOR,
     Change,
@@ -377,15 +378,15 @@ class DeltaWriter(TransactionalWriter):
     def _attempt(self, action: Callable[[], bool]) -> None:
         """Do it; again, if somebody else has changed the table meanwhile."""
         options = self._options
-        for attempt in range(options.attempts_max):
+        for attempt in range(1, options.attempts_max + 1):
             try:
                 action()
             except CommitConflict as error:
                 conflict = error
             else:
                 return
-            pause_ms = min(options.pause_ms * 2**attempt, options.pause_max_ms)
-            self._pause(pause_ms * self._rng.uniform(0.5, 1.5) / 1000)
+            pause_ms = pause_after(attempt, options.pause_ms, options.pause_max_ms, self._rng)
+            self._pause(pause_ms / 1000)
         raise GearpyError(
             f"{self._name}: others have changed table {options.url} before each of "
             f"{options.attempts_max} attempts to write: {conflict}"

@@ -3,15 +3,16 @@
 import errno
 import logging
 import os
-import random
 import select
 import socket
 from collections.abc import Callable, Sequence
+from random import Random
 from typing import Any, Final, Protocol
 
 from gearpy.connectors.files.lines import Decoder
 from gearpy.connectors.files.stamps import FromClock, FromRecords, Stamps, wall_clock_ms
 from gearpy.connectors.streams.live_lines import LineBuffer, LiveLineReader
+from gearpy.core.base.pauses import pause_after
 from gearpy.core.base.times import Duration, EventTime, duration_ms
 from gearpy.errors import ConfigError
 from gearpy.task.api.interfaces import Source
@@ -87,36 +88,6 @@ def tcp_lines(
     )
 
 
-class Pauses:
-    """How long to wait before each attempt: twice as long each time, up to a bound.
-
-    Args:
-        first_ms: the first pause.
-        most_ms: the longest one.
-        random: gives a number from 0 to 1, so that many clients do not come back all at once.
-
-    Invariant: a pause is at least half, and at most the whole, of what it would be without chance.
-    """
-
-    def __init__(
-        self, first_ms: int, most_ms: int, random: Callable[[], float] = random.random
-    ) -> None:
-        self._first_ms = first_ms
-        self._most_ms = most_ms
-        self._random = random
-        self._next_ms = first_ms
-
-    def next(self) -> int:
-        """Return the next pause."""
-        whole = self._next_ms
-        self._next_ms = min(self._most_ms, whole * 2)
-        return round(whole * (1 + self._random()) / 2)
-
-    def reset(self) -> None:
-        """Begin anew: it has worked."""
-        self._next_ms = self._first_ms
-
-
 class TcpConnection(Protocol):
     """A connection that is being made, or is made. No call waits."""
 
@@ -185,7 +156,7 @@ class TcpSource(Source):
             lambda: _Socket(self._address),
             stamps,
             LineBuffer(*self._text),
-            Pauses(*self._pauses_ms),
+            self._pauses_ms,
             until_closed=self.bounded,
             connect_timeout_ms=self._connect_timeout_ms,
             now_ms=self._now_ms,
@@ -204,10 +175,11 @@ class TcpReader(LiveLineReader):
         connect: begins a connection.
         stamps: gives the event times.
         buffer: makes lines.
-        pauses: before each attempt but the first.
+        pauses_ms: before the second attempt, and the longest before one.
         until_closed: whether the stream ends with the connection.
         connect_timeout_ms: how long a connection may take.
         now_ms: the clock.
+        rng: draws a part of each pause.
     """
 
     def __init__(
@@ -216,18 +188,20 @@ class TcpReader(LiveLineReader):
         connect: Callable[[], TcpConnection],
         stamps: Stamps,
         buffer: LineBuffer,
-        pauses: Pauses,
+        pauses_ms: tuple[int, int],
         *,
         until_closed: bool,
         connect_timeout_ms: int,
         now_ms: Callable[[], int],
+        rng: Random | None = None,
     ) -> None:
         super().__init__(stamps, buffer)
         self.attempts = 0  #: Connections begun.
         self._attempts_in_vain = 0  # Since something has come.
         self._place = place
         self._connect = connect
-        self._pauses = pauses
+        self._pauses_ms = pauses_ms
+        self._rng = rng or Random()
         self._until_closed = until_closed
         self._connect_timeout_ms = connect_timeout_ms
         self._now_ms = now_ms
@@ -271,7 +245,6 @@ class TcpReader(LiveLineReader):
         if data is None:
             return
         if data:
-            self._pauses.reset()
             self._attempts_in_vain = 0
             self._feed(data)
         elif self._until_closed:
@@ -282,9 +255,9 @@ class TcpReader(LiveLineReader):
     def _lose(self, cause: str) -> None:
         self.close()
         self._buffer.clear()
-        pause_ms = self._pauses.next()
-        self._next_ms = self._now_ms() + pause_ms
         self._attempts_in_vain += 1
+        pause_ms = pause_after(self._attempts_in_vain, *self._pauses_ms, self._rng)
+        self._next_ms = self._now_ms() + pause_ms
         self.waits_for = f"tcp_lines: {self._place}: {cause} (try {self._attempts_in_vain})"
         _LOG.warning("no connection to %s, next try in %d ms: %s", self._place, pause_ms, cause)
 

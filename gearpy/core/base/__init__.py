@@ -8,6 +8,7 @@
 - `times`: durations and event times as people write them, turned into whole milliseconds.
 - `fields`: fields of records: an item of a mapping, an attribute of anything else.
 - `restart`: restart budgets: how often, and after which pause, a failed thing may start again.
+- `pauses`: the pause before a thing that has failed is tried again.
 - `attempts`: calls of slow functions: how many at once, how long, and how many retries.
 - `versions`: versions of what is said and stored, while an upgrade goes from process to process.
 - `copies`: copies of records: only the parts that somebody else could change are copied.

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
+from gearpy.core.base.pauses import pause_after
 from gearpy.errors import GearpyError
 
 if TYPE_CHECKING:
@@ -273,9 +274,8 @@ class Handoff:
         self._trouble_ms = self._resume_ms = None
 
     def _pause_ms(self, failures: int) -> int:
-        longest = self._limits.pause_ms * 2 ** min(failures - 1, 32)
-        longest = min(longest, self._limits.pause_max_ms)
-        return self._rng.randint(longest // 2, longest)
+        limits = self._limits
+        return pause_after(failures, limits.pause_ms, limits.pause_max_ms, self._rng)
 
 
 def _known(position: Mapping[str, int]) -> dict[str, int]:

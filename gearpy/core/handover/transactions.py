@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
+from gearpy.core.base.pauses import pause_after
 from gearpy.core.handover.handoff import Pause
 
 if TYPE_CHECKING:
@@ -167,6 +168,6 @@ class EpochTransactions:
     def on_failed(self, now_ms: int) -> None:
         """Note that a step has failed; a transaction may be committed, aborted, or open."""
         self._phase = "closed"
-        longest = min(_PAUSE_MS * 2 ** min(self._failures, 16), _PAUSE_MAX_MS)
         self._failures += 1
-        self._resume_ms = now_ms + self._rng.randint(longest // 2, longest)
+        pause_ms = pause_after(self._failures, _PAUSE_MS, _PAUSE_MAX_MS, self._rng)
+        self._resume_ms = now_ms + pause_ms

@@ -4,11 +4,12 @@ import errno
 from random import Random
 from typing import Final
 
+from gearpy.core.base.pauses import pause_after
+
 #: Half of the time in which a task has to start: else nobody would hear which store is away.
 PATIENCE_MS: Final = 15_000
 _FIRST_MS: Final = 100
 _LONGEST_MS: Final = 5_000
-_JITTER: Final = 0.5  # The share of a pause that is drawn.
 
 _NUMBERS: Final = frozenset(
     {
@@ -45,7 +46,7 @@ class Retries:
     def __init__(self, now_ms: float, rng: Random, *, patience_ms: float = PATIENCE_MS) -> None:
         self._until_ms = now_ms + patience_ms
         self._rng = rng
-        self._pause_ms = float(_FIRST_MS)
+        self._failures = 0
 
     def pause_ms(self, error: BaseException, now_ms: float) -> float | None:
         """Return how long to wait before the step is tried again; None if it is not.
@@ -56,8 +57,8 @@ class Retries:
         """
         if not passes(error):
             return None
-        pause = self._pause_ms * (1 - _JITTER * self._rng.random())
-        self._pause_ms = min(2 * self._pause_ms, _LONGEST_MS)
+        self._failures += 1
+        pause = pause_after(self._failures, _FIRST_MS, _LONGEST_MS, self._rng)
         return pause if now_ms + pause <= self._until_ms else None
 
 

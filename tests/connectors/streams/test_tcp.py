@@ -2,14 +2,13 @@
 
 import select
 import socket
+from random import Random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from gearpy.connectors.files.stamps import FromRecords
 from gearpy.connectors.streams.live_lines import LineBuffer
-from gearpy.connectors.streams.tcp import Pauses, TcpReader, tcp_lines
+from gearpy.connectors.streams.tcp import TcpReader, tcp_lines
 from gearpy.errors import ConfigError
 from gearpy.task.api.interfaces import SourceReader
 
@@ -50,6 +49,13 @@ class Scripted:
         self.is_closed = True
 
 
+class Longest(Random):
+    """Draws the longest pause."""
+
+    def randint(self, a: int, b: int) -> int:
+        return b
+
+
 def a_reader(clock: Clock, *connections: Scripted, until_closed: bool = False) -> TcpReader:
     """Return a reader that gets these connections."""
     waiting = list(connections)
@@ -58,10 +64,11 @@ def a_reader(clock: Clock, *connections: Scripted, until_closed: bool = False) -
         lambda: waiting.pop(0),
         FromRecords("test", int, bound_ms=0),
         LineBuffer("utf-8", "replace"),
-        Pauses(100, 1000, lambda: 1.0),
+        (100, 1000),
         until_closed=until_closed,
         connect_timeout_ms=500,
         now_ms=clock,
+        rng=Longest(),
     )
 
 
@@ -169,18 +176,6 @@ def test_nobody_listens() -> None:
     assert reader.idle
     assert not source.bounded
     reader.close()
-
-
-@given(st.integers(1, 100), st.integers(0, 1000), st.floats(0, 1), st.integers(1, 20))
-def test_pauses_double_up_to_a_bound(first: int, more: int, chance: float, attempts: int) -> None:
-    """Property: at least half, at most the whole; the first one again after a reset."""
-    pauses = Pauses(first, first + more, lambda: chance)
-
-    for attempt in range(attempts):
-        whole = min(first * 2**attempt, first + more)
-        assert whole / 2 - 1 <= pauses.next() <= whole
-    pauses.reset()
-    assert pauses.next() <= first
 
 
 @pytest.mark.parametrize(
