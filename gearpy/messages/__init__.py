@@ -12,6 +12,7 @@
 - `metrics`: measurements: reports of executors, questions of clients and their answers.
 - `summaries`: applications, workers and failures as people see them; parts of reports and answers.
 - `peer`: process to process, beneath all others.
+- `versions`: which versions of all these are understood, and what the newest has added.
 
 Everything in `actor_app`, `app`, `client`, `cluster`, `masters`, `metrics`, `peer` and `summaries`
 is a frozen dataclass of plain values, registered by its class name with `wire.codec`, and can cross

@@ -40,6 +40,7 @@ class RegisterWorker:
     another cluster than ``cluster_id``, if that is not empty, answers `OtherCluster` instead.
     ``hosts`` are names of its machine, ``rack`` is where that stands; both may be unknown.
     ``home`` is where it works, the same for the next process there; empty if there is none.
+    ``version`` is that of its gearpy; empty if that is too old to say it.
     """
 
     worker: ActorPath
@@ -50,6 +51,7 @@ class RegisterWorker:
     hosts: tuple[str, ...] = ()
     rack: str = ""
     home: str = ""
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -105,6 +105,7 @@ class WorkerSummary:
     rack: str = ""
     is_leaving: bool = False  # It takes nothing new, and ends when what runs there has stopped.
     aside_until_ms: int = 0  # Wall time until which it gets nothing new, as it came and went.
+    version: str = ""  # Of its gearpy; empty if that is too old to say it.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

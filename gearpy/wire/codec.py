@@ -1,8 +1,10 @@
 """Control messages <-> bytes: ``[protocol version, class name, fields]`` in msgpack.
 
 Only the dataclasses of the modules of `messages`, `data` excepted, can travel, and a message is
-accepted only in exactly the form that `encode_control` gives it: every field present, none
-beside them, every value of the declared type.
+accepted only in exactly the form that `encode_control` gives it: every field of its version
+present, none beside them, every value of the declared type. A message that an older process has
+made, and one that is made for it, is without the fields that it does not know, see
+`messages.versions`.
 
 An answer, in the body of a letter, is ``u8 outcome | control message, nothing, or class name and
 text of an error``. A frame of kind `NODE` holds a message of `messages.peer`.
@@ -17,9 +19,10 @@ import msgspec
 from gearpy import errors
 from gearpy.errors import GearpyError, ProtocolError
 from gearpy.messages import actor_app, app, client, cluster, masters, metrics, peer, summaries
-from gearpy.messages.peer import PeerMessage
+from gearpy.messages.cluster import LastAnswer
+from gearpy.messages.peer import Letter, PeerMessage
+from gearpy.messages.versions import ADDED, NEWEST, PROTOCOL
 from gearpy.wire.connection.frames import (
-    PROTOCOL_VERSION,
     Frame,
     FrameKind,
     FrameLimits,
@@ -49,49 +52,104 @@ _DECODERS: Final[dict[str, msgspec.msgpack.Decoder[Any]]] = {
 }
 
 
-def encode_control(message: object) -> bytes:
-    """Return a control message as bytes."""
+def encode_control(message: object, version: int = PROTOCOL.newest) -> bytes:
+    """Return a control message as bytes, in a version that both sides speak.
+
+    Raises:
+        ProtocolError: there is no such message in that version.
+    """
     name = type(message).__name__
     assert CONTROL_CLASSES.get(name) is type(message), f"{name} is no control message"
+    if not _is_in(name, version):
+        raise ProtocolError(f"there is no control message {name!r} in protocol version {version}")
+    form = _form(_with_older_contents(message, version), version)
     try:
-        return msgspec.msgpack.encode((PROTOCOL_VERSION, name, message))
+        return msgspec.msgpack.encode((version, name, form))
     except UnicodeEncodeError:
         # Text of users' errors may hold lone surrogates; escaped text beats a lost message.
-        plain = _escaped(msgspec.to_builtins(message))
-        return msgspec.msgpack.encode((PROTOCOL_VERSION, name, plain))
+        plain = _escaped(msgspec.to_builtins(form))
+        return msgspec.msgpack.encode((version, name, plain))
 
 
 def decode_control(data: bytes | memoryview) -> object:
     """Return the control message that `encode_control` made into ``data``.
 
+    Fields that its version does not know have their defaults.
+
     Raises:
-        ProtocolError: wrong version, unknown class, or a field that is missing, unknown or of
+        ProtocolError: unknown version or class, or a field that is missing, unknown or of
             the wrong type; the text names class and field.
     """
-    name, fields = _opened(data)
+    version, name, fields = _opened(data)
     decoder = _DECODERS.get(name)
-    if decoder is None:
+    if decoder is None or not _is_in(name, version):
         raise ProtocolError(f"unknown control message {name!r}")
     try:
         message: object = decoder.decode(fields)
     except (msgspec.DecodeError, RecursionError, OverflowError, ValueError) as error:
         raise ProtocolError(f"control message {name}: {error}") from error
-    if msgspec.msgpack.encode(message) != bytes(fields):
-        raise ProtocolError(f"control message {name}: {_surplus(message, fields)}")
+    form = _form(message, version)
+    if msgspec.msgpack.encode(form) != bytes(fields):
+        raise ProtocolError(f"control message {name}: {_surplus(form, fields)}")
     return message
 
 
-def _opened(data: bytes | memoryview) -> tuple[str, msgspec.Raw]:
-    """Return class name and fields of an envelope of our version."""
+def _is_in(name: str, version: int) -> bool:
+    return version >= NEWEST or ADDED.get(name) != ()
+
+
+def _form(message: Any, version: int) -> Any:
+    """Return what has the fields of a version: the message itself if that is the newest."""
+    return message if version >= NEWEST else _older_form(message)
+
+
+def _older_form(value: Any) -> Any:
+    """Return plain data without the fields that the version before does not know."""
+    if dataclasses.is_dataclass(value):
+        added = ADDED.get(type(value).__name__, ())
+        names = (field.name for field in dataclasses.fields(value) if field.name not in added)
+        return {name: _older_form(getattr(value, name)) for name in names}
+    if isinstance(value, dict):
+        return {key: _older_form(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_older_form(item) for item in value]
+    return value
+
+
+def _with_older_contents(message: object, version: int) -> object:
+    """Return a message that has encoded ones inside with these in another version, too."""
+    if version < NEWEST and isinstance(message, Letter):
+        answer = bytes([_MESSAGE])
+        head = answer if message.answers and message.body.startswith(answer) else b""
+        rest = _in_version(message.body[len(head) :], version)
+        return dataclasses.replace(message, body=head + rest)
+    if version < NEWEST and isinstance(message, LastAnswer):
+        return dataclasses.replace(message, answer=_in_version(message.answer, version))
+    return message
+
+
+def _in_version(encoded: bytes, version: int) -> bytes:
+    """Return an encoded message in another version; as it is where that has no such message.
+
+    Then the receiver refuses it by its name, and says so to the process that asks.
+    """
+    try:
+        return encode_control(decode_control(encoded), version)
+    except ProtocolError:
+        return encoded
+
+
+def _opened(data: bytes | memoryview) -> tuple[int, str, msgspec.Raw]:
+    """Return version, class name and fields of an envelope."""
     try:
         version, name, fields = _ENVELOPE.decode(data)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         raise ProtocolError(f"malformed control message: {error}") from error
-    if version != PROTOCOL_VERSION:
+    if not PROTOCOL.knows(version):
         raise ProtocolError(
-            f"control message {name!r} of protocol version {version}, expected {PROTOCOL_VERSION}"
+            f"control message {name!r} of protocol version {version}, expected {PROTOCOL.text}"
         )
-    return name, fields
+    return version, name, fields
 
 
 def _surplus(message: object, fields: msgspec.Raw) -> str:
@@ -188,13 +246,15 @@ def _decode_error(body: memoryview) -> GearpyError:
     return GearpyError(f"{name}: {text}") if known is None else known(text)
 
 
-def encode_peer(message: PeerMessage, limits: FrameLimits) -> list[bytes | memoryview]:
-    """Return the frame of a message from one process to another.
+def encode_peer(
+    message: PeerMessage, limits: FrameLimits, version: int = PROTOCOL.newest
+) -> list[bytes | memoryview]:
+    """Return the frame of a message from one process to another, in their common version.
 
     Raises:
         ConfigError: the message is larger than a frame may be.
     """
-    return encode_frame(FrameKind.PEER, [encode_control(message)], limits)
+    return encode_frame(FrameKind.PEER, [encode_control(message, version)], limits)
 
 
 def decode_peer(frame: Frame) -> PeerMessage:

@@ -3,6 +3,7 @@
 import os
 import random
 import shutil
+import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
@@ -431,6 +432,30 @@ def compare(
         except ValueError as error:
             typer.echo(f"compare: {error}", err=True)
             raise typer.Exit(0 if short else 2) from None
+
+
+@app.command()
+def upgrade(
+    revision: Annotated[str, typer.Argument(help="the commit that all processes are of at first")],
+    *,
+    back: Annotated[bool, typer.Option(help="and back again, workers first")] = False,
+    rate: _Rate = 1000,
+    folder: _Folder = None,
+) -> None:
+    """Replace a running cluster of an earlier commit by this one, process by process."""
+    from tests.bench.compare import MeasuredVersion
+    from tests.bench.upgrade import Gearpy, measure_upgrade
+
+    with TemporaryDirectory(prefix="gearpy-upgrade-") as temporary:
+        version = MeasuredVersion.unpack(revision, Path(temporary) / "before")
+        before, now = Gearpy(version.name, str(version.python)), Gearpy("this one", sys.executable)
+        place = folder or Path(temporary) / "cluster"
+        place.mkdir(exist_ok=True)
+        gearpys = [before, now, before] if back else [before, now]
+        result = measure_upgrade(place, gearpys, rate=rate, say=typer.echo)
+    for line in result.lines():
+        typer.echo(line)
+    raise typer.Exit(0 if result.is_good else 1)
 
 
 @app.command()

@@ -126,8 +126,9 @@ class Clients:
             while not self._is_over.wait(_PAUSE_S):
                 begin_s = time.monotonic()
                 with suppress(GearpyError):
-                    names = frozenset(each.name for each in client.applications())
-                    read = Seen(names - {"running"}, begin_s, time.monotonic())
+                    names = {each.name for each in client.applications()}
+                    waiting = frozenset(each for each in names if each.startswith("waits-"))
+                    read = Seen(waiting, begin_s, time.monotonic())
                     with self._lock:
                         self._result.seen.append(read)
 

@@ -52,6 +52,7 @@ class Daemon:
     ) -> None:
         self._args, self._module, self._before = args, module, before
         self._env = dict(env)
+        self._python, self._more_env = sys.executable, dict[str, str]()
         self._said = said
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -62,12 +63,21 @@ class Daemon:
             return None
         return self.process.pid
 
+    def run_as(self, python: str, more_env: Mapping[str, str]) -> None:
+        """Let it be another gearpy when it is started next."""
+        self._python, self._more_env = python, dict(more_env)
+
+    @property
+    def said(self) -> str:
+        """What it has said since it was started last."""
+        return self._said.read_text(encoding="utf-8", errors="replace")
+
     def start(self) -> None:
         """Start it; `wait_ready` waits until it says that it is ready."""
         with self._said.open("wb") as said:
             self.process = subprocess.Popen(
-                [*self._before, sys.executable, "-P", "-m", self._module, *self._args],
-                env=self._env,
+                [*self._before, self._python, "-P", "-m", self._module, *self._args],
+                env={**self._env, **self._more_env},
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=subprocess.STDOUT,
@@ -154,21 +164,21 @@ class ProcessCluster:
         for address in self.addresses:
             self.masters.append(self._new_master(address, *master_options))
         self.master = self.masters[0]
-        args = ["worker", "--slots", str(slots), *self._options()]
+        args = ["worker", "--slots", str(slots), *self.options()]
         self.workers = [
             Daemon(args, self._env, folder / f"worker{number}.out") for number in range(workers)
         ]
         self._control: ControlClient | None = None
         self._asking: Masters | None = None
 
-    def _options(self) -> list[str]:
+    def options(self) -> list[str]:
         return [part for pair in self.settings.items() for part in ("--set", "=".join(pair))]
 
     def _new_master(self, address: str, *options: str) -> Daemon:
         host, _, port = address.partition(":")
         name = f"master{len(self.masters) or ''}"
         own = ["--host", host, "--port", port, "--folder", str(self.folder / name)]
-        args = ["master", *own, *self._options(), *options]
+        args = ["master", *own, *self.options(), *options]
         env = {**self._env, **self._master_env(address, self.addresses)}
         return Daemon(args, env, self.folder / f"{name}.out", module=self._master_module)
 
@@ -283,7 +293,7 @@ class ProcessCluster:
                     "app",
                     "submit",
                     "--json",
-                    *self._options(),
+                    *self.options(),
                 ),
                 *("--executors", str(executors), str(program), "--", *args),
             ],

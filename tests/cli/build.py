@@ -271,8 +271,15 @@ _WORKERS: Final = (
         executors=2,
         hosts=("machine1", "worker0"),
         rack="r1",
+        version="0.1.0",
     ),
-    WorkerSummary(worker_id=WorkerId(1), slots=8, free_slots=8, hosts=("machine2", "worker1")),
+    WorkerSummary(
+        worker_id=WorkerId(1),
+        slots=8,
+        free_slots=8,
+        hosts=("machine2", "worker1"),
+        version="0.1.0",
+    ),
 )
 _LOG: Final = "2026-01-01T12:00:00Z info ready\n2026-01-01T12:00:01Z info epoch 1 stored\n"
 

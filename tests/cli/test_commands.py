@@ -79,6 +79,7 @@ WORKER: Final = {
     "rack": str,
     "is_leaving": bool,
     "aside_until_ms": int,
+    "version": str,
 }
 EXECUTOR: Final = {
     "executor_id": int,

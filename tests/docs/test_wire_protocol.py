@@ -1,16 +1,14 @@
 """docs/wire-protocol.md describes the bytes that the code sends and reads."""
 
-import dataclasses
 import datetime as dt
 import decimal
 import fractions
 import re
 import struct
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from types import GenericAlias, NoneType, UnionType
-from typing import Any, Final, Literal, NewType, get_args, get_origin, get_type_hints
+from typing import Final
 
 import pytest
 
@@ -37,6 +35,7 @@ from gearpy.messages.peer import (
     Pong,
     Welcome,
 )
+from gearpy.messages.versions import PROTOCOL
 from gearpy.transport.api import TransportLimits
 from gearpy.wire.codec import (
     CONTROL_CLASSES,
@@ -48,7 +47,6 @@ from gearpy.wire.codec import (
 from gearpy.wire.connection import auth
 from gearpy.wire.connection.auth import NONCE_BYTES, Purpose, Role
 from gearpy.wire.connection.frames import (
-    PROTOCOL_VERSION,
     Frame,
     FrameDecoder,
     FrameKind,
@@ -59,6 +57,7 @@ from gearpy.wire.connection.machine import Connection
 from gearpy.wire.connection.receipts import encode_receipt
 from gearpy.wire.link_codec import LinkCodec
 from gearpy.wire.values.payload import decode_value, encode_value
+from tests.wire.message_fields import fields_of
 
 PAGE: Final = (Path(__file__).parents[2] / "docs" / "wire-protocol.md").read_text()
 CODEC: Final = LinkCodec()
@@ -200,7 +199,7 @@ def test_frame_kinds_have_their_numbers_and_limits() -> None:
     names = {16 << 20: "frame_bytes_max", 1 << 20: "control_frame_bytes_max", 64: "64"}
     expected = {k.name: (k.value, names[LIMITS.frames.body_bytes_max(k)]) for k in FrameKind}
     assert table == expected
-    assert f"protocol version is {PROTOCOL_VERSION}" in PAGE
+    assert f"protocol version is {PROTOCOL.newest}; " in PAGE
 
 
 def test_limits_are_as_described() -> None:
@@ -234,42 +233,6 @@ def test_values_are_as_described() -> None:
 
 
 # -- control messages ------------------------------------------------------------------------
-
-
-#: What a type may be made of, texts of a `Literal` excepted.
-Hint: Final = (type, NewType, GenericAlias, UnionType)
-_PLAIN: Final[dict[Any, str]] = {
-    NoneType: "nil",
-    int: "int",
-    str: "text",
-    bytes: "bytes",
-    bool: "bool",
-    float: "float",
-}
-
-
-def shape(hint: Any) -> str:
-    if isinstance(hint, NewType):
-        return shape(hint.__supertype__)
-    args = [_PLAIN.get(arg) or shape(arg) for arg in get_args(hint) if isinstance(arg, Hint)]
-    match get_origin(hint):
-        case None:
-            return _PLAIN.get(hint) or str(hint.__name__)
-        case of if of is Literal:
-            return "text"
-        case of if of is tuple:
-            is_list = ... in get_args(hint)
-            return f"list of {args[0]}" if is_list else f"({', '.join(args)})"
-        case of if of is dict:
-            return f"map of {args[0]} to {args[1]}"
-    return " or ".join(args)
-
-
-def fields_of(cls: type) -> str:
-    """Return the fields of a message as the page lists them."""
-    hints = get_type_hints(cls)
-    shape_of: Callable[[str], str] = lambda name: f"{name}: {shape(hints[name])}"  # noqa: E731
-    return ", ".join(shape_of(field.name) for field in dataclasses.fields(cls)) or "none"
 
 
 def test_every_control_message_is_listed_with_its_fields() -> None:

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from gearpy.core.base.versions import MASTERS, KnownVersions
+from gearpy.core.base.versions import MASTERS
 from gearpy.core.consensus.stored import decode_write
 from gearpy.messages.client import Artifact, ListApplications, SubmitApplication, Submitted
+from gearpy.messages.versions import KnownVersions
 from gearpy.storage.log import MemoryLog
 from tests.world.cluster import ClusterSimulation
 from tests.world.masters import SimulatedMasters

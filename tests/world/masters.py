@@ -13,10 +13,11 @@ from gearpy.cluster.quorum.desk import MemberDesk
 from gearpy.cluster.quorum.disks import DiskBook
 from gearpy.cluster.quorum.log import ReplicatedLog, ask_replica
 from gearpy.cluster.quorum.member import REPLICA, ReplicaActor
-from gearpy.core.base.versions import MASTERS, KnownVersions
+from gearpy.core.base.versions import MASTERS
 from gearpy.core.consensus.stored import StoredLog
 from gearpy.errors import ActorStopped, AskTimeout, ConnectionLost, GearpyError, LeadershipLost
 from gearpy.messages.client import ApplicationChange, GetApplication, NotLeader
+from gearpy.messages.versions import KnownVersions
 from gearpy.storage.log import MemoryLog
 from gearpy.storage.replica_store import ReplicaStore
 from gearpy.wire.codec import decode_control, encode_control

@@ -12,15 +12,15 @@ from gearpy.ids import MIN_MS, SessionId
 from gearpy.messages.app import BeginEpoch, CommitEpoch, LaunchTasks
 from gearpy.messages.cluster import LaunchExecutor
 from gearpy.messages.peer import Letter
+from gearpy.messages.versions import NEWEST
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.storage.coordinator_log import read_log
 from gearpy.wire.codec import decode_control
-from gearpy.wire.connection.frames import PROTOCOL_VERSION
 
 _COORDINATOR: Final = "/coordinator/"
 #: How letters begin that promise something; most others need not be read.
 _BEGINNINGS: Final = tuple(
-    msgspec.msgpack.encode((PROTOCOL_VERSION, each.__name__, None))[:-1]
+    msgspec.msgpack.encode((NEWEST, each.__name__, None))[:-1]
     for each in (LaunchExecutor, LaunchTasks, BeginEpoch, CommitEpoch)
 )
 

@@ -407,7 +407,7 @@ def _table_of_workers(workers: Sequence[WorkerSummary]) -> None:
     if not workers:
         print("no workers")
         return
-    columns = ("#id", "address", "machine", "#slots", "#free", "#executors", "note")
+    columns = ("#id", "address", "machine", "#slots", "#free", "#executors", "version", "note")
     rows = [
         [
             str(each.worker_id),
@@ -416,6 +416,7 @@ def _table_of_workers(workers: Sequence[WorkerSummary]) -> None:
             str(each.slots),
             str(each.free_slots),
             str(each.executors),
+            each.version or "older",
             _note_of(each),
         ]
         for each in workers

@@ -187,6 +187,7 @@ class MasterActor(CommittingActor[MasterMailbox]):
             self._scheduler,
             self._workers.paths,
             aside_until_ms=self._workers.aside_until_ms,
+            versions=self._workers.versions,
             process=self._process,
             last_answers=self._last_answers,
             wall_ms=self._wall_ms,

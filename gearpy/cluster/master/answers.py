@@ -72,6 +72,7 @@ class MasterAnswers:
         workers: Mapping[WorkerId, ActorPath],
         *,
         aside_until_ms: Mapping[WorkerId, int],
+        versions: Mapping[WorkerId, str],
         process: ProcessHistory,
         last_answers: LastAnswers,
         wall_ms: Callable[[], int],
@@ -80,6 +81,7 @@ class MasterAnswers:
         self._app_masters = app_masters
         self._scheduler = scheduler
         self._workers, self._aside_until_ms = workers, aside_until_ms
+        self._versions = versions
         self._process = process
         self._last_answers = last_answers
         self._wall_ms = wall_ms
@@ -225,6 +227,7 @@ class MasterAnswers:
                     rack=each.place.rack,
                     is_leaving=each.is_leaving,
                     aside_until_ms=self._aside_until_ms.get(worker_id, 0),
+                    version=self._versions.get(worker_id, ""),
                 )
                 for worker_id, each in self._scheduler.workers().items()
             ),

@@ -51,6 +51,7 @@ class MasterWorkers:
         self._contacts = contacts
         self._scheduler = scheduler
         self._paths: dict[WorkerId, ActorPath] = {}
+        self._versions: dict[WorkerId, str] = {}
         self._flaps = WorkerFlaps()
         self._aside_until_ms: dict[WorkerId, int] = {}
 
@@ -58,6 +59,11 @@ class MasterWorkers:
     def paths(self) -> Mapping[WorkerId, ActorPath]:
         """The path of each worker; a live view."""
         return self._paths
+
+    @property
+    def versions(self) -> Mapping[WorkerId, str]:
+        """The gearpy that each worker runs, empty if it does not say; a live view."""
+        return self._versions
 
     @property
     def aside_until_ms(self) -> Mapping[WorkerId, int]:
@@ -101,6 +107,7 @@ class MasterWorkers:
     def on_lost(self, worker_id: WorkerId, now: LaunchTimes) -> list[KeeperAction]:
         """Forget a worker, with its slots."""
         self._paths.pop(worker_id, None)
+        self._versions.pop(worker_id, None)
         self._flaps.on_lost(worker_id, now.now_ms)
         self._aside_until_ms.pop(worker_id, None)
         self.reserve(self._slots.on_worker_lost(worker_id), now)
@@ -175,6 +182,7 @@ class MasterWorkers:
         if old is not None and old != message.worker:
             self._contacts.unwatch(old)
         self._paths[worker_id] = message.worker
+        self._versions[worker_id] = message.version
         return worker_id
 
     def _compare(

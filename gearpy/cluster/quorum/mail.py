@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from typing import Final
 
-from gearpy.core.base.versions import MASTERS, KnownVersions
+from gearpy.core.base.versions import MASTERS
 from gearpy.core.consensus.messages import ReplicaMessage, decode_message, encode_message
 from gearpy.messages.cluster import ReplicaPart
+from gearpy.messages.versions import KnownVersions
 
 _PART_BYTES: Final = 512 << 10
 

@@ -25,7 +25,7 @@ from gearpy.cluster.quorum.log import (
     lost,
 )
 from gearpy.cluster.quorum.mail import PartsTaken, parts_of
-from gearpy.core.base.versions import MASTERS, CommonVersion, KnownVersions
+from gearpy.core.base.versions import MASTERS, CommonVersion
 from gearpy.core.consensus.actions import (
     ApplyEntry,
     Persist,
@@ -43,6 +43,7 @@ from gearpy.ids import ActorPath, address_of
 from gearpy.messages.client import ChangeMasters
 from gearpy.messages.cluster import ReplicaPart, ReplicaRefused
 from gearpy.messages.masters import MasterList, MasterSummary
+from gearpy.messages.versions import KnownVersions
 from gearpy.storage.replica_store import ReplicaStore
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Protocol, TypeAlias, assert_never
 
+from gearpy import __version__
 from gearpy.actor.api import Actor, Cancellable, Exited
 from gearpy.cluster.net.post import Post
 from gearpy.cluster.net.watched import MasterWatch
@@ -309,6 +310,7 @@ class WorkerActor(Actor[_Message]):
                 hosts=self._settings.hosts,
                 rack=self._settings.rack,
                 home=self._settings.home,
+                version=__version__,
             ),
         )
 

@@ -10,6 +10,6 @@
 - `restart`: restart budgets: how often, and after which pause, a failed thing may start again.
 - `pauses`: the pause before a thing that has failed is tried again.
 - `attempts`: calls of slow functions: how many at once, how long, and how many retries.
-- `versions`: versions of what is said and stored, while an upgrade goes from process to process.
+- `versions`: versions of what masters say and store, while an upgrade goes from one to the next.
 - `copies`: copies of records: only the parts that somebody else could change are copied.
 """

@@ -1,43 +1,9 @@
-"""Versions of what is said and stored, while an upgrade goes from process to process."""
+"""Versions of what masters say and store, while an upgrade goes from process to process."""
 
 from collections.abc import Iterable
 from typing import Final
 
-from gearpy.errors import ProtocolError
-from gearpy.late_dataclass import dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class KnownVersions:
-    """The versions that this gearpy understands: the newest, and the one before it.
-
-    So a cluster can be upgraded one process after the other, but no version may be left out.
-    """
-
-    newest: int
-
-    @property
-    def oldest(self) -> int:
-        """The oldest version that is understood."""
-        return max(1, self.newest - 1)
-
-    def check(self, version: int, what: str) -> None:
-        """Refuse what has another version.
-
-        Args:
-            what: names it, for people.
-
-        Raises:
-            ProtocolError: it is newer, or older by two or more.
-        """
-        if self.oldest <= version <= self.newest:
-            return
-        knows = f"{self.oldest} and {self.newest}" if self.newest > 1 else "1"
-        fix = "start the gearpy that wrote it, or a newer one"
-        if version < self.oldest:
-            fix = "upgrade through each version between, no further than one at a time"
-        raise ProtocolError(f"{what} has version {version}, this gearpy knows {knows}: {fix}")
-
+from gearpy.messages.versions import KnownVersions
 
 #: What masters say to each other, their log, and its snapshots. Raised when an older gearpy could
 #: misread any of it, which must then still be written as it was in the version before; a field

@@ -5,9 +5,10 @@ from typing import Any, Final, TypeAlias, get_args
 
 import msgspec
 
-from gearpy.core.base.versions import MASTERS, KnownVersions
+from gearpy.core.base.versions import MASTERS
 from gearpy.core.consensus.stored import LogEntry
 from gearpy.errors import ProtocolError
+from gearpy.messages.versions import KnownVersions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -143,4 +143,5 @@ class ClientServer:
 
     def _reply(self, protocol: WireProtocol, ask: int, body: bytes) -> None:
         letter = Letter(number=ask, to="", body=body, answers=ask)
-        self._loop.call_soon(protocol.write, encode_peer(letter, self._limits.frames))
+        version = protocol.connection.version
+        self._loop.call_soon(protocol.write, encode_peer(letter, self._limits.frames, version))

@@ -89,9 +89,8 @@ class ControlClient:
             self._silence = silence
             ask = next(self._ids)
             letter = Letter(number=ask, to="", body=encode_control(message), ask=ask)
-            data = b"".join(encode_peer(letter, self._limits.frames))
             try:
-                self._send(data, deadline_ms)
+                self._send(letter, deadline_ms)
                 answer = self._answer(ask, deadline_ms)
             except _GivenUp as error:
                 self._disconnect()
@@ -124,12 +123,15 @@ class ControlClient:
 
     # -- all below: with the lock held -----------------------------------------------------
 
-    def _send(self, data: bytes, deadline_ms: int) -> None:
+    def _send(self, letter: Letter, deadline_ms: int) -> None:
         if self._socket is not None and _has_ended(self._socket):
             self._disconnect()
         if self._socket is None:
             self._connect(deadline_ms)
         assert self._socket is not None
+        assert self._connection is not None
+        version = self._connection.version
+        data = b"".join(encode_peer(letter, self._limits.frames, version))
         try:
             self._socket.settimeout(_seconds_until(deadline_ms))
             self._socket.sendall(self._encrypted(data))

@@ -137,12 +137,14 @@ class LetterPeer(Redial):
 
     def next_buffers(self) -> list[bytes | memoryview]:
         """Return letters that this connection has not had."""
+        assert self.open is not None, "asked while it is of use"
+        version, limits = self.open.connection.version, self._limits
         with self._lock:
-            letters = self.outbox.unsent(self._limits.write_buffer_bytes)
-        return [part for letter in letters for part in encode_peer(letter, self._limits.frames)]
+            letters = self.outbox.unsent(limits.write_buffer_bytes)
+        return [part for each in letters for part in encode_peer(each, limits.frames, version)]
 
     def _write(self, protocol: WireProtocol, message: PeerMessage) -> None:
-        protocol.write(encode_peer(message, self._limits.frames))
+        protocol.write(encode_peer(message, self._limits.frames, protocol.connection.version))
 
     def _give_up(self, reason: str) -> None:
         if not self.ended:

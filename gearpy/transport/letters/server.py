@@ -178,4 +178,4 @@ class LetterServer:
     def _write(
         self, protocol: WireProtocol, message: Welcome | Fenced | LettersTaken | Pong
     ) -> None:
-        protocol.write(encode_peer(message, self._limits.frames))
+        protocol.write(encode_peer(message, self._limits.frames, protocol.connection.version))

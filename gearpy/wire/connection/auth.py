@@ -4,8 +4,13 @@ Four messages of fixed size, before any frame: the client's HELLO carries its no
 principal whose key it would prove, see `keys`; the server's CHALLENGE another nonce and the
 principal whose key is to be proved, which is another one if the server does not have the first.
 The client's PROOF and then the server's WELCOME are HMAC-SHA256 with that key over both nonces,
-both principals, the purpose of the connection, the protocol version and the role of the one who
-proves.
+both principals, the purpose of the connection, the protocol version agreed on and the role of the
+one who proves.
+
+HELLO says the oldest protocol version that the client speaks, and the end of its nonce the newest:
+processes from before there were two know nothing of that, and find the version they expect.
+CHALLENGE says the newest version that both speak. Nobody in between can have them agree on an
+older one: the client's nonce is proved as it was sent, and so is the version.
 
 The role makes a reflected proof worthless, the nonces a recorded one, the principals one that
 was diverted to another key. The server proves last, so that a stranger learns nothing but whose
@@ -20,16 +25,18 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from gearpy.errors import AuthenticationFailed, ProtocolError
-from gearpy.wire.connection.frames import PROTOCOL_VERSION
+from gearpy.messages.versions import PROTOCOL, KnownVersions
 from gearpy.wire.connection.keys import CLUSTER, Principal
 
 NONCE_BYTES: Final = 32
 _MAGIC: Final = b"gearpy\x00\x0a"
-#: Magic, version, purpose, principal, nonce.
+#: In a client's nonce, before the newest version that it speaks; no random nonce has it.
+_NEWEST_IS: Final = b"newest="
+#: Magic, oldest version, purpose, principal, nonce.
 _HELLO: Final = struct.Struct(f"<8sBBq{NONCE_BYTES}s")
-#: Magic, version, principal, nonce.
+#: Magic, agreed version, principal, nonce.
 _CHALLENGE: Final = struct.Struct(f"<8sBq{NONCE_BYTES}s")
-#: Magic, version, role, purpose, both principals, both nonces.
+#: Magic, agreed version, role, purpose, both principals, both nonces.
 _PROVED: Final = struct.Struct(f"<8sBBBqq{NONCE_BYTES}s{NONCE_BYTES}s")
 
 HELLO_BYTES: Final = _HELLO.size
@@ -55,16 +62,17 @@ class Purpose(IntEnum):
 
 
 class Hello(NamedTuple):
-    """The client's first message. ``version`` may not be ours; then the rest means nothing."""
+    """The client's first message; without a common version, what follows that means nothing."""
 
-    version: int
+    oldest: int
+    newest: int
     purpose: Purpose
     principal: Principal
     nonce: bytes
 
 
 class Challenge(NamedTuple):
-    """The server's first message. ``version`` may not be ours; then the rest means nothing."""
+    """The server's first message; of a version that is not known, the rest means nothing."""
 
     version: int
     principal: Principal
@@ -79,31 +87,55 @@ class Proved(NamedTuple):
     named: Principal
     client_nonce: bytes
     server_nonce: bytes
+    version: int
 
 
-def hello(purpose: Purpose, nonce: bytes, principal: Principal = CLUSTER) -> bytes:
-    """Return the client's first message."""
-    return _HELLO.pack(_MAGIC, PROTOCOL_VERSION, purpose, principal.number, nonce)
+def client_nonce(fresh: bytes, newest: int) -> bytes:
+    """Return a nonce that ends with the newest version that a client speaks.
+
+    Args:
+        fresh: `NONCE_BYTES` random bytes; the last eight are not used.
+    """
+    said = _NEWEST_IS + bytes([newest])
+    return fresh[: NONCE_BYTES - len(said)] + said
 
 
-def parse_hello(data: bytes) -> Hello:
-    """Read a HELLO.
+def hello(
+    purpose: Purpose,
+    nonce: bytes,
+    principal: Principal = CLUSTER,
+    version: int = PROTOCOL.oldest,
+) -> bytes:
+    """Return the client's first message.
+
+    Args:
+        nonce: of `client_nonce`; one that is not speaks for a client of one version.
+        version: the oldest one that the client speaks.
+    """
+    return _HELLO.pack(_MAGIC, version, purpose, principal.number, nonce)
+
+
+def parse_hello(data: bytes, versions: KnownVersions = PROTOCOL) -> Hello:
+    """Read a HELLO, as one who speaks these versions.
 
     Raises:
         ProtocolError: the client speaks another protocol.
     """
-    magic, version, purpose, number, nonce = _HELLO.unpack(data)
+    magic, oldest, purpose, number, nonce = _HELLO.unpack(data)
     _check_magic(magic)
-    if version != PROTOCOL_VERSION:
-        return Hello(version, Purpose.LINK, CLUSTER, nonce)
+    newest = nonce[-1] if nonce[:-1].endswith(_NEWEST_IS) else oldest
+    if versions.common(oldest, newest) is None:
+        return Hello(oldest, newest, Purpose.LINK, CLUSTER, nonce)
     if purpose not in set(Purpose):
         raise ProtocolError(f"unknown purpose {purpose} of a connection")
-    return Hello(version, Purpose(purpose), Principal.of_number(number), nonce)
+    return Hello(oldest, newest, Purpose(purpose), Principal.of_number(number), nonce)
 
 
-def challenge(nonce: bytes, principal: Principal = CLUSTER) -> bytes:
-    """Return the server's first message."""
-    return _CHALLENGE.pack(_MAGIC, PROTOCOL_VERSION, principal.number, nonce)
+def challenge(
+    nonce: bytes, principal: Principal = CLUSTER, version: int = PROTOCOL.newest
+) -> bytes:
+    """Return the server's first message; ``version`` is that of the connection."""
+    return _CHALLENGE.pack(_MAGIC, version, principal.number, nonce)
 
 
 def parse_challenge(data: bytes) -> Challenge:
@@ -121,7 +153,7 @@ def proof(key: bytes, role: Role, proved: Proved) -> bytes:
     """Return the proof that the end with this role knows the key."""
     text = _PROVED.pack(
         _MAGIC,
-        PROTOCOL_VERSION,
+        proved.version,
         role,
         proved.purpose,
         proved.asked.number,

@@ -15,8 +15,9 @@ from zlib import crc32
 from gearpy.errors import ConfigError, ProtocolError
 from gearpy.late_dataclass import dataclass
 
-#: Of everything behind a handshake; peers must agree on it.
-PROTOCOL_VERSION: Final = 1
+#: Of the form of frames alone; what messages say has versions of its own, which a handshake agrees
+#: on (`messages.versions`).
+FRAME_VERSION: Final = 1
 
 _HEAD: Final = struct.Struct("<IBB")
 _SUMS: Final = struct.Struct("<HI")  # Of the head, and of all.
@@ -87,7 +88,7 @@ def encode_frame(
             f"a {kind.name} frame of {size} bytes is over the limit of "
             f"{limits.body_bytes_max(kind)}: send smaller batches or values, or raise the limit"
         )
-    head = _HEAD.pack(size, PROTOCOL_VERSION, kind)
+    head = _HEAD.pack(size, FRAME_VERSION, kind)
     crc = check = crc32(head)
     for buffer in body:
         crc = crc32(buffer, crc)
@@ -205,8 +206,8 @@ class FrameDecoder:
         return start
 
     def _checked_kind(self, size: int, version: int, number: int) -> FrameKind:
-        if version != PROTOCOL_VERSION:
-            raise ProtocolError(f"frame of protocol version {version}, expected {PROTOCOL_VERSION}")
+        if version != FRAME_VERSION:
+            raise ProtocolError(f"frame of version {version}, expected {FRAME_VERSION}")
         kind = _KINDS.get(number)
         if kind is None:
             raise ProtocolError(f"unknown frame kind {number}")

@@ -10,9 +10,10 @@ from enum import Enum, auto
 from typing import Final, TypeAlias
 
 from gearpy.errors import AuthenticationFailed, ConnectionLost, ProtocolError
+from gearpy.messages.versions import PROTOCOL, KnownVersions
 from gearpy.wire.connection import auth
 from gearpy.wire.connection.auth import Proved, Purpose, Role
-from gearpy.wire.connection.frames import PROTOCOL_VERSION, Frame, FrameDecoder, FrameLimits
+from gearpy.wire.connection.frames import Frame, FrameDecoder, FrameLimits
 from gearpy.wire.connection.keys import KeyRing, Principal
 
 
@@ -86,6 +87,7 @@ class Connection:
         now_ms: int,
         purpose: Purpose = Purpose.LINK,
         follow: bool = False,
+        versions: KnownVersions = PROTOCOL,
         frames: FrameLimits = FrameLimits(),  # noqa: B008 - frozen
         handshake: HandshakeLimits = HandshakeLimits(),
     ) -> None:
@@ -94,10 +96,13 @@ class Connection:
         ``purpose`` is the client's choice; a server learns it from its client. A client offers
         to prove the key of its own principal. With ``follow`` it proves another one that it has,
         if the server names that: then anybody with that key may answer, and who asked must look
-        at `principal` before it believes.
+        at `principal` before it believes. ``versions`` are those of the protocol that this end
+        speaks.
         """
         assert len(nonce) == auth.NONCE_BYTES, "a nonce of the agreed size"
         self.purpose = purpose
+        self.version = versions.newest  # Of the protocol; agreed on once `authenticated`.
+        self._versions = versions
         self._role = role
         self._keys, self._nonce = keys, nonce
         self._follow = follow
@@ -115,7 +120,8 @@ class Connection:
         self._state = _State.EXPECT_HELLO
         if role is Role.CLIENT:
             self._state = _State.EXPECT_CHALLENGE
-            self._outgoing.append(auth.hello(purpose, nonce, self._asked))
+            self._nonce = auth.client_nonce(nonce, versions.newest)
+            self._outgoing.append(auth.hello(purpose, self._nonce, self._asked, versions.oldest))
         self._steps: dict[_State, Callable[[bytes], None]] = {
             _State.EXPECT_HELLO: self._on_hello,
             _State.EXPECT_CHALLENGE: self._on_challenge,
@@ -218,22 +224,33 @@ class Connection:
             raise ProtocolError(f"more than {self._handshake.bytes_max} bytes before a proof")
 
     def _on_hello(self, message: bytes) -> None:
-        hello = auth.parse_hello(message)
+        hello = auth.parse_hello(message, self._versions)
         self.purpose, self._peer_nonce, self._asked = hello.purpose, hello.nonce, hello.principal
         if self._keys.key_of(self._asked) is not None:
             self._named = self._asked
-        # Answered in any case: it tells a client of another version what is wrong.
-        self._outgoing.append(auth.challenge(self._nonce, self._named))
-        _check_version(hello.version)
+        common = self._versions.common(hello.oldest, hello.newest)
+        self.version = common or self._versions.newest
+        # Answered in any case: it tells a client without a common version what is wrong.
+        self._outgoing.append(auth.challenge(self._nonce, self._named, self.version))
+        if common is None:
+            raise self._other_version(hello.newest)
         self._state = _State.EXPECT_PROOF
 
     def _on_challenge(self, message: bytes) -> None:
         challenge = auth.parse_challenge(message)
-        _check_version(challenge.version)
+        if not self._versions.knows(challenge.version):
+            raise self._other_version(challenge.version)
+        self.version = challenge.version
         self._peer_nonce, self._named = challenge.nonce, challenge.principal
         self._check_named()
         self._outgoing.append(self._proof(Role.CLIENT))
         self._state = _State.EXPECT_WELCOME
+
+    def _other_version(self, version: int) -> ProtocolError:
+        return ProtocolError(
+            f"the peer speaks protocol version {version}, this side {self._versions.text}: run "
+            "gearpy versions that follow each other, and upgrade through each one between"
+        )
 
     def _check_named(self) -> None:
         """Refuse to prove a key that was not asked for, or that this side does not have."""
@@ -274,13 +291,5 @@ class Connection:
         nonces = (self._nonce, self._peer_nonce)
         if self._role is Role.SERVER:
             nonces = (self._peer_nonce, self._nonce)
-        proved = Proved(self.purpose, self._asked, self._named, *nonces)
+        proved = Proved(self.purpose, self._asked, self._named, *nonces, self.version)
         return auth.proof(key, role, proved)
-
-
-def _check_version(version: int) -> None:
-    if version != PROTOCOL_VERSION:
-        raise ProtocolError(
-            f"the peer speaks protocol version {version}, this side {PROTOCOL_VERSION}: "
-            "run the same gearpy version on both"
-        )

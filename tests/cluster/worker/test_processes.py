@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+import msgspec
 import pytest
 
 from gearpy.cluster.host.logs import LogSettings
@@ -233,6 +234,21 @@ def test_a_spec_is_read_in_pieces_or_not_at_all() -> None:
 
         with pytest.raises(ProtocolError):
             read_spec(read)
+
+
+def test_a_spec_of_another_gearpy_is_read() -> None:
+    """The files of gearpy may have been replaced below a worker: what is new has its default."""
+    spec = LaunchSpec(
+        launch=a_launch(), config={"a": "b"}, own={}, token="t", worker_node="", artifacts=""
+    )
+    fields = msgspec.msgpack.decode(spec.encoded()[4:])
+    fields["new"] = fields["launch"]["new"] = 1
+    del fields["launch"]["term"]
+    body = msgspec.msgpack.encode(fields)
+    pieces = iter([len(body).to_bytes(4, "big"), body])
+
+    assert spec.launch.term == 0
+    assert read_spec(lambda _: next(pieces)) == spec
 
 
 # -- how a child ends ----------------------------------------------------------------------------

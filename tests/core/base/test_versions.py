@@ -2,8 +2,9 @@
 
 import pytest
 
-from gearpy.core.base.versions import CommonVersion, KnownVersions
+from gearpy.core.base.versions import CommonVersion
 from gearpy.errors import ProtocolError
+from gearpy.messages.versions import KnownVersions
 
 
 @pytest.mark.parametrize(

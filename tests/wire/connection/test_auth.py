@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from gearpy.errors import AuthenticationFailed, ProtocolError
 from gearpy.ids import AppId
+from gearpy.messages.versions import PROTOCOL, KnownVersions
 from gearpy.wire.connection import auth
 from gearpy.wire.connection.auth import Proved, Purpose, Role
-from gearpy.wire.connection.frames import PROTOCOL_VERSION
 from gearpy.wire.connection.keys import CLUSTER, Principal
 
 NONCES = st.binary(min_size=auth.NONCE_BYTES, max_size=auth.NONCE_BYTES)
@@ -20,18 +20,41 @@ SECRET = b"s" * 32
 def test_hello_and_challenge_carry_principal_and_nonce(
     purpose: Purpose, principal: Principal, nonce: bytes
 ) -> None:
-    """And the version, and for what the connection is."""
-    hello = auth.hello(purpose, nonce, principal)
+    """And versions, and for what the connection is."""
+    said = auth.client_nonce(nonce, PROTOCOL.newest)
+    hello = auth.hello(purpose, said, principal)
     challenge = auth.challenge(nonce, principal)
 
-    assert auth.parse_hello(hello) == (PROTOCOL_VERSION, purpose, principal, nonce)
-    assert auth.parse_challenge(challenge) == (PROTOCOL_VERSION, principal, nonce)
+    versions = PROTOCOL.oldest, PROTOCOL.newest
+    assert auth.parse_hello(hello) == (*versions, purpose, principal, said)
+    assert auth.parse_challenge(challenge) == (PROTOCOL.newest, principal, nonce)
+
+
+@given(NONCES, st.integers(1, 255))
+def test_a_nonce_says_the_newest_version_of_its_client(nonce: bytes, newest: int) -> None:
+    """What is left of it is random; without such an end a client speaks one version."""
+    said = auth.client_nonce(nonce, newest)
+
+    assert len(said) == auth.NONCE_BYTES
+    assert said[:24] == nonce[:24]
+    assert auth.parse_hello(auth.hello(Purpose.LINK, said)).newest == newest
+    for version in (1, 2):
+        plain = auth.parse_hello(auth.hello(Purpose.LINK, bytes(32), version=version))
+        assert (plain.oldest, plain.newest) == (version, version)
+
+
+def test_a_hello_without_a_common_version_says_no_more_than_that() -> None:
+    """Numbers of purposes may mean something else there."""
+    hello = bytearray(auth.hello(Purpose.LINK, bytes(32), version=4))
+    hello[9] = 77
+
+    assert auth.parse_hello(bytes(hello), KnownVersions(6)).newest == 4
 
 
 @given(NONCES, NONCES)
 def test_a_proof_holds_for_one_key_role_and_connection(a: bytes, b: bytes) -> None:
     """The invariant: change anything and it proves nothing, so it cannot be used elsewhere."""
-    proved = Proved(Purpose.LINK, CLUSTER, CLUSTER, a, b)
+    proved = Proved(Purpose.LINK, CLUSTER, CLUSTER, a, b, 2)
     flipped = bytes([a[0] ^ 1]) + a[1:]
     right = auth.proof(SECRET, Role.CLIENT, proved)
 
@@ -39,6 +62,7 @@ def test_a_proof_holds_for_one_key_role_and_connection(a: bytes, b: bytes) -> No
         auth.proof(b"t" * 32, Role.CLIENT, proved),
         auth.proof(SECRET, Role.SERVER, proved),
         auth.proof(SECRET, Role.CLIENT, proved._replace(purpose=Purpose.CLIENT)),
+        auth.proof(SECRET, Role.CLIENT, proved._replace(version=1)),
         auth.proof(SECRET, Role.CLIENT, proved._replace(asked=Principal(AppId(0)))),
         auth.proof(SECRET, Role.CLIENT, proved._replace(named=Principal(AppId(0)))),
         auth.proof(SECRET, Role.CLIENT, proved._replace(client_nonce=flipped)),

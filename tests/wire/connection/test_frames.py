@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from gearpy.errors import ConfigError, ProtocolError
 from gearpy.wire.connection.frames import (
+    FRAME_VERSION,
     HEADER_BYTES,
-    PROTOCOL_VERSION,
     FrameDecoder,
     FrameKind,
     FrameLimits,
@@ -25,7 +25,7 @@ def frame(kind: FrameKind = FrameKind.DATA, body: bytes = b"body") -> bytes:
     return b"".join(encode_frame(kind, [body], LIMITS))
 
 
-def raw_frame(*, size: int, version: int = PROTOCOL_VERSION, kind: int = 1) -> bytes:
+def raw_frame(*, size: int, version: int = FRAME_VERSION, kind: int = 1) -> bytes:
     """Return the header of a frame that may be wrong."""
     head = struct.pack("<IBB", size, version, kind)
     crc = crc32(head)
@@ -81,12 +81,12 @@ def test_each_kind_has_a_size_limit_both_ways(kind: FrameKind, limit: int) -> No
 @pytest.mark.parametrize(
     ("bad", "text"),
     [
-        (raw_frame(size=1, version=2), "protocol version 2, expected 1"),
+        (raw_frame(size=1, version=2), "frame of version 2, expected 1"),
         (raw_frame(size=1, kind=200), "unknown frame kind 200"),
         (raw_frame(size=1, kind=0), "unknown frame kind 0"),
         (raw_frame(size=2**32 - 1), "announces 4294967295 bytes"),
         (frame()[:-1] + b"?", "checksum of a DATA frame of 4 bytes"),
-        (b"GET / HTTP/1.1\r\n\r\n", "protocol version 47"),
+        (b"GET / HTTP/1.1\r\n\r\n", "frame of version 47"),
     ],
 )
 def test_nonsense_fails_the_decoder_for_good(bad: bytes, text: str) -> None:

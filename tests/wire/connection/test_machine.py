@@ -1,5 +1,6 @@
 """The connection state machine, see `gearpy.wire.connection.machine`. Time is virtual."""
 
+import hmac
 from random import Random
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from gearpy.errors import AuthenticationFailed, ConnectionLost
 from gearpy.ids import AppId
+from gearpy.messages.versions import PROTOCOL, KnownVersions
 from gearpy.wire.connection import auth
 from gearpy.wire.connection.auth import Proved, Purpose, Role
 from gearpy.wire.connection.frames import HEADER_BYTES, Frame, FrameKind, FrameLimits, encode_frame
@@ -33,6 +35,7 @@ def a_connection(
     keys: KeyRing = CLUSTER_KEYS,
     purpose: Purpose = Purpose.LINK,
     follow: bool = False,
+    newest: int = PROTOCOL.newest,
     frames: FrameLimits | None = None,
     handshake: HandshakeLimits | None = None,
 ) -> Connection:
@@ -44,9 +47,15 @@ def a_connection(
         now_ms=0,
         purpose=purpose,
         follow=follow,
+        versions=KnownVersions(newest),
         frames=frames or FrameLimits(),
         handshake=handshake or HandshakeLimits(),
     )
+
+
+def a_connection_of(role: Role, newest: int) -> Connection:
+    """Return one end of a connection that speaks a version and the one before it."""
+    return a_connection(role, newest=newest)
 
 
 def keys_of(principal: Principal, secret: bytes = SECRET) -> KeyRing:
@@ -225,7 +234,7 @@ def test_the_handshake_and_frames_survive_any_split(data: st.DataObject) -> None
     # What a client sends, as one stream: the server's nonce is fixed.
     server_nonce = bytes([Role.SERVER]) * auth.NONCE_BYTES
     client_nonce = bytes([Role.CLIENT]) * auth.NONCE_BYTES
-    proved = Proved(Purpose.LINK, CLUSTER, CLUSTER, client_nonce, server_nonce)
+    proved = Proved(Purpose.LINK, CLUSTER, CLUSTER, client_nonce, server_nonce, 1)
     proof = auth.proof(SECRET, Role.CLIENT, proved)
     stream = auth.hello(Purpose.LINK, client_nonce) + proof + FRAME + FRAME
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=6)))
@@ -355,6 +364,76 @@ def test_more_bytes_than_allowed_before_a_proof_end_it() -> None:
     assert "more than 50 bytes before a proof" in str(error_of(server.events()))
 
 
+@pytest.mark.parametrize(
+    ("newest", "common"),
+    [((1, 1), 1), ((1, 2), 1), ((2, 1), 1), ((2, 2), 2), ((2, 3), 2), ((3, 2), 2), ((9, 8), 8)],
+)
+def test_two_ends_speak_the_newest_version_that_both_know(
+    newest: tuple[int, int], common: int
+) -> None:
+    """Each speaks its own version and the one before: so an upgrade goes from one to the next."""
+    client, server = map(a_connection_of, Role, newest)
+
+    talk(client, server)
+
+    for end in (client, server):
+        assert end.events() == [Authenticated(Purpose.LINK, CLUSTER)]
+        assert end.version == common
+
+
+@pytest.mark.parametrize("newest", [(1, 3), (3, 1), (2, 4), (9, 2)])
+def test_ends_that_are_two_versions_apart_name_them(newest: tuple[int, int]) -> None:
+    client, server = map(a_connection_of, Role, newest)
+
+    talk(client, server)
+
+    for end, own, other in ((client, *newest), (server, *newest[::-1])):
+        text = f"protocol version {other}, this side {KnownVersions(own).text}"
+        assert text in str(error_of(end.events()))
+
+
+def test_a_client_and_a_server_of_version_1_are_understood() -> None:
+    """To the byte: what is here was said before there was another version."""
+    keys = KeyRing.of_cluster(bytes(range(32)))
+    head, cluster, other = b"gearpy\x00\x0a\x01", b"\xff" * 8, b"\xbb" * 32
+    server = Connection(role=Role.SERVER, keys=keys, nonce=other, now_ms=0)
+    server.receive_data(head + b"\x01" + cluster + b"\xaa" * 32, 1)
+    assert server.data_to_send() == head + cluster + other
+    proof = "f587a334323eb59220091add457eb9385a0b060093e7d01d3434b7125c00a6e9"
+    server.receive_data(bytes.fromhex(proof), 1)
+    welcome = "1390792083fb49f210d34ceec87674868aaa68e33838ad436975755b6fee0f04"
+    assert server.data_to_send().hex() == welcome
+    assert server.version == 1
+
+    client = Connection(role=Role.CLIENT, keys=keys, nonce=b"\xaa" * 32, now_ms=0)
+    said = client.data_to_send()
+    assert said[:10] == head + b"\x01"
+    client.receive_data(head + cluster + other, 1)
+    proved = head + b"\x01\x01" + cluster + cluster + said[18:] + other
+    assert client.data_to_send() == hmac.digest(bytes(range(32)), proved, "sha256")
+    assert client.version == 1
+
+
+def test_nobody_on_the_way_can_have_two_ends_speak_an_older_version() -> None:
+    """What an older version lacks, such as a check, would be lacking by somebody else's choice."""
+    client, server = a_pair()
+    hello = client.data_to_send()
+    server.receive_data(hello[:-8] + bytes(8), 1)  # As if it were of version 1.
+    client.receive_data(server.data_to_send(), 1)
+    server.receive_data(client.data_to_send(), 1)
+    assert isinstance(error_of(server.events()), AuthenticationFailed)
+    assert not client.authenticated
+
+    client, server = a_pair()
+    server.receive_data(client.data_to_send(), 1)
+    challenge = bytearray(server.data_to_send())
+    challenge[8] = 1
+    client.receive_data(bytes(challenge), 1)
+    server.receive_data(client.data_to_send(), 1)
+    assert isinstance(error_of(server.events()), AuthenticationFailed)
+    assert not client.authenticated
+
+
 @pytest.mark.parametrize("role", Role)
 def test_another_protocol_version_is_named(role: Role) -> None:
     """An upgrade of half a cluster must say what is wrong, on both ends."""
@@ -366,7 +445,7 @@ def test_another_protocol_version_is_named(role: Role) -> None:
 
     connection.receive_data(bytes(message), 1)
 
-    assert "protocol version 42, this side 1" in str(error_of(connection.events()))
+    assert "protocol version 42, this side 1 and 2" in str(error_of(connection.events()))
     assert bool(connection.data_to_send()) is True
 
 

@@ -1,0 +1,71 @@
+"""Versions of what is said and stored: which are understood, and what the newest has added.
+
+Everything between processes is in a version that both know; `PROTOCOL` says which this gearpy
+knows, `ADDED` what a process of the version before does not.
+"""
+
+from typing import Final
+
+from gearpy.errors import ProtocolError
+from gearpy.late_dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class KnownVersions:
+    """The versions that this gearpy understands: the newest, and the one before it.
+
+    So a cluster can be upgraded one process after the other, but no version may be left out.
+    """
+
+    newest: int
+
+    @property
+    def oldest(self) -> int:
+        """The oldest version that is understood."""
+        return max(1, self.newest - 1)
+
+    @property
+    def text(self) -> str:
+        """These versions, for people."""
+        return f"{self.oldest} and {self.newest}" if self.newest > 1 else "1"
+
+    def check(self, version: int, what: str) -> None:
+        """Refuse what has another version.
+
+        Args:
+            what: names it, for people.
+
+        Raises:
+            ProtocolError: it is newer, or older by two or more.
+        """
+        if self.knows(version):
+            return
+        fix = "start the gearpy that wrote it, or a newer one"
+        if version < self.oldest:
+            fix = "upgrade through each version between, no further than one at a time"
+        raise ProtocolError(f"{what} has version {version}, this gearpy knows {self.text}: {fix}")
+
+    def knows(self, version: int) -> bool:
+        """Tell whether a version is understood."""
+        return self.oldest <= version <= self.newest
+
+    def common(self, oldest: int, newest: int) -> int | None:
+        """Return the newest version that is also between two others, or None."""
+        version = min(self.newest, newest)
+        return version if version >= max(self.oldest, oldest) else None
+
+
+#: The newest version of the wire protocol. Raised with the first change of a message after a
+#: release; then `ADDED` begins anew.
+NEWEST: Final = 2
+
+#: The versions of the wire protocol that this gearpy speaks.
+PROTOCOL: Final = KnownVersions(NEWEST)
+
+#: What the newest version has added to the one before it: fields by the name of their message. A
+#: message without fields here is new itself. To a process of the version before, new fields are
+#: not told, and what it says means their defaults; a new message it refuses by its name.
+ADDED: Final[dict[str, tuple[str, ...]]] = {
+    "RegisterWorker": ("version",),
+    "WorkerSummary": ("version",),
+}
