@@ -156,7 +156,7 @@ class RowsPlace(TypedDict):
 
 
 class TableSource(Source):
-    """A table in memory; see `table`.
+    """A table in memory; see `rows`.
 
     Args:
         schema: of the rows.
