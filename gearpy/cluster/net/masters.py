@@ -8,6 +8,7 @@ from typing import Any, Final, Self
 
 from gearpy.config.schema import Config
 from gearpy.errors import (
+    ActorStopped,
     AskTimeout,
     AuthenticationFailed,
     ConfigError,
@@ -30,6 +31,8 @@ from gearpy.transport.letters.client import ControlClient, WhileSilent
 from gearpy.transport.security.credentials import Shown
 
 _log = logging.getLogger(__name__)
+#: What was asked may have been done when these come: an answer, or the master, is lost.
+_LOSSES: Final = (ConnectionLost, AskTimeout, LeadershipLost, ActorStopped)
 _AGAIN_S: Final = 0.2
 #: Several masters have found a leader within this time, if a majority is there.
 _ELECTION_S: Final = 10.0
@@ -109,8 +112,8 @@ class Masters:
 
         Raises:
             AuthenticationFailed: the cluster has another secret.
-            LeadershipLost: the master that was asked for a change does not lead any more; it may
-                have been made.
+            LeadershipLost, ActorStopped: the master that was asked for a change does not lead any
+                more, or ends; it may have been made.
             ConnectionLost, AskTimeout, ProtocolError: no master has answered for too long.
             GearpyError: what the master raised.
         """
@@ -137,7 +140,7 @@ class Masters:
                 answer = self._reach(client) or self._ask(client, message)
             except AuthenticationFailed:
                 raise
-            except (ConnectionLost, AskTimeout, ProtocolError, LeadershipLost) as error:
+            except (*_LOSSES, ProtocolError) as error:
                 failure, self._leader = error, ""
                 continue
             if isinstance(answer, NotLeader):
@@ -152,7 +155,7 @@ class Masters:
     def _ask(self, client: ControlClient, message: Any) -> Any:
         try:
             return client.ask(message, self._timeout_s, silence=self._silence(client))
-        except (ConnectionLost, AskTimeout, LeadershipLost) as error:
+        except _LOSSES as error:
             if isinstance(message, ApplicationChange | ChangeMasters):
                 raise _MayBeDone(error) from error
             raise

@@ -10,6 +10,7 @@ import pytest
 from gearpy.cluster.net import masters as masters_module
 from gearpy.cluster.net.masters import Masters, the_only
 from gearpy.errors import (
+    ActorStopped,
     AskTimeout,
     AuthenticationFailed,
     ConfigError,
@@ -206,17 +207,20 @@ def test_who_asks_masters_of_which_none_leads_is_told(
     assert [each.asked for each in made] == [[], [], []]
 
 
-def test_what_may_have_been_done_is_not_asked_for_again(stack: ExitStack) -> None:
+@pytest.mark.parametrize("error", [LeadershipLost("it ended"), ActorStopped("it ended")])
+def test_what_may_have_been_done_is_not_asked_for_again(
+    stack: ExitStack, error: GearpyError
+) -> None:
     """But an application is submitted again: its key says that it is the same."""
     made = members(stack)
     client = asking(stack, *made)
     submit = SubmitApplication(name="a", artifact=Artifact(kind="file", location="a"), key="k")
     stop = ShutdownApplication(app_id=AppId(1))
 
-    made[2].error = LeadershipLost("it ended")
+    made[2].error = error
     assert client.ask(submit) == submit
-    made[2].error = LeadershipLost("it ended")
-    with pytest.raises(LeadershipLost):
+    made[2].error = error
+    with pytest.raises(type(error), match="it ended"):
         client.ask(stop)
 
     assert made[2].asked == [submit, submit, stop]
