@@ -23,7 +23,9 @@ from gearpy.cluster.host.folders import TemporaryFolder, private_folder
 from gearpy.cluster.programs.origin import target_of
 from gearpy.config.load import as_overrides, from_overrides, load
 from gearpy.config.schema import DEFAULTS, ROOT, Config
+from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import ConfigError, ConnectionLost, GearpyError, SubmitRefused
+from gearpy.ids import AppId
 from gearpy.messages.summaries import WorkerSummary
 from gearpy.spark.guest.certificates import make_authority
 from gearpy.spark.guest.departures import Departures
@@ -42,7 +44,7 @@ from gearpy.transport.security.secret import load_or_create_secret
 
 if TYPE_CHECKING:
     from gearpy.spark.guest.submitted import SubmittedApplication
-    from gearpy.task.api.application import Buildable
+    from gearpy.task.api.application import Buildable, StreamApplication
 
 _log = logging.getLogger(__name__)
 
@@ -331,10 +333,37 @@ class SparkCluster:
             run = self.client.submit_program(target, name=name, executors=executors, config=config)
         finally:
             _loading.pop()
+        return self._known(run.app_id, run.name, built)
+
+    def running(self, app: "Buildable", *, name: str = "") -> "SubmittedApplication | None":
+        """Find an application that was submitted before and has not ended; None if there is none.
+
+        A cluster that is started over its folder again goes on with its applications by itself,
+        so a driver that may be started again looks here first, and then submits.
+
+        Args:
+            app: as `submit` has got it.
+            name: under which it was submitted, if not its own.
+
+        Example:
+            .. code-block:: python
+
+                run = cluster.running(app) or cluster.submit(app)
+        """
+        built = app.build()
+        called = name or built.name
+        for each in self.client.applications():
+            if each.name == called and each.status not in TERMINAL:
+                return self._known(each.app_id, each.name, built)
+        return None
+
+    def _known(
+        self, app_id: AppId, name: str, built: "StreamApplication"
+    ) -> "SubmittedApplication":
         # It needs Arrow, which workers need not wait for.
         from gearpy.spark.guest.submitted import SubmittedApplication  # noqa: PLC0415
 
-        return SubmittedApplication(run.client, run.app_id, run.name, built)
+        return SubmittedApplication(self.client, app_id, name, built)
 
     def workers(self) -> tuple[WorkerSummary, ...]:
         """Return the workers that are there now; one that was lost is missing for a while."""

@@ -1,4 +1,4 @@
-"""SubmittedApplication: one that this process has submitted to a cluster inside Spark."""
+"""SubmittedApplication: an application of a cluster inside Spark whose program is at hand."""
 
 import time
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _POLL_S: Final = 0.05
 
 
 class SubmittedApplication(RunningApplication):
-    """An application that this process has submitted, and so knows; see `RunningApplication`."""
+    """An application whose program this process has; see `RunningApplication`."""
 
     def __init__(
         self, client: ClusterClient, app_id: AppId, name: str, built: StreamApplication

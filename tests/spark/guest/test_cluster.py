@@ -137,13 +137,17 @@ def test_applications_go_on_over_the_same_folder(spark: SparkSession, tmp_path: 
     app, folder = counted(tmp_path, rate=2000), tmp_path / "cluster"
     once = {**_OFTEN, "application.total-retries": "0"}
     with _cluster(spark, folder=folder, config=once) as cluster:
+        assert cluster.running(app) is None
         log = WindowLog(cluster.submit(app).window_log())
         before = _more_than(0, log)
     with _cluster(spark, folder=folder, config=once) as cluster:
-        again = cluster.client.running("counted")
+        again = cluster.running(app)
+        assert again is not None
+        assert again.window_log() == log.place
         _more_than(before, log)
         _drain(again)
         assert again.wait(_WAIT_S).status == "terminated"
+        assert cluster.running(app) is None
 
     assert verdict(shown(log)).is_good
     assert not (folder / CONF_FILE).exists()
