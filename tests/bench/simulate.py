@@ -10,8 +10,9 @@ import logging
 import multiprocessing
 import random
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, Literal, TypeAlias
 
 from gearpy.core.epoch.epochs import Manifest
@@ -87,7 +88,14 @@ class SeedResult:
 
 
 class FaultSchedule:
-    """Does something bad to a cluster every now and then; which things is drawn once."""
+    """Does something bad to a cluster every now and then; which things is drawn once.
+
+    Args:
+        done: takes what was done, and when.
+        without: names of `FAULTS` that are left out.
+        always: of `FAULTS` that are not left to the draw.
+        more: other faults that are always there, by name; they tell whether they were done.
+    """
 
     def __init__(
         self,
@@ -96,13 +104,16 @@ class FaultSchedule:
         *,
         without: Collection[str] = (),
         always: Collection[str] = (),
+        more: Mapping[str, Callable[[ClusterSimulation, random.Random], bool]] | None = None,
     ) -> None:
         self._cluster = cluster
         self._done = done
         self._rng = cluster.world.rng
         known = [kind for kind in FAULTS if kind not in without]
         kinds = [kind for kind in known if self._rng.random() < 0.6]
-        self._kinds = [*(kinds or known), *always]
+        others = {kind: partial(act, cluster) for kind, act in (more or {}).items()}
+        self._acts = {kind: partial(act, self) for kind, act in FAULTS.items()} | others
+        self._kinds = [*(kinds or known), *always, *others]
         self._left = self._rng.randrange(_FAULTS_MAX + 1)
         self._pause_ms = self._rng.choice([200, 900, 3000])
         cluster.world.later(self._rng.randrange(100, 2500), self._next)
@@ -112,7 +123,7 @@ class FaultSchedule:
             return
         self._left -= 1
         kind = self._rng.choice(self._kinds)
-        if FAULTS[kind](self, self._rng):
+        if self._acts[kind](self._rng):
             self._done.append(f"{self._cluster.world.now_ms} {kind}")
         self._cluster.world.later(self._rng.randrange(50, self._pause_ms + 51), self._next)
 

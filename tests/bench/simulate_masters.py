@@ -1,6 +1,7 @@
 """Clusters with three or five masters in virtual time, with faults of their own for each seed.
 
 Masters are killed, frozen and cut off, with everything else; applications are submitted meanwhile.
+From seed 100,000 on links fail one way, too, or come and go, or are slow.
 """
 
 import logging
@@ -12,6 +13,7 @@ from typing import Final
 import gearpy as gp
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId
+from tests.bench.link_faults import LINK_FAULTS
 from tests.bench.simulate import FAULTS, FaultSchedule, end_problem, slots_problem
 from tests.bench.simulated_app import BRANCHES, SimulatedApp
 from tests.world.cluster import ClusterSimulation
@@ -22,6 +24,8 @@ _WITHIN_MS: Final = 400_000
 #: Of files that were stored: an answer may then be taken back.
 _DAMAGES: Final = tuple(each for each in FAULTS if "damage" in each)
 _AT_MASTERS: Final = ("master killed", "master killed", "process frozen")
+#: Earlier seeds stay what they are: of those it is known what they find.
+_AT_LINKS_FROM: Final = 100_000
 
 
 def problem_of(seed: int) -> str:
@@ -32,7 +36,8 @@ def problem_of(seed: int) -> str:
     assert cluster.several is not None
     running = cluster.submit(app.build, executors=3)
     acknowledged = {running.app_id}
-    FaultSchedule(cluster, faults, without=_DAMAGES, always=_AT_MASTERS)
+    more = LINK_FAULTS if seed >= _AT_LINKS_FROM else {}
+    FaultSchedule(cluster, faults, without=_DAMAGES, always=_AT_MASTERS, more=more)
     for _ in range(3):
         cluster.world.run(lambda: False, within_ms=rng.randrange(2000))
         acknowledged |= _submitted(cluster)

@@ -11,7 +11,7 @@ from gearpy.cluster.master.actor import MasterActor
 from gearpy.cluster.master.store import MasterFold
 from gearpy.cluster.quorum.desk import MemberDesk
 from gearpy.cluster.quorum.disks import DiskBook
-from gearpy.cluster.quorum.log import ReplicatedLog, ask_replica
+from gearpy.cluster.quorum.log import ReplicatedLog, Standing, ask_replica
 from gearpy.cluster.quorum.member import REPLICA, ReplicaActor
 from gearpy.core.base.versions import MASTERS
 from gearpy.core.consensus.stored import StoredLog
@@ -77,6 +77,11 @@ class SimulatedMasters:
             if each.process.is_alive and each.process.system.resolve(_MASTER) is not None
         ]
         return max(leading or self._members, key=lambda each: each.desk.standing.term).process
+
+    @property
+    def standings(self) -> list[Standing]:
+        """How each master stands, as it sees it."""
+        return [each.desk.standing for each in self._members]
 
     def start_dead(self) -> None:
         """Start all again that were killed, over their disks."""

@@ -4,10 +4,10 @@ Chance delays, cuts and resets connections, as with sockets. Links keep their or
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
 from gearpy.ids import ActorPath, TaskId, address_of, node_text
 from gearpy.messages.data import DataMessage, LinkMessage
@@ -25,6 +25,9 @@ from tests.world.actors import WorldActorSystem
 
 _REFUSED_MS: Final = 60  # A dead process is noticed within this time.
 _DATA: Final = "data"  # Everything but letters.
+
+#: The addresses of a sender and of a receiver.
+_Way: TypeAlias = tuple[str, str]
 
 
 @dataclass(slots=True)
@@ -60,8 +63,9 @@ class Network:
         self.on_letter: Callable[[Letter], None] = lambda _: None  #: Told of each that is sent.
         self._nodes: dict[str, WorldNodes] = {}  # By address: the newest.
         self._transports: dict[str, WorldTransport] = {}
-        self._cut: set[frozenset[str]] = set()
-        self._held: set[frozenset[str]] = set()  # For data alone.
+        self._cut: set[_Way] = set()
+        self._held: set[_Way] = set()  # For data alone.
+        self._slow: dict[_Way, int] = {}  # With the most that each message is under way.
         self._wires: dict[tuple[str, str, str], _Wire] = {}
         self._incarnations = 0
 
@@ -122,25 +126,45 @@ class Network:
     # -- cuts ------------------------------------------------------------------------------
 
     def cut(self, one: str, other: str, duration_ms: int) -> None:
-        self._keep(self._cut, one, other, duration_ms)
-        if duration_ms >= self.heartbeat_timeout_ms:
-            self.world.later(self.heartbeat_timeout_ms, lambda: self._give_up_both(one, other))
+        self._keep(self._cut, _both_ways(one, other), duration_ms)
+        self._plan_give_up(one, other, duration_ms)
+
+    def cut_one_way(self, source: str, target: str, duration_ms: int) -> None:
+        """Let nothing come from one process to another, which is heard for a while.
+
+        Both doubt their connections after half of the time-out. New ones need both ways.
+        """
+        self._keep(self._cut, [_way(source, target)], duration_ms)
+        until_doubt_ms = self.heartbeat_timeout_ms // 2
+        if (left_ms := duration_ms - until_doubt_ms) > 0:
+            back = [_way(target, source)]
+            self.world.later(until_doubt_ms, lambda: self._keep(self._cut, back, left_ms))
+        self._plan_give_up(source, target, duration_ms)
 
     def hold_data(self, one: str, other: str, duration_ms: int) -> None:
         """Let data wait on its way between two processes, as a busy network does; letters pass."""
-        self._keep(self._held, one, other, duration_ms)
+        self._keep(self._held, _both_ways(one, other), duration_ms)
 
-    def _keep(self, pairs: set[frozenset[str]], one: str, other: str, duration_ms: int) -> None:
-        pair = frozenset([address_of(one), address_of(other)])
-        pairs.add(pair)
+    def slow(self, source: str, target: str, delay_ms: int, duration_ms: int) -> None:
+        """Let messages of one process to another take longer, so that others overtake them."""
+        way = _way(source, target)
+        self._slow[way] = delay_ms
+        self.world.later(duration_ms, lambda: self._slow.pop(way, None))
+
+    def _keep(self, kept: set[_Way], ways: Collection[_Way], duration_ms: int) -> None:
+        kept.update(ways)
 
         def heal() -> None:
-            pairs.discard(pair)
+            kept.difference_update(ways)
             for key, wire in self._wires.items():
-                if frozenset(key[:2]) == pair and wire.waiting:
+                if key[:2] in ways and wire.waiting:
                     self._deliver_next(key)
 
         self.world.later(duration_ms, heal)
+
+    def _plan_give_up(self, one: str, other: str, duration_ms: int) -> None:
+        if duration_ms >= self.heartbeat_timeout_ms:
+            self.world.later(self.heartbeat_timeout_ms, lambda: self._give_up_both(one, other))
 
     def reset_link(self, one: str, other: str) -> None:
         """Break the data connection between two transports: messages under way are lost."""
@@ -174,9 +198,8 @@ class Network:
         if wire is None:
             wire = self._wires[key] = _Wire(deque())
         wire.waiting.append(act)
-        at_ms = max(
-            wire.free_at_ms, self.world.now_ms + self.world.rng.randrange(self.delay_ms + 1)
-        )
+        delay_ms = self._slow.get(key[:2], self.delay_ms) if self._slow else self.delay_ms
+        at_ms = max(wire.free_at_ms, self.world.now_ms + self.world.rng.randrange(delay_ms + 1))
         wire.free_at_ms = at_ms
         self.world.at(at_ms, partial(self._deliver_next, key))
 
@@ -186,8 +209,8 @@ class Network:
             wire.waiting.clear()
 
     def _is_cut(self, key: tuple[str, str, str]) -> bool:
-        pair = frozenset(key[:2])
-        return pair in self._cut or (key[2] == _DATA and pair in self._held)
+        way = key[:2]
+        return way in self._cut or (key[2] == _DATA and way in self._held)
 
     def _deliver_next(self, key: tuple[str, str, str]) -> None:
         wire = self._wires[key]
@@ -196,6 +219,14 @@ class Network:
             wire.waiting.popleft()()
         if wire.waiting and not is_cut and self.world.now_ms < wire.free_at_ms:
             wire.waiting.popleft()()
+
+
+def _way(source: str, target: str) -> _Way:
+    return address_of(source), address_of(target)
+
+
+def _both_ways(one: str, other: str) -> list[_Way]:
+    return [_way(one, other), _way(other, one)]
 
 
 class WorldNodes:
