@@ -149,10 +149,10 @@ def test_a_client_gets_the_answer_or_an_error_in_time(
 # -- letters ---------------------------------------------------------------------------------
 
 LETTER_WIRE: Final = TransportLimits(
-    handshake_timeout_ms=200,
+    handshake_timeout_ms=500,
     close_timeout_ms=50,
     heartbeat_interval_ms=100,
-    heartbeat_timeout_ms=1000,
+    heartbeat_timeout_ms=2500,  # Half of it is for another connection, on a busy machine, too.
     reconnect_base_ms=5,
     reconnect_max_ms=20,
 )

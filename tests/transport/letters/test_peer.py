@@ -108,7 +108,7 @@ def test_a_peer_that_proves_itself_and_then_says_nothing_is_lost(
     make: Make, stack: ExitStack
 ) -> None:
     """A process that hangs after its first answer."""
-    one = make(QUICK)
+    one = make(replace(QUICK, handshake_timeout_ms=1500, heartbeat_timeout_ms=1500))
     listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
     one.watch(node_text(f"127.0.0.1:{listener.getsockname()[1]}", "1" * 16))
 
@@ -136,26 +136,27 @@ def test_a_black_hole_is_found_while_connecting(make: Make, stack: ExitStack) ->
 
 
 def test_heartbeats_keep_quiet_nodes_together(make: Make) -> None:
-    """Nothing is said for many time-outs, and nobody is lost."""
-    one, other = make(QUICK), make(QUICK)
+    """Nothing is said for longer than the time-out, and nobody is lost."""
+    one, other = (make(replace(QUICK, heartbeat_timeout_ms=2000)) for _ in range(2))
     one.watch(other.node)
     other.watch(one.node)
 
-    assert not threading.Event().wait(1.5)
+    assert not threading.Event().wait(2.5)
 
     assert one.losses.empty()
     assert other.losses.empty()
 
 
 def test_a_loop_that_is_held_up_blames_nobody(make: Make) -> None:
-    """After SIGCONT the answers of the others lie unread."""
-    one, other = make(QUICK), make()
+    """After SIGCONT the others have an interval to answer in."""
+    limits = replace(PATIENT, heartbeat_interval_ms=500, heartbeat_timeout_ms=1000)
+    one, other = make(limits), make()
     one.watch(other.node)
     one.tell(other.node)
     other.take()
 
     thaw = one.freeze()
-    threading.Event().wait(1.0)
+    threading.Event().wait(2.0)
     thaw.set()
 
     one.tell(other.node, b"again")

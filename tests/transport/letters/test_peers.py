@@ -120,7 +120,7 @@ def test_a_frozen_process_is_lost_after_the_timeout_and_refused_when_it_wakes(
     make: Make,
 ) -> None:
     """What it owned belongs to others by then; it hears that and can end itself."""
-    one, other = make(QUICK), make(QUICK)
+    one, other = make(QUICK), make()
     other.watch(one.node)
     one.watch(other.node)
     other.tell(one.node)
