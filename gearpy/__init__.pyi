@@ -45,6 +45,7 @@ from gearpy.connectors.tables import generate_tables as generate_tables
 from gearpy.connectors.tables import rows as rows
 from gearpy.connectors.window_log.sink import window_log_folder as window_log_folder
 from gearpy.connectors.window_log.source import window_log as window_log
+from gearpy.core.dag.graph import Life as Life
 from gearpy.core.flow.partition import BroadcastPartitioner as BroadcastPartitioner
 from gearpy.core.flow.partition import CoLocationPartitioner as CoLocationPartitioner
 from gearpy.core.flow.partition import GroupByPartitioner as GroupByPartitioner
@@ -113,6 +114,7 @@ from gearpy.task.api.actor_app import AppExecutor as AppExecutor
 from gearpy.task.api.actor_app import AppMaster as AppMaster
 from gearpy.task.api.application import Graph as Graph
 from gearpy.task.api.application import Processor as Processor
+from gearpy.task.api.application import ReplaceProcessor as ReplaceProcessor
 from gearpy.task.api.application import StreamApplication as StreamApplication
 from gearpy.task.api.interfaces import FINISHED as FINISHED
 from gearpy.task.api.interfaces import Sink as Sink

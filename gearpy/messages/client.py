@@ -363,7 +363,7 @@ class UpdatePlanned:
 
     ``is_same``: graph and state are as they are, so that only code is different. ``goes_on``: the
     steps that do not pause, by name. ``differences``: other steps with other code, by name, and
-    what is different in it.
+    what is different in it. ``at_event_ms``: the event time that it waits for; None: it does not.
     """
 
     app_id: AppId
@@ -373,6 +373,7 @@ class UpdatePlanned:
     refusal: str = ""
     goes_on: tuple[str, ...] = ()
     differences: tuple[str, ...] = ()
+    at_event_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

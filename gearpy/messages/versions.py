@@ -67,5 +67,6 @@ PROTOCOL: Final = KnownVersions(NEWEST)
 #: not told, and what it says means their defaults; a new message it refuses by its name.
 ADDED: Final[dict[str, tuple[str, ...]]] = {
     "RegisterWorker": ("version",),
+    "UpdatePlanned": ("at_event_ms",),
     "WorkerSummary": ("version",),
 }

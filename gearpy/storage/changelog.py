@@ -249,12 +249,14 @@ def rebuilt(
         damage: which file it is.
 
     Raises:
-        SnapshotDamaged: the changelog does not help: it lacks a task, one of its segments is
-            damaged, too, or the newest file with a head is. Of two damaged files it names the
-            newer one, as fewer of the older epochs need that.
+        SnapshotDamaged: the changelog does not help: it is off, it lacks a task, one of its
+            segments is damaged, too, or the newest file with a head is. Of two damaged files it
+            names the newer one, as fewer of the older epochs need that.
         OSError: a file cannot be read.
     """
-    chain, segments = chain_of(files), _only(tasks, changelog_of(files))
+    if not (changelog := changelog_of(files)):
+        raise damage
+    chain, segments = chain_of(files), _only(tasks, changelog)
     known = {task for file in chain for task in file.tasks} & set(tasks)
     if lacking := sorted(known - {task for file in segments for task in file.tasks}):
         reason = f"{damage.reason}; the changelog lacks task {lacking[0]}"

@@ -566,16 +566,22 @@ def _simulate_masters(seeds: int, first: int, processes: int) -> NoReturn:
 def _simulate_changes(seeds: int, first: int, processes: int) -> NoReturn:
     from tests.bench.simulate_changes import run_change_seeds
 
-    done, bad, faults, states = 0, 0, 0, Counter[str]()
+    done, bad, faults, restarts = 0, 0, 0, 0
+    states, phases = Counter[str](), Counter[str]()
     for result in run_change_seeds(first, seeds, processes=processes):
         done, faults, states = done + 1, faults + len(result.faults), states + result.versions
+        restarts, phases = restarts + result.restarts, phases + result.phases
         if result.problem:
             bad += 1
             typer.echo(f"seed {result.seed}: {result.problem}; {', '.join(result.faults)}")
         if done % 500 == 0:
             typer.echo(f"{done} seeds, {bad} went wrong")
     told = ", ".join(f"{number} {state}" for state, number in sorted(states.items()))
-    typer.echo(f"{done} seeds, {faults} faults and changes, versions: {told}: {bad} went wrong")
+    aimed = ", ".join(f"{number} {what}" for what, number in sorted(phases.items()))
+    typer.echo(
+        f"{done} seeds, {faults} faults and changes, {restarts} restarts, versions: {told}; "
+        f"phases of changes: {aimed}: {bad} went wrong"
+    )
     raise typer.Exit(1 if bad else 0)
 
 

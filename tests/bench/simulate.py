@@ -72,6 +72,8 @@ class SeedResult:
         epochs: the number of the newest complete one, of tasks alone.
         fallbacks: restarts from an older epoch than the newest, of tasks alone.
         versions: how many came to which end, of a cluster that was changed.
+        phases: how many changes came to which phase, of such a cluster; and behind "fault in", in
+            which phases faults were aimed at them.
     """
 
     seed: int
@@ -85,6 +87,7 @@ class SeedResult:
     epochs: int = 0
     fallbacks: int = 0
     versions: Counter[str] = field(default_factory=Counter)
+    phases: Counter[str] = field(default_factory=Counter)
 
 
 class FaultSchedule:
@@ -121,11 +124,17 @@ class FaultSchedule:
     def _next(self) -> None:
         if self._left <= 0:
             return
+        self.strike()
+        self._cluster.world.later(self._rng.randrange(50, self._pause_ms + 51), self._next)
+
+    def strike(self) -> str:
+        """Do one of the bad things now; return which, or nothing if it cannot be done."""
         self._left -= 1
         kind = self._rng.choice(self._kinds)
-        if self._acts[kind](self._rng):
-            self._done.append(f"{self._cluster.world.now_ms} {kind}")
-        self._cluster.world.later(self._rng.randrange(50, self._pause_ms + 51), self._next)
+        if not self._acts[kind](self._rng):
+            return ""
+        self._done.append(f"{self._cluster.world.now_ms} {kind}")
+        return kind
 
     def kill_executor(self, rng: random.Random) -> bool:
         return self._kill_one_of(self._executors(), rng)

@@ -39,6 +39,15 @@ PAUSE_MS: Final = 70  # Between two reads of a source: so long that there is tim
 _KEYED: Final = ("numbered", "windows")
 _MORE_PARTITIONS: Final = 2
 _SAVEPOINTS_MAX: Final = 3
+_LOOK_MS: Final = 3
+#: Short names of what a change does.
+_PHASES: Final = {
+    "its processes are being started": "start of processes",
+    "it reads state": "reading",
+    "the last epoch of the version before ends": "last epoch",
+    "it is put in place": "switch",
+    "it is on trial": "trial",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +259,42 @@ class _Changes:
         return isinstance(answer, UpdatePlanned) and not answer.refusal
 
 
+class _AimedFaults(FaultSchedule):
+    """Does something bad in phases of changes, however short these are, and not at any time."""
+
+    def __init__(self, cluster: ClusterSimulation, result: SeedResult) -> None:
+        self._phases = result.phases
+        self._phase = ""
+        self._chance = cluster.world.rng.choice([0.1, 0.3, 0.6])
+        super().__init__(cluster, result.faults, without=("file damaged",))
+
+    def _next(self) -> None:
+        """Look at the change; soon after it has come to another phase, something may happen."""
+        phase = self._phase_now()
+        if phase not in {"", self._phase}:
+            self._phases[phase] += 1
+            if self._left > 0 and self._rng.random() < self._chance:
+                delay_ms = self._rng.choice([0, self._rng.randrange(20), self._rng.randrange(300)])
+                self._cluster.world.later(delay_ms, self._strike_in_phase)
+        self._phase = phase
+        self._cluster.world.later(_LOOK_MS, self._next)
+
+    def _strike_in_phase(self) -> None:
+        phase = self._phase_now()
+        if phase and self.strike():
+            self._phases[f"fault in {phase}"] += 1
+
+    def _phase_now(self) -> str:
+        """Return the phase of the change that is under way; empty if there is none."""
+        core = self._cluster.core
+        if core is None:
+            return ""
+        if doing := core.succession.doing:
+            return _PHASES.get(doing, doing)
+        is_back = self._phase in {"trial", "going back"} and bool(core.why_unchangeable())
+        return "going back" if is_back else ""
+
+
 def a_variant(rng: random.Random, tag: int, *, may_break: bool) -> Variant:
     """Return a version of the program by chance."""
     return Variant(
@@ -263,8 +308,14 @@ def a_variant(rng: random.Random, tag: int, *, may_break: bool) -> Variant:
     )
 
 
-def run_change_seed(seed: int, *, calm: bool = False) -> SeedResult:
-    """Run one cluster to the end of its application, which is changed meanwhile."""
+def run_change_seed(seed: int, *, calm: bool = False, aimed: bool = False) -> SeedResult:
+    """Run one cluster to the end of its application, which is changed meanwhile.
+
+    Args:
+        seed: gives the same again.
+        calm: nothing fails.
+        aimed: faults come in phases of changes only.
+    """
     result, rng = SeedResult(seed, "changes"), random.Random(seed)
     base = SimulatedApp(rng.randrange(400, 1200), _KEYED, by_bound=rng.random() < 0.5, partitions=2)
     beside = SimulatedApp(rng.randrange(400, 1200), _KEYED[:1], partitions=2)
@@ -292,7 +343,9 @@ def run_change_seed(seed: int, *, calm: bool = False) -> SeedResult:
         running = cluster.submit(lambda: app.build(first), executors=rng.choice([2, 3]))
         changes = _Changes(cluster, app, result)
         changes.begin(running.app_id, "changing", first)
-        if not calm:
+        if aimed:
+            _AimedFaults(cluster, result)
+        elif not calm:
             FaultSchedule(cluster, result.faults, without=("file damaged",))
         summary = cluster.run_to_end(running.app_id, within_ms=_WITHIN_MS)
     except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to the seed
@@ -339,7 +392,7 @@ def _versions(cluster: ClusterSimulation) -> list[ProgramVersion]:
 
 
 def run_change_seeds(first: int, count: int, *, processes: int) -> Iterator[SeedResult]:
-    """Run many seeds in several processes."""
+    """Run many seeds in several processes; in every second one faults are aimed at changes."""
     seeds = range(first, first + count)
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
         yield from pool.imap_unordered(_run_quietly, seeds, chunksize=20)
@@ -347,4 +400,4 @@ def run_change_seeds(first: int, count: int, *, processes: int) -> Iterator[Seed
 
 def _run_quietly(seed: int) -> SeedResult:
     logging.disable(logging.CRITICAL)  # Of failures, which are what this is about.
-    return run_change_seed(seed)
+    return run_change_seed(seed, aimed=seed % 2 == 1)

@@ -403,6 +403,7 @@ class FakeCluster:
         return UpdatePlanned(
             app_id=asked.app_id,
             version=1,
+            at_event_ms=asked.at_event_ms,
             moves=tuple(
                 PlannedMove(step=step, name=name, fate="kept", is_lost=False, text=told)
                 for step, name, told in moves

@@ -54,6 +54,7 @@ def test_the_version_that_runs_goes_on(tmp_path: Path) -> None:
 
         assert "it cannot begin with what is stored: " in str(failed.value)
         assert "checksum" in str(failed.value)
+        assert "; a restart of region 0 could go on from none of its stored" in str(failed.value)
         before = running.summary().progress.records_in
         eventually(lambda: running.summary().progress.records_in > before, within_s=_LONG_S)
         assert running.summary().progress.restarts == 0

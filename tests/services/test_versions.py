@@ -207,6 +207,9 @@ def test_a_change_waits_for_its_event_time_and_is_called_off(changed: Changed) -
     changed.dynamicdag({"oldProcessorId": 1, "newProcessorDescription": new})
     scaled = changed.versions()[-1]
     changed.post("call-off")
+    changed.post("rollback", json={"version": 0, "at": far})
+    back = changed.versions()[-1]
+    changed.post("call-off")
     again = changed.post("call-off")
 
     assert (wrong.status_code, "write it with its time zone" in wrong.text) == (400, True)
@@ -218,7 +221,8 @@ def test_a_change_waits_for_its_event_time_and_is_called_off(changed: Changed) -
     assert "autoscale has bounds from now on" in bounds.json()["error"]
     assert by_rest["change"] == scaled["change"]
     assert (scaled["state"], scaled["change"]) == ("waiting", f"scale total=5 at {far}")
-    assert [each["state"] for each in changed.versions()[-2:]] == ["failed", "failed"]
+    assert (back["state"], back["change"]) == ("waiting", f"back to version 0 at {far}")
+    assert [each["state"] for each in changed.versions()[-3:]] == ["failed", "failed", "failed"]
     assert "called off" in changed.versions()[-1]["reason"]
     assert (again.status_code, "can be called off" in again.text) == (409, True)
 

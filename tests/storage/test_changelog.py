@@ -304,6 +304,18 @@ def test_task_without_segments_cannot_be_rebuilt(
     assert caught.value.location == "one"
 
 
+def test_without_a_changelog_only_the_damage_is_told(
+    lost: tuple[MemoryCheckpoints, list[SnapshotFile]],
+) -> None:
+    """Of a changelog that is off nobody wants to hear what it lacks."""
+    checkpoints, files = lost
+
+    with pytest.raises(SnapshotDamaged) as caught:
+        rebuilt(checkpoints, chain_of(files), {A, B}, GONE)
+
+    assert caught.value is GONE
+
+
 def test_store_out_of_reach_is_no_damage(
     lost: tuple[MemoryCheckpoints, list[SnapshotFile]],
 ) -> None:

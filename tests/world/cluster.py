@@ -20,6 +20,7 @@ from gearpy.cluster.worker.app_master_role import app_master_settings
 from gearpy.cluster.worker.executor_role import executor_settings, runner_factory
 from gearpy.config.load import from_overrides
 from gearpy.config.schema import Config
+from gearpy.core.app.application import ApplicationCore
 from gearpy.errors import GearpyError
 from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, ExecutorId, WorkerId, address_of
 from gearpy.messages.client import (
@@ -76,6 +77,7 @@ class Process:
     parent: "Process | None" = None
     on_exit: Callable[[str], None] | None = None
     launch: LaunchExecutor | None = None
+    app_master: AppMasterActor | None = None
 
     @property
     def address(self) -> str:
@@ -419,19 +421,17 @@ class ClusterSimulation:
         self.processes.append(process)
         return process
 
+    @property
+    def core(self) -> ApplicationCore | None:
+        """What decides in the newest app master; to look at only. None if there is none."""
+        actors = (each.app_master for each in reversed(self.launched(MASTER_EXECUTOR)))
+        return next((each._core for each in actors if each is not None), None)  # noqa: SLF001
+
     # -- roles -----------------------------------------------------------------------------
 
     def _role(self, child: Process, message: LaunchExecutor) -> Callable[[], Actor[Any]]:
         if message.executor_id == MASTER_EXECUTOR:
-            return lambda: AppMasterActor(
-                message,
-                self._app_master_settings,
-                load=self._load,
-                post=child.post,
-                checkpoints=self.checkpoints,
-                rng=self.world.rng,
-                release=lambda: None,
-            )
+            return lambda: self._app_master(child, message)
         clock_ms = self.world.read_clock
         dispatcher = SharedDispatcher(1, turn_ms=2)
         settings = replace(
@@ -447,6 +447,18 @@ class ClusterSimulation:
             tuning=_NoTuning(),
             release=lambda: None,
         )
+
+    def _app_master(self, child: Process, message: LaunchExecutor) -> AppMasterActor:
+        child.app_master = AppMasterActor(
+            message,
+            self._app_master_settings,
+            load=self._load,
+            post=child.post,
+            checkpoints=self.checkpoints,
+            rng=self.world.rng,
+            release=lambda: None,
+        )
+        return child.app_master
 
     def _runners(self, child: Process, message: LaunchExecutor) -> RunnerFactory:
         factory = runner_factory(

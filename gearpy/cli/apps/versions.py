@@ -17,7 +17,7 @@ from gearpy.cluster.programs.artifacts import stream_of
 from gearpy.core.base.times import event_time_in
 from gearpy.core.scaling.bounds import bounds_in, bounds_text
 from gearpy.errors import ConfigError
-from gearpy.messages.client import UpdateApplication, VersionSummary
+from gearpy.messages.client import UpdateApplication, UpdatePlanned, VersionSummary
 from gearpy.views import text
 from gearpy.views.changes import STATES, plan_lines
 
@@ -38,13 +38,10 @@ _AllowDrop = Annotated[
 ]
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan, and change nothing.")]
 _Wait = Annotated[
-    bool, typer.Option("--wait/--no-wait", help="Until it is known whether it stays.")
-]
-_WaitUnlessAt = Annotated[
     bool | None,
     typer.Option(
         "--wait/--no-wait",
-        help="Until it is known whether it stays; with --at only if asked for.",
+        help="Until it is known whether it stays; at an event time only if asked for.",
         show_default=False,
     ),
 ]
@@ -70,7 +67,7 @@ def update(
     allow_drop: _AllowDrop = False,
     at: _At = "",
     dry_run: _DryRun = False,
-    wait: _WaitUnlessAt = None,
+    wait: _Wait = None,
 ) -> None:
     """Put another program in place of one that runs, from where that one is.
 
@@ -122,7 +119,7 @@ def scale(
     executors: _Executors = 0,
     at: _At = "",
     dry_run: _DryRun = False,
-    wait: _WaitUnlessAt = None,
+    wait: _Wait = None,
 ) -> None:
     """Give steps of a running application another number of tasks; keys move with their state.
 
@@ -153,16 +150,21 @@ def rollback(
     ],
     *,
     allow_drop: _AllowDrop = False,
+    at: _At = "",
     dry_run: _DryRun = False,
-    wait: _Wait = True,
+    wait: _Wait = None,
 ) -> None:
-    """Put an earlier program in place of the one that runs, with what is kept now."""
+    """Put an earlier program in place of the one that runs, with what is kept now.
+
+    With --at it waits for an event time; 'gear app call-off' gives it up.
+    """
     with given.client() as client:
         message = UpdateApplication(
             app_id=client.find(ref),
             version=version,
             allows_drop=allow_drop,
             is_trial_run=dry_run,
+            at_event_ms=_event_time(at),
         )
         _change(client, message, wait=wait, as_json=given.as_json)
 
@@ -212,8 +214,8 @@ def _change(
     client: ClusterClient, message: UpdateApplication, *, wait: bool | None, as_json: bool
 ) -> None:
     """Ask for a change, print the plan, and wait for its outcome."""
-    waits = wait if wait is not None else message.at_event_ms is None
     planned = client.change(message)
+    waits = wait if wait is not None else planned.at_event_ms is None
     if not as_json and planned.moves:
         print_lines(plan_lines(planned))
     if planned.refusal:
@@ -231,18 +233,15 @@ def _change(
         chosen = " ".join(f"{step}={bounds_text(each)}" for step, each in message.bounds)
         print(f"application {message.app_id}: autoscale chooses {text.printable(chosen)}")
     else:
-        _print_outcome(message, planned.version, outcome, versions)
+        _print_outcome(planned, outcome, versions)
     if outcome is not None and outcome.state == "failed":
         raise typer.Exit(FAILED)
 
 
 def _print_outcome(
-    message: UpdateApplication,
-    number: int,
-    outcome: VersionSummary | None,
-    versions: Sequence[VersionSummary],
+    planned: UpdatePlanned, outcome: VersionSummary | None, versions: Sequence[VersionSummary]
 ) -> None:
-    app_id, at_ms = message.app_id, message.at_event_ms
+    app_id, number, at_ms = planned.app_id, planned.version, planned.at_event_ms
     if outcome is None and at_ms is not None:
         print(f"application {app_id}: version {number} waits for event time {text.time(at_ms)}")
     elif outcome is None:

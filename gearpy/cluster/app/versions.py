@@ -13,7 +13,7 @@ from gearpy.cluster.programs.compared import ComparedPrograms
 from gearpy.core.app.application import ApplicationCore
 from gearpy.core.app.decisions import Command, GoBack, PutInPlace
 from gearpy.core.coordinator.versions import ProgramVersion
-from gearpy.core.dag.graph import Dag, regions_of
+from gearpy.core.dag.graph import Dag, birth_of_change, regions_of
 from gearpy.core.dag.state_moves import layout_of, state_moves, untouched_regions
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.core.scaling.autoscale import AUTOSCALE
@@ -178,16 +178,24 @@ class AppVersions:
             at_ms=self._wall_ms(),
             reason=message.reason,
             base_of=self.current.number,
-            state="preparing" if message.at_event_ms is None else "waiting",
-            at_event_ms=message.at_event_ms,
             executors=message.executors,
         )
-        return self._planned(version, dag, message)
+        loaded = self._loaded(version)
+        at_ms = message.at_event_ms
+        if at_ms is None and message.artifact is not None:
+            at_ms = birth_of_change(dag, loaded.dag)
+        if at_ms is not None:
+            change = f"{change} at {text.time(at_ms)}"
+            version = replace(version, change=change, state="waiting", at_event_ms=at_ms)
+        return self._planned(version, loaded, dag, message)
 
     def _planned(
-        self, version: ProgramVersion, dag: Dag, message: UpdateApplication
+        self,
+        version: ProgramVersion,
+        loaded: LoadedVersion,
+        dag: Dag,
+        message: UpdateApplication,
     ) -> PlannedVersion:
-        loaded = self._loaded(version)
         moves = state_moves(layout_of(dag), layout_of(loaded.dag))
         difference = self._differences(loaded)
         kept = untouched_regions(dag, loaded.dag, lambda pid: not difference(pid, pid))
@@ -208,6 +216,7 @@ class AppVersions:
             refusal=_refusal(dag, loaded.dag, allows_drop=message.allows_drop),
             goes_on=tuple(_steps_of(loaded.dag, kept)),
             differences=tuple(_replaced(dag, loaded.dag, difference)),
+            at_event_ms=version.at_event_ms,
         )
         return PlannedVersion(
             version=replace(version, kept=tuple(sorted(kept))),
@@ -230,15 +239,26 @@ class AppVersions:
         if refusal:
             raise ConfigError(f"application {message.app_id} cannot be changed now: {refusal}")
         planned = self.plan(message, core.dag)
-        at_ms = message.at_event_ms
+        at_ms = planned.version.at_event_ms
         if at_ms is not None and (refusal := core.why_not_at(at_ms, planned.kept)):
             raise ConfigError(f"it cannot be changed at {text.time(at_ms)}: {refusal}")
         if not message.is_trial_run and not planned.answer.refusal:
             known = self._checkpoints.versions.read()
             first = [] if known else [self._first(self._submitted)]
-            self._checkpoints.note_versions([*first, planned.version])
+            self._note_asked([*first, planned.version])
             self.planned = planned
         return planned
+
+    def _note_asked(self, versions: Sequence[ProgramVersion]) -> None:
+        """Store versions, the last of which is asked for; see `begin` for errors."""
+        try:
+            self._checkpoints.note_versions(versions)
+        except LogBroken:
+            # Its user is told that it is refused, but the next append brings it along.
+            refused = replace(versions[-1], state="failed", reason="it could not be stored in time")
+            with suppress(LogBroken):
+                self._checkpoints.note_versions([refused])
+            raise
 
     def resume(self, core: ApplicationCore, app_id: AppId, now_ms: int) -> Iterator[Command]:
         """Have the version wait on that waited when the app master before was lost.
@@ -251,7 +271,7 @@ class AppVersions:
             return
         asked = UpdateApplication(app_id=app_id, allows_drop=True)
         try:
-            self.planned = self._planned(version, core.dag, asked)
+            self.planned = self._planned(version, self._loaded(version), core.dag, asked)
         except GearpyError as error:
             _log.warning("application %s is not changed: %s", app_id, error)
             failed = replace(version, state="failed", reason=str(error))
@@ -392,11 +412,6 @@ class AppVersions:
     # --------------------------------------------------------------------------------------
 
     def _wanted(self, message: UpdateApplication, dag: Dag) -> tuple[Artifact, str]:
-        artifact, change = self._asked_for(message, dag)
-        at_ms = message.at_event_ms
-        return artifact, change if at_ms is None else f"{change} at {text.time(at_ms)}"
-
-    def _asked_for(self, message: UpdateApplication, dag: Dag) -> tuple[Artifact, str]:
         current = self.current.artifact
         if message.artifact is not None:
             return message.artifact, message.change or f"update {message.artifact.filename}"

@@ -631,7 +631,12 @@ class RunningApplication:
         )
 
     def rollback(
-        self, version: int, *, allow_drop: bool = False, dry_run: bool = False
+        self,
+        version: int,
+        *,
+        allow_drop: bool = False,
+        dry_run: bool = False,
+        at: EventTime | str | None = None,
     ) -> AskedChange:
         """Put an earlier program in place of the one that runs, with what is kept now.
 
@@ -639,6 +644,7 @@ class RunningApplication:
             version: a number of `history`.
             allow_drop: leave behind what that version has no place for.
             dry_run: only plan it: nothing is changed.
+            at: the event time from which on records are of that version; see `update`.
 
         Raises:
             ConfigError: what a step keeps has no place in it.
@@ -646,7 +652,11 @@ class RunningApplication:
         """
         return self._changed(
             UpdateApplication(
-                app_id=self.app_id, version=version, allows_drop=allow_drop, is_trial_run=dry_run
+                app_id=self.app_id,
+                version=version,
+                allows_drop=allow_drop,
+                is_trial_run=dry_run,
+                at_event_ms=_event_time(at),
             )
         )
 

@@ -427,8 +427,8 @@ class ApplicationCore(Recovery):
         if change is None:
             return []
         if not change.is_told and change.ahead.is_awaited(message) and self._is_damage(message):
-            what = f"{message.damaged}: {message.reason}" if message.damaged else message.reason
-            return self.keep(f"it cannot begin with what is stored: {what}", now_ms)
+            reason = f"it cannot begin with what is stored: {self._damage(message)}"
+            return self.keep(reason, now_ms)
         change.ahead.on_read(message, now_ms)
         return self._settled([], now_ms)
 
@@ -437,6 +437,17 @@ class ApplicationCore(Recovery):
         if not message.damaged:
             return bool(message.reason)
         return any(each.history.listing(message.damaged) for each in self.regions)
+
+    def _damage(self, message: StateReadAhead) -> str:
+        """Note the damage for restarts of what runs; describe it, and what such a restart does."""
+        if not message.damaged:
+            return message.reason
+        told = [f"{message.damaged}: {message.reason}"]
+        for region in self.regions:
+            if region.history.listing(message.damaged):
+                region.history.on_damage(message.damaged)
+                told.append(causes.restart_after_damage(region.number, region.history))
+        return "; ".join(told)
 
     def _check_trial(self, now_ms: int) -> list[Command]:
         trial = self.succession.trial

@@ -7,6 +7,7 @@ from gearpy.core.app.clock import ClockHolder
 from gearpy.core.dag.difference import graph_difference
 from gearpy.core.dag.graph import Dag
 from gearpy.core.epoch.epochs import Manifest
+from gearpy.core.epoch.history import EpochHistory
 from gearpy.messages.app import RegisterExecutor, SnapshotsDamaged
 from gearpy.messages.summaries import ErrorCard
 
@@ -69,6 +70,19 @@ def other_graph(dag: Dag, message: RegisterExecutor) -> ErrorCard:
         f"({difference}): the program must build the same graph in every process; look for "
         "what differs, such as arguments, environment, files that are read, random numbers, "
         "or another version of a library"
+    )
+
+
+def restart_after_damage(region: int, history: EpochHistory) -> str:
+    """Say what a restart of a region goes on from, one of whose stored files is damaged."""
+    newest, whole = history.newest, history.newest_whole
+    if newest is not None and newest.changelog:
+        return f"a restart of region {region} would rebuild its state from the changelog"
+    if whole is not None:
+        return f"a restart of region {region} would go back to epoch {whole.epoch}"
+    return (
+        f"a restart of region {region} could go on from none of its stored epochs: see what is "
+        "damaged with 'gear checkpoint verify', and bring it back if you can"
     )
 
 

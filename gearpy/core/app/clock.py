@@ -56,6 +56,11 @@ class _Task:
     hold_ms: int = MAX_MS
     idle: bool = False
 
+    @property
+    def is_finished(self) -> bool:
+        """Whether it has come to the end of its stream."""
+        return self.clock_ms == MAX_MS
+
 
 class _ReadTimes:
     """When the sources had read how far, for as long as the clock is not there.
@@ -92,9 +97,8 @@ class _ReadTimes:
 class ClockService:
     """Makes processor clocks and one global clock of the clocks that tasks report.
 
-    A task that is idle or has finished (its clock has reached the end of its processor's
-    life, usually the end of time) holds no clock back. While no other task is left, the
-    clocks stay where they are, until all have finished.
+    A task that is idle or has finished (its clock has reached the end of time) holds no clock
+    back. While no other task is left, the clocks stay where they are, until all have finished.
 
     Invariant: processor clocks and the global clock never move backwards, not over a
     restart or a new dag either; whenever the global clock moves, it is at most the clock
@@ -150,11 +154,11 @@ class ClockService:
         task = self._tasks.get(task_id)
         if task is None or task.session != session:
             return False
-        was_finished = self._is_finished(task_id, task)
+        was_finished = task.is_finished
         task.clock_ms = max(task.clock_ms, clock_ms)
         task.watermark_ms = max(task.watermark_ms, watermark_ms)
         task.hold_ms, task.idle = hold_ms, idle
-        if not was_finished and self._is_finished(task_id, task):
+        if not was_finished and task.is_finished:
             self._unfinished[ProcessorId(task_id.processor)] -= 1
         self._file(task_id, task)
         has_moved = self._advance(now_ms)
@@ -176,18 +180,17 @@ class ClockService:
     def on_new_dag(self, dag: Dag, sessions: Mapping[TaskId, SessionId], now_ms: int) -> None:
         """Go on with another dag: tasks whose session goes on keep their clocks.
 
-        All others begin at the global clock, those without upstream not before their birth.
+        All others begin at the global clock.
         """
         self._dag = dag
         before, self._tasks = self._tasks, {}
         for task_id in dag.tasks():
             session, kept = sessions[task_id], before.get(task_id)
-            start_ms = self._start_ms(ProcessorId(task_id.processor))
             if kept is None or kept.session != session:
-                kept = _Task(session, start_ms, start_ms)
+                kept = _Task(session, self._global_ms, self._global_ms)
             self._tasks[task_id] = kept
         self._processor_ms = {
-            pid: self._processor_ms.get(pid, self._start_ms(pid)) for pid in dag.processors
+            pid: self._processor_ms.get(pid, self._global_ms) for pid in dag.processors
         }
         self._file_all(now_ms)
 
@@ -287,17 +290,8 @@ class ClockService:
 
     # -- bookkeeping -----------------------------------------------------------------------
 
-    def _start_ms(self, pid: ProcessorId) -> int:
-        if self._dag.upstream(pid):
-            return self._global_ms
-        return max(self._global_ms, self._dag.processors[pid].life.birth_ms)
-
-    def _is_finished(self, task_id: TaskId, task: _Task) -> bool:
-        life = self._dag.processors[ProcessorId(task_id.processor)].life
-        return task.clock_ms >= life.death_ms
-
     def _unfinished_of(self, task_ids: Iterable[TaskId]) -> list[TaskId]:
-        return [each for each in task_ids if not self._is_finished(each, self._tasks[each])]
+        return [each for each in task_ids if not self._tasks[each].is_finished]
 
     def _note_read(self, now_ms: int) -> None:
         sources = [pid for pid in self._dag.order if not self._dag.upstream(pid)]
@@ -322,7 +316,7 @@ class ClockService:
     def _file(self, task_id: TaskId, task: _Task) -> None:
         pid = ProcessorId(task_id.processor)
         clocks = self._clocks[pid]
-        if task.idle or self._is_finished(task_id, task):
+        if task.idle or task.is_finished:
             clocks.remove(task_id.task_index)
         else:
             clocks.set(task_id.task_index, task.clock_ms)

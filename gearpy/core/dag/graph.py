@@ -20,19 +20,10 @@ from gearpy.messages.summaries import ScaleBounds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Life:
-    """The event time ``[birth_ms, death_ms)`` that a processor works on. Gearpump: `LifeTime`."""
+    """The event times in ms, ``[birth_ms, death_ms)``, of a processor. Gearpump: `LifeTime`."""
 
     birth_ms: int = MIN_MS
     death_ms: int = MAX_MS
-
-    def contains(self, time_ms: int) -> bool:
-        """Return whether a record of this time belongs to the life. Gearpump: `contains`."""
-        return self.birth_ms <= time_ms < self.death_ms
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no time at all belongs to the life."""
-        return self.birth_ms >= self.death_ms
 
 
 #: The life of a processor that was never replaced. Gearpump: `LifeTime.Immortal`.
@@ -74,7 +65,8 @@ class ProcessorSpec:
     all processes must find the same. ``steps`` describe its parts; they do not count when graphs
     are compared. ``hosts`` are the machines that its tasks may be on, if not all; they do not
     count either, nor does ``leaves_open``: a task that dies has something open outside that others
-    wait for, see `Sink.settle`. Gearpump: `ProcessorDescription`.
+    wait for, see `Sink.settle`. ``life`` has the event time at which it has taken the place of
+    another one, see `birth_of_change`. Gearpump: `ProcessorDescription`.
     """
 
     id: ProcessorId
@@ -320,6 +312,28 @@ def _twice(specs: tuple[ProcessorSpec, ...]) -> list[str]:
         for pid, users in names.items()
         if len(users) > 1
     ]
+
+
+def birth_of_change(old: Dag, new: Dag) -> int | None:
+    """Find the event time, in ms, at which a graph says itself that it takes another one's place.
+
+    It is the birth of the processors that are born at a time at which none of the old graph was.
+
+    Returns:
+        None: as soon as it can.
+
+    Raises:
+        ConfigError: there are several such times.
+    """
+    known = {MIN_MS, *(each.life.birth_ms for each in old.processors.values())}
+    births = {each.life.birth_ms for each in new.processors.values()} - known
+    if len(births) > 1:
+        times = ", ".join(map(str, sorted(births)))
+        raise ConfigError(
+            f"its processors are born at several event times ({times} ms): a change is made at one "
+            "time, so give all of them the same birth, or make one change after the other"
+        )
+    return next(iter(births), None)
 
 
 def regions_of(dag: Dag) -> tuple[tuple[ProcessorId, ...], ...]:

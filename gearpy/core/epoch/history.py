@@ -16,12 +16,14 @@ class EpochHistory:
     """Which complete epoch is the newest, and which are kept.
 
     Invariant: what a relaunched app master would go back to, the newest *stored* epoch, and all
-    that are newer are kept. A file is given out when the last epoch that lists it goes, once.
+    that are newer are kept; so is the newest stored one without a file that is known to be damaged.
+    A file is given out when the last epoch that lists it goes, once.
     """
 
     def __init__(self, *, retained: int, manifests: Iterable[Manifest] = ()) -> None:
         assert retained >= 1, retained
         self._retained = retained
+        self._damaged: set[str] = set()
         self.kept: frozenset[int] = frozenset()  #: These stay whatever comes after them.
         self._manifests = sorted(manifests, key=lambda each: each.epoch)
         self._stored_epoch = self._manifests[-1].epoch if self._manifests else 0
@@ -68,7 +70,21 @@ class EpochHistory:
             if any(file.location == location for file in each.snapshots)
         ]
 
+    @property
+    def newest_whole(self) -> Manifest | None:
+        """The newest stored epoch that needs no file that is known to be damaged."""
+        stored = (each for each in reversed(self._manifests) if each.epoch <= self._stored_epoch)
+        return next((each for each in stored if self._is_whole(each)), None)
+
+    def _is_whole(self, manifest: Manifest) -> bool:
+        return not any(file.location in self._damaged for file in manifest.snapshots)
+
     # -- what happens ----------------------------------------------------------------------
+
+    def on_damage(self, location: str) -> None:
+        """Note that a file is damaged, though no restart has needed it yet."""
+        if location in self._listed:
+            self._damaged.add(location)
 
     def on_complete(self, manifest: Manifest) -> None:
         """Add a complete epoch, newer than all before; those must be stored."""
@@ -81,7 +97,9 @@ class EpochHistory:
         """Note that a manifest is stored durably; return the epochs that may be discarded."""
         self._stored_epoch = max(self._stored_epoch, epoch)
         stored = [each.epoch for each in self._manifests if each.epoch <= self._stored_epoch]
-        return tuple(each for each in stored[: -self._retained] if each not in self.kept)
+        whole = self.newest_whole
+        staying = self.kept if whole is None else self.kept | {whole.epoch}
+        return tuple(each for each in stored[: -self._retained] if each not in staying)
 
     def discard(self, epochs: Collection[int]) -> list[SnapshotFile]:
         """Never go back to these epochs; return the files that nobody needs any more."""
@@ -90,6 +108,7 @@ class EpochHistory:
         files = {file.location: file for each in gone for file in each.snapshots}
         self._listed.subtract(file.location for each in gone for file in each.snapshots)
         self._listed = +self._listed  # Without those that are at 0.
+        self._damaged &= self._listed.keys()
         return [file for file in files.values() if not self.needs(file)]
 
 

@@ -65,7 +65,7 @@ class GraphChange:
         return UpdateApplication(app_id=app_id, scale=self.scale, at_event_ms=self.at_event_ms)
 
 
-class ReplaceProcessor(Shape):
+class AskedReplacement(Shape):
     """A processor of a running graph, and what is to take its place.
 
     ``inherit_conf`` changes nothing, as there is no `taskConf` that another could inherit.
@@ -116,14 +116,14 @@ class ReplaceProcessor(Shape):
         return GraphChange(((old["steps"][0]["id"], new.parallelism or 1),), at_event_ms)
 
 
-def replace_processor(args: str) -> ReplaceProcessor:
+def replace_processor(args: str) -> AskedReplacement:
     """Read the ``args`` of ``dynamicdag``.
 
     Raises:
         ProblemRaised: they are no `ReplaceProcessor`.
     """
     try:
-        asked = ReplaceProcessor.model_validate_json(args)
+        asked = AskedReplacement.model_validate_json(args)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])

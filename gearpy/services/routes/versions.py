@@ -167,11 +167,16 @@ def roll_back_application(
     version: Annotated[int, Body(ge=0, le=_VERSION_MAX, description="One of `versions`.")],
     *,
     allow_drop: Annotated[bool, Body(description=_ALLOW_DROP)] = False,
+    at: Annotated[str, Body(max_length=_NAME_CHARS_MAX, description=_AT)] = "",
     dry_run: Annotated[bool, Body(description=_PLAN_ONLY)] = False,
 ) -> ChangePlan:
     """Put an earlier program in place of the one that runs, with what is kept now."""
     message = UpdateApplication(
-        app_id=app_id, version=version, allows_drop=allow_drop, is_trial_run=dry_run
+        app_id=app_id,
+        version=version,
+        allows_drop=allow_drop,
+        is_trial_run=dry_run,
+        at_event_ms=event_time_in(at) if at else None,
     )
     return _changed(client, message)
 

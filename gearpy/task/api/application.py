@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from gearpy.core.app.hosts import slot_wishes
-from gearpy.core.dag.graph import Dag, EdgeSpec, ProcessorSpec, StepSpec
+from gearpy.core.dag.graph import IMMORTAL, Dag, EdgeSpec, Life, ProcessorSpec, StepSpec
 from gearpy.core.flow.partition import HashPartitioner, Partitioner
 from gearpy.errors import ConfigError, GraphError
-from gearpy.ids import ProcessorId
+from gearpy.ids import MAX_MS, ProcessorId
 from gearpy.messages.cluster import SlotPriority, SlotRelaxation
 from gearpy.task.api.interfaces import Sink, Source, Task, TaskContext
 from gearpy.wire.values.class_names import without_package
@@ -44,6 +44,7 @@ class Processor:
         sink: the sink it writes to, if any; for the guarantee that people are told.
         steps: the steps in it; if not given, it is one step, found again by its name.
         hosts: the machines that its tasks may be on, as `application.hosts` names them; none: all.
+        life: the event times that are its own; see `ReplaceProcessor`, which gives it.
     """
 
     task: TaskFactory
@@ -58,9 +59,39 @@ class Processor:
     sink: Sink | None = None
     steps: Sequence[StepSpec] = ()
     hosts: Sequence[str] = ()
+    life: Life = IMMORTAL
 
     def __post_init__(self) -> None:
         self.name = self.name or getattr(self.task, "__name__", type(self.task).__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceProcessor:
+    """A processor that takes the place of another one in a graph. Gearpump: `ReplaceProcessor`.
+
+    It is for a program that takes the place of one that runs: records from the birth on, in event
+    time, are of the new processor, older ones of the old one. Without a birth the change is made as
+    soon as it can be. Submitted as a new application, the program has the new processor only.
+
+    Args:
+        old: a processor of the graph.
+        new: gets its edges. If it has the same name and task, it also has what that kept.
+        life: ``Life(birth_ms=...)``; it ends when another one takes its place.
+
+    Raises:
+        ConfigError: ``life`` has a death.
+    """
+
+    old: Processor
+    new: Processor
+    life: Life = IMMORTAL
+
+    def __post_init__(self) -> None:
+        if self.life.death_ms != MAX_MS:
+            raise ConfigError(
+                f"processor {self.new.name!r} has a death: it ends when another one takes its "
+                "place, so leave death_ms out, and replace it at that event time"
+            )
 
 
 class Graph:
@@ -82,6 +113,27 @@ class Graph:
         """Send the output of one processor to another, spread by ``partitioner`` (hash)."""
         self.add(source).add(target)
         self._edges.append((source, target, partitioner or HashPartitioner()))
+        return self
+
+    def replace(self, change: ReplaceProcessor) -> "Graph":
+        """Put one processor in the place of another, with the edges of that.
+
+        Raises:
+            ConfigError: the old one is not in the graph.
+        """
+        old, new = change.old, change.new
+        if not any(known is old for known in self._processors):
+            names = ", ".join(known.name for known in self._processors)
+            raise ConfigError(
+                f"processor {old.name!r} is not in the graph, which has {names or 'none'}: "
+                "give the object that was added"
+            )
+        new.life = change.life
+        self._processors = [new if each is old else each for each in self._processors]
+        self._edges = [
+            (new if source is old else source, new if target is old else target, partitioner)
+            for source, target, partitioner in self._edges
+        ]
         return self
 
     @property
@@ -197,6 +249,7 @@ class StreamApplication:
                 steps=steps,
                 hosts=tuple(p.hosts),
                 leaves_open=p.sink is not None and p.sink.leaves_open,
+                life=p.life,
             )
             for p, steps in zip(given, _steps(given), strict=True)
         }

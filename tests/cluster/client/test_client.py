@@ -288,12 +288,14 @@ def test_steps_are_scaled_by_their_names() -> None:
 def test_a_version_that_fails_its_trial_is_an_error() -> None:
     """With its cause."""
     client, asked = a_client(an_application(), planned(), a_version("failed"))
-    change = client.running(APP).rollback(0, allow_drop=True)
+    change = client.running(APP).rollback(0, allow_drop=True, at="1970-01-01T00:00:01Z")
 
     with pytest.raises(ChangeFailed, match="version 1 of 'shop' has failed: KeyError: 'x'"):
         change.wait()
 
-    assert asked[1] == UpdateApplication(app_id=APP, version=0, allows_drop=True, by=ANN)
+    assert asked[1] == UpdateApplication(
+        app_id=APP, version=0, allows_drop=True, at_event_ms=1000, by=ANN
+    )
 
 
 def test_a_change_that_is_refused_is_an_error_unless_it_is_only_planned() -> None:

@@ -1,14 +1,22 @@
 """State that the next version reads before the old one ends: in which rounds."""
 
+from typing import Final
+
 from gearpy.core.app.ahead import ReadingAhead
-from gearpy.core.app.decisions import ChangeGivenUp, Command, PutInPlace
+from gearpy.core.app.decisions import ChangeGivenUp, Command, FellBack, PutInPlace
 from gearpy.core.app.deployment import Send
 from gearpy.core.app.executors import Launch
 from gearpy.core.dag.graph import Dag, ProcessorSpec, StepSpec
 from gearpy.core.dag.state_moves import layout_of
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.ids import ExecutorId, ProcessorId, TaskId
-from gearpy.messages.app import BeginEpoch, ReadAhead, SnapshotFile, StateReadAhead
+from gearpy.messages.app import (
+    BeginEpoch,
+    LaunchTasks,
+    ReadAhead,
+    SnapshotFile,
+    StateReadAhead,
+)
 from tests.core.app.test_change import change
 from tests.core.manager_bench import A, B, Bench, a_dag, only
 
@@ -308,6 +316,12 @@ def an_answer(send: Send, *, damaged: str = "", reason: str = "") -> StateReadAh
     )
 
 
+_NOT_AGAIN: Final = (
+    "a restart of region 0 could go on from none of its stored epochs: see what is damaged with "
+    "'gear checkpoint verify', and bring it back if you can"
+)
+
+
 def test_a_change_is_given_up_if_it_cannot_begin_with_what_is_stored() -> None:
     """Before anything ends for it: the version that runs goes on without a restart."""
     for is_file in (True, False):
@@ -323,11 +337,38 @@ def test_a_change_is_given_up_if_it_cannot_begin_with_what_is_stored() -> None:
         done += bench.obey(bench.manager.on_read_ahead(answer, bench.now_ms))
 
         (given_up,) = only(done, ChangeGivenUp)
-        where = f"{location}: " if is_file else ""
-        assert given_up.reason == f"it cannot begin with what is stored: {where}byte 7: no"
+        what = f"{location}: byte 7: no; {_NOT_AGAIN}" if is_file else "byte 7: no"
+        assert given_up.reason == f"it cannot begin with what is stored: {what}"
         assert not told(bench.done[before:], BeginEpoch)
         assert bench.manager.restarts == 0
         assert not bench.manager.why_unchangeable()
+
+
+def test_after_damage_a_restart_has_an_epoch_to_go_back_to() -> None:
+    """The newest one that does not need the file, however many have been stored since."""
+    bench = Bench()
+    an_epoch(bench)
+    an_epoch(bench)
+    region = bench.manager.regions[0]
+    whole = region.history.manifests[0].epoch
+    reads = told(change(bench), ReadAhead)
+    assert isinstance(reads[0].message, ReadAhead)
+    damaged = reads[0].message.snapshots[0]
+    answer = an_answer(reads[0], damaged=damaged.location, reason="byte 7: no")
+
+    (given_up,) = only(bench.obey(bench.manager.on_read_ahead(answer, bench.now_ms)), ChangeGivenUp)
+    for _ in range(4):
+        bench.tick(400)
+        for executor_id in sorted(region.executors):
+            bench.obey(bench.store(region, executor_id, damaged))
+    bench.unanswered = {(A, LaunchTasks), (B, LaunchTasks)}
+    bench.fail_task(SOURCE)
+    bench.tick(1000)
+    (fell_back,) = only(bench.damage(A, damaged.location), FellBack)
+
+    assert given_up.reason.endswith(f"; a restart of region 0 would go back to epoch {whole}")
+    assert fell_back.to == whole
+    assert len(fell_back.epochs) == 2
 
 
 def test_a_file_that_was_deleted_meanwhile_is_not_damaged() -> None:

@@ -1,9 +1,17 @@
 """Texts for people: what was wrong, with values, and what to do."""
 
-from gearpy.core.app.causes import nothing_left, other_graph, too_few_slots
+import pytest
+
+from gearpy.core.app.causes import (
+    nothing_left,
+    other_graph,
+    restart_after_damage,
+    too_few_slots,
+)
 from gearpy.core.epoch.epochs import Manifest
+from gearpy.core.epoch.history import EpochHistory
 from gearpy.ids import ActorPath, ExecutorId
-from gearpy.messages.app import RegisterExecutor, SnapshotsDamaged
+from gearpy.messages.app import RegisterExecutor, SnapshotFile, SnapshotsDamaged
 from tests.core.manager_bench import a_dag
 
 
@@ -31,6 +39,37 @@ def test_another_graph_is_told_with_the_difference() -> None:
 
     assert cause.startswith("executor 3 built another graph than the app master (")
     assert "the same graph in every process" in cause
+
+
+@pytest.mark.parametrize(
+    ("files", "damaged", "text"),
+    [
+        ({6: ["a"], 7: ["b"]}, "b", "would go back to epoch 6"),
+        ({6: ["a"], 7: ["a", "b"]}, "a", "could go on from none of its stored epochs"),
+        ({6: ["a"], 7: ["a", "log"]}, "a", "would rebuild its state from the changelog"),
+    ],
+)
+def test_what_a_restart_does_after_damage_is_told(
+    files: dict[int, list[str]], damaged: str, text: str
+) -> None:
+    """Before there is one, so that there is time to bring the file back."""
+    manifests = [
+        Manifest(
+            region=2,
+            epoch=epoch,
+            attempt=1,
+            clock_ms=0,
+            snapshots=tuple(
+                SnapshotFile(location=n, sha256="", tasks=(), partition=0 if n == "log" else None)
+                for n in names
+            ),
+        )
+        for epoch, names in files.items()
+    ]
+    history = EpochHistory(retained=2, manifests=manifests)
+    history.on_damage(damaged)
+
+    assert restart_after_damage(2, history).startswith(f"a restart of region 2 {text}")
 
 
 def test_nothing_left_names_the_file_the_epochs_and_the_command() -> None:

@@ -6,21 +6,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gearpy.core.app.clock import ClockHolder, ClockService, WaitsFor
-from gearpy.core.dag.graph import IMMORTAL, Dag, EdgeSpec, Life, ProcessorSpec
+from gearpy.core.dag.graph import Dag, EdgeSpec, ProcessorSpec
 from gearpy.ids import MAX_MS, MIN_MS, ProcessorId, SessionId, TaskId
 
 SOURCE, MIDDLE, SINK = TaskId(0, 0), TaskId(1, 0), TaskId(2, 0)
 
 
-def a_dag(*parallelism: int, version: int = 0, life: Life = IMMORTAL) -> Dag:
-    """Return a chain of processors named s0, s1, ...; the last one has the life."""
+def a_dag(*parallelism: int, version: int = 0) -> Dag:
+    """Return a chain of processors named s0, s1, ...."""
     last = len(parallelism) - 1
     processors = [
         ProcessorSpec(
             id=ProcessorId(pid),
             name=f"s{pid}",
             parallelism=tasks,
-            life=life if pid == last else IMMORTAL,
         )
         for pid, tasks in enumerate(parallelism)
     ]

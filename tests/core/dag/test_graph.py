@@ -6,12 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.dag.graph import IMMORTAL, Dag, EdgeSpec, Life, ProcessorSpec
-from gearpy.errors import GraphError
-from gearpy.ids import MAX_MS, MIN_MS, ProcessorId, TaskId
-
-times = st.integers(MIN_MS, MAX_MS)
-lives = st.builds(Life, birth_ms=times, death_ms=times)
+from gearpy.core.dag.graph import (
+    IMMORTAL,
+    Dag,
+    EdgeSpec,
+    Life,
+    ProcessorSpec,
+    birth_of_change,
+)
+from gearpy.errors import ConfigError, GraphError
+from gearpy.ids import ProcessorId, TaskId
 
 
 def a_processor(pid: int, *, parallelism: int = 1, name: str = "") -> ProcessorSpec:
@@ -126,10 +130,39 @@ def test_description_has_a_line_for_each_processor_and_edge() -> None:
     )
 
 
-@given(lives, times)
-def test_an_empty_life_holds_no_time(life: Life, time_ms: int) -> None:
-    assert not (life.is_empty and life.contains(time_ms))
-    assert IMMORTAL.contains(0)
+def born(*births: int | None) -> Dag:
+    """Return a graph of processors that are born at these times; None: they always were there."""
+    processors = {
+        ProcessorId(pid): replace(
+            a_processor(pid), life=IMMORTAL if birth is None else Life(birth_ms=birth)
+        )
+        for pid, birth in enumerate(births)
+    }
+    return Dag(0, processors)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "birth"),
+    [
+        (born(None), born(None), None),
+        (born(None), born(5), 5),
+        (born(None, None), born(5, 5), 5),
+        (born(5), born(5), None),
+        (born(5), born(None), None),
+        (born(5, None), born(5, 9), 9),
+        (born(5, None), born(None, 5), None),
+    ],
+)
+def test_a_birth_that_the_old_graph_has_not_is_the_time_of_the_change(
+    old: Dag, new: Dag, birth: int | None
+) -> None:
+    """One that it has is over: the program was changed again, without that line being touched."""
+    assert birth_of_change(old, new) == birth
+
+
+def test_a_change_has_one_time() -> None:
+    with pytest.raises(ConfigError, match=r"several event times \(5, 9 ms\)"):
+        birth_of_change(born(None, None), born(9, 5))
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=12, unique=True))

@@ -78,12 +78,12 @@ def test_a_file_that_another_epoch_lists_stays() -> None:
     assert history.newest is None
 
 
-@given(st.integers(1, 3), st.lists(st.sampled_from("csrd"), max_size=40))
+@given(st.integers(1, 3), st.lists(st.sampled_from("csrdx"), max_size=40))
 def test_nothing_that_a_restart_may_need_is_deleted(retained: int, steps: list[str]) -> None:
     """The invariant: what is kept is whole, and each file is given out once, when nobody needs it.
 
     c: an epoch is complete that goes on from the last, r: that is written anew; s: the newest is
-    stored, d: is discarded.
+    stored, d: is discarded, x: its first file is damaged.
     """
     history, dropped, epoch, chain = EpochHistory(retained=retained), list[str](), 0, list[str]()
     for step in steps:
@@ -93,9 +93,13 @@ def test_nothing_that_a_restart_may_need_is_deleted(retained: int, steps: list[s
             chain = [*(chain if step == "c" else []), f"e{epoch}"]
             history.on_complete(a_manifest(epoch, *chain))
         elif step == "s" and newest is not None:
+            was_whole = history.newest_whole
             surplus = history.on_stored(newest.epoch)
             dropped += [file.location for file in history.discard(surplus)]
-            assert len(history.manifests) <= retained
+            assert len(history.manifests) <= retained + 1
+            assert was_whole is None or history.newest_whole is not None
+        elif step == "x" and newest is not None:
+            history.on_damage(newest.snapshots[0].location)
         elif step == "d" and newest is not None:
             dropped += [file.location for file in history.discard([newest.epoch])]
             chain = [file.location for each in history.manifests[-1:] for file in each.snapshots]
@@ -103,6 +107,31 @@ def test_nothing_that_a_restart_may_need_is_deleted(retained: int, steps: list[s
         assert not listed & set(dropped)
         assert listed | set(dropped) == {f"e{at}" for at in range(1, epoch + 1)}
     assert len(dropped) == len(set(dropped))
+
+
+def test_the_newest_epoch_without_damage_stays_until_another_one_is_whole() -> None:
+    """What goes on from a damaged file is of no use to a restart, however new it is."""
+    history = EpochHistory(retained=1, manifests=[a_manifest(1, "a"), a_manifest(2, "b")])
+    history.on_damage("b")
+
+    history.on_complete(a_manifest(3, "b", "c"))
+
+    assert history.on_stored(3) == (2,)
+    assert history.discard([2]) == []
+    assert history.newest_whole == a_manifest(1, "a")
+    history.on_complete(a_manifest(4, "d"))
+    assert history.newest_whole == a_manifest(1, "a")  # The newer one is not stored yet.
+    assert history.on_stored(4) == (1, 3)
+    assert history.newest_whole == a_manifest(4, "d")
+
+
+def test_damage_of_a_file_that_no_epoch_lists_changes_nothing() -> None:
+    history = EpochHistory(retained=1, manifests=[a_manifest(1)])
+    history.on_damage("gone")
+
+    history.on_complete(a_manifest(2, "gone"))
+
+    assert history.on_stored(2) == (1,)
 
 
 # -- files of an attempt -------------------------------------------------------------------

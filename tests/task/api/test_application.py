@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gearpy.core.dag.graph import Life
 from gearpy.core.flow.partition import (
     BroadcastPartitioner,
     CoLocationPartitioner,
@@ -16,7 +17,7 @@ from gearpy.core.flow.partition import (
 from gearpy.errors import ConfigError, GraphError
 from gearpy.ids import MIN_MS, ProcessorId, SessionId, TaskId
 from gearpy.messages.data import InitialAckRequest
-from gearpy.task.api.application import Graph, Processor, StreamApplication
+from gearpy.task.api.application import Graph, Processor, ReplaceProcessor, StreamApplication
 from gearpy.task.api.interfaces import Source, SourceReader, Task, TaskContext, TaskLimits
 from gearpy.task.runtime.wiring import RunnerFactory
 from tests.task.build import some_limits
@@ -52,6 +53,35 @@ class Partitioned(Source):
 def a_graph(*, parallelism: int = 1) -> Graph:
     read, work, write = (Processor(kind, parallelism) for kind in (Read, Work, Write))
     return Graph().connect(read, work).connect(work, write, BroadcastPartitioner())
+
+
+def test_a_processor_takes_the_place_of_another_one() -> None:
+    """With its edges and its number; its life is in the graph that is compared."""
+    read, work, write, new = (Processor(kind) for kind in (Read, Work, Write, Work))
+    broadcast = BroadcastPartitioner()
+    graph = Graph().connect(read, work).connect(work, write, broadcast)
+
+    graph.replace(ReplaceProcessor(work, new, life=Life(birth_ms=5)))
+    application = StreamApplication("app", graph)
+
+    assert application.processors == {0: read, 1: new, 2: write}
+    assert application.partitioners[ProcessorId(1), ProcessorId(2)] is broadcast
+    assert [each.life.birth_ms for each in application.dag.processors.values()] == [
+        MIN_MS,
+        5,
+        MIN_MS,
+    ]
+    assert application.scaled({"Work": 3}).dag.processors[ProcessorId(1)].life.birth_ms == 5
+
+
+def test_only_a_processor_of_the_graph_can_be_replaced() -> None:
+    with pytest.raises(ConfigError, match="'Work' is not in the graph, which has Read, Work, Wri"):
+        a_graph().replace(ReplaceProcessor(Processor(Work), Processor(Work)))
+
+
+def test_a_processor_has_no_death_of_its_own() -> None:
+    with pytest.raises(ConfigError, match="'Work' has a death: it ends when another one takes"):
+        ReplaceProcessor(Processor(Work), Processor(Work), life=Life(birth_ms=5, death_ms=9))
 
 
 def mistakes_of(name: str, graph: Graph) -> Sequence[str]:
