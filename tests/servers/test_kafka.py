@@ -6,6 +6,7 @@ from socket import create_connection
 
 import pytest
 
+from tests.eventually import eventually
 from tests.servers.kafka import Kafka, KafkaAddress
 
 #: Length, then: ApiVersions, version 0, correlation 7, client "t".
@@ -24,8 +25,8 @@ def answers(address: str) -> bool:
 
 
 def test_a_shared_broker_answers_at_both_addresses(kafka: KafkaAddress) -> None:
-    assert answers(kafka.plain)
-    assert answers(kafka.sasl)
+    eventually(lambda: answers(kafka.plain))
+    eventually(lambda: answers(kafka.sasl))
 
 
 @pytest.mark.long
@@ -35,8 +36,8 @@ def test_a_broker_of_a_test_is_killed_frozen_and_started_again(own_kafka: Kafka)
     broker.kill()
     assert not answers(address)
     broker.restart()
-    assert answers(address)
+    eventually(lambda: answers(address))
     broker.freeze()
     assert not answers(address)
     broker.thaw()
-    assert answers(address)
+    eventually(lambda: answers(address))

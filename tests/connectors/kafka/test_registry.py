@@ -14,7 +14,7 @@ from google.protobuf.message_factory import GetMessageClass
 import gearpy as gp
 from gearpy.connectors.kafka.registry import Reference, RegistrySchema, SchemaRegistry
 from gearpy.errors import GearpyError
-from tests.connectors.kafka.topic_build import TopicBuild, values_of
+from tests.connectors.kafka.topic_build import TopicBuild, values_of, wait_for_commits
 from tests.servers.kafka import KafkaAddress
 
 pytestmark = pytest.mark.long
@@ -69,6 +69,7 @@ def write(records: list[Any], topic: str, kafka: KafkaAddress, form: Any) -> Non
     app = gp.StreamApp("writing")
     app.read(gp.collection(records)).write(gp.kafka_sink(topic, servers=kafka.plain, value=form))
     gp.run(app)
+    wait_for_commits(kafka.plain, topic)
 
 
 def message(

@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 import gearpy as gp
 from gearpy.config.load import from_overrides
+from tests.connectors.kafka.topic_build import wait_for_commits
 from tests.connectors.kafka.writing.reading import values
 from tests.eventually import eventually
 from tests.servers.kafka import Kafka
@@ -61,6 +62,7 @@ def test_results_are_there_once_when_one_of_three_brokers_dies(tmp_path: Path) -
             cluster.brokers[leader - 1].kill()
             send(producer, range(RECORDS // 2, RECORDS))
             assert run.wait(_WAIT_S).status == "succeeded"
+        wait_for_commits(servers, "out")
         found = [json.loads(value) for value in values(servers, "out")]
 
     assert sorted(found) == [

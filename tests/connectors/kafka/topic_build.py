@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer, IsolationLevel, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 from confluent_kafka.admin._acl import (
     AclBinding,
     AclBindingFilter,
@@ -102,6 +102,23 @@ def wait_for_topic(admin: AdminClient, topic: str, partitions: int) -> None:
         return told.error is None and len(led) == partitions
 
     eventually(is_known, f"{partitions} partitions of {topic}")
+
+
+def wait_for_commits(servers: str, topic: str) -> None:
+    """Wait until readers see all that is there: what is committed is shown behind the answer."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    partitions = admin.list_topics(topic, timeout=60).topics[topic].partitions
+    newest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+    ask = {TopicPartition(topic, each): newest for each in partitions}
+
+    def ends(level: IsolationLevel) -> list[int]:
+        told = admin.list_offsets(ask, isolation_level=level)
+        return [each.result(60).offset for each in told.values()]
+
+    def are_shown() -> bool:
+        return ends(IsolationLevel.READ_COMMITTED) == ends(IsolationLevel.READ_UNCOMMITTED)
+
+    eventually(are_shown, f"no transaction is open in {topic}")
 
 
 def read(*topics: str, config: Mapping[str, Any] | None = None, **options: Any) -> list[Any]:

@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 
 import gearpy as gp
 from gearpy.errors import ConfigError, OperatorError
-from tests.connectors.kafka.topic_build import TopicBuild, read, values_of
+from tests.connectors.kafka.topic_build import TopicBuild, read, values_of, wait_for_commits
 from tests.eventually import eventually
 from tests.servers.kafka import Kafka, KafkaAddress
 
@@ -129,7 +129,7 @@ def test_offsets_are_committed_to_the_group_and_can_be_begun_at(topics: TopicBui
     topics.send(topic, "abc")
     options: dict[str, Any] = {"servers": topics.servers, "value": "text", "group": f"g-{topic}"}
     assert values_of(topic, **options, start="committed") == ["a", "b", "c"]
-    assert topics.committed(f"g-{topic}", topic) == [3]
+    eventually(lambda: topics.committed(f"g-{topic}", topic) == [3])
     topics.send(topic, "de")
     assert values_of(topic, **options, start="committed") == ["d", "e"]
 
@@ -144,6 +144,7 @@ def test_an_open_or_aborted_transaction_is_not_read(topics: TopicBuild) -> None:
         producer.produce(topic, value)
         producer.flush()
         (producer.commit_transaction if is_kept else producer.abort_transaction)(60)
+    wait_for_commits(topics.servers, topic)
     assert values_of(topic, servers=topics.servers, value="text") == ["a", "c"]
     producer.begin_transaction()
     producer.produce(topic, "d")

@@ -21,7 +21,7 @@ from gearpy.messages.data import Batch
 from gearpy.task.api.interfaces import PacedWriter, SinkContext, TaskLimits
 from tests.bench.process_cluster import free_port
 from tests.connectors.kafka.registry_build import FakeRegistry
-from tests.connectors.kafka.topic_build import TopicBuild, values_of
+from tests.connectors.kafka.topic_build import TopicBuild, values_of, wait_for_commits
 from tests.connectors.kafka.writing.reading import make_topic, read, values
 from tests.eventually import eventually
 from tests.servers.kafka import Kafka, KafkaAddress
@@ -489,6 +489,7 @@ def test_a_user_without_rights_is_told_which_one_is_missing(own_acls: TopicBuild
     own_acls.allow("ann", markers, write_right)
     write(["a"], topic, **options)
 
+    wait_for_commits(own_acls.servers, topic)
     assert values_of(topic, servers=own_acls.servers, value="text") == ["a"]
 
 
@@ -509,6 +510,7 @@ def test_a_registry_that_is_away_is_waited_for(kafka: KafkaAddress) -> None:
             run.wait(60)
     assert run.summary.status == "succeeded"
 
+    wait_for_commits(kafka.plain, topic)
     app = gp.StreamApp("reading")
     source = gp.kafka(topic, servers=kafka.plain, value=form, until="now")
     app.read(source).write(gp.to_list(found))
