@@ -10,6 +10,8 @@ AppId = NewType("AppId", int)
 ExecutorId = NewType("ExecutorId", int)
 ProcessorId = NewType("ProcessorId", int)
 SessionId = NewType("SessionId", int)
+#: The first session of all: no link is older.
+FIRST_SESSION: Final = SessionId(0)
 WorkerId = NewType("WorkerId", int)
 
 #: Executor id of the process that hosts an AppMaster. Gearpump: `APPMASTER_DEFAULT_EXECUTOR_ID`.

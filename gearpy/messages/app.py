@@ -6,7 +6,7 @@ ignores what belongs to another attempt, so that each step may be sent again.
 
 from typing import Literal, TypeAlias
 
-from gearpy.ids import MAX_MS, MIN_MS, ActorPath, ExecutorId, SessionId, TaskId
+from gearpy.ids import FIRST_SESSION, MAX_MS, MIN_MS, ActorPath, ExecutorId, SessionId, TaskId
 from gearpy.late_dataclass import dataclass
 from gearpy.messages.summaries import ConsumerReport, ErrorCard
 
@@ -92,6 +92,7 @@ class LaunchTasks:
     Tasks of an earlier attempt of the same region are stopped first. ``epoch`` is the one that
     the first records belong to. ``snapshots`` hold what the tasks go on from; empty: from the
     beginning. ``overrides`` are places of sources that count more than those in the snapshots.
+    Sessions of the region before ``first_session`` are over, also where it is not known yet.
     """
 
     region: int
@@ -101,6 +102,7 @@ class LaunchTasks:
     epoch: int = 1
     snapshots: tuple[SnapshotFile, ...] = ()
     overrides: tuple[TaskOffsets, ...] = ()
+    first_session: SessionId = FIRST_SESSION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -372,9 +372,7 @@ class ExecutorActor(Actor[_Message]):
         )
         for launch in message.tasks:
             task = launch.task_id
-            group.tasks[task] = self._spawn(
-                group, task, launch.session, message.epoch, resume.get(task)
-            )
+            group.tasks[task] = self._spawn(group, task, launch.session, message, resume.get(task))
         self._tell(self._step(TasksLaunched, group))
 
     def _spawn(
@@ -382,12 +380,18 @@ class ExecutorActor(Actor[_Message]):
         group: TaskGroup,
         task_id: TaskId,
         session: SessionId,
-        epoch: int,
+        launch: LaunchTasks,
         resume: TaskResume | None,
     ) -> Ref[TaskMessage]:
         settings, transport = self._settings, self._transport
         assert transport is not None, "made before the executor registered"
-        runner = self._runners.make(task_id, session, epoch=epoch, resume=resume)
+        runner = self._runners.make(
+            task_id,
+            session,
+            epoch=launch.epoch,
+            resume=resume,
+            first_session=launch.first_session,
+        )
         group.runners[task_id] = runner
         processor = self._runners.application.processors[ProcessorId(task_id.processor)]
         pinned = processor.dispatcher == "pinned" or (

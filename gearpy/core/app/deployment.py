@@ -163,6 +163,7 @@ class Deployment:
         self._silent: tuple[ExecutorId, ...] = ()
         self._ignored = 0
         self.made_at_ms = 0  #: When all tasks existed, with the state that they go on from.
+        self._first_session = SessionId(first_session)
         self._sessions: Mapping[TaskId, SessionId] = {
             task: SessionId(first_session + at) for at, task in enumerate(placement)
         }
@@ -377,6 +378,7 @@ class Deployment:
                 if (own := tuple(task for task in file.tasks if task in wanted))
             ),
             overrides=tuple(each for each in self._overrides if each.task_id in wanted),
+            first_session=self._first_session,
         )
 
     def _locations(self) -> TaskLocationsReady:

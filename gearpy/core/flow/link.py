@@ -12,7 +12,7 @@ from dataclasses import field
 from typing import Literal, TypeAlias
 
 from gearpy.errors import MessageLost
-from gearpy.ids import MAX_MS, SessionId, TaskId
+from gearpy.ids import FIRST_SESSION, MAX_MS, SessionId, TaskId
 from gearpy.late_dataclass import dataclass
 
 
@@ -178,15 +178,23 @@ class ReceiverCounts:
 
     Invariant: an accepted data message is the successor of the one accepted before it on the
     same link and session. Gearpump: `TaskActor.SecurityChecker`.
+
+    Args:
+        first_session: what tasks of earlier attempts sent is stale, also if it is here before
+            anything of this attempt: it may have waited on its way.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, first_session: SessionId = FIRST_SESSION) -> None:
+        self._first = first_session
         self._links: dict[TaskId, _Inbound] = {}
         self.stale = 0
         self.duplicates = 0
 
     def on_open(self, source: TaskId, session: SessionId) -> bool:
         """Start to count a link at zero; False if this or a later session is open already."""
+        if session < self._first:
+            self.stale += 1
+            return False
         known = self._links.get(source)
         if known is not None and known.session >= session:
             self.stale += known.session > session
@@ -225,6 +233,8 @@ class ReceiverCounts:
         dropped: it is answered with 0, so that its sender fails instead of waiting for ever.
         """
         link = self._links.get(source)
+        if session < self._first:
+            return None
         if link is None or link.session < session:
             return 0
         return link.processed if link.session == session else None

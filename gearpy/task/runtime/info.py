@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gearpy.ids import AppId, ExecutorId, SessionId, TaskId
+from gearpy.ids import FIRST_SESSION, AppId, ExecutorId, SessionId, TaskId
 from gearpy.late_dataclass import dataclass
 from gearpy.task.runtime.outlet import OutputEdge
 
@@ -27,4 +27,5 @@ class TaskInfo:
     key: Callable[[Any], Any] | None = None  #: Of a record, for keyed state.
     ordered: bool = False  #: Records come in the order of event time, key timers between them.
     is_rerun: bool = False  #: It has run before; its sinks show nothing.
+    first_session: SessionId = FIRST_SESSION  #: Links of sessions before it are over.
     sources: int = 0  #: How many sources records may come from; 0 if not known.

@@ -7,7 +7,7 @@ from typing import TypeAlias
 from gearpy.core.flow.alignment import EpochEnd, LinkAlignment
 from gearpy.core.flow.link import ReceiverCounts
 from gearpy.core.window.watermark import WatermarkTracker
-from gearpy.ids import TaskId
+from gearpy.ids import FIRST_SESSION, SessionId, TaskId
 from gearpy.late_dataclass import dataclass
 from gearpy.messages.data import (
     Ack,
@@ -38,9 +38,15 @@ class Inlet:
     an `EpochEnd` stands in the queue. Gearpump: `TaskActor`'s queue and `SecurityChecker`.
     """
 
-    def __init__(self, task_id: TaskId, upstream: Iterable[TaskId], epoch: int) -> None:
+    def __init__(
+        self,
+        task_id: TaskId,
+        upstream: Iterable[TaskId],
+        epoch: int,
+        first_session: SessionId = FIRST_SESSION,
+    ) -> None:
         self._task_id = task_id
-        self._counts = ReceiverCounts()
+        self._counts = ReceiverCounts(first_session)
         self._queue: deque[QueuedMessage | EpochEnd | Injected] = deque()
         self._links = list(upstream)
         self._alignment: LinkAlignment[QueuedMessage] = LinkAlignment(self._links, epoch)

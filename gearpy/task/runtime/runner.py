@@ -115,7 +115,7 @@ class TaskRunner:
         self._task_limits = task_limits
         self._turn_ms = turn_ms
         self._clock_ms = clock_ms
-        self._inlet = Inlet(info.task_id, info.upstream, epoch)
+        self._inlet = Inlet(info.task_id, info.upstream, epoch, info.first_session)
         self._outlet = Outlet(
             task_id=info.task_id,
             session=info.session,

@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable
 from dataclasses import field
 
-from gearpy.ids import MIN_MS, AppId, ExecutorId, ProcessorId, SessionId, TaskId
+from gearpy.ids import FIRST_SESSION, MIN_MS, AppId, ExecutorId, ProcessorId, SessionId, TaskId
 from gearpy.late_dataclass import dataclass
 from gearpy.state.keyed import KeyedState
 from gearpy.task.api.application import StreamApplication
@@ -52,16 +52,19 @@ class RunnerFactory:
         *,
         epoch: int = 1,
         resume: TaskResume | None = None,
+        first_session: SessionId = FIRST_SESSION,
     ) -> TaskRunner:
         """Return the runner of a task, not opened yet.
 
         Args:
             resume: its state at the end of the epoch before; None: it begins at the beginning.
+            first_session: of this attempt of its region.
         """
         processor = self.application.processors[ProcessorId(task_id.processor)]
         info = TaskInfo(
             task_id=task_id,
             session=session,
+            first_session=first_session,
             parallelism=processor.parallelism,
             operator=processor.name,
             upstream=self.application.dag.upstream_tasks(task_id),

@@ -252,6 +252,19 @@ def test_only_records_of_the_session_count_as_processed() -> None:
     assert counts.processed(SOURCE, NEW) == 3
 
 
+def test_nothing_of_an_earlier_attempt_is_taken_though_nothing_else_has_come() -> None:
+    """It has waited on its way while its sender and its receiver were started again."""
+    counts = ReceiverCounts(NEW)
+
+    assert not counts.on_open(SOURCE, SESSION)
+    assert counts.on_data(SOURCE, SESSION, 1) == "stale"
+    assert counts.processed(SOURCE, SESSION) is None
+    assert counts.stale == 2
+
+    assert counts.on_open(SOURCE, NEW)
+    assert counts.on_data(SOURCE, NEW, 1) == "accept"
+
+
 # -- both ends -------------------------------------------------------------------------------
 
 
