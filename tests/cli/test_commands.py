@@ -371,6 +371,7 @@ PLANNED: Final = {
     "refusal": str,
     "goes_on": [str],
     "differences": [str],
+    "at_event_ms": int,
 }
 VERSION: Final = {
     "number": int,
