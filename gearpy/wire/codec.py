@@ -99,7 +99,7 @@ def _is_in(name: str, version: int) -> bool:
 
 
 def _form(message: Any, version: int) -> Any:
-    """Return what has the fields of a version: the message itself if that is the newest."""
+    """Return a message with the fields of a version; itself if that is the newest."""
     return message if version >= NEWEST else _older_form(message)
 
 

@@ -29,7 +29,7 @@ install()
 
 
 def environment(folder: Path, roles: Collection[str] = ALL) -> dict[str, str]:
-    """Return what a process must find in its environment.
+    """Return the environment variables of such a process.
 
     Args:
         folder: is made, for files that such processes load.
