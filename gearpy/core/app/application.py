@@ -43,6 +43,8 @@ from gearpy.messages.summaries import ErrorCard
 _LATE_SLOTS_MS: Final = 2_000
 #: Until other slots are asked for in their place.
 _ASK_AGAIN_MS: Final = 250
+#: So long an executor waits for slots, before those in which all is done give up their own.
+_FREE_DONE_MS: Final = 1_000
 #: So long what a change has begun waits for slots, before what it did not touch gives up its own.
 _MAKE_ROOM_MS: Final = 20_000
 #: An application that has run waits so long for slots before it counts as pending again.
@@ -547,6 +549,7 @@ class ApplicationCore(Recovery):
             commands += self._kill(
                 executor_id, f"it has not registered within {timeout_ms // 1000} s", now_ms
             )
+        commands += self._free_done(now_ms)
         since_ms = self.executors.waiting_since_ms(self.regions.needed_executors)
         timeout_ms = self._limits.allocation_timeout_ms
         if since_ms is None or self._is_master_away:
@@ -563,6 +566,17 @@ class ApplicationCore(Recovery):
             timeout_ms=timeout_ms,
         )
         return commands + self._fail(cause, now_ms)
+
+    def _free_done(self, now_ms: int) -> list[Command]:
+        """End processes of which nothing is needed any more, if others have waited for slots."""
+        needed = self.regions.needed_executors | self.succession.wanted
+        since_ms = self.executors.waiting_since_ms(needed)
+        if since_ms is None or now_ms - since_ms < _FREE_DONE_MS:
+            return []
+        commands: list[Command] = []
+        for executor_id in sorted(self.executors.running.keys() - needed - self.succession.before):
+            commands += self._kill(executor_id, "its slots are needed", now_ms, is_known=True)
+        return commands
 
     def _make_room(self, now_ms: int) -> list[Command]:
         """Let what a change did not touch begin again, if its processes have slots that are needed.

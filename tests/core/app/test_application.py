@@ -93,6 +93,27 @@ def test_without_slots_it_fails_after_a_time() -> None:
     assert ended.cause.cause.startswith("got 0 of 4 slots within 60 s: add workers")
 
 
+def test_a_process_in_which_all_is_done_gives_its_slots_to_one_that_waits_for_some() -> None:
+    """Not at once, as the cluster may have others; nothing is restarted for it."""
+    bench = Bench((1, 1), (1, 1))
+    bench.finish(1)
+    (needed,) = bench.manager.regions[0].executors
+    (done,) = {A, B} - {needed}
+    bench.grants = False
+
+    bench.lose(needed)
+    early = bench.tick(900)
+    late = bench.tick(500)
+    bench.grants = True
+    bench.obey(bench.manager.on_master(is_there=True, now_ms=bench.now_ms))
+
+    assert not only(early, Stop)
+    assert [(each.executor_id, each.kill) for each in only(late, Stop)] == [(done, True)]
+    assert bench.states == ["running", "done"]
+    assert bench.manager.restarts == 1
+    assert [*bench.manager.executors.running] == [needed]
+
+
 def test_what_lost_tasks_left_open_is_settled_by_an_executor_that_is_left() -> None:
     """At once, before another process has started; where nobody is left, their next start does."""
     plain = a_dag((2, 2), (1, 1))
