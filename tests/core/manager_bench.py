@@ -122,7 +122,7 @@ class Bench:
         self._limits = some_limits(
             restarts=restarts, backoff_ms=backoff_ms, epoch_timeout_ms=epoch_timeout_ms
         )
-        self._dag = dag or a_dag(*regions or [(2, 2)])
+        self.dag = dag or a_dag(*regions or [(2, 2)])
         self._wanted = executors
         self.manager = self.another(launch=1)
         self.launches: dict[ExecutorId, int] = {}
@@ -146,7 +146,7 @@ class Bench:
         is_trial: bool = False,
     ) -> ApplicationCore:
         return ApplicationCore(
-            self._dag,
+            self.dag,
             executors=self._wanted,
             limits=self._limits,
             launch=launch,
@@ -202,7 +202,7 @@ class Bench:
             executor=ActorPath(f"host:{launch}", "executor"),
             data_address=address(executor_id, launch),
             slots=command.allocation.slots,
-            graph_hash=graph_hash or self._dag.structural_hash(),
+            graph_hash=graph_hash or self.dag.structural_hash(),
             graph=(),
         )
         return self.manager.on_executor_registered(message, self.now_ms)

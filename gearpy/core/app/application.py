@@ -15,7 +15,7 @@ from gearpy.core.app.decisions import (
     HeldUp,
     TrialPassed,
 )
-from gearpy.core.app.executors import Release
+from gearpy.core.app.executors import Launch, Release
 from gearpy.core.app.incidents import BrokenLink, SilentExecutor
 from gearpy.core.app.recovery import Recovery
 from gearpy.core.app.regions.at_time import TimedHalt
@@ -157,10 +157,10 @@ class ApplicationCore(Recovery):
             else:
                 usable = [each for each in usable if each.hosts]
                 useless += shared
-        return [
-            *self.executors.on_allocated(usable, now_ms),
-            *self.executors.on_useless(useless, now_ms + _ASK_AGAIN_MS),
-        ]
+        commands = self.executors.on_allocated(usable, now_ms)
+        launched = [each.executor_id for each in commands if isinstance(each, Launch)]
+        self.succession.on_launched(launched, self.dag)
+        return [*commands, *self.executors.on_useless(useless, now_ms + _ASK_AGAIN_MS)]
 
     def _is_just_lost(self, worker: ActorPath, now_ms: int) -> bool:
         lost_ms = self.lost_workers.get(worker)
@@ -174,7 +174,7 @@ class ApplicationCore(Recovery):
             return []  # It is being stopped.
         commands: list[Command] = []
         is_for_next = message.executor_id in self.succession.wanted
-        dag = self.succession.dag_of(message.executor_id, self.dag)
+        dag = self.succession.graphs[message.executor_id]
         if message.graph_hash != dag.structural_hash():
             error = causes.other_graph(dag, message)
             commands += (

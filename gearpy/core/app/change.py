@@ -179,6 +179,9 @@ class Succession:
         self.kept = kept
         self.lasting = frozenset(lasting)  #: The processes of versions before that still run.
         self.before = frozenset(executors.slots) - self.seats - self.lasting
+        #: By executor, the graph that its newest launch is to build. What goes on from the version
+        #: before may have been launched again just then, with the program of that version.
+        self.graphs: dict[ExecutorId, Dag] = {}
         self.halt_orders = HaltOrders()
         self.saving: dict[int, int] = {}  #: By region, the epoch that a savepoint waits for.
         self.waiting: WaitingChange | None = None
@@ -258,11 +261,6 @@ class Succession:
         mine = {each: slots[each] for each in slots if each in frozenset(seats)}
         return place(dag, mine, self._executors.hosts)
 
-    def dag_of(self, executor_id: ExecutorId, dag: Dag) -> Dag:
-        """Return the graph that an executor is to build: this one, or that of the next version."""
-        is_next = self.change is not None and executor_id in self.change.seats
-        return self.change.dag if self.change is not None and is_next else dag
-
     def is_for_next(self, executor_id: ExecutorId) -> bool:
         """Tell whether an executor is one of the version that is to take its place."""
         return executor_id in self.wanted
@@ -272,6 +270,13 @@ class Succession:
     def on_divided(self) -> None:
         """Note that the executors are other ones, now that it is known how many there are."""
         self.seats, self.before = frozenset(self._executors.slots), frozenset()
+
+    def on_launched(self, launched: Iterable[ExecutorId], dag: Dag) -> None:
+        """Note that processes start, with this version, ``dag``, or with the next one."""
+        change = self.change
+        for executor_id in launched:
+            is_next = change is not None and executor_id in change.seats
+            self.graphs[executor_id] = change.dag if change is not None and is_next else dag
 
     def stop_before(self) -> list[Command]:
         """Stop the executors of the version before."""

@@ -112,6 +112,9 @@ class Recovery:
         self.clock = self._new_clock(now_ms)
         self.reports: dict[TaskId, TaskClock] = {}
         self.long_turns: dict[ExecutorId, tuple[LongTurn, ...]] = {}
+        if after is not None:
+            known, graphs = self.executors.slots, after.succession.graphs
+            self.succession.graphs = {each: graphs[each] for each in graphs if each in known}
         if after is not None and carried:
             self._take_over(after, now_ms)
         if after is not None and (change := after.succession.change) is not None:

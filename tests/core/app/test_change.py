@@ -346,6 +346,30 @@ def test_an_untouched_region_goes_on_also_when_the_trial_fails() -> None:
     assert bench.states == ["running", "running"]
 
 
+def test_a_process_that_starts_as_the_version_changes_may_have_the_program_of_the_other() -> None:
+    """What goes on is the same in both; the application had ended for it."""
+    bench = Bench((1, 1), (1, 1), executors=1)
+    old, new = bench.dag, next_dag((1, 1), (2, 2))
+    bench.dag = new
+    bench.obey(bench.manager.change(new, bench.now_ms, kept=frozenset({0})))
+    follow(bench)
+    bench.silent = {A}
+    bench.lose(A)
+    bench.tick(1_000)
+    launch = bench.last_launch
+    bench.dag = old
+    bench.fail_task(TaskId(2, 0), "broken")
+    bench.manager = bench.another(after=bench.manager)
+    bench.begin()
+    bench.silent = set()
+
+    done = bench.obey(bench.register(launch, graph_hash=new.structural_hash()))
+
+    assert launch.executor_id == A
+    assert not only(done, Ended)
+    assert bench.states == ["running", "running"]
+
+
 def test_what_a_change_touches_is_in_as_many_processes_as_before() -> None:
     """Not in one that is as large as one that had tasks of what goes on, too."""
     bench = Bench((2, 2), (2, 2), executors=2)
