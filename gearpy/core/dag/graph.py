@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
 from types import MappingProxyType
@@ -386,8 +387,22 @@ def place(
     placement: dict[TaskId, ExecutorId] = {}
     for machines in sorted(set(bound_to.values())):
         tasks = dag.tasks_of(*(pid for pid in sorted(bound_to) if bound_to[pid] == machines))
-        placement |= _shared_out(tasks, executors_of.get(machines, {}))
+        placement |= _shared_out(_dealt(dag, tasks), executors_of.get(machines, {}))
     return placement
+
+
+def _dealt(dag: Dag, tasks: Iterable[TaskId]) -> list[TaskId]:
+    """Order tasks so that any part of them in a row has its share of every processor.
+
+    Each stands as far along as it does among those of its processor. By index alone the last ones
+    would all be of the processor that has most, and so would be its records, and its state.
+    """
+
+    def far(task: TaskId) -> Fraction:
+        parallelism = dag.processors[ProcessorId(task.processor)].parallelism
+        return Fraction(2 * task.task_index + 1, 2 * parallelism)
+
+    return sorted(tasks, key=lambda task: (far(task), task.processor))
 
 
 def _shared_out(
@@ -395,16 +410,15 @@ def _shared_out(
 ) -> dict[TaskId, ExecutorId]:
     """Share tasks out among executors.
 
-    Tasks are taken by index and then by processor, so that every executor gets some of
-    each processor and a record often finds its next task in the same process. An executor
-    gets its share of the tasks, rounded; it gets more tasks than it has slots only where
-    there are more tasks than slots at all. Gearpump: `TaskScheduler`.
+    An executor gets some that stand in a row, so that it has some of each processor, and a
+    record often finds its next task in the same process. It gets its share of the tasks, rounded,
+    and more tasks than it has slots only where there are more tasks than slots at all. Gearpump:
+    `TaskScheduler`.
     """
     slots = {executor: executor_slots[executor] for executor in sorted(executor_slots)}
     total = sum(slots.values())
     if total <= 0:
         raise ConfigError(f"none of {len(slots)} executors has a slot: give one at least 1")
-    tasks = sorted(tasks, key=lambda task: (task.task_index, task.processor))
     # Rounding the running total keeps every share within one of what is due.
     ends = [len(tasks) * taken // total for taken in accumulate(slots.values())]
     starts = [0, *ends]
