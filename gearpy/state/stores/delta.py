@@ -7,14 +7,16 @@ another thread, a little at a time, as both want the interpreter.
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import repeat
-from typing import Any, Final, TypeAlias
+from itertools import islice, repeat
+from types import NoneType
+from typing import Any, Final, TypeAlias, cast
 
 import msgpack
 
-from gearpy.state.encoding.coders import atom_packer
+from gearpy.state.encoding.coders import atom_packer, atoms_packer
 from gearpy.state.encoding.keys import group_of
 from gearpy.state.stores.cells import Cells, Tables, cell_of, head_of, is_collection, pack_stored
+from gearpy.state.stores.many import CHUNK, CellChunk, groups_of_encoded, sections_of_cell_chunks
 from gearpy.state.stores.store import Section, StateDelta, Stored
 
 #: A key group, a cell in it, and its value; None was deleted.
@@ -23,6 +25,8 @@ GroupCell: TypeAlias = tuple[int, bytes, Stored | None]
 _Group: TypeAlias = list[tuple[bytes, Stored | None]]
 _Groups: TypeAlias = dict[int, _Group]
 
+#: What is stored as it is.
+_PACKED: Final = frozenset({bytes, NoneType})
 #: Cells, and bytes of values, that are sorted into groups at a time. More make fewer sections.
 _PORTION_CELLS: Final = 300_000
 _PORTION_BYTES: Final = 256 << 20
@@ -59,7 +63,7 @@ class TablesDelta:
     def sections(self) -> Iterator[Section]:
         """Yield all changes."""
         assert not self._is_released, "a released delta is not asked for again"
-        return sections_of(self._changes, Reads())
+        return sections_of_cell_chunks(_chunks(self._changes))
 
     def release(self) -> None:
         """Free the memory."""
@@ -152,6 +156,39 @@ def _cells(changes: Tables) -> Iterator[GroupCell]:
 def _value_cells(table: bytes, cells: Cells) -> Iterator[GroupCell]:
     for key, value in cells.items():
         yield group_of(key), cell_of(table, key), value
+
+
+def _chunks(changes: Tables) -> Iterator[CellChunk]:
+    pack_one = atom_packer()
+    for table, cells in changes.items():
+        if is_collection(table):
+            left = _entry_cells(table, cells)
+            while entries := list(islice(left, CHUNK)):
+                groups, own, stored = zip(*entries, strict=True)
+                yield CellChunk(groups, own, _packed(stored, pack_one))
+            continue
+        keys, values = iter(cells), iter(cells.values())
+        while some := list(islice(keys, CHUNK)):
+            names = list(map(table.__add__, some))  # See `cell_of`.
+            packed = _packed(list(islice(values, CHUNK)), pack_one)
+            yield CellChunk(groups_of_encoded(some), names, packed)
+
+
+def _packed(
+    values: Sequence[Stored | None], pack_one: Callable[[Stored], bytes]
+) -> Sequence[bytes | None]:
+    kinds = set(map(type, values))
+    if kinds <= _PACKED:
+        return cast("Sequence[bytes | None]", values)
+    if tuple not in kinds and not kinds & _PACKED:
+        return atoms_packer()(values)
+    return [_packed_one(value, pack_one) for value in values]
+
+
+def _packed_one(value: Stored | None, pack_one: Callable[[Stored], bytes]) -> bytes | None:
+    if value is None or type(value) is bytes:
+        return value
+    return pack_stored(value) if type(value) is tuple else pack_one(value)
 
 
 def _entry_cells(table: bytes, cells: Cells) -> Iterator[GroupCell]:

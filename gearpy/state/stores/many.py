@@ -8,6 +8,7 @@ task works with, so what is saved here is saved there.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
+from operator import itemgetter
 from struct import Struct
 from typing import Any, Final, NamedTuple, TypeAlias
 from zlib import crc32
@@ -16,7 +17,7 @@ import msgspec
 
 from gearpy.core.base.stable_hash import KEY_GROUPS, key_group
 from gearpy.state.encoding.coders import MSGPACK, atom_packer, atoms_packer, pack_atom
-from gearpy.state.encoding.keys import TASK_GROUP, encode_key
+from gearpy.state.encoding.keys import TASK_GROUP, encode_key, group_of
 from gearpy.state.stores.store import Section, Stored
 
 #: Keys that are worked on in one step: it costs little for each, and is over in a ms.
@@ -44,6 +45,10 @@ _HALF: Final = 1 << 63
 _INT: Final = Struct(">BQ")
 _INT_TAG: Final = ord("i")
 _HASH: Final = Struct("<q")
+_WORD_OF: Final = itemgetter(1)
+# Parts of a key that was made into bytes.
+_TAG_OF: Final = itemgetter(slice(1))
+_TEXT_OF: Final = itemgetter(slice(1, None))
 _ENCODER: Final = msgspec.msgpack.Encoder()
 _MAP: Final = Struct(">BI")
 _MAP_TAG: Final = 0xDF  # Of a map in msgpack, however large.
@@ -64,6 +69,17 @@ class Chunk(NamedTuple):
     values: Sequence[Stored] | None
 
 
+class CellChunk(NamedTuple):
+    """Some cells with the groups that they belong to, and their values; None was deleted.
+
+    Without ``groups`` they belong to the task.
+    """
+
+    groups: Sequence[int] | None
+    cells: Sequence[bytes]
+    values: Sequence[bytes | None]
+
+
 def sections_of_chunks(chunks: Iterable[Chunk], *, is_keyed: bool) -> Iterator[Section]:
     """Yield changed cells group by group; the last change of a cell counts.
 
@@ -74,12 +90,20 @@ def sections_of_chunks(chunks: Iterable[Chunk], *, is_keyed: bool) -> Iterator[S
     Raises:
         ConfigError: a key cannot be stored.
     """
+    return sections_of_cell_chunks(
+        CellChunk(
+            groups_of_keys(keys) if is_keyed else None, cells_of(table, keys), _packed(keys, values)
+        )
+        for table, keys, values in chunks
+    )
+
+
+def sections_of_cell_chunks(chunks: Iterable[CellChunk]) -> Iterator[Section]:
+    """Yield cells group by group; the last change of a cell counts."""
     groups, count, size = _Groups(), 0, 0
-    for table, keys, values in chunks:
-        cells = cells_of(table, keys)
-        packed = _packed(keys, values)
-        groups.add(groups_of_keys(keys) if is_keyed else None, zip(cells, packed, strict=True))
-        count += len(keys)
+    for groups_of_them, cells, packed in chunks:
+        groups.add(groups_of_them, zip(cells, packed, strict=True))
+        count += len(cells)
         size += sum(map(len, filter(None, packed)))
         if count >= _PORTION_CELLS or size >= _PORTION_BYTES:
             yield from groups.encoded()
@@ -113,6 +137,21 @@ def groups_of_keys(keys: Sequence[Any]) -> list[int]:
         words = keys
     else:
         return list(map(key_group, keys))
+    return _groups_of_words(words)
+
+
+def groups_of_encoded(keys: Sequence[bytes]) -> list[int]:
+    """Return the key group of each key that was made into bytes."""
+    tags = set(map(_TAG_OF, keys))
+    if tags == {b"s"}:
+        return _groups_of_words(map(_TEXT_OF, keys))
+    if tags == {b"i"}:
+        numbers = map(_WORD_OF, map(_INT.unpack, keys))
+        return _groups_of_words(_HASH.pack(hash(number - _HALF)) for number in numbers)
+    return list(map(group_of, keys))
+
+
+def _groups_of_words(words: Iterable[bytes]) -> list[int]:
     # See `gearpy.core.base.stable_hash`.
     return [((spread := crc * _FACTOR) ^ spread >> 32) & _MASK for crc in map(crc32, words)]
 

@@ -2,18 +2,34 @@
 
 import threading
 import time
+from collections.abc import Iterable
 from itertools import count
+from typing import Any
 
+import msgpack
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gearpy.core.base.stable_hash import key_group
 from gearpy.state.encoding.keys import encode_key
 from gearpy.state.stores.delta import Reads, TablesDelta, sections_of
 from gearpy.state.stores.heap import HeapStore
+from gearpy.state.stores.store import Section
 from tests.state.build import a_table, stored
 
 TABLE = a_table()
 MILLION = 1_000_000
+INTS = st.integers(0, 1 << 62)
+
+
+def cells_in(sections: Iterable[Section]) -> dict[tuple[int, bytes], Any]:
+    """Return what is stored, by group and cell."""
+    return {
+        (section.group, cell): value
+        for section in sections
+        for cell, value in msgpack.unpackb(section.body).items()
+    }
 
 
 def test_a_large_group_has_several_sections() -> None:
@@ -25,6 +41,31 @@ def test_a_large_group_has_several_sections() -> None:
     assert len(sections) == 5
     assert {section.group for section in sections} == {key_group("ada")}
     assert max(len(section.body) for section in sections) < 1_200_000
+
+
+#: Stored values of one kind, as they mostly are, and mixed: of bytes, atoms, and what expires.
+STORED = st.one_of(
+    st.lists(st.binary()),
+    st.lists(st.integers()),
+    st.lists(st.one_of(st.binary(), st.text(), st.none(), st.tuples(INTS, st.integers()))),
+)
+
+
+@given(values=STORED, kind=st.sampled_from(["value", "map"]), is_text=st.booleans())
+def test_many_cells_at_once_are_the_same_as_one_by_one(
+    values: list[Any], kind: str, *, is_text: bool
+) -> None:
+    """In the groups of their keys, with None where one was deleted."""
+    keys = [encode_key(str(number) if is_text else number) for number in range(len(values))]
+    cells = dict(zip(keys, values, strict=True))
+    if kind == "map":
+        cells = {key: {b"one": value, b"other": None} for key, value in cells.items()}
+    changes = {a_table(kind=kind): cells}
+
+    at_once = cells_in(TablesDelta(changes).sections())
+
+    assert at_once == cells_in(sections_of(changes, Reads()))
+    assert len(at_once) == len(values) * (1 if kind == "value" else 2)
 
 
 def test_a_value_larger_than_a_section_has_one() -> None:

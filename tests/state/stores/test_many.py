@@ -16,6 +16,7 @@ from gearpy.state.stores.many import (
     WITH_KEY,
     Chunk,
     cells_of,
+    groups_of_encoded,
     groups_of_keys,
     sections_of_chunks,
 )
@@ -62,6 +63,15 @@ def test_cells_are_those_of_each_key(keys: list[Any]) -> None:
 def test_groups_are_those_of_each_key(keys: list[Any]) -> None:
     """Invariant: state is where the records of its key go."""
     assert groups_of_keys(keys) == list(map(key_group, keys))
+
+
+@given(KEYS)
+def test_groups_are_those_of_each_encoded_key(keys: list[Any]) -> None:
+    """Also of the key of no key, which is the task."""
+    encoded = [*map(encode_key, keys), b""]
+
+    assert groups_of_encoded(encoded[:-1]) == list(map(key_group, keys))
+    assert groups_of_encoded(encoded) == [*map(key_group, keys), TASK_GROUP]
 
 
 @given(keys=KEYS, values=ATOMS, is_keyed=st.booleans())
