@@ -113,12 +113,7 @@ class Recovery:
         self.reports: dict[TaskId, TaskClock] = {}
         self.long_turns: dict[ExecutorId, tuple[LongTurn, ...]] = {}
         if after is not None:
-            known, graphs = self.executors.slots, after.succession.graphs
-            self.succession.graphs = {each: graphs[each] for each in graphs if each in known}
-        if after is not None and carried:
             self._take_over(after, now_ms)
-        if after is not None and (change := after.succession.change) is not None:
-            self.succession.pause = PauseTimes(change.drained_ms, change.ended_ms, now_ms)
         self._is_active = False
         self._has_run = has_run
         self._is_master_away = False
@@ -142,6 +137,12 @@ class Recovery:
 
     def _take_over(self, before: "Recovery", now_ms: int) -> None:
         """Go on with what is known of the executors and regions that go on."""
+        known, graphs = self.executors.slots, before.succession.graphs
+        self.succession.graphs = {each: graphs[each] for each in graphs if each in known}
+        if (change := before.succession.change) is not None:
+            self.succession.pause = PauseTimes(change.drained_ms, change.ended_ms, now_ms)
+        if not self.succession.kept:
+            return
         self.incidents, self.suspicions = before.incidents, before.suspicions
         self.failing_workers, self.lost_workers = before.failing_workers, before.lost_workers
         for clock in before.reports.values():
