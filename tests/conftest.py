@@ -17,8 +17,9 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from gearpy.cluster.host import tuning
+from tests.groups import group, place
 
-pytest_plugins = ["tests.cpu_times", "tests.servers.fixtures"]
+pytest_plugins = ["tests.cpu_times", "tests.processes", "tests.servers.fixtures"]
 
 # What is imported and parsed stays: to look for garbage in it at each 700 new objects, as Python
 # does, takes a tenth of the time of collecting all tests.
@@ -40,19 +41,6 @@ _HERE = Path(__file__).parent
 #: Where tests need no process, socket or JVM: `--quick` runs all of them that are not slow.
 _PURE = frozenset(
     {"config", "core", "dsl", "messages", "state", "task", "testing", "transcripts", "wire"}
-)
-
-#: Rooms whose tests share a server or a JVM; elsewhere, only tests of a file share anything.
-_TOGETHER: Final = ("tests/services/page/", "tests/services/", "tests/spark/")
-#: What is in such a room, but has processes of its own, or none.
-_APART: Final = (
-    *("tests/spark/test_without_java.py", "tests/spark/guest/test_tie.py"),
-    *("tests/spark/delivery/", "tests/spark/query/", "tests/spark/source/"),
-)
-#: What takes longest comes first: what comes last ends the run, the shorter the better.
-_ORDER: Final = (
-    *_TOGETHER,
-    *(f"tests/{room}/" for room in ("docs", "system", "sim", "cluster", "cli", "examples")),
 )
 
 #: Of no test's program: to look at all of them after each test would take a tenth of a run.
@@ -106,7 +94,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if not _is_quick(item)]
         items[:] = [item for item in items if _is_quick(item)]
         config.hook.pytest_deselected(items=left_out)
-    items.sort(key=lambda item: _place(_group(item.nodeid)))
+    items.sort(key=lambda item: place(item.nodeid))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -124,25 +112,12 @@ def pytest_collection() -> Generator[None, object, object]:
         atexit.register(gc.unfreeze)
 
 
-def _group(nodeid: str) -> str:
-    """Name the tests that one process runs one after the other: of a file, or a room."""
-    file = nodeid.partition("::")[0]
-    if file.startswith(_APART):
-        return file
-    return next((room for room in _TOGETHER if file.startswith(room)), file)
-
-
-def _place(group: str) -> int:
-    places = [place for place, start in enumerate(_ORDER) if group.startswith(start)]
-    return min(places, default=len(_ORDER))
-
-
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
     """Give each process whole groups, in the order of the tests."""
     config.option.loadscopereorder = False
     scheduler = LoadScopeScheduling(config, log)
-    scheduler._split_scope = _group  # noqa: SLF001 - its own groups are the marks of an older pytest.
+    scheduler._split_scope = group  # noqa: SLF001 - its own groups are the marks of an older pytest.
     return scheduler
 
 
