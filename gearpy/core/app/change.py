@@ -271,6 +271,13 @@ class Succession:
         """Note that the executors are other ones, now that it is known how many there are."""
         self.seats, self.before = frozenset(self._executors.slots), frozenset()
 
+    def follow(self, before: "Succession", now_ms: int) -> None:
+        """Take over what is known of processes that go on, and when those before have ended."""
+        known = self._executors.slots
+        self.graphs = {each: dag for each, dag in before.graphs.items() if each in known}
+        if (change := before.change) is not None:
+            self.pause = PauseTimes(change.drained_ms, change.ended_ms, now_ms)
+
     def on_launched(self, launched: Iterable[ExecutorId], dag: Dag) -> None:
         """Note that processes start, with this version, ``dag``, or with the next one."""
         change = self.change
