@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from gearpy.core.app import causes, deployment
 from gearpy.core.app.causes import Drain
-from gearpy.core.app.change import PauseTimes, Succession
+from gearpy.core.app.change import Succession
 from gearpy.core.app.clock import ClockService
 from gearpy.core.app.decisions import (
     Command,
@@ -137,10 +137,7 @@ class Recovery:
 
     def _take_over(self, before: "Recovery", now_ms: int) -> None:
         """Go on with what is known of the executors and regions that go on."""
-        known, graphs = self.executors.slots, before.succession.graphs
-        self.succession.graphs = {each: graphs[each] for each in graphs if each in known}
-        if (change := before.succession.change) is not None:
-            self.succession.pause = PauseTimes(change.drained_ms, change.ended_ms, now_ms)
+        self.succession.follow(before.succession, now_ms)
         if not self.succession.kept:
             return
         self.incidents, self.suspicions = before.incidents, before.suspicions
