@@ -4,12 +4,16 @@ import re
 import threading
 from abc import abstractmethod
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from os import scandir
 from pathlib import Path
 from typing import Final
 
 from tests.bench import numbered
+from tests.bench.process_cluster import ProcessCluster
+from tests.eventually import eventually
 
 __all__ = ["EpochSigns", "ReadSigns", "names_in"]
 
@@ -52,6 +56,24 @@ class EpochSigns:
     def newest_shown(self) -> int:
         """Return the newest epoch of which something is shown; 0 if there is none."""
         return max(self._shown(), default=0)
+
+    @contextmanager
+    def between_epochs(self, cluster: ProcessCluster) -> Iterator[tuple[int, list[int]]]:
+        """Freeze the executors when all that is stored is shown; gives that epoch, and them.
+
+        Until they go on, or one that is killed is replaced, no other epoch is stored.
+        """
+        while True:
+            before = self.stored()
+            eventually(partial(self._is_shown_after, before), "one more epoch")
+            with cluster.frozen_executors() as pids:
+                if not self.pending():
+                    yield self.stored(), pids
+                    return
+
+    def _is_shown_after(self, epoch: int) -> bool:
+        """Tell whether more than an epoch is stored, and all of it is shown."""
+        return self.stored() > epoch and not self.pending()
 
     def pending(self) -> frozenset[str]:
         """Return names of what is prepared and not shown; here of the newest epoch."""

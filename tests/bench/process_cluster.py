@@ -7,8 +7,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
@@ -277,6 +277,23 @@ class ProcessCluster:
             if any(f"-{each}" in _working_folder(pid) for each in roles)
         )
 
+    @contextmanager
+    def frozen_executors(self) -> Iterator[list[int]]:
+        """Freeze all executors, and let them go on at the end; gives their processes."""
+        pids = self.launched("executor")
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            until_s = time.monotonic() + _READY_S
+            while not all(map(_is_frozen, pids)):
+                assert time.monotonic() < until_s
+                time.sleep(_POLL_S)
+            yield pids
+        finally:
+            for pid in pids:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+
     def submit(self, program: Path, *args: str, executors: int) -> AppId:
         """Submit a program as a user does; returns its id.
 
@@ -319,6 +336,12 @@ def free_port() -> int:
     _KEPT.append(free)
     port: int = free.getsockname()[1]
     return port
+
+
+def _is_frozen(pid: int) -> bool:
+    """Tell whether each thread of a process is stopped."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/stat")
+    return all(task.read_text().rpartition(")")[2].split()[0] == "T" for task in tasks)
 
 
 def _working_folder(pid: int) -> str:

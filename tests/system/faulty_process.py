@@ -42,7 +42,7 @@ install()
 _PAUSE_S: Final = 0.5, 1.5
 _FRAME_S: Final = 1.0  # How long to wait for a frame to hit.
 _CUT_AFTER_S: Final = 5.0
-_CUT_S: Final = 2.5
+_CUT_S: Final = 4.0
 
 
 def environment(folder: Path, until_s: float) -> dict[str, str]:

@@ -14,7 +14,6 @@ from tests.bench.process_cluster import ProcessCluster
 from tests.eventually import eventually
 
 RATE = 800.0
-#: Time between two epochs: nothing is stored between a look at the files and the kill.
 SETTINGS = {**EPOCHS_OFTEN, "checkpoint.interval-ms": "1000", "checkpoint.changelog": "on"}
 _EXECUTORS = 2
 
@@ -31,11 +30,9 @@ def test_all_but_the_newest_files_may_be_deleted(tmp_path: Path) -> None:
         program = Path(numbered.__file__)
         app_id = cluster.submit(program, str(results), str(RATE), executors=_EXECUTORS)
         eventually(lambda: signs.newest_shown() >= 3)
-        victim, before = cluster.launched("executor")[0], signs.newest_shown()
-        epoch = eventually(lambda: (newest := signs.newest_shown()) > before and newest)
-
-        deleted = _delete_older_files(tmp_path / "checkpoints")
-        os.kill(victim, signal.SIGKILL)
+        with signs.between_epochs(cluster) as (epoch, (victim, *_)):
+            deleted = _delete_older_files(tmp_path / "checkpoints")
+            os.kill(victim, signal.SIGKILL)
 
         eventually(lambda: signs.newest_shown() > epoch + 1)
         numbered.set_end(results, end := numbered.end_after(results, RATE / 2))

@@ -58,11 +58,9 @@ def test_a_damaged_snapshot_is_told_and_costs_no_result(tmp_path: Path) -> None:
         program = Path(numbered.__file__)
         app_id = cluster.submit(program, str(results), str(RATE / 2), executors=EXECUTORS)
         eventually(lambda: signs.newest_shown() >= 3)
-        victim, before = cluster.launched("executor")[0], signs.newest_shown()
-        epoch = eventually(lambda: (newest := signs.newest_shown()) > before and newest)
-
-        damaged = _flip_a_byte_of(epoch, tmp_path / "checkpoints")
-        os.kill(victim, signal.SIGKILL)  # Before the next epoch is stored.
+        with signs.between_epochs(cluster) as (epoch, (victim, *_)):
+            damaged = _flip_a_byte_of(epoch, tmp_path / "checkpoints")
+            os.kill(victim, signal.SIGKILL)
 
         eventually(lambda: signs.newest_shown() > epoch + 1)
         detail = cluster.detail(app_id)

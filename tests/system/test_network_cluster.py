@@ -34,7 +34,7 @@ SETTINGS: Final = {
     "checkpoint.interval-ms": "200",
     "application.total-retries": "100000",
     "application.backoff-base-ms": "10",
-    "cluster.heartbeat-timeout-ms": "600",
+    "cluster.heartbeat-timeout-ms": "1500",
     "masterclient.timeout": "5",
 }
 

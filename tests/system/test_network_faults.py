@@ -30,7 +30,7 @@ BOUND_S: Final = HEARTBEAT_TIMEOUT_MS / 1000 + 60.0
 #: Records survive a delay. They survive a copy, too, unless its bytes are confirmed while nothing
 #: else is sent: that is reported, as all other faults must be.
 HARMLESS, COPIED = Fault.DELAY, Fault.DUPLICATE
-MBIT_PER_S: Final = 125_000
+HALF_A_MBIT_PER_S: Final = 62_500
 
 
 @pytest.fixture
@@ -293,12 +293,13 @@ def test_a_cable_that_is_plugged_in_again_in_time_costs_nothing(stack: ExitStack
 
 
 def test_a_slow_network_is_no_fault(stack: ExitStack) -> None:
-    """1 Mbit/s and 200 ms each way, with more on its way than passes within the time-out."""
-    network, slow = stack.enter_context(Network(seed=1)), Shape(200, MBIT_PER_S)
-    wire = replace(WIRE, heartbeat_interval_ms=100, heartbeat_timeout_ms=1500)
+    """0.5 Mbit/s and 200 ms each way, with more on its way than passes within the time-out."""
+    network, slow = stack.enter_context(Network(seed=1)), Shape(200, HALF_A_MBIT_PER_S)
+    wire = replace(
+        WIRE, handshake_timeout_ms=3000, heartbeat_interval_ms=100, heartbeat_timeout_ms=3000
+    )
     records = Pair(stack, network, Flow(pad=1000), limits=wire)
-    wire = replace(wire, handshake_timeout_ms=1500, heartbeat_timeout_ms=1800)
-    letters = Correspondents(stack, network, wire)
+    letters = Correspondents(stack, network, replace(wire, heartbeat_timeout_ms=3600))
     for proxy in network.proxies:
         proxy.shape = slow
 
@@ -313,5 +314,5 @@ def test_a_slow_network_is_no_fault(stack: ExitStack) -> None:
     assert (first, len(large), rest) == (b"0", 260_000, [b"2", b"3", b"4", b"5", b"6"])
     assert letters.one.losses.empty()
     assert letters.other.losses.empty()
-    assert records.outcome(10.0) == []
+    assert records.outcome(BOUND_S) == []
     assert records.flow.received == list(range(records.flow.sent))
