@@ -50,7 +50,7 @@ class TaskId(NamedTuple):
 
 
 class ActorPath(NamedTuple):
-    """Where an actor lives, in a form that can cross a process boundary.
+    """The place of an actor, in a form that can cross a process boundary.
 
     ``node`` is ``""`` for the process at hand, else a text made by `node_text`, or without its
     incarnation: whichever process is there.

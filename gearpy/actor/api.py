@@ -62,7 +62,7 @@ class Actor(pykka.Actor, Generic[M]):
     context: "ActorContext[M]"
 
     def __init__(self, *_args: Any, **_kwargs: Any) -> None:
-        """Make the object; what pykka adds comes when it starts, so nobody must call this."""
+        """Make the object; pykka adds its own parts at the start, so nobody must call this."""
 
     def on_start(self) -> None:
         """Begin; runs before the first message. Usually sends or schedules something."""
@@ -104,7 +104,7 @@ class Actor(pykka.Actor, Generic[M]):
         return self._actor_ref
 
     def on_receive(self, message: M) -> object:
-        """Handle what pykka's `_handle_receive` leaves: all but calls of proxies."""
+        """Handle the messages that pykka's `_handle_receive` leaves: all but calls of proxies."""
         return self.receive(message)
 
     def _create_actor_inbox(self) -> Mailbox:  # type: ignore[override]  # Static in pykka.
@@ -148,7 +148,7 @@ class CommittingActor(Actor[M]):
 
     @abstractmethod
     def commit(self) -> None:
-        """Carry out what was noted; called at the end of each turn, before anybody is answered."""
+        """Carry out the noted changes; called at the end of each turn, before any answer."""
 
 
 class ActorSystem(ABC):
@@ -340,7 +340,7 @@ class ActorContext(Generic[M]):
     # -- timers ----------------------------------------------------------------------------
 
     def schedule_once(self, delay_ms: int, message: M) -> Cancellable:
-        """Receive ``message`` once, ahead of what waits then. Ends with the incarnation."""
+        """Receive ``message`` once, ahead of waiting messages. Ends with the incarnation."""
         return self._add_timer(delay_ms, message, once=True)
 
     def schedule(self, interval_ms: int, message: M) -> Cancellable:

@@ -142,7 +142,7 @@ class ActorLife(Generic[M]):
         self.exit = Exit()
 
     def start(self) -> None:
-        """Begin with the first turn. Raises what keeps the dispatcher from starting."""
+        """Begin with the first turn. Raises the error that keeps the dispatcher from starting."""
         self.dispatcher.start()
         self.mailbox.put_system(self._start_actor)
 

@@ -220,7 +220,7 @@ class Mailbox:
         return batch, None
 
     def put_back(self, envelope: Envelope[Any]) -> None:
-        """Undo a take, or discard what was taken if all that waited was discarded meanwhile."""
+        """Undo a take, or discard the message if all waiting ones were discarded meanwhile."""
         with self._lock:
             is_kept = not self._drained
             if is_kept:
@@ -235,7 +235,7 @@ class Mailbox:
             return self._on_turn
 
     def close(self) -> None:
-        """Take no more user messages and discard those that wait."""
+        """Take no more user messages and discard the waiting ones."""
         with self._lock:
             rest = self._drain()
         self.discard(rest)

@@ -46,7 +46,7 @@ class Exited:
 
 
 class Ref(ABC, Generic[M_contra]):
-    """The address of an actor: what others hold of it.
+    """The address of an actor: others hold this, not the actor itself.
 
     Stays valid over restarts. Refs are equal when their paths are. A system makes one `Ref`
     object for each actor, so ``is`` tells an actor from a later one of the same name.

@@ -44,7 +44,7 @@ class Supervisor:
         self._rng = rng
 
     def on_failure(self, failed: Failed, now_ms: int) -> RestartDecision:
-        """Count a failure and return what to do."""
+        """Count a failure and return the decision about it."""
         decision = self._budget.on_failure(now_ms, self._rng)
         story = f"{failed}\n{failed.traceback}"
         if isinstance(decision, RestartAfter):
@@ -76,7 +76,7 @@ class Exit:
         self.is_set = False
 
     def set(self, exited: Exited) -> list[Callable[[Exited], None]] | None:
-        """Return whom to tell of it, or None when it was set before."""
+        """Note the exit; return the watchers to tell, or None when it was set before."""
         with self._lock:
             if self.is_set:
                 return None
@@ -86,7 +86,7 @@ class Exit:
             return watchers
 
     def add_watcher(self, key: object, notify: Callable[[Exited], None]) -> None:
-        """Remember whom to tell, or tell at once."""
+        """Remember a watcher, or tell it at once if the actor is gone."""
         with self._lock:
             exited = self._exited
             if exited is None:
@@ -101,7 +101,7 @@ class Exit:
 
 
 def tell_watcher(notify: Callable[[Exited], None], exited: Exited) -> None:
-    """Notify one watcher; what it raises is logged, as others wait."""
+    """Notify one watcher; its errors are logged, as others wait."""
     try:
         notify(exited)
     except Exception:  # noqa: BLE001 - one watcher's bug must not hide the exit from the next

@@ -21,7 +21,7 @@ class Cancellable(Protocol):
     """Something that will happen later unless cancelled."""
 
     def cancel(self) -> None:
-        """Make it not happen. Does nothing when called again, or too late."""
+        """Call the act off. Does nothing when called again, or too late."""
         ...
 
 

@@ -37,7 +37,7 @@ SchemaLike: TypeAlias = type[Row] | Mapping[str, Any] | ArrowSchema
 
 @dataclass(frozen=True)
 class RowSchema:
-    """The columns of a stream, and what its rows are.
+    """The columns of a stream, and the type of its rows.
 
     Attributes:
         row_type: a dataclass or NamedTuple class; None for dicts.

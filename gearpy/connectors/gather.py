@@ -76,7 +76,7 @@ class GatherSink(Sink):
         return table
 
     def take(self, batch: Batch) -> None:
-        """Keep what counts of a batch."""
+        """Keep the records of a batch that are still wanted."""
         with self._lock:
             if self._first is not None and len(batch.values) > self._first - self._kept:
                 batch = _part(batch, slice(0, self._first - self._kept))

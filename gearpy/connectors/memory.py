@@ -93,7 +93,7 @@ class Growing(Protocol[T_contra]):
     """A list as checkers see it: one of wider values takes these records, too."""
 
     def extend(self, values: Iterable[T_contra], /) -> None:
-        """Append them."""
+        """Append values for the source to read."""
 
 
 @overload

@@ -116,7 +116,7 @@ class TasksLaunched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadAhead:
-    """Read what these tasks kept at an epoch; answered by `StateReadAhead`.
+    """Read the state of these tasks at an epoch; answered by `StateReadAhead`.
 
     They will go on from a later one, as tasks of ``version``: then only files that are not among
     ``snapshots`` are left to be read.
@@ -468,7 +468,7 @@ class TasksStopped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettleTasks:
-    """Settle what these tasks have left open outside, as their process is gone; has no answer.
+    """Settle the transactions that these tasks left open, as their process is gone; no answer.
 
     See `Sink.settle`.
     """

@@ -251,7 +251,7 @@ SlotRelaxation: TypeAlias = Literal["", "any", "one-worker"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotWishes:
-    """Where and when a program wants its slots; what is empty is as it is configured."""
+    """The places and times of a program's slots; an empty field is as configured."""
 
     priority: SlotPriority = ""
     relaxation: SlotRelaxation = ""
@@ -369,7 +369,7 @@ class GetLastAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaPart:
-    """A part of what one master tells another about their log.
+    """A part of a master's message to another about their log.
 
     ``member`` is the address of the sender among the masters, ``disk`` names its folder. Parts of
     one message come one after the other. ``speaks`` is the newest version of such messages that

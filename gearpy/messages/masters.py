@@ -7,7 +7,7 @@ from gearpy.late_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GetMasterDisk:
-    """Ask a master, whether it leads or not, what it has on its disk. Answer: `MasterDisk`."""
+    """Ask a master, whether it leads or not, about its disk. Answer: `MasterDisk`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

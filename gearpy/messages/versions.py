@@ -30,7 +30,7 @@ class KnownVersions:
         return f"{self.oldest} and {self.newest}" if self.newest > 1 else "1"
 
     def check(self, version: int, what: str) -> None:
-        """Refuse what has another version.
+        """Refuse a message that has another version.
 
         Args:
             what: names it, for people.

@@ -129,7 +129,7 @@ class ApplicationMetrics:
         self._loads.clear()
 
     def on_report(self, report: ReportMetrics) -> None:
-        """Take what an executor has measured."""
+        """Take the measurements of an executor."""
         self._executors[report.executor_id] = ExecutorSample(
             executor_id=report.executor_id, launch=report.launch, process=report.process
         )

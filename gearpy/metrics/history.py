@@ -78,7 +78,7 @@ class ProcessHistory:
         )
 
     def on_tick(self, at_ms: int) -> None:
-        """Keep what is due."""
+        """Keep the points that are due."""
         self._history.on_tick(at_ms, self._sample)
 
     def answer(self, question: GetHistory, at_ms: int) -> HistoryData:

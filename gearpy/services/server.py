@@ -113,7 +113,7 @@ class Services:
         self._thread.start()
 
     def close(self) -> None:
-        """Listen no more, end what is being answered, and forget uploads."""
+        """Listen no more, end requests under way, and forget uploads."""
         self._deps.topics.close()
         self._server.should_exit = True
         self._thread.join(_STOP_S)

@@ -77,7 +77,7 @@ _DAMAGED: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactLimits:
-    """How large a program may be, packed and unpacked."""
+    """The largest size of a program, packed and unpacked."""
 
     bytes_max: int
     unpacked_bytes_max: int

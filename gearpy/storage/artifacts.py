@@ -143,11 +143,11 @@ class ArtifactStore:
         return self._copied(sha256)
 
     def kept(self) -> ProgramsKept:
-        """Return the size of all that is here, by what needed it at the last sweep."""
+        """Return the size of all programs in the store, by their need at the last sweep."""
         return ProgramsKept.of(self._sizes(), self._needed)
 
     def sweep(self, needed: Mapping[str, ApplicationSummary], now_ms: int) -> list[str]:
-        """Remove what no application needs, and uploads that do not go on; return their names.
+        """Remove programs that no application needs, and stalled uploads; return their names.
 
         Args:
             needed: the names of files that an application needs, or may need.

@@ -23,7 +23,7 @@ _NAME: Final = re.compile(rf"{_PART}(?:/{_PART}){{0,{_PARTS_MAX - 1}}}", re.ASCI
 
 
 class StoredFile(NamedTuple):
-    """Where a file is, and how it is known to be the same."""
+    """The place of a file, and the checksum by which it is known to be the same."""
 
     location: str
     sha256: str
@@ -81,7 +81,7 @@ class Checkpoints(Protocol):
         ...
 
     def drop(self, location: str) -> None:
-        """Remove it. Does nothing when it is not there."""
+        """Remove a file. Does nothing when it is not there."""
         ...
 
     def drop_all(self, prefix: str) -> None:

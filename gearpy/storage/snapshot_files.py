@@ -210,7 +210,7 @@ class SnapshotChain:
 
 
 def sections_once(checkpoints: Checkpoints, file: SnapshotFile) -> Iterator[FileSection]:
-    """Yield what a file has for the tasks that it is listed with, while it is read once.
+    """Yield a file's sections for the tasks that it is listed with, while it is read once.
 
     It is verified when the end has come: until then nothing of it counts. Of a file from which
     something is taken over that part is.

@@ -46,7 +46,7 @@ class FileSection(NamedTuple):
 
 
 class SectionPlace(NamedTuple):
-    """Where the body of a section is that was verified."""
+    """The place of the body of a verified section."""
 
     location: str
     offset: int
@@ -176,7 +176,7 @@ def read_once(
 
 
 def skimmed(file: BinaryIO, wanted: SnapshotFile) -> list[SectionPlace]:
-    """Return the places of the sections of a file, without a look at what is in them.
+    """Return the places of the sections of a file, without a look at their content.
 
     Raises:
         SnapshotDamaged: the file is another one, of another version, or not whole.

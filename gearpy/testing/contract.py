@@ -44,7 +44,7 @@ def comparable(value: Any) -> Any:
 
 
 def check_releases(name: str, use: Callable[[], object]) -> None:
-    """Check that what opens something and closes it keeps nothing, however often it is done.
+    """Check that a call that opens and closes something keeps nothing open, however often.
 
     What the first time leaves, such as a connection that all share, may stay.
 

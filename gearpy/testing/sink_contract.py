@@ -43,7 +43,7 @@ def check_sink(
     goes_back: bool = True,
     seeds: int = 10,
 ) -> None:
-    """Check that a sink keeps what gearpy relies on; call it in a test of your own sink.
+    """Check the promises of a sink on which gearpy relies; call this in a test of your own sink.
 
     Whole applications write to it, are killed at random moments and go on from their checkpoints.
     Of a transactional sink each record must be there once, also one of two tasks. Then one task is

@@ -54,7 +54,7 @@ def check_source(
     quiet_s: float = 10.0,
     away: Callable[[], Source[Any]] | None = None,
 ) -> None:
-    """Check that a source keeps what gearpy relies on; call it in a test of your own source.
+    """Check the promises of a source on which gearpy relies; call this in a test of your source.
 
     It is read to its end, in portions of all sizes. Then readers are opened at places where that
     one was, over and over, and must give what followed, with the same event times and

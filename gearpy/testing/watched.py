@@ -20,7 +20,7 @@ _PAUSE_S: Final = 0.002
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourcePatience:
-    """How long a source may take, in seconds of wall time, and how much it may give.
+    """The bounds of a source: its time, in seconds of wall time, and the records that it may give.
 
     Attributes:
         quiet_s: a partition from which more must come gives nothing for at most so long.
@@ -36,7 +36,7 @@ class SourcePatience:
 
 
 class WatchedPlace(TypedDict):
-    """Where a reader is, and how many records it has given so far."""
+    """The place of a reader, and the number of records that it has given so far."""
 
     place: Any
     count: int

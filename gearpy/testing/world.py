@@ -20,7 +20,7 @@ class WorldTimer:
         self.is_cancelled = False
 
     def cancel(self) -> None:
-        """Make it not happen."""
+        """Call the act off."""
         self.is_cancelled = True
 
 

@@ -35,7 +35,7 @@ class Medium(Protocol):
 
 
 class WriterPlace(ABC):
-    """Where a task writes."""
+    """The place to which a task writes."""
 
     #: A zombie may go on, or the process be frozen, between any two steps. Where a step may hold
     #: a lock it may not: then who comes next would wait for it, and in a test nobody lets go.
@@ -63,7 +63,7 @@ class WriterPlace(ABC):
 
 
 class RowPlace(WriterPlace):
-    """Where rows are written."""
+    """The place to which rows are written."""
 
     @abstractmethod
     def numbers(self) -> list[int]:
@@ -74,7 +74,7 @@ WriterPlaceT = TypeVar("WriterPlaceT", bound=WriterPlace)
 
 
 class WriterManifest(NamedTuple):
-    """A complete epoch: what it has brought so far, and what may not be shown yet."""
+    """A complete epoch: all records up to it, and those that may not be shown yet."""
 
     epoch: int
     records: list[int]
@@ -83,7 +83,7 @@ class WriterManifest(NamedTuple):
 
 
 class Attempt:
-    """A writer that goes on from a manifest, and what it has written since."""
+    """A writer that goes on from a manifest, and the records that it has written since."""
 
     def __init__(
         self, writer: TransactionalWriter, start: WriterManifest, run: str, incarnation: int
@@ -100,7 +100,7 @@ class Attempt:
 
 
 class TaskWorld(ABC, Generic[WriterPlaceT]):
-    """One task; see the module. What it writes, and what readers may see of it, say subclasses.
+    """One task; see the module. Subclasses say how it writes, and how readers see that.
 
     They call `start` when they are made.
 
@@ -141,7 +141,7 @@ class TaskWorld(ABC, Generic[WriterPlaceT]):
 
     @abstractmethod
     def check(self) -> None:
-        """All that was shown is there, and no more than what is complete."""
+        """Check that all shown records are there, and only records of complete epochs."""
 
     # -- what happens --------------------------------------------------------------------------
 
@@ -376,12 +376,12 @@ class EpochWorld(TaskWorld[RowPlace]):
         return self.batch([FORBIDDEN])
 
     def note_shown(self, manifest: WriterManifest) -> None:
-        """Readers see what it has brought, and no more."""
+        """Note that an epoch is shown: readers see its records, and no more."""
         self.shown = manifest.records
         self._compare(at_least=manifest.records, at_most=manifest.records)
 
     def check(self) -> None:
-        """All that was shown, each once, and no more than what is complete."""
+        """Check that all shown records are there once, and only records of complete epochs."""
         self._compare(at_least=self.shown, at_most=self.complete[-1].records)
 
     def _compare(self, *, at_least: list[int], at_most: list[int]) -> None:

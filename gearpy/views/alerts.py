@@ -240,7 +240,7 @@ class AppAlerts:
         return tuple(sorted(firing, key=lambda each: each.since_ms))
 
     def on_view(self, view: AppView) -> list[AlertChange]:
-        """Take the next view of the application; return what has changed.
+        """Take the next view of the application; return the alerts that have changed.
 
         Of an application that has ended nothing fires but that it has failed.
         """
@@ -248,7 +248,7 @@ class AppAlerts:
         return list(self._changes(view))
 
     def on_forgotten(self, view: AppView) -> list[AlertChange]:
-        """Resolve what fires, as there is no such application any more."""
+        """Resolve the firing alerts, as there is no such application any more."""
         firing = [each for each in self._machines if each.alert is not None]
         return [self._resolved(each, view) for each in firing]
 
@@ -286,7 +286,7 @@ class AlertBook:
         self._apps: dict[int, tuple[AppAlerts, AppView]] = {}
 
     def on_views(self, views: Iterable[AppView]) -> list[AlertChange]:
-        """Take a view of each application that there is; return what has changed."""
+        """Take a view of each application that there is; return the alerts that have changed."""
         changes: list[AlertChange] = []
         before, self._apps = self._apps, {}
         for view in views:

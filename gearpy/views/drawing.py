@@ -32,7 +32,7 @@ _STYLE: Final = (
 
 
 class Line(NamedTuple):
-    """One line of a chart: what it shows, its points (None: not known), and its colour."""
+    """One line of a chart: its name, its points (None: not known), and its colour."""
 
     name: str
     values: Sequence[float | None]

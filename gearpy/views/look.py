@@ -44,7 +44,7 @@ class Looks:
         self._kept: deque[Look] = deque(maxlen=_LOOKS_MAX)
 
     def add(self, look: Look) -> None:
-        """Keep the newest look, and drop what is no longer needed."""
+        """Keep the newest look, and drop looks that are no longer needed."""
         self._kept.append(look)
         while len(self._kept) > 1 and look.at_ms - self._kept[1].at_ms >= _SPAN_MS:
             self._kept.popleft()

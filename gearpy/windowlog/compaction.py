@@ -50,7 +50,7 @@ def compact_all(
 def compact_newest(
     log: WindowLog, view: LogView, lane: str, *, files_min: int, compression: str
 ) -> list[LogSegment]:
-    """Make one file of the newest of a lane, if that is worth it; return it.
+    """Make one file of the newest files of a lane, if that is worth the work; return it.
 
     Raises:
         WindowLogDamaged: a file is not what was written.

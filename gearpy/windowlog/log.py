@@ -32,7 +32,7 @@ _READER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.~-]{0,99}", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderReport:
-    """How far a reader has come, as it reports now and then.
+    """The progress of a reader, as it reports now and then.
 
     Attributes:
         name: of the reader: letters, digits and ``_.~-``.
@@ -126,7 +126,7 @@ class WindowLog:
         return LogView(segments_of(names))
 
     def segments(self) -> list[LogSegment]:
-        """Return all files of it, also those that others hide."""
+        """Return all files of the log, also files that others hide."""
         return segments_of(self._store.names())
 
     def path_of(self, segment: LogSegment) -> str:

@@ -90,7 +90,7 @@ class AppAnswers:
         *,
         is_last: bool,
     ) -> None:
-        """Give the master what clients may ask for when this process is gone; the last ones once.
+        """Give the master the answers for clients once this process is gone; the last ones once.
 
         The larger the answers are, the longer is the pause until `is_due`.
         """

@@ -158,7 +158,7 @@ class AppCheckpoints:
         return Versions(read_log(self._checkpoints, self.prefix).state).current
 
     def note_versions(self, versions: Iterable[ProgramVersion]) -> None:
-        """Add versions, or what became of them.
+        """Add versions, or their new states.
 
         Raises:
             LogSuperseded: a later launch has opened the log.
@@ -167,7 +167,7 @@ class AppCheckpoints:
         self._opened.append([self.versions.write(each) for each in versions])
 
     def settle(self) -> None:
-        """Store what may not be there since the store failed; see `note_versions` for errors."""
+        """Store messages that a failed store may have lost; errors as in `note_versions`."""
         self._opened.append([])
 
     def migrated(
@@ -357,7 +357,7 @@ class AppCheckpoints:
         return {} if found is None else found.epochs
 
     def name_epochs(self, savepoints: Mapping[str, Mapping[int, int]]) -> None:
-        """Give names to epochs; those that are not there any more get none.
+        """Give names to epochs; an epoch that is not there any more gets none.
 
         Raises:
             LogBroken: the store cannot be used.

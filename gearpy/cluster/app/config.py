@@ -108,6 +108,6 @@ def of_submission(asked: Mapping[str, str]) -> dict[str, str]:
 
 
 def inherited(asked: Mapping[str, str], before: Mapping[str, str]) -> dict[str, str]:
-    """Merge an application's own settings into those that it goes on from; its own settings win."""
+    """Merge an application's own settings into those of its predecessor; its own settings win."""
     kept = {key: text for key, text in before.items() if not key.startswith(_OF_SUBMISSION)}
     return {**kept, **asked}

@@ -27,7 +27,7 @@ from gearpy.metrics.samples import known_ms
 
 
 class AppMetrics:
-    """Keeps what executors measure, and answers clients.
+    """Keeps the measurements of executors, and answers clients.
 
     Runs on: the app master's turns.
     """

@@ -127,7 +127,7 @@ class AppReplays:
             self.on_tick(core)
 
     def repeat(self) -> None:
-        """Tell a master that is back what it may have missed."""
+        """Tell a master that is back the news that it may have missed."""
         self._forget(self._replays.done)
 
     def _forget(self, numbers: tuple[int, ...]) -> None:

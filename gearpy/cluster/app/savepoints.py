@@ -57,7 +57,7 @@ class AppSavepoints:
         region.history.kept = self._checkpoints.kept(region.number)
 
     def keep_before(self, core: ApplicationCore, card: ErrorCard) -> None:
-        """Keep the epoch before a failure that can be repeated, and what leads to it."""
+        """Keep the epochs from which a failure can be repeated."""
         region = core.regions.of_task(task_of(card.task)) if card.epoch else None
         if region is None:
             return

@@ -52,7 +52,7 @@ class LoadedVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedVersion:
-    """A version that is to be put in place, and what is told of it.
+    """A version that is to be put in place, and the answer to who asked for it.
 
     ``kept``: the regions that it does not touch.
     """
@@ -368,7 +368,7 @@ class AppVersions:
             self._checkpoints.note_versions([failed])
 
     def passed(self) -> None:
-        """Note that the current version stays; drop what it would have gone back to."""
+        """Note that the current version stays; drop the files kept for a way back."""
         current = self.current
         if current.state == "trial":
             kept = replace(current, state="running", base=())

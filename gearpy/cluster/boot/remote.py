@@ -93,7 +93,7 @@ class RemoteCluster(ClusterClient):
         self._masters.know(addresses)
 
     def close(self) -> None:
-        """End the connection; what runs goes on."""
+        """End the connection; applications go on."""
         self._masters.close()
 
     def __enter__(self) -> Self:

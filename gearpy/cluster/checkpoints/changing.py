@@ -35,7 +35,7 @@ _FOLDERS: Final = ("changelog", "epochs")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedPlace:
-    """Where a partition of a source will be read from, in place of ``old``; None: finished."""
+    """The place from which a partition will be read, instead of ``old``; None: finished."""
 
     task: TaskId
     operator: str

@@ -398,7 +398,7 @@ class PlaceChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskChange:
-    """How a task differs between two epochs; pairs are of the one and of the other.
+    """The difference of a task between two epochs; each pair has the one and the other value.
 
     Cells are those of keyed state; ``state_bytes`` is what they take.
     """

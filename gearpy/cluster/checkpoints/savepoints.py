@@ -26,7 +26,7 @@ class StoredSavepoint:
 def stored_savepoints(
     checkpoints: Checkpoints, cluster: str | None = None, *, name: str = ""
 ) -> list[StoredSavepoint]:
-    """Return the savepoints in a store, the oldest first; those that are damaged are passed over.
+    """Return the savepoints in a store, the oldest first; damaged ones are passed over.
 
     Args:
         checkpoints: the store.

@@ -53,7 +53,7 @@ class Webhook:
             self._put(msgspec.json.encode(body))
 
     def close(self, timeout_s: float = _TIMEOUT_S) -> None:
-        """End; what waits is tried once more."""
+        """End the webhook; messages that wait are tried once more."""
         self._closing.set()
         self._put(None)
         self._thread.join(timeout_s)
@@ -131,7 +131,7 @@ class Alerting:
         self._thread.start()
 
     def stop(self) -> None:
-        """End it, and the webhooks."""
+        """End the thread of alerts, and the webhooks."""
         self._stopping.set()
         self._thread.join(_TIMEOUT_S)
         for each in self._webhooks:

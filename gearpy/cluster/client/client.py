@@ -525,13 +525,13 @@ class RunningApplication:
         return self.client.state(self.app_id, step, state, epoch=epoch, at=at)
 
     def shutdown(self) -> None:
-        """Stop it."""
+        """Stop the application at once."""
         self.client.shutdown(self.app_id)
 
     kill = shutdown
 
     def drain(self, *, savepoint: str = "") -> None:
-        """Let it end well before its input does; see `ClusterClient.drain`."""
+        """Let the application end well before its input does; see `ClusterClient.drain`."""
         self.client.drain(self.app_id, savepoint=savepoint)
 
     def savepoint(self, name: str) -> dict[int, int]:

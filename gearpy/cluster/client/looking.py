@@ -30,7 +30,7 @@ _AT_ONCE: Final = 8  # Applications that are asked side by side.
 
 
 def look_at(client: ClusterClient, app_id: AppId, *, lately_ms: int | None = _LATELY_MS) -> Look:
-    """Ask the master, and the app master if there is one; else for what that has left behind.
+    """Ask the master, and the app master if there is one; else for the answers it left behind.
 
     Args:
         lately_ms: how far the series goes back; None for as far as is known.
@@ -100,7 +100,7 @@ def _now_ms() -> int:
 
 
 class ClusterWatch:
-    """Looks at a cluster again and again, and keeps what rates are counted from.
+    """Looks at a cluster again and again, and keeps earlier looks, from which rates follow.
 
     Runs on: one thread at a time.
     """

@@ -218,7 +218,7 @@ class ClusterQuestions:
         return replace(data, tasks=tuple(tasks), more_from=0)
 
     def series(self, app_id: AppId, since_ms: int = 0, *, or_last: bool = False) -> SeriesData:
-        """Return the last ten minutes of an application, or what came after a wall time.
+        """Return the last ten minutes of an application, or the points after a wall time.
 
         Raises:
             SubmitRefused: see `describe`.

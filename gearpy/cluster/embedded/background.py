@@ -220,7 +220,7 @@ class BackgroundRun:
 
     @ends_at_the_caller
     def stop(self, timeout_s: float | None = None) -> ApplicationSummary:
-        """Drain it: its sources stop, its sinks show what was read; return when it has ended.
+        """Drain the run: sources stop, sinks show all that was read; return when it has ended.
 
         Does nothing to a run that has ended.
 
@@ -235,7 +235,7 @@ class BackgroundRun:
         return self.wait(timeout_s)
 
     def kill(self) -> None:
-        """End it at once: what was read since its newest epoch is not shown."""
+        """End the run at once: records read since its newest epoch are not shown."""
         if self._running is not None:
             with suppress(GearpyError):  # It has just ended, and its cluster, too.
                 self._running.shutdown()

@@ -27,5 +27,5 @@ _HANDLER: Final = _SourceWarnings(logging.WARNING)
 
 
 def show_source_warnings() -> None:
-    """Show them from here on, in this process, unless a log is set up that takes them."""
+    """Show warnings of sources in this process from now on, unless a log takes them."""
     _OF_CONNECTORS.addHandler(_HANDLER)

@@ -38,7 +38,7 @@ class _Read:
 
 
 class StateAhead:
-    """Reads what tasks kept, and later only what has been added since.
+    """Reads the stored state of tasks, and later only the additions since.
 
     What it has read stays right while the first file does: a chain that begins with the same file
     says of each cell that has changed, or was deleted, what it is now. Else all is read again. What
@@ -60,7 +60,7 @@ class StateAhead:
         self._known: dict[TaskId, _Read] = {}
 
     def read(self, message: ReadAhead) -> SnapshotDamaged | None:
-        """Read an epoch; what cannot be read now is left to the launch of the tasks.
+        """Read an epoch; a file that cannot be read now is left to the launch of the tasks.
 
         Returns:
             The first damage that was found; None if all files are as they were stored.

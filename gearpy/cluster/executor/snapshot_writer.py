@@ -119,7 +119,7 @@ class EpochFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreRecording:
-    """Store what a task took under a name; no answer."""
+    """Store the recorded input of a task under a name; no answer."""
 
     name: str
     recording: Recording

@@ -28,7 +28,7 @@ _LINE_ENDS: Final = str.maketrans({"\n": "\\n", "\r": "\\r"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSettings:
-    """Where logs are, and how they are written."""
+    """The place of logs, and their form."""
 
     folder: Path
     format: LogFormat

@@ -45,7 +45,7 @@ class ProcessTuning:
         self.keep()
 
     def freeze(self) -> None:
-        """Collect once, and leave what lives then out of later ones; call when much was loaded."""
+        """Collect garbage once, and leave living objects out of later runs; call after a load."""
         gc.unfreeze()  # Objects left by an application that has ended meanwhile.
         gc.collect()
         gc.freeze()

@@ -247,7 +247,7 @@ class MasterActor(CommittingActor[MasterMailbox]):
         return None
 
     def commit(self) -> None:
-        """Make durable what messages have led to, then tell of it; and what follows from that."""
+        """Make the changes of messages durable, then tell of them, until nothing more follows."""
         while self._store.has_changes or self._contacts.has_waiting:
             self._store.commit()
             self._contacts.send_all()

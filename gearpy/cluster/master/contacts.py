@@ -37,7 +37,7 @@ class MasterContacts:
         self._masters = MastersChanged(masters=())
 
     def on_masters(self, message: MastersChanged) -> None:
-        """Tell everybody who is watched that there are other masters now."""
+        """Tell each watched actor that there are other masters now."""
         self._masters = message
         for path in list(self._watched):
             self.tell_masters(path)
@@ -57,7 +57,7 @@ class MasterContacts:
         return bool(self._waiting)
 
     def send_all(self) -> None:
-        """Send what waits; what follows from messages that cannot be sent waits again."""
+        """Send the waiting messages; consequences of messages that cannot be sent wait again."""
         waiting, self._waiting = self._waiting, []
         for path, message, or_else in waiting:
             if not self._send(path, message):
@@ -86,5 +86,5 @@ class MasterContacts:
             self._context().unwatch(ref)
 
     def on_exited(self, path: ActorPath) -> None:
-        """Forget one that has ended."""
+        """Forget an actor that has ended."""
         self._watched.pop(path, None)

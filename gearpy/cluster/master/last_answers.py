@@ -14,7 +14,7 @@ _BYTES_MAX: Final = 64 * 1024 * 1024
 
 
 class LastAnswers:
-    """Keeps the last answers of applications that run, and of those that ended last.
+    """Keeps the last answers of running applications, and of the ones that ended last.
 
     A new master has none.
 
@@ -40,7 +40,7 @@ class LastAnswers:
         kept.put(replace(message, at_ms=at_ms))
 
     def on_ended(self, app_id: AppId) -> None:
-        """Keep what is known of an application among those that have ended."""
+        """Move the answers of an application to those of ended applications."""
         for each in self._living.take(app_id):
             self._ended.put(each)
 

@@ -31,7 +31,7 @@ class _Tick:
 
 
 class ProgramSweeper(Actor[_Tick]):
-    """Removes what is not needed from the store of one master, once a minute.
+    """Removes unneeded programs from the store of one master, once a minute.
 
     Of several masters each has its own store, and goes by what it knows of the log of all.
 
@@ -47,12 +47,12 @@ class ProgramSweeper(Actor[_Tick]):
         self._keep_ms = keep_hours * _HOUR_MS
 
     def on_start(self) -> None:
-        """Begin with a look at what is there."""
+        """Begin with a look at the programs in the store."""
         self.context.schedule_self(_Tick())
         self.context.schedule(_SWEEP_MS, _Tick())
 
     def receive(self, message: _Tick) -> None:
-        """Remove what is not needed."""
+        """Remove the programs that are not needed."""
         try:
             needed = self._find_needed(self.context.wall_ms() - self._keep_ms)
             if needed is None:

@@ -29,7 +29,7 @@ class MasterFold:
         self.state = MasterState()
 
     def apply(self, record: bytes) -> object:
-        """Take one record.
+        """Apply one record to the state.
 
         Raises:
             ProtocolError: it is of another version of gearpy.

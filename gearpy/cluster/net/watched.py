@@ -30,7 +30,7 @@ class MasterWatch:
         self._watched: dict[ActorPath, Ref[Any]] = {}
 
     def begin(self, masters: Iterable[ActorPath]) -> None:
-        """Watch masters, before they are asked; those that are watched stay so."""
+        """Watch masters, before they are asked; masters watched already stay so."""
         for path in masters:
             if path not in self._watched and (ref := self._post.find(path)) is not None:
                 self._watched[path] = ref

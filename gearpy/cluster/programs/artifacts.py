@@ -42,7 +42,7 @@ def embed(app: Buildable | ActorApp) -> Artifact:
 
 
 def of_kind(artifact: Artifact, app: object) -> Artifact:
-    """Return an artifact that says what kind of application is in it."""
+    """Return an artifact that names the kind of the application in it."""
     return replace(artifact, runs="actors" if isinstance(app, ActorApp) else "streams")
 
 

@@ -18,7 +18,7 @@ class StateMachine(Protocol):
     """The state that the entries of a log lead to."""
 
     def apply(self, record: bytes, /) -> object:
-        """Take one record."""
+        """Apply one record to the state."""
         ...
 
     def restore(self, state: bytes, /) -> None:
@@ -42,7 +42,7 @@ class Standing:
     committed: int = 0
 
     def gauges(self) -> dict[str, float]:
-        """Return it as metrics, by their names in `metrics.catalogue`."""
+        """Return the standing as metrics, by their names in `metrics.catalogue`."""
         return {
             "gearpy_master_term": float(self.term),
             "gearpy_master_leads": float(self.role == "leader"),
@@ -75,7 +75,7 @@ class LookAround:
 
 @dataclass(frozen=True, slots=True)
 class Inspect:
-    """Read the state; ``reply`` is set to what that returns, or to None.
+    """Read the state; ``reply`` is set to the result, or to None.
 
     None is the answer of a master that may have missed something: it knows no leader, or has not
     taken all that it knows to be agreed on.
@@ -94,7 +94,7 @@ class MemberChange:
 
 
 def lost(text: str) -> tuple[type[LeadershipLost], LeadershipLost, None]:
-    """Return the outcome of what a leader could not do any more."""
+    """Return the outcome of a command that a leader could not carry out any more."""
     error = LeadershipLost(text)
     return type(error), error, None
 

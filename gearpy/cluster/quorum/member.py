@@ -75,7 +75,7 @@ Lead: TypeAlias = Callable[[int, ReplicatedLog], None]
 
 
 class ReplicaActor(BatchActor[_Message]):
-    """Carries out what a `Replica` returns, and folds the agreed entries into a state.
+    """Carries out the commands of a `Replica`, and folds the agreed entries into a state.
 
     Invariant: nothing is said that is not on disk before; one write holds all changes that came
     while the write before was under way.
@@ -131,7 +131,7 @@ class ReplicaActor(BatchActor[_Message]):
         self.receive_batch([_Tick()])
 
     def receive_batch(self, messages: list[_Message]) -> None:
-        """Take what has come, then write once or twice."""
+        """Take all new messages, then write once or twice."""
         for message in messages:
             self._take(message)
         self._choose_version()

@@ -13,7 +13,7 @@ AskMember: TypeAlias = Callable[[str, Any], Any]
 
 
 class MemberDisks:
-    """Asks the masters what they have on disk; one that is away, or does not tell, has none.
+    """Asks the masters about their disks; a master that is away, or does not tell, has none.
 
     Runs on: any thread; blocks until all have answered, or their time is over.
 

@@ -133,7 +133,7 @@ class TaskAgain:
                 loader.release(self._app_id, self.task)
 
     def run(self, application: StreamApplication) -> RerunOutcome:
-        """Run it, up to the end of its input or until it raises.
+        """Run the task, up to the end of its input or until it raises.
 
         Raises:
             ConfigError: there is no such epoch or recording, or its source cannot be read again.

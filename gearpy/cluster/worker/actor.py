@@ -54,7 +54,7 @@ class Launched(Protocol):
     """An executor, or app master, that was started."""
 
     def stop(self, *, kill: bool) -> None:
-        """Ask it to end, or end it at once; returns at once, and may be called again."""
+        """Ask the process to end, or kill it; returns at once, and may be called again."""
         ...
 
 
@@ -62,7 +62,7 @@ class ExecutorLauncher(Protocol):
     """Starts executors: as threads of this process, or as processes."""
 
     def launch(self, message: LaunchExecutor, on_exit: Callable[[str], None]) -> Launched:
-        """Start one. ``on_exit`` is told why it ended, "" if as asked; once, on any thread.
+        """Start an executor. ``on_exit`` hears once, on any thread, why it ended; "" if as asked.
 
         Raises:
             GearpyError: its configuration is wrong.
@@ -78,7 +78,7 @@ def _ignore(_: object) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSettings:
-    """How a worker behaves beside its slots.
+    """The settings of a worker beside its slots.
 
     Args:
         other_masters: further addresses to look for a master at.

@@ -50,7 +50,7 @@ class ChildProcess:
         stop_timeout_s: float,
         on_end: Callable[[str], None],
     ) -> None:
-        """Start it; ``on_end`` is told why it ended, once, on the child's thread.
+        """Start the process; ``on_end`` hears once, on the child's thread, why it ended.
 
         Raises:
             OSError: it cannot be started.

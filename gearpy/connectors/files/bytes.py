@@ -14,7 +14,7 @@ OnLost: TypeAlias = Literal["fail", "skip"]
 
 
 class ReadableFile(Protocol):
-    """Where a `FileReader` has its bytes from."""
+    """The file from which a `FileReader` has its bytes."""
 
     grows: bool  #: Whether there may be more bytes later.
 

@@ -30,7 +30,7 @@ class LineParser(Protocol):
 
 
 class LinePlace(TypedDict):
-    """Where a block begins, how many rows of it were taken, and the number of its first line."""
+    """The beginning of a block, the number of its rows taken, and of its first line."""
 
     offset: int
     row: int

@@ -74,7 +74,7 @@ class FileTables(Protocol):
 
 
 class FileFormat(Protocol):
-    """How files are written."""
+    """The way in which files are written."""
 
     @property
     def name(self) -> str:
@@ -190,7 +190,7 @@ class BadRows:
         self._policy = policy
 
     def take(self, where: str, cause: object, record: Any) -> None:
-        """Count one and go on.
+        """Count one bad row and go on.
 
         Raises:
             OperatorError: it is to be refused.

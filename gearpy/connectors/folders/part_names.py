@@ -31,7 +31,7 @@ class FilePart(NamedTuple):
 
 
 class PartNames:
-    """How files of one sink are called; a name says whose a file is, and sorts by task and epoch.
+    """The names of files of one sink; a name says whose file it is, and sorts by task and epoch.
 
     No two files have one name: that of a pending file has the incarnation of its writer and a
     number, and the files that an incarnation shows for an epoch are numbered.

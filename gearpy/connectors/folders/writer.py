@@ -192,7 +192,7 @@ class FolderSink(PartSink):
 
 
 class PartWriter(TransactionalWriter):
-    """Shows the files of one task, and recovers them; `PartFolder` says what may go wrong."""
+    """Shows the files of one task, and recovers them; `PartFolder` lists the possible faults."""
 
     atomic = True
 

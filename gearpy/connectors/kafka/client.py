@@ -147,7 +147,7 @@ def make_consumer(
 
 
 def make_admin(operator: str, cluster: KafkaCluster, state: ClientState) -> "AdminClient":
-    """Make a client for questions about topics; what `make_consumer` says holds here, too."""
+    """Make a client for questions about topics; the notes of `make_consumer` hold here, too."""
 
     def make(all_settings: dict[str, Any]) -> "AdminClient":
         from confluent_kafka.admin import AdminClient  # noqa: PLC0415 - an extra
@@ -161,7 +161,7 @@ def make_admin(operator: str, cluster: KafkaCluster, state: ClientState) -> "Adm
 def make_producer(
     operator: str, cluster: KafkaCluster, state: ClientState, settings: Mapping[str, Any]
 ) -> "Producer":
-    """Make a producer; what `make_consumer` says holds here, too."""
+    """Make a producer; the notes of `make_consumer` hold here, too."""
 
     def make(all_settings: dict[str, Any]) -> "Producer":
         from confluent_kafka import Producer  # noqa: PLC0415 - an extra

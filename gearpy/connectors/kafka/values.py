@@ -16,7 +16,7 @@ _BYTES_ONLY: Final = {bytes}
 
 @runtime_checkable
 class ValueForm(Protocol):
-    """How values are written in a topic. Used by one task, after `begin`."""
+    """The form of values in a topic. Used by one task, after `begin`."""
 
     @property
     def name(self) -> str:
@@ -24,7 +24,7 @@ class ValueForm(Protocol):
         ...
 
     def begin(self, operator: str) -> None:
-        """Learn the source or sink that it works for; load what it needs.
+        """Learn the source or sink that uses the form; load the modules that it needs.
 
         Raises:
             ConfigError: a package is missing.
@@ -32,7 +32,7 @@ class ValueForm(Protocol):
         ...
 
     def prepare(self, topic: str) -> None:
-        """Learn what records of a topic need to be written, such as the number of their schema.
+        """Learn the facts for writing records to a topic, such as the number of their schema.
 
         Raises:
             RegistryAway: a server does not answer now.

@@ -18,7 +18,7 @@ _LATER: Final = (
 
 
 class PostgresAddress:
-    """Where a database is, and who logs in; shown to people without the password.
+    """The place of a database, and its user; shown to people without the password.
 
     Args:
         operator: the source or sink, for errors.

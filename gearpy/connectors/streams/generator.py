@@ -186,7 +186,7 @@ class GeneratorSource(Source):
         return [f"{part:05d}" for part in range(self._parts)]
 
     def open(self, partition: str, resume: GeneratorPlace | None) -> "GeneratorReader":
-        """Make an iterator; what was read before is skipped when it is read."""
+        """Make an iterator; values read before are skipped in the reading."""
         part = int(partition)
         place = resume or {"position": 0, "watermark_ms": MIN_MS}
         return GeneratorReader(

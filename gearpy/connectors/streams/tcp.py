@@ -108,7 +108,7 @@ class TcpConnection(Protocol):
         ...
 
     def close(self) -> None:
-        """Close it."""
+        """Close the connection."""
         ...
 
 

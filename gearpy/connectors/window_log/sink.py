@@ -325,7 +325,7 @@ class WindowLogWriter(TransactionalWriter):
     # -- write -----------------------------------------------------------------------------
 
     def on_watermark(self, watermark_ms: int) -> None:
-        """Note it for readers."""
+        """Note the watermark for readers."""
         self._watermark_ms = watermark_ms
 
     def write_batch(self, batch: Batch) -> None:

@@ -273,7 +273,7 @@ class ApplicationCore(Recovery):
         self.long_turns[executor_id] = turns
 
     def on_link_broken(self, message: LinkBroken, now_ms: int) -> list[Command]:
-        """Remember it, if both ends are there; one may be reported gone in a moment."""
+        """Remember a broken link, if both ends are there; one may be reported gone in a moment."""
         ends = self.executors.ends_of(message)
         attempts = self.regions.linked_attempts(executor_id for executor_id, _ in ends)
         if len(ends) > 1 and attempts:
@@ -369,7 +369,7 @@ class ApplicationCore(Recovery):
         return TimedHalt(at_ms, names, timeout_ms=self._limits.change_timeout_ms)
 
     def keep(self, reason: str, now_ms: int) -> list[Command]:
-        """Give up the change that is under way; what has ended for it begins again."""
+        """Give up the change that is under way; tasks that have ended for it begin again."""
         return self._settled(self._keep(reason, now_ms), now_ms)
 
     def _advance_change(self, now_ms: int) -> list[Command]:

@@ -74,7 +74,7 @@ def other_graph(dag: Dag, message: RegisterExecutor) -> ErrorCard:
 
 
 def restart_after_damage(region: int, history: EpochHistory) -> str:
-    """Say what a restart of a region goes on from, one of whose stored files is damaged."""
+    """Say where a region goes on from at a restart, as one of its stored files is damaged."""
     newest, whole = history.newest, history.newest_whole
     if newest is not None and newest.changelog:
         return f"a restart of region {region} would rebuild its state from the changelog"

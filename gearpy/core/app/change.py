@@ -23,7 +23,7 @@ _PREPARE_MS: Final = 10_000
 
 
 class VersionChange:
-    """A change that is under way: processes start for it, then an epoch ends in what it touches.
+    """A change that is under way: processes start, then an epoch ends in the regions it touches.
 
     Until that epoch is stored the old version runs, so that giving up costs a restart at most.
 
@@ -253,7 +253,7 @@ class Succession:
         return self.waiting is not None or (self.change is not None and not self.change.is_told)
 
     def placement(self, dag: Dag) -> dict[TaskId, ExecutorId]:
-        """Give every task of what begins with this version an executor."""
+        """Give every task that begins with this version an executor."""
         return self._placement_in(self.seats, dag)
 
     def _placement_in(self, seats: Iterable[ExecutorId], dag: Dag) -> dict[TaskId, ExecutorId]:
@@ -363,7 +363,7 @@ class Succession:
         )
 
     def replace_lasting(self, dag: Dag) -> dict[TaskId, ExecutorId]:
-        """Give what went on from versions before, ``dag``, executors of this one."""
+        """Give ``dag``, whose tasks went on from versions before, executors of this one."""
         seats = self._add_seats(dag, 0)
         self.seats |= seats
         self.before, self.lasting = self.before | self.lasting, frozenset()

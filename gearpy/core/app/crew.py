@@ -129,7 +129,7 @@ class Crew:
         return commands
 
     def on_master_back(self, now_ms: int) -> list[CrewCommand]:
-        """Ask once more: the master may not have stored what it was asked for."""
+        """Ask once more: the master may not have stored the request."""
         return [*self.executors.request_again(now_ms)]
 
     def on_tick(self, now_ms: int) -> list[CrewCommand]:

@@ -14,7 +14,7 @@ from gearpy.messages.summaries import ApplicationStatus, ErrorCard
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryLimits:
-    """How often, and how patiently. All of it is in the configuration."""
+    """The number of restarts, and the pauses between them. All of it is in the configuration."""
 
     restarts: RestartPolicy
     poison_attempts: int

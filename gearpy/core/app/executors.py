@@ -256,7 +256,7 @@ class ExecutorManager:
         return self._requests()
 
     def divide(self, sizes: Iterable[int], now_ms: int) -> None:
-        """Have executors of these sizes, which have been asked for, share the slots."""
+        """Have the executors of these sizes, which have been asked for, share the slots."""
         assert not self.is_divided, "that is decided once"
         self.is_divided = True
         del self._seats[ExecutorId(self._bound)]

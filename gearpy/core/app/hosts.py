@@ -78,7 +78,7 @@ def _names(spec: ProcessorSpec) -> set[str]:
 def slot_wishes(
     *, hosts: Sequence[str], priority: SlotPriority, relaxation: SlotRelaxation
 ) -> SlotWishes:
-    """Return where and when a program wants its slots; what is empty is as it is configured.
+    """Return the places and times of a program's slots; an empty one is as configured.
 
     Raises:
         ConfigError: one of them is not understood; all mistakes at once.

@@ -134,7 +134,7 @@ class Suspicions:
         self._waiting: list[tuple[int, Suspicion]] = []
 
     def add(self, suspicion: Suspicion, now_ms: int) -> None:
-        """Keep one for a moment."""
+        """Keep a suspicion for a moment."""
         self._waiting.append((now_ms + _GRACE_MS, suspicion))
 
     def on_link_broken(

@@ -12,7 +12,7 @@ MASTERS: Final = KnownVersions(1)
 
 
 class CommonVersion:
-    """Knows in which version everybody can be spoken to: who has not told anything, as before.
+    """Knows the version in which all can be spoken to; a member that has told none, as before.
 
     A member says with each message which version is the newest that it understands. It is spoken to
     in that one, or in one's own if that is older; what all shall read is of the oldest of these.

@@ -127,7 +127,7 @@ class Leadership:
         yield from self._hand_over()
 
     def advance(self) -> Iterator[Transmit]:
-        """Commit what a majority has; send what can be sent, reads included."""
+        """Commit the entries that a majority has; send all that can go, reads included."""
         matches = (each.match_index for each in self._progress.values())
         index = self._of_majority(self._log.durable_index, matches)
         if index > self.commit_index and self._log.term_at(index) == self._log.term:

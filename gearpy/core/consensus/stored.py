@@ -65,7 +65,7 @@ class StoredLog:
         return cls(snapshot=StateSnapshot(members=tuple(sorted(members))))
 
     def apply(self, write: DiskWrite) -> None:
-        """Change what is stored."""
+        """Apply a change to the stored log."""
         assert write.term >= self.term, "terms never fall"
         del self.entries[max(0, write.first - 1 - self.base_index) :]
         del self.entries[: write.base_index - self.base_index]

@@ -22,7 +22,7 @@ _SHOWN_CHARS_MAX: Final = 100
 
 
 def check_savepoint(name: str) -> None:
-    """Refuse what cannot be the name of a savepoint.
+    """Refuse a text that cannot be the name of a savepoint.
 
     Raises:
         ConfigError: it cannot.

@@ -88,7 +88,7 @@ class Versions:
         return next((each for each in self.read() if each.state == "waiting"), None)
 
     def write(self, version: ProgramVersion) -> CoordinatorMessage:
-        """Return the message that adds a version, or says what became of it."""
+        """Return the message that adds a version, or tells its new state."""
         values: dict[str, Any] = {
             "program": msgspec.json.decode(msgspec.json.encode(version.artifact)),
             "change": version.change,

@@ -82,7 +82,7 @@ class EpochManifests:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskPlaces:
-    """Where the partitions of a source task were at the end of an epoch. Samza: `Checkpoint`.
+    """The places of the partitions of a source task at the end of an epoch. Samza: `Checkpoint`.
 
     ``offsets`` by partition, as in `TaskOffsets`. ``overridden`` are the partitions that a user has
     set since; they count until the next epoch is complete.

@@ -59,7 +59,7 @@ class OutputComparison:
         return not (self.missing or self.added)
 
     def add(self, epoch: int, then: Sequence[PutOut], now: Sequence[PutOut]) -> None:
-        """Compare what both have put out in one epoch, or in a part of it."""
+        """Compare the outputs of both in one epoch, or in a part of it."""
         self.then += len(then)
         self.now += len(now)
         lacking, surplus = _only_in(then, now), _only_in(now, then)

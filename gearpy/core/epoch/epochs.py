@@ -76,7 +76,7 @@ def decode_manifest(data: bytes) -> Manifest:
 
 
 class Cut(NamedTuple):
-    """Where an epoch ends; without an event time wherever each source is."""
+    """The end of an epoch; without an event time it is wherever each source is."""
 
     epoch: int
     cut_time_ms: int | None

@@ -13,7 +13,7 @@ from gearpy.messages.app import EpochStored, SnapshotFile
 
 
 class EpochHistory:
-    """Which complete epoch is the newest, and which are kept.
+    """The complete epochs of a region: the newest one, and all that are kept.
 
     Invariant: what a relaunched app master would go back to, the newest *stored* epoch, and all
     that are newer are kept; so is the newest stored one without a file that is known to be damaged.

@@ -18,7 +18,7 @@ from gearpy.late_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowLimits:
-    """How much may be under way on one link, and how often to ask for an acknowledgement."""
+    """The bounds of the records under way on one link, and of the time between acknowledgements."""
 
     window_records: int
     window_bytes: int

@@ -31,7 +31,7 @@ class Admission(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandoffLimits:
-    """How much at a time, and how long troubles may last.
+    """The size of one handover, and the time that troubles may last.
 
     Attributes:
         batch_rows: of one call, unless a single piece of the log has more.

@@ -16,7 +16,7 @@ from gearpy.ids import MIN_MS
 
 
 class LanePlace(NamedTuple):
-    """Where a reader is in a lane.
+    """The place of a reader in a lane.
 
     Attributes:
         seq: last batch that was read to its end.

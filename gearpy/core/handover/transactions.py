@@ -25,7 +25,7 @@ class EpochMarker(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Fence all that had the name before, and settle what they left open; then `on_opened`."""
+    """Fence earlier owners of the name, and settle their open transactions; then `on_opened`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ Step: TypeAlias = Open | ReadMarker | Write | Pause | Refuse
 
 
 class EpochTransactions:
-    """Decides what a task does to show each complete epoch once, one transaction for each.
+    """Decides the steps of a task to show each complete epoch once, one transaction for each.
 
     A transaction has a name, of the task in this run. Its opening fences all tasks that had the
     name before: what they left open is aborted, what they had begun to commit is finished. So what

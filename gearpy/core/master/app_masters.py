@@ -45,7 +45,7 @@ class LaunchTimes(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppMasterTimes:
-    """How long app masters are waited for."""
+    """The times for which app masters are waited for."""
 
     start_timeout_ms: int  # For one that was launched, to register.
     return_timeout_ms: int  # For one that may have run while the master was away; 0: none has.
@@ -237,7 +237,7 @@ class AppMasters:
         return [Kill(app_id, newest.worker_id, newest.number, cause)]
 
     def on_worker_leaving(self, worker_id: WorkerId) -> None:
-        """Note that a worker was told to end: what is lost with it is no failure."""
+        """Note that a worker was told to end: an app master lost with it is no failure."""
         self._leaving.add(worker_id)
 
     def on_worker_lost(self, worker_id: WorkerId, now: LaunchTimes) -> list[KeeperAction]:

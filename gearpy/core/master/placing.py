@@ -26,7 +26,7 @@ class Offer(NamedTuple):
 
 
 class PlacingPolicy(Protocol):
-    """Orders what a scheduler may do. Gearpump: a class for ``scheduling.scheduler-class``.
+    """Orders the choices of a scheduler. Gearpump: a class for ``scheduling.scheduler-class``.
 
     It cannot break what a scheduler promises: restarts come first, no slot is given twice, what is
     kept for others stays theirs, and the hosts that a request names are the only ones. Both

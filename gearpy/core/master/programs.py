@@ -14,7 +14,7 @@ _Name = TypeVar("_Name", bound=Hashable)
 
 
 class UnneededSince(Generic[_Name]):
-    """Knows since when things are not needed, and says which have not been for long enough.
+    """Knows since when things are not needed, and names the ones unneeded for long enough.
 
     It counts from the first look that finds a thing not needed, and begins anew with each process.
 
@@ -37,7 +37,7 @@ class UnneededSince(Generic[_Name]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramsKept:
-    """The size of programs, by what needs them; ``largest`` is one that an application needs."""
+    """The size of programs, by their need; ``largest`` is the largest that an application needs."""
 
     living: tuple[int, int] = (0, 0)  #: Of applications that have not ended: number, bytes.
     ended: tuple[int, int] = (0, 0)
@@ -62,7 +62,7 @@ class ProgramsKept:
         return cls(**sums, largest=largest[1], largest_bytes=largest[0])
 
     def refusal(self, quota_bytes: int, size: Callable[[float], str]) -> str:
-        """Return the text that refuses more programs, with what would help."""
+        """Return the text that refuses more programs, with advice."""
         parts = [
             f"{number} {what} ({size(total)})"
             for (number, total), what in (

@@ -159,7 +159,7 @@ class Registry:
         return len(self._applications) - len(self._living)
 
     def oldest_ended(self) -> AppId | None:
-        """Return the application that ended first, of those that are not forgotten."""
+        """Return the application that ended first, of all that are not forgotten."""
         while self._ended and self._ended[0][1] not in self._applications:
             heappop(self._ended)
         return self._ended[0][1] if self._ended else None

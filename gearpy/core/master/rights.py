@@ -27,7 +27,7 @@ def why_not(asker: Asker, owner: str, admins: AbstractSet[str]) -> str:
 
 
 def why_no_admin(asker: Asker, admins: AbstractSet[str]) -> str:
-    """Return the reason why a user may not do what is for admins; empty if it may."""
+    """Return the reason why a user may not act as an admin; empty if it may."""
     if _is_admin(asker, admins):
         return ""
     return f"{_named(asker)} is no admin: ask {_AN_ADMIN}"

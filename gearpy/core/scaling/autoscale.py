@@ -114,7 +114,7 @@ class Autoscale:
         self._wait(now_ms, cooldowns=_COOLDOWNS_AFTER_TROUBLE)
 
     def on_pause(self) -> None:
-        """Learn that not all tasks run: what was measured does not count."""
+        """Learn that not all tasks run: measurements do not count."""
         self._lags.clear()
         for demand in self._demands.values():
             demand.clear()
@@ -130,7 +130,7 @@ class Autoscale:
         return bool(self._scaled)
 
     def on_load(self, load: AppLoad, now_ms: int, *, wall_ms: int) -> ScaleDecision | None:
-        """Take what was measured since the last call; return the change to make now, if any.
+        """Take the measurements since the last call; return the change to make now, if any.
 
         ``wall_ms`` is wall time, for people.
         """

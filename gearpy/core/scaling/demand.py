@@ -31,7 +31,7 @@ class Demand:
         self._total, self._count = 0.0, 0
 
     def add(self, work: float, now_ms: int) -> None:
-        """Take what there was to do lately."""
+        """Take the latest amount of work."""
         if self._began_ms is None:
             self._began_ms = now_ms
         self._total += work

@@ -25,7 +25,7 @@ from gearpy.ids import MAX_MS, MIN_MS
 
 
 class PaneFold(Protocol):
-    """How records become a value."""
+    """The way in which records become a value."""
 
     @property
     def first(self) -> Callable[..., Any]:

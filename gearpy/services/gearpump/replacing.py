@@ -66,7 +66,7 @@ class GraphChange:
 
 
 class AskedReplacement(Shape):
-    """A processor of a running graph, and what is to take its place.
+    """A processor of a running graph, and the one that is to take its place.
 
     ``inherit_conf`` changes nothing, as there is no `taskConf` that another could inherit.
     Gearpump: `DagManager.ReplaceProcessor`.
@@ -84,7 +84,7 @@ class AskedReplacement(Shape):
         return jar.file_path.path if jar is not None else ""
 
     def change_of(self, plan: str, *, has_program: bool) -> GraphChange:
-        """Return the change of a graph, by the plan of what runs.
+        """Return the change of a graph, by the plan of the running one.
 
         Args:
             plan: as ``gear plan --format json`` prints it.

@@ -126,7 +126,7 @@ class LifeTime(Shape):
 
 
 class TaskCount(Shape):
-    """How many tasks an executor has. Gearpump: `TaskCount`."""
+    """The number of tasks of an executor. Gearpump: `TaskCount`."""
 
     count: int
 

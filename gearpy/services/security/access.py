@@ -8,7 +8,7 @@ from gearpy.transport.security.tokens import TokenScope
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Somebody who asks: a name, the scope, and the address of the client.
+    """A user who asks: a name, the scope, and the address of the client.
 
     The name is that of the token, or of the user who runs the services where no token is needed.
     It is the user of what the caller submits, as ``gear app list`` shows it.

@@ -36,7 +36,7 @@ class LimitedProtocol(H11Protocol):
         self._look = self.loop.call_later(self.limits.idle_s, self._end_if_idle)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Watch it no more."""
+        """Watch the connection no more."""
         super().connection_lost(exc)
         for timer in (self._look, self._unread):
             if timer is not None:

@@ -94,7 +94,7 @@ class Guard:
         self._tries = RequestRates(limits.logins_per_s, limits.logins_burst)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, by a refusal or by what is inside."""
+        """Answer a request, by a refusal or by the application inside."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

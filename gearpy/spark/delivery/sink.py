@@ -151,7 +151,7 @@ class SparkWriter(WindowLogWriter, PacedWriter):
         return None if kept is None else {_ROWS: rows, _KEPT: kept}
 
     def commit(self, epoch: int, prepared: Any) -> None:
-        """Show it, and hand it over some time."""
+        """Show the epoch's rows, and hand them over some time later."""
         super().commit(epoch, prepared[_KEPT])
         self._running.on_shown(prepared[_ROWS])
 

@@ -32,7 +32,7 @@ _LOOK_S: Final = 0.2
 
 
 class GuestMasters:
-    """Starts three masters inside Spark, and replaces those that are lost, until `close`.
+    """Starts three masters inside Spark, and replaces lost ones, until `close`.
 
     Runs on: a thread of its own, from `start` on.
 

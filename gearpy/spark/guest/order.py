@@ -79,7 +79,7 @@ def master_config(
 
 
 def seat_folder(folder: Path, number: int) -> Path:
-    """Return the folder in which the master of a seat keeps what it goes on from."""
+    """Return the folder in which the master of a seat keeps its state."""
     return folder / str(number)
 
 

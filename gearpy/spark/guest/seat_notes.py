@@ -59,7 +59,7 @@ class SeatNotes:
         return found
 
     def order(self, number: int, order: SeatOrder) -> None:
-        """Tell a task what to do."""
+        """Give a task its order."""
         self._folder.put(_order(number), msgspec.json.encode(order))
 
     def order_of(self, number: int, attempt: str) -> SeatOrder | None:

@@ -31,7 +31,7 @@ class Seated(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BeginAll:
-    """All begin over what their folders have, under new addresses; nobody else is a member."""
+    """All begin with the logs in their folders, under new addresses; nobody else is a member."""
 
     seats: Mapping[int, Seated]
 
@@ -61,7 +61,7 @@ SeatDecision: TypeAlias = BeginAll | Replace | EndTask
 
 
 class MasterSeats:
-    """Knows who sits where; is asked again and again with the tasks that have come.
+    """Knows which task has which seat; is asked again and again with the tasks that have come.
 
     Args:
         numbers: of the seats.

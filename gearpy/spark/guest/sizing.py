@@ -43,7 +43,7 @@ class WorkerCount:
         return self._at_least == self._at_most
 
     def on_look(self, running: Mapping[WorkerId, int], demand: int, now_ms: int) -> list[WorkerId]:
-        """Take what there is, and decide ``wanted``; return the workers to be drained.
+        """Take the running workers and the demand, decide ``wanted``; return the workers to drain.
 
         Args:
             running: how many executors run on each worker.

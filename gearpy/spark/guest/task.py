@@ -55,7 +55,7 @@ def be_worker(order: WorkerOrder, rows: Iterable[Any]) -> Iterator[Any]:
 
 
 def begin_task(order: WorkerOrder | MasterOrder, rows: Iterable[Any]) -> None:
-    """Take what Spark sends, and see that this Python has the gearpy of the driver.
+    """Take the rows that Spark sends, and check that this Python has the gearpy of the driver.
 
     Raises:
         ConfigError: it has another one.

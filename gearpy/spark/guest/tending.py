@@ -20,7 +20,7 @@ _LOOK_S: Final = 1.0
 
 
 class WorkerTending:
-    """Looks once a second at what applications wait for, at idle workers, and at those to leave.
+    """Looks once a second at waiting applications, at idle workers, and at workers to leave.
 
     It ends, and says so, when Spark has ended.
 

@@ -86,7 +86,7 @@ class Jvm(NamedTuple):
         return self.process.poll() is None
 
     def end(self) -> None:
-        """End it in good order, and wait until it has ended."""
+        """End the JVM in good order, and wait until it has ended."""
         if self.process.stdin is not None:
             self.process.stdin.close()
         try:

@@ -153,7 +153,7 @@ def span_of(column: str, condition: str, time: datetime) -> Span:
 
 
 class ReadingPace:
-    """When a reader tells how far it has come, and how fast it was since it last did.
+    """The times at which a reader reports, with its place and its speed since the last report.
 
     Each time that costs a file, so not for every batch: when it has read everything, every second
     while it reads, and now and then while there is nothing, as a sign of life.

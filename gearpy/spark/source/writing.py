@@ -49,14 +49,14 @@ class SourceLogWriter(DataSourceArrowWriter):
         return Written(part, self._run)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Show it; nothing if a write of this transaction, or a later one, was there before."""
+        """Show the batch; nothing if a write of this transaction, or a later one, came before."""
         transaction = self._options.transaction
         number = None if transaction is None else transaction[1]
         delivery = SourceDelivery(run=self._run, number=number, parts=parts_of(messages))
         show(log_at(self._options), self._options, delivery)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Remove it."""
+        """Remove the files of the batch."""
         drop_parts(log_at(self._options), parts_of(messages))
 
 

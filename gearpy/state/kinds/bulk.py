@@ -125,7 +125,7 @@ class BulkState:
         self._held: Callable[[], Iterable[Members]] = tuple
 
     def holds(self, held: Callable[[], Iterable[Members]]) -> None:
-        """Take a function that returns what the owner keeps: dicts by key, or other collections.
+        """Take a function that returns the owner's state: dicts by key, or other collections.
 
         Only its size is asked for, when an epoch ends.
         """

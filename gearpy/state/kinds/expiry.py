@@ -75,7 +75,7 @@ class Expiry:
 
 
 class Ttl:
-    """How long values of one state are kept after they were written."""
+    """The time for which values of one state are kept after they were written."""
 
     def __init__(
         self, duration: Duration, name: ClockName, clock: StateClock, expiry: Expiry

@@ -119,7 +119,7 @@ class TopicClient:
         return stored
 
     def ends(self, places: Iterable[TopicPlace]) -> dict[TopicPlace, int]:
-        """Return where partitions end, which have all that was stored before this was asked."""
+        """Return the ends of partitions, behind all that was stored before this call."""
         asked = [TopicPartition(*each, OFFSET_END) for each in places]
         found = self._consumer.offsets_for_times(asked, timeout=_ANSWER_S) if asked else []
         for each in found:

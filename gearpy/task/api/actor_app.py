@@ -66,7 +66,7 @@ class AppMasterContext(Protocol):
         ...
 
     def request_on_each_worker(self, *, slots: int = 1) -> None:
-        """Ask for an executor on each worker of the cluster, also on those that come later.
+        """Ask for an executor on each worker of the cluster, also on later ones.
 
         Raises:
             ConfigError: ``slots`` is below 1.
@@ -124,7 +124,7 @@ class AppMaster:
         """Hear that an executor is up; also of a new process for one that was lost."""
 
     def on_message(self, executor: int, message: Any) -> None:
-        """Take what an executor tells by `AppExecutorContext.tell`."""
+        """Take a message that an executor sent by `AppExecutorContext.tell`."""
 
     def on_lost(self, executor: int, cause: str) -> None:
         """Hear that the process of an executor is gone; a new one is on its way."""
@@ -179,7 +179,7 @@ class AppExecutor:
         """Begin; `AppMaster.on_executor` is called when this has returned."""
 
     def on_message(self, message: Any) -> None:
-        """Take what the app master tells by `AppMasterContext.tell`."""
+        """Take a message that the app master sent by `AppMasterContext.tell`."""
 
     def on_stop(self) -> None:
         """Clean up, when it is stopped."""

@@ -59,7 +59,7 @@ FINISHED: Final = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskLimits:
-    """How much a task takes or hands on at a time."""
+    """The bounds of a task's work at a time."""
 
     batch_records: int = 1024  #: Records of one output batch.
     read_batch_records: int = 1024  #: Records read from a source at a time.
@@ -453,7 +453,7 @@ class Discovery(ABC, Generic[T_co]):
 
 
 class Source(ABC, Generic[T_co]):
-    """Where records come from: a number of partitions, each read by one task.
+    """The origin of records: a number of partitions, each read by one task.
 
     After a restart a partition is opened at its last snapshot, or, if the source is not
     ``replayable``, with None: it gives the records that come from then on, and those read since
@@ -682,7 +682,7 @@ class Sink(ABC, Generic[T_contra]):
         """Open the writer of one task."""
 
     def settle(self, task_index: int, *, run: str) -> None:
-        """Close what a task of a run has left open, such as a transaction that readers wait for.
+        """Close things that a task of a run left open, such as a transaction readers wait for.
 
         Its process is gone, or does not answer; this is another one, on a thread of its own. The
         task may begin again meanwhile, or go on: that must end as it would without this. What

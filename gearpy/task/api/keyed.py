@@ -94,7 +94,7 @@ class KeyedTask:
         return 0 if self._state is None else self._state.size_bytes
 
     def close(self) -> None:
-        """Release it."""
+        """Release the state."""
         if self._state is not None:
             self._state.close()
 

@@ -76,7 +76,7 @@ class TaskFeed:
             yield from self._driven_in_order(self._gate, watermark_ms)
 
     def advance(self, watermark_ms: int) -> Job:
-        """Hand over what waited for event time: records, timers, and the watermark itself."""
+        """Hand over all that waited for event time: records, timers, and the watermark itself."""
         if self._gate is not None and len(self._gate):
             yield from self._driven_in_order(self._gate, watermark_ms)
         if not self._task.keeps_state_until_told:
@@ -96,7 +96,7 @@ class TaskFeed:
                     yield None
 
     def tell(self) -> None:
-        """Put what waits into the snapshot; see `EventGate.tell`."""
+        """Put the waiting records into the snapshot; see `EventGate.tell`."""
         if self._gate is not None:
             self._gate.tell()
 

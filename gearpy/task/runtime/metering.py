@@ -19,7 +19,7 @@ _NS_PER_S: Final = 1_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeterSettings:
-    """How tasks are measured: clocks in ns, and how often sources send a probe."""
+    """The settings for measuring tasks: clocks in ns, and the time between probes of sources."""
 
     clock_ns: Callable[[], int] = perf_counter_ns
     wall_ns: Callable[[], int] = time_ns

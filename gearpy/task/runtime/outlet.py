@@ -48,7 +48,7 @@ class OutputEdge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputLimits:
-    """How much goes into one data message, and how often a bare watermark is sent.
+    """The bounds of one data message, and the time between bare watermarks.
 
     ``columnar_batch_records`` is the limit of a table, which has one of its own: a step takes it as
     a whole, and the cost hardly grows with its rows.

@@ -28,7 +28,7 @@ _OpenEntry: TypeAlias = tuple[_Kind, int, bytes, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedEntry:
-    """A message that the task took, as a frame, and what it put out until the next one.
+    """A message that the task took, as a frame, and its output until the next one.
 
     ``at_ms`` is wall time. ``digest`` is that of `OutputDigest`. ``is_joined``: the next message
     was taken before all of the output was sent, and has it with its own.
@@ -99,7 +99,7 @@ class Recording:
         )
 
     def encode(self) -> bytes:
-        """Return it as bytes to store."""
+        """Return the recording as bytes to store."""
         return msgspec.msgpack.encode(self)
 
     @classmethod
@@ -116,7 +116,7 @@ class Recording:
 
 
 class Recorder(Protocol):
-    """Is told by a runner what its task takes and puts out, on the thread of the task."""
+    """Hears from a runner the input and output of its task, on the thread of the task."""
 
     @property
     def finished(self) -> list[Recording]:
@@ -146,7 +146,7 @@ class Recorder(Protocol):
 
 
 class InputRecorder:
-    """Records what a task takes, epoch by epoch, up to so many bytes in each.
+    """Records the input of a task, epoch by epoch, up to a number of bytes in each.
 
     Invariant: a recording has all entries from its beginning up to its `Recording.cut`.
 

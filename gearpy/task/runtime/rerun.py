@@ -78,7 +78,7 @@ class OutputDifference:
 
 
 class Rerun:
-    """One task alone: what it takes is given to it by hand, what it sends is counted and dropped.
+    """One task alone: its input is given by hand, its output is counted and dropped.
 
     It is the runner of the task as it is made for an executor; only its clock is another one.
 

@@ -109,7 +109,7 @@ class RunnerFactory:
         return None
 
     def settle(self, task_id: TaskId) -> None:
-        """Let the sink of a task that died elsewhere close what that has left open."""
+        """Let a sink close the transactions that a task left open when it died elsewhere."""
         processor = self.application.processors[ProcessorId(task_id.processor)]
         if processor.sink is None:
             return

@@ -106,7 +106,7 @@ class Listener:
     # -- what sockets tell -----------------------------------------------------------------
 
     def on_connected(self, protocol: WireProtocol) -> None:
-        """Give it the time of a handshake."""
+        """Give a new connection the time of a handshake."""
         self._protocols.add(protocol)
         self._unproved[protocol] = None
         if self._closing:  # It was accepted just before.
@@ -122,7 +122,7 @@ class Listener:
             self._counters.add(refused=1)
 
     def on_authenticated(self, protocol: WireProtocol) -> None:
-        """Listen to it.
+        """Listen to a connection that has proved itself.
 
         Raises:
             ProtocolError: it may not do here what it came for.
@@ -157,7 +157,7 @@ class Listener:
         """Nothing waits: answers are written as they come."""
 
     def on_closed(self, protocol: WireProtocol, error: ProtocolError | ConnectionLost) -> None:
-        """Forget it."""
+        """Forget a closed connection."""
         self._protocols.discard(protocol)
         self._seen.pop(protocol, None)
         if self.letters is not None:

@@ -12,7 +12,7 @@ _SCHEME = "memory:"
 
 
 class MemoryHub:
-    """Where the transports of one process find each other. Runs on: any thread."""
+    """The place where the transports of one process find each other. Runs on: any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

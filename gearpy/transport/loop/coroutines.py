@@ -53,7 +53,7 @@ class Calls(Protocol):
 
 
 class Coroutines(Protocol):
-    """Where the tasks of an executor have coroutines run."""
+    """The loop on which the tasks of an executor have coroutines run."""
 
     def open(
         self, function: AsyncCall, limits: CallLimits, on_ready: Callable[[], object], name: str

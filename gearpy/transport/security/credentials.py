@@ -91,7 +91,7 @@ def _check_plain_text(host: str, *, allowed: bool) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether only this machine can reach what listens at a host."""
+    """Tell whether only this machine can reach a server that listens at a host."""
     address = _as_ip(host)
     return host == "localhost" if address is None else address.is_loopback
 

@@ -23,7 +23,7 @@ _FILE_BYTES_MAX: Final = 1024 * 1024
 
 
 class TokenScope(IntEnum):
-    """A scope of a token; each allows what those below it do."""
+    """A scope of a token; each allows all that the scopes below it do."""
 
     READ = 1
     SUBMIT = 2

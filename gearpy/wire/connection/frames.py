@@ -47,7 +47,7 @@ class Frame(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameLimits:
-    """How large the body of a frame may be. Checked before anything is kept for it."""
+    """The largest sizes of the body of a frame. Checked before anything is kept for it."""
 
     data_bytes_max: int = 16 << 20
     control_bytes_max: int = 1 << 20

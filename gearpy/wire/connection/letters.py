@@ -296,7 +296,7 @@ class Heartbeat:
 
 
 class Patience:
-    """How long to wait before an address is called again, and when that is hopeless.
+    """The pauses before an address is called again, and the point at which that is hopeless.
 
     Where nobody listens any more, the process that was meant is gone: so for a node with
     incarnation, and for one that was reached before. An address that was never reached may still

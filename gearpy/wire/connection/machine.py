@@ -19,7 +19,7 @@ from gearpy.wire.connection.keys import KeyRing, Principal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandshakeLimits:
-    """How long a peer may take to prove itself, and how much it may send until then."""
+    """The time in which a peer must prove itself, and the bytes that it may send until then."""
 
     timeout_ms: int = 3000
     bytes_max: int = 512

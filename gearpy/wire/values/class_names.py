@@ -33,7 +33,7 @@ _MAIN: Final = "__main__"
 
 
 class ClassPlace(NamedTuple):
-    """Where a class was found, to see later whether it is still there."""
+    """The place where a class was found, to see later whether it is still there."""
 
     cls: type
     module: ModuleType

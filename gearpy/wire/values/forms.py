@@ -46,7 +46,7 @@ class NotAllowed(Exception):
 
 
 class RecordType(ABC):
-    """How instances of one class travel: its name on the wire, and the columns it comes to.
+    """The form in which instances of a class travel: its name on the wire, and its columns.
 
     Attributes:
         fields: of the columns; at least one, or nothing would tell how many instances there are.

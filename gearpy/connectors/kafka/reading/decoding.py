@@ -70,7 +70,7 @@ register_record(KafkaRecord, "gearpy.KafkaRecord")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """How records are read; the same for all partitions.
+    """The way in which records are read; the same for all partitions.
 
     Attributes:
         operator: the source, for errors.
@@ -102,7 +102,7 @@ class Reading:
         return RawColumns(times=self.records or not self.has_time, rest=self.records)
 
     def begin(self) -> None:
-        """Load what the forms need.
+        """Load the modules that the forms need.
 
         Raises:
             ConfigError: a package is missing.

@@ -38,7 +38,7 @@ _LAST_S: Final = 10  # So long the end of a task waits for its last commit.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaReading:
-    """What is read, and how; the same for all tasks.
+    """The topics to read, and the way to do so; the same for all tasks.
 
     Attributes:
         cluster: to connect to.

@@ -30,7 +30,7 @@ class Errands:
         self._thread.start()
 
     def post(self, errand: Errand) -> None:
-        """Have an errand run behind those that were posted before."""
+        """Have an errand run behind the earlier ones."""
         self._posted.put(errand)
 
     def take(self) -> Any:

@@ -62,7 +62,7 @@ class Feed:
         self._consumer.incremental_assign([self._partition(name, offset)])
 
     def remove(self, name: str) -> None:
-        """Read a partition no more; what was taken of it is forgotten."""
+        """Read a partition no more; records taken of it are forgotten."""
         if self._items.pop(name, None) is not None:
             del self._waiting[name]
             self._paused.discard(name)
@@ -73,7 +73,7 @@ class Feed:
         self._items[name].appendleft(error)
 
     def listen(self) -> None:
-        """Hear what the client has to tell while there is no partition.
+        """Hear the client's news while there is no partition.
 
         Raises:
             OperatorError: an error that no waiting mends.

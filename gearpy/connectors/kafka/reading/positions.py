@@ -132,7 +132,7 @@ def _fits(topic: Any) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadBounds:
-    """Where partitions begin and end, and what becomes of one that cannot begin there.
+    """The places where partitions begin and end, and the choice for one that cannot begin there.
 
     Attributes:
         start: a name, ms since the epoch, or offsets by partition; others begin at the earliest.

@@ -15,7 +15,7 @@ _SAMPLED: Final = 20  #: The size of one record in so many is asked for.
 
 @dataclass(frozen=True, slots=True)
 class RawColumns:
-    """Tells what is taken of records beside their values and offsets.
+    """Tells which columns are taken of records beside their values and offsets.
 
     Attributes:
         times: those of Kafka.

@@ -32,7 +32,7 @@ _TROUBLES_TOLD: Final = 3  # One that passes at once need not be told of.
 
 @dataclass(frozen=True, slots=True)
 class LanePlan:
-    """A transactional id, what is decided for it, and the records of its epochs."""
+    """A transactional id, the decision about it, and the records of its epochs."""
 
     lane: TransactionLane
     transactions: EpochTransactions

@@ -57,7 +57,7 @@ class _TransactionState(ClientState):
 
 
 class TransactionLane:
-    """Writes the epochs of one task, and reads what was written under its transactional id.
+    """Writes the epochs of one task, and reads the records under its transactional id.
 
     Runs on: one thread, at most. Its calls raise `TransactionTrouble` for what passes,
     `OperatorError` for what stays, and `GearpyError` when ``goes_on`` has become false.
@@ -148,7 +148,7 @@ class TransactionLane:
         self.state.on_answer()
 
     def drop(self) -> None:
-        """Forget the producer; what it has not sent is not sent any more."""
+        """Forget the producer; its unsent records are not sent any more."""
         made, self._producer = self._producer, None
         if made is not None:
             made.purge()

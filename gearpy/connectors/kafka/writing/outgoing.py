@@ -72,7 +72,7 @@ class Outgoing:
         self.size_bytes += more.size_bytes
 
     def encoded(self) -> bytes:
-        """Return them as bytes, made once: checkpoints have them until they are sent."""
+        """Return the records as bytes, made once: checkpoints have them until they are sent."""
         if not self._encoded:
             topics = self.topics
             is_one = topics.count(topics[0]) == len(topics) if topics else False
@@ -155,7 +155,7 @@ class OutgoingEpoch:
             self._portions[-1].encoded()
 
     def encoded(self) -> list[bytes]:
-        """Return them as bytes, made once: checkpoints have them until they are sent."""
+        """Return the records as bytes, made once: checkpoints have them until they are sent."""
         return [each.encoded() for each in self._portions]
 
     @classmethod

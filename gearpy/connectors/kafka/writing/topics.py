@@ -25,7 +25,7 @@ _REGISTRY_PAUSE_S: Final = 0.5
 
 
 class SinkTopics:
-    """Tells what is known of topics; asks the brokers once for each.
+    """Tells the known facts of topics; asks the brokers once for each.
 
     Runs on: any thread.
 

@@ -37,7 +37,7 @@ class RecordValues:
         self._form = None if self._function else form_of(operator, "value", value)
 
     def begun(self) -> "RecordValues":
-        """Return values for one task, as a form keeps what it knows of schemas.
+        """Return values for one task, as a form keeps the schemas that it knows.
 
         Raises:
             ConfigError: a package is missing.
@@ -49,7 +49,7 @@ class RecordValues:
         return RecordValues(self._operator, form)
 
     def prepare(self, topic: str) -> None:
-        """Learn what values of a topic need; see `ValueForm.prepare`."""
+        """Learn the needs of values of a topic; see `ValueForm.prepare`."""
         if self._form is not None:
             self._form.prepare(topic)
 

@@ -163,7 +163,7 @@ class EpochsWriter(_KafkaWriter):
     def recover(
         self, prepared: Mapping[int, Any], *, epoch: int, run: str, incarnation: int
     ) -> None:
-        """Begin to send, with what may not have been sent; also for an earlier run."""
+        """Begin to send, first the records that may not have been sent; also for an earlier run."""
         self._lane_id = _lane_id(self._plan, self._task, run)
         waiting: dict[str, dict[int, OutgoingEpoch]] = {self._lane_id: {}}
         for number, plain in sorted({**self._kept[_WAITING], **prepared}.items()):
@@ -334,7 +334,7 @@ class DirectWriter(_KafkaWriter):
         """Nothing is left to be shown."""
 
     def close(self, *, completed: bool) -> None:
-        """End; without ``completed``, what was not sent is not sent any more."""
+        """End the writer; without ``completed``, unsent records are not sent any more."""
         self._is_closed = True
         if self._thread.is_alive():
             self._thread.join(_CLOSE_S)
