@@ -11,7 +11,6 @@ from gearpy.actor.api import ActorContext, Exited
 from gearpy.cluster.net.post import Post
 from gearpy.cluster.net.watched import MasterWatch
 from gearpy.core.app.executors import Launch, Release, RequestSlots, Stop
-from gearpy.core.consensus.fence import TermFence
 from gearpy.core.coordinator.versions import ProgramVersion
 from gearpy.core.master.checkpoint_names import PROGRAM_KEY, PROGRAMS_KEY
 from gearpy.ids import ActorPath, ExecutorId
@@ -20,7 +19,6 @@ from gearpy.messages.client import Artifact
 from gearpy.messages.cluster import (
     AppMasterRegistered,
     LaunchExecutor,
-    MasterOrder,
     MastersChanged,
     PutValue,
     RegisterAppMaster,
@@ -52,22 +50,27 @@ class MasterLink:
         context: Callable[[], ActorContext[Any]],
         masters: Sequence[str] = (),
     ) -> None:
-        self.path = launch.reply_to
-        self.is_there = False
         self.wishes = SlotWishes()  #: Those of the program that runs.
         self.near: tuple[str, ...] = ()  #: The machines that have the data which it reads.
+        self._watch = MasterWatch(post, context, launch.reply_to, launch.term)
         others = (ActorPath(each, self.path.name) for each in masters)
         self._places = tuple(dict.fromkeys((self.path, *others)))
-        self._fence = TermFence()
-        self._fence.admits(launch.term)
-        self._term = launch.term  # Of the master that this belongs to.
         self._post = post
         self._launch = launch
         self._context = context
-        self._watch = MasterWatch(post, context)
         self._asked_ms = 0
         self._lost_ms: int | None = None
         self._programs: dict[str, bytes] = {}  # Stored under these keys.
+
+    @property
+    def path(self) -> ActorPath:
+        """The master that the app master belongs to, or belonged to last."""
+        return self._watch.path
+
+    @property
+    def is_there(self) -> bool:
+        """Whether that master has answered, and has not ended since."""
+        return self._watch.is_there
 
     def register(self, status: ApplicationStatus) -> None:
         """Ask to be registered; answered by `AppMasterRegistered`."""
@@ -101,16 +104,11 @@ class MasterLink:
     @property
     def refused_orders(self) -> int:
         """The number of orders that came from masters which did not lead any more."""
-        return self._fence.refused
+        return self._watch.refused_orders
 
     def admits(self, message: object) -> bool:
         """Tell whether to take a message; an order of a former leader is refused and counted."""
-        if not isinstance(message, MasterOrder):
-            return True
-        if self._fence.admits(message.term):
-            return True
-        _log.warning("%s was refused: %s", type(message).__name__, self._fence.why(message.term))
-        return False
+        return self._watch.admits(message)
 
     def on_registered(self, message: AppMasterRegistered, status: ApplicationStatus) -> bool:
         """Note that the master is there, or that another one leads; its end is told.
@@ -118,16 +116,12 @@ class MasterLink:
         Returns: False for one that may have gone since it answered; it is asked once more.
         """
         place = message.master or self.path
-        if self.is_there and (place == self.path or message.term <= self._term):
-            return True
-        if not self._watch.has(place):
-            self._watch.begin([place])
+        answer = self._watch.on_answer(place, message.term)
+        if answer == "unsure":
             self._ask(place, status)
-            return False
-        self.is_there, self.path, self._term = True, place, message.term
-        self._watch.keep_only(place)
-        self._put_programs()
-        return True
+        elif answer == "new":
+            self._put_programs()
+        return answer != "unsure"
 
     def on_masters(self, message: MastersChanged) -> None:
         """Look for a master at these addresses from now on."""
@@ -138,13 +132,11 @@ class MasterLink:
 
         The one that this belongs to is away from then on.
         """
-        path = self._watch.on_exited(exited)
-        if path is None:
-            return False
-        if self.is_there and path == self.path:
+        ended = self._watch.on_exited(exited)
+        if ended == "own":
             _log.warning("application %s: the master is away", self._launch.app_id)
-            self.is_there, self._lost_ms = False, self._context().now_ms()
-        return True
+            self._lost_ms = self._context().now_ms()
+        return ended is not None
 
     def away_ms(self) -> int | None:
         """Return for how long the master has been away; None while it is there."""

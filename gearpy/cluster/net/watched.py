@@ -1,13 +1,22 @@
-"""MasterWatch: hears of the end of each master that is asked, from before it can answer."""
+"""MasterWatch: knows the master that an actor belongs to, and which orders of masters count."""
 
+import logging
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Final, Literal, TypeAlias
 
 from gearpy.actor.api import ActorContext, Exited, Ref
 from gearpy.cluster.net.post import Post
+from gearpy.core.consensus.fence import TermFence
 from gearpy.ids import ActorPath
+from gearpy.messages.cluster import MasterOrder
 
-__all__ = ["MasterWatch"]
+__all__ = ["MasterAnswer", "MasterWatch"]
+
+_log: Final = logging.getLogger(__name__)
+
+#: The meaning of a master's answer: the actor belongs to it by now, did so before, or has to ask
+#: it once more, as it may have stopped leading since.
+MasterAnswer: TypeAlias = Literal["new", "known", "unsure"]
 
 
 class MasterWatch:
@@ -22,12 +31,40 @@ class MasterWatch:
 
     Args:
         context: of the actor; it has one at its turns only.
+        path: the master that is expected to lead.
+        term: its term, if that is known; orders of earlier terms are refused.
+
+    Attributes:
+        path: the master that the actor belongs to, or belonged to last.
+        is_there: that master has answered, and has not ended since.
     """
 
-    def __init__(self, post: Post, context: Callable[[], ActorContext[Any]]) -> None:
+    def __init__(
+        self,
+        post: Post,
+        context: Callable[[], ActorContext[Any]],
+        path: ActorPath,
+        term: int = 0,
+    ) -> None:
+        self.path, self.is_there = path, False
+        self._term = term  # Of the master at `path`.
+        self._fence = TermFence()
+        self._fence.admits(term)
         self._post = post
         self._context = context
         self._watched: dict[ActorPath, Ref[Any]] = {}
+
+    @property
+    def refused_orders(self) -> int:
+        """The number of orders that came from masters which did not lead any more."""
+        return self._fence.refused
+
+    def admits(self, message: object) -> bool:
+        """Tell whether to take a message; an order of a former leader is refused and counted."""
+        if not isinstance(message, MasterOrder) or self._fence.admits(message.term):
+            return True
+        _log.warning("%s was refused: %s", type(message).__name__, self._fence.why(message.term))
+        return False
 
     def begin(self, masters: Iterable[ActorPath]) -> None:
         """Watch masters, before they are asked; masters watched already stay so."""
@@ -36,22 +73,25 @@ class MasterWatch:
                 self._watched[path] = ref
                 self._context().watch(ref)
 
-    def has(self, master: ActorPath) -> bool:
-        """Tell whether a master is watched and has not ended since."""
-        return master in self._watched
-
-    def keep_only(self, master: ActorPath) -> None:
-        """Watch no other one any more."""
+    def on_answer(self, master: ActorPath, term: int) -> MasterAnswer:
+        """Let the actor belong to a master that has answered, and watch no other one any more."""
+        if self.is_there and (master == self.path or term <= self._term):
+            return "known"
+        if master not in self._watched:
+            self.begin([master])
+            return "unsure"
+        self.path, self.is_there, self._term = master, True, term
         for path in [each for each in self._watched if each != master]:
             self._context().unwatch(self._watched.pop(path))
+        return "new"
 
-    def on_exited(self, exited: Exited) -> ActorPath | None:
-        """Return the master that has ended, by the path it was asked at; None if it was another.
-
-        It is watched no more.
-        """
+    def on_exited(self, exited: Exited) -> Literal["own", "other"] | None:
+        """Note an end: of the master that the actor belongs to, of another one, or of none."""
         for path, ref in self._watched.items():
             if ref is exited.ref:
                 del self._watched[path]
-                return path
+                if not self.is_there or path != self.path:
+                    return "other"
+                self.is_there = False
+                return "own"
         return None

@@ -9,7 +9,6 @@ from gearpy import __version__
 from gearpy.actor.api import Actor, Cancellable, Exited
 from gearpy.cluster.net.post import Post
 from gearpy.cluster.net.watched import MasterWatch
-from gearpy.core.consensus.fence import TermFence
 from gearpy.errors import ConnectionLost, GearpyError
 from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, ExecutorId, WorkerId, address_of
 from gearpy.late_dataclass import dataclass
@@ -28,7 +27,6 @@ from gearpy.messages.cluster import (
     ExecutorExited,
     ExecutorLaunchRejected,
     LaunchExecutor,
-    MasterOrder,
     MastersChanged,
     OtherCluster,
     RegisterWorker,
@@ -189,9 +187,7 @@ class WorkerActor(Actor[_Message]):
         self._post = post
         self._settings = settings or WorkerSettings()
         self._addresses = (master, *self._settings.other_masters)
-        self._master = master
-        self._fence, self._term = TermFence(), 0  # The term of its master.
-        self._watch = MasterWatch(post, lambda: self.context)
+        self._master = MasterWatch(post, lambda: self.context, master)
         self._search: _Search | None = None
         self._worker_id: WorkerId | None = None
         self._cluster_id = ""  # Of the first master; it is stayed with while this process lives.
@@ -212,10 +208,7 @@ class WorkerActor(Actor[_Message]):
 
     def receive(self, message: _Message) -> object:  # noqa: C901, PLR0912 - an arm for each message
         """Start or stop an executor, or answer for its log."""
-        if isinstance(message, MasterOrder) and not self._fence.admits(message.term):
-            _log.warning(
-                "%s was refused: %s", type(message).__name__, self._fence.why(message.term)
-            )
+        if not self._master.admits(message):
             return None
         match message:
             case WorkerRegistered():
@@ -252,19 +245,20 @@ class WorkerActor(Actor[_Message]):
         at_ms = self.context.wall_ms()
         if isinstance(message, GetHistory):
             return self._process.answer(message, at_ms)
-        refused = {"gearpy_refused_orders_total": float(self._fence.refused)}
+        refused = {"gearpy_refused_orders_total": float(self._master.refused_orders)}
         return self._process.latest(at_ms, refused)
 
     def on_exited(self, exited: Exited) -> None:
         """Look for the lost master; care for the executors that a lost app master leaves."""
         path = exited.ref.path
-        if (master := self._watch.on_exited(exited)) is not None:
-            if self._search is not None or master != self._master:
-                return
-            _log.warning("master %s is lost; what runs goes on", self._master)
+        ended = self._master.on_exited(exited)
+        if ended == "own":
+            _log.warning("master %s is lost; what runs goes on", self._master.path)
             until_ms = self.context.now_ms() + self._settings.reconnect_timeout_ms
             self._look_for_master(until_ms=until_ms)
-        elif any(each.message.reply_to == path for each in self._running.values()):
+        elif ended is None and any(
+            each.message.reply_to == path for each in self._running.values()
+        ):
             self._lost_app_masters.add(path)
             for app_id in dict.fromkeys(app_id for app_id, _ in self._running):
                 self._expect_orphans(app_id)
@@ -291,7 +285,7 @@ class WorkerActor(Actor[_Message]):
         if search.tries == 1:
             self._tell_that_it_waits(search)
         search.tries += 1
-        self._watch.begin(self._addresses)
+        self._master.begin(self._addresses)
         for address in self._addresses:  # The one that leads answers.
             self._register(address)
 
@@ -330,15 +324,14 @@ class WorkerActor(Actor[_Message]):
             is_leaving=self._is_draining,
         )
         self._refused.clear()
-        self._post.tell(self._master, update)
+        self._post.tell(self._master.path, update)
 
     def _on_registered(self, message: WorkerRegistered) -> None:
         search = self._search
-        if search is None and (message.master == self._master or message.term <= self._term):
-            return  # A repeated answer, or one that comes late.
-        if not self._watch.has(message.master):  # It may have gone since it answered.
-            self._watch.begin([message.master])
+        answer = self._master.on_answer(message.master, message.term)
+        if answer == "unsure":
             self._register(message.master)
+        if answer != "new":
             return
         self._cluster_id = self._cluster_id or message.cluster_id
         self._other_cluster = ""
@@ -346,13 +339,11 @@ class WorkerActor(Actor[_Message]):
         if search is not None:
             search.timer.cancel()
         is_first, self._search = self._worker_id is None, None
-        self._worker_id, self._master = message.worker_id, message.master
-        self._term = message.term
+        self._worker_id = message.worker_id
         self._process.name = f"worker{self._worker_id}"
         self._unreported.clear()
         if has_changed:
             self._tell_change()
-        self._watch.keep_only(message.master)
         self._tell_that_it_is_ready(is_first=is_first)
 
     def _on_masters(self, message: MastersChanged) -> None:
@@ -376,7 +367,7 @@ class WorkerActor(Actor[_Message]):
 
     def _tell_that_it_is_ready(self, *, is_first: bool) -> None:
         slots = f"{self._slots} slot{'' if self._slots == 1 else 's'}"
-        master = address_of(self._master.node) or self._master.name
+        master = address_of(self._master.path.node) or self._master.path.name
         text = f"worker {self._worker_id} ready: {slots}, master {master}"
         _log.info("%s", text)
         if is_first:
@@ -507,7 +498,7 @@ class WorkerActor(Actor[_Message]):
         if launch.executor_id != MASTER_EXECUTOR:
             self._post.tell(launch.reply_to, exited)
         elif self._search is None:  # The master of now may be another than the one that asked.
-            self._post.tell(self._master, exited)
+            self._post.tell(self._master.path, exited)
         else:
             self._unreported.append(exited)
 
