@@ -66,14 +66,6 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         yield made
 
 
-@pytest.fixture
-def own(tmp_path: Path) -> Iterator[Scene]:
-    """Return a cluster with one worker that a test may break."""
-    made = Scene(tmp_path, workers=1)
-    with made.cluster:
-        yield made
-
-
 # -- programs ------------------------------------------------------------------------------------
 
 

@@ -31,14 +31,6 @@ def main(args):
 """
 
 
-@pytest.fixture
-def own(tmp_path: Path) -> Iterator[Scene]:
-    """Return a cluster with one worker."""
-    made = Scene(tmp_path, workers=1)
-    with made.cluster:
-        yield made
-
-
 @pytest.mark.long
 def test_a_thousand_connections_keep_nobody_out(own: Scene) -> None:
     """At a worker and at an executor, while another executor is killed and has to come back."""

@@ -1,0 +1,16 @@
+"""Clusters of processes that tests of the whole share."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.system.cluster_build import Scene
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Scene]:
+    """Return a cluster with one worker that a test may break."""
+    made = Scene(tmp_path, workers=1)
+    with made.cluster:
+        yield made
