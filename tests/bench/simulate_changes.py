@@ -11,7 +11,7 @@ import logging
 import multiprocessing
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -21,7 +21,7 @@ import gearpy as gp
 from gearpy.cluster.checkpoints.savepoints import drop_savepoint, stored_savepoints
 from gearpy.core.coordinator.versions import ProgramVersion, Versions
 from gearpy.errors import GearpyError, SnapshotDamaged
-from gearpy.ids import AppId
+from gearpy.ids import MASTER_EXECUTOR, MAX_MS, AppId
 from gearpy.messages.client import MakeSavepoint, SavepointMade, UpdatePlanned
 from gearpy.storage.coordinator_log import read_log
 from gearpy.testing.transactions import MemoryTransactions
@@ -29,7 +29,7 @@ from tests.bench.simulate import FaultSchedule, SeedResult, end_problem, slots_p
 from tests.bench.simulated_app import SimulatedApp, Words, upper, word_of
 from tests.world.cluster import ClusterSimulation
 
-__all__ = ["PAUSE_MS", "ChangingApp", "Variant", "run_change_seed", "run_change_seeds"]
+__all__ = ["PAUSE_MS", "PHASES", "ChangingApp", "Variant", "run_change_seed", "run_change_seeds"]
 
 _WITHIN_MS: Final = 300_000
 _CHANGES_MAX: Final = 4
@@ -39,15 +39,27 @@ PAUSE_MS: Final = 70  # Between two reads of a source: so long that there is tim
 _KEYED: Final = ("numbered", "windows")
 _MORE_PARTITIONS: Final = 2
 _SAVEPOINTS_MAX: Final = 3
-_LOOK_MS: Final = 3
+_AIMED: Final = (3, 12)  # So many faults are aimed, at least, and fewer than.
+_SOON_MS: Final = (0, 0, 3, 20, 300)  # After a phase has begun; 0: before anything else happens.
+_SHORT: Final = {"switch", "going back"}
+#: Of the chance that something happens in a phase; some changes are to get beyond the first one.
+_WEIGHTS: Final = {"start of processes": 0.4, "switch": 3.0, "going back": 3.0}
+_LOG: Final = "/coordinator/"
+_STRIKES: Final = 4  # Are tried for one fault.
 #: Short names of what a change does.
-_PHASES: Final = {
+_DOING: Final = {
     "its processes are being started": "start of processes",
     "it reads state": "reading",
     "the last epoch of the version before ends": "last epoch",
     "it is put in place": "switch",
     "it is on trial": "trial",
 }
+#: The phases of a change; a version whose trial fails goes back.
+PHASES: Final = (*_DOING.values(), "start of tasks", "going back")
+
+
+#: Keys for the words whose key groups are the last, or the first, ones of a task of two or three.
+_AT_BORDERS: Final = {"W0": "W0-1681", "W1": "W1-3537", "W2": "W2-312", "W4": "W4-1925"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +87,7 @@ class ChangingApp:
     beside: SimulatedApp  #: Runs in regions of its own, which most changes do not touch.
     is_beside_first: bool
     more_records: int = 60  #: Of each source that only some versions have.
+    is_at_borders: bool = False  #: Keys are those that a wrong border between tasks would lose.
     tagged: tuple[MemoryTransactions, ...] = field(
         default_factory=lambda: tuple(map(MemoryTransactions, ("tagged", "tagged, too")))
     )
@@ -101,7 +114,7 @@ class ChangingApp:
         source = Words(base.records, base.partitions, by_bound=base.by_bound)
         words = app.read(source, name="beside words", parallelism=2)
         sink = base.sinks.setdefault(name, MemoryTransactions("beside"))
-        keyed = words.map(upper, name="beside upper").key_by(word_of, parallelism=2)
+        keyed = words.map(upper, name="beside upper").key_by(self._key, parallelism=2)
         numbered = keyed.map_with_state(_number, initial=0, name="beside number")
         numbered.write(sink, name="show beside")
 
@@ -114,10 +127,14 @@ class ChangingApp:
         words.map(lambda record: _tagged(record, variant), name="tag").write(
             self.tagged[variant.shows], name=f"show tagged {variant.shows}"
         )
-        keyed = words.key_by(word_of)
+        keyed = words.key_by(self._key)
         for name in variant.branches:
             sink = self.base.sinks.setdefault(name, MemoryTransactions(name))
             _branch(name, keyed).write(sink, name=f"show {name}")
+
+    @property
+    def _key(self) -> Callable[[tuple[str, int]], str]:
+        return _key_at_border if self.is_at_borders else word_of
 
     def problem(self, versions: list[ProgramVersion], tags: dict[str, Variant]) -> str:
         """Return what is wrong with what the sinks show; empty when nothing is."""
@@ -170,13 +187,19 @@ def _tagged(record: tuple[str, int], variant: Variant) -> tuple[str, int, int]:
     return (*record, variant.tag)
 
 
+def _key_at_border(record: tuple[str, int]) -> str:
+    return _AT_BORDERS[record[0]]
+
+
 def _branch(name: str, keyed: Any) -> Any:
     if name == "numbered":
         return keyed.map_with_state(_number, initial=0, name="number")
     return (
         keyed.window(gp.tumbling(100))
         .count(name="count")
-        .map(lambda result: (result.key, result.start, result.value), name="plain")
+        .map(
+            lambda result: (result.key.partition("-")[0], result.start, result.value), name="plain"
+        )
     )
 
 
@@ -260,29 +283,63 @@ class _Changes:
 
 
 class _AimedFaults(FaultSchedule):
-    """Does something bad in phases of changes, however short these are, and not at any time."""
+    """Does something bad in phases of changes, however short these are, and not at any time.
+
+    It looks after each act and, as a version takes the place of another within one act, whenever
+    somebody needs the store.
+    """
 
     def __init__(self, cluster: ClusterSimulation, result: SeedResult) -> None:
+        more = {"killed at its log": self._kill_at_log}
+        super().__init__(cluster, result.faults, without=("file damaged",), more=more)
         self._phases = result.phases
         self._phase = ""
-        self._chance = cluster.world.rng.choice([0.1, 0.3, 0.6])
-        super().__init__(cluster, result.faults, without=("file damaged",))
+        self._dies_at_log = False
+        self._left = self._rng.randrange(*_AIMED)
+        self._chance = self._rng.choice([0.3, 0.6, 0.9])
+        cluster.world.on_act = self._look
+        cluster.checkpoints.on_request = self._on_request
 
     def _next(self) -> None:
+        """Do nothing at a time that is drawn."""
+
+    def _kill_at_log(self, cluster: ClusterSimulation, rng: random.Random) -> bool:
+        """Have the app master killed when it needs its log the next time."""
+        self._dies_at_log = bool(cluster.launched(MASTER_EXECUTOR))
+        return self._dies_at_log
+
+    def _on_request(self, name: str) -> bool:
+        """Do something before the store does; tell whether an app master was killed by that."""
+        before = self._cluster.launched(MASTER_EXECUTOR)
+        if self._dies_at_log and _LOG in name:
+            self._dies_at_log = False
+            self.kill_app_master(self._rng)
+        self._look()
+        return _LOG in name and not all(each.is_alive for each in before)
+
+    def _look(self) -> None:
         """Look at the change; soon after it has come to another phase, something may happen."""
         phase = self._phase_now()
-        if phase not in {"", self._phase}:
-            self._phases[phase] += 1
-            if self._left > 0 and self._rng.random() < self._chance:
-                delay_ms = self._rng.choice([0, self._rng.randrange(20), self._rng.randrange(300)])
-                self._cluster.world.later(delay_ms, self._strike_in_phase)
+        if phase == self._phase:
+            return
         self._phase = phase
-        self._cluster.world.later(_LOOK_MS, self._next)
+        if not phase:
+            return
+        self._phases[phase] += 1
+        if self._left > 0 and self._rng.random() < self._chance * _WEIGHTS.get(phase, 1.0):
+            longest_ms = self._rng.choice(_SOON_MS[:3] if phase in _SHORT else _SOON_MS)
+            if longest_ms == 0:
+                self._strike_in_phase()
+            else:
+                self._cluster.world.later(self._rng.randrange(longest_ms), self._strike_in_phase)
 
     def _strike_in_phase(self) -> None:
-        phase = self._phase_now()
-        if phase and self.strike():
-            self._phases[f"fault in {phase}"] += 1
+        if not (phase := self._phase_now()):
+            return
+        for _ in range(_STRIKES):  # Not all can be done at all times.
+            if self.strike():
+                self._phases[f"fault in {phase}"] += 1
+                return
 
     def _phase_now(self) -> str:
         """Return the phase of the change that is under way; empty if there is none."""
@@ -290,9 +347,11 @@ class _AimedFaults(FaultSchedule):
         if core is None:
             return ""
         if doing := core.succession.doing:
-            return _PHASES.get(doing, doing)
-        is_back = self._phase in {"trial", "going back"} and bool(core.why_unchangeable())
-        return "going back" if is_back else ""
+            trial = core.succession.trial
+            is_begun = trial is None or trial.first_end_ms < MAX_MS
+            return _DOING.get(doing, doing) if is_begun else "start of tasks"
+        was_on_trial = self._phase in {"start of tasks", "trial", "going back"}
+        return "going back" if was_on_trial and core.why_unchangeable() else ""
 
 
 def a_variant(rng: random.Random, tag: int, *, may_break: bool) -> Variant:
@@ -324,6 +383,7 @@ def run_change_seed(seed: int, *, calm: bool = False, aimed: bool = False) -> Se
         beside,
         is_beside_first=rng.random() < 0.5,
         more_records=rng.randrange(20, 200),
+        is_at_borders=aimed,
     )
     first = a_variant(rng, 0, may_break=False)
     try:
@@ -360,10 +420,19 @@ def run_change_seed(seed: int, *, calm: bool = False, aimed: bool = False) -> Se
         "; ".join(cluster.promises.broken[:1])
         or end_problem(summary, "finish")
         or app.problem(versions, changes.variants)
+        or _unfinished(versions)
         or _savepoints_problem(cluster)
         or slots_problem(cluster)
     )
     return result
+
+
+def _unfinished(versions: list[ProgramVersion]) -> str:
+    """Return which versions the log has not seen to an end; empty if none."""
+    states = [each.state for each in versions]
+    if set(states) <= {"running", "replaced", "failed"} and states.count("running") == bool(states):
+        return ""
+    return f"versions are {', '.join(states)} at the end"
 
 
 def _savepoints_problem(cluster: ClusterSimulation) -> str:

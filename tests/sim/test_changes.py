@@ -11,7 +11,7 @@ import pytest
 
 from gearpy.messages.client import UpdatePlanned
 from gearpy.storage.checkpoints import MemoryCheckpoints, StoredFile
-from tests.bench.simulate_changes import PAUSE_MS, ChangingApp, Variant, run_change_seed
+from tests.bench.simulate_changes import PAUSE_MS, PHASES, ChangingApp, Variant, run_change_seed
 from tests.bench.simulated_app import SimulatedApp
 from tests.world.cluster import ClusterSimulation
 
@@ -27,6 +27,15 @@ def test_each_record_is_shown_once_by_the_version_that_read_it(seed: int) -> Non
     result = run_change_seed(seed)
 
     assert not result.problem, result
+
+
+def test_faults_in_each_phase_of_a_change_do_no_harm() -> None:
+    """Also while a version takes the place of another, which is over within one turn."""
+    results = [run_change_seed(seed, aimed=True) for seed in (50_001, 50_007, 50_013)]
+
+    hit = sum((each.phases for each in results), Counter[str]())
+    assert not [each for each in results if each.problem]
+    assert all(hit[f"fault in {phase}"] for phase in PHASES), hit
 
 
 def test_versions_run_are_replaced_and_fail() -> None:

@@ -2,11 +2,14 @@
 
 import random
 from collections import Counter
+from collections.abc import Iterable
 
 import pytest
 
 import gearpy as gp
-from gearpy.messages.client import UpdatePlanned
+from gearpy.ids import MASTER_EXECUTOR
+from gearpy.messages.client import Refused, UpdatePlanned
+from gearpy.storage.checkpoints import MemoryCheckpoints, StoredFile
 from gearpy.testing.transactions import MemoryTransactions
 from tests.bench.simulate import FaultSchedule, end_problem
 from tests.bench.simulated_app import SimulatedApp, Words, event_time_of, upper, word_of
@@ -92,3 +95,46 @@ def test_each_record_is_shown_once_by_the_version_of_its_event_time(seed: int) -
 def test_without_faults_the_change_is_made_at_that_time(cut: str) -> None:
     """Wherever other epochs end, and with other numbers of tasks."""
     assert run(100, calm=True, cut=cut, by_scale=True) == ""
+
+
+class _SilentStore(MemoryCheckpoints):
+    """A store that keeps the first change that is asked for, and nothing after it, unheard."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_silent = self.has_kept = False
+
+    def save(self, name: str, chunks: Iterable[bytes]) -> StoredFile:
+        data, is_log = b"".join(chunks), "/coordinator/" in name
+        if is_log and b" at 1970" in data and not self.has_kept:
+            super().save(name, [data])
+            self.has_kept = self.is_silent = True
+        if is_log and self.is_silent:
+            raise OSError("no answer")
+        return super().save(name, [data])
+
+
+def test_a_change_that_was_refused_is_not_made_by_the_next_app_master() -> None:
+    """Nor if it is in the log, and the app master dies before it can say there that it is not."""
+    app, store = Tagging(), _SilentStore()
+    answers: list[object] = []
+    cluster = ClusterSimulation(5, slots=14, checkpoints=store)
+    running = cluster.submit(lambda: app.build(0))
+
+    def ask() -> None:
+        at_ms = _RECORDS - 50
+        answer = cluster.update(running.app_id, lambda: app.build(1), at_event_ms=at_ms)
+        if not store.has_kept:  # Not all of its tasks run.
+            cluster.world.later(50, ask)
+            return
+        answers.append(answer)
+        for each in cluster.launched(MASTER_EXECUTOR):
+            cluster.kill(each)
+        store.is_silent = False
+
+    cluster.world.later(400, ask)
+    summary = cluster.run_to_end(running.app_id, within_ms=_WITHIN_MS)
+
+    assert end_problem(summary, "finish") == ""
+    assert [type(each) for each in answers] == [Refused]
+    assert Counter(app.shown.values) == app.versions_of(_RECORDS + 1)

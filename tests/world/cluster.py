@@ -99,6 +99,21 @@ class _NoTuning(ProcessTuning):
         pass
 
 
+class _WatchedWorld(World):
+    """A world in which somebody may look at what each act has done, before the next one."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.on_act: Callable[[], object] | None = None
+
+    def step(self) -> bool:
+        """Let the next act happen, and have it looked at."""
+        is_done = super().step()
+        if self.on_act is not None:
+            self.on_act()
+        return is_done
+
+
 class ClusterSimulation:
     """Simulates one master, some workers and their children, each in a process of a `World`.
 
@@ -132,7 +147,7 @@ class ClusterSimulation:
         log_segments_max: int = 64,
         idle_poll_ms: int = 10,
     ) -> None:
-        self.world = World(seed)
+        self.world = _WatchedWorld(seed)
         self._idle_poll_ms = idle_poll_ms
         self._chain_files_max = chain_files_max
         self._log_segments_max = log_segments_max

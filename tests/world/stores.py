@@ -1,6 +1,6 @@
 """A checkpoint store in virtual time: it fails at times, is slow, and has damaged files."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import BinaryIO, Final
 
 from gearpy.storage.checkpoints import Checkpoints, MemoryCheckpoints, StoredFile
@@ -25,6 +25,8 @@ class FaultyCheckpoints:
         """The stored files, for a look from outside."""
         self._fails_until_ms = self._slow_until_ms = 0
         self._failing_part = ""
+        #: Told of each request; tells whether who made it is killed by now, and hears no answer.
+        self.on_request: Callable[[str], bool] = lambda _: False
         self.failures = 0  #: How often something did not work.
 
     # -- faults ----------------------------------------------------------------------------
@@ -99,6 +101,8 @@ class FaultyCheckpoints:
         self.stored.drop_all(prefix)
 
     def _is_failing(self, name: str) -> bool:
+        if self.on_request(name):
+            return True
         world = self._world
         is_meant = world.now_ms < self._fails_until_ms and self._failing_part in name
         return is_meant and world.rng.random() < _FAILING

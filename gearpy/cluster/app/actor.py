@@ -596,7 +596,7 @@ class AppMasterActor(Actor[_Message]):
         if self._versions.planned is planned:
             self._master.note_programs(self._launch.artifact, self._versions.all)
             self._event("version", f"version {planned.version.number}: {planned.version.change}")
-            self._do(self._versions.change(core, self._now_ms()))
+            self._do(self._versions.start(core, self._now_ms()))
         return planned.answer
 
     def _call_off(self, core: ApplicationCore, message: UpdateApplication) -> object:

@@ -245,7 +245,7 @@ class AppVersions:
         if not message.is_trial_run and not planned.answer.refusal:
             known = self._checkpoints.versions.read()
             first = [] if known else [self._first(self._submitted)]
-            self._note_asked([*first, planned.version])
+            self._note_asked([*first, replace(planned.version, state="preparing")])
             self.planned = planned
         return planned
 
@@ -254,11 +254,26 @@ class AppVersions:
         try:
             self._checkpoints.note_versions(versions)
         except LogBroken:
-            # Its user is told that it is refused, but the next append brings it along.
+            # Its user is told that it is refused, but the next append brings it along. If none
+            # does, a later launch finds a version in preparation at most, and gives it up.
             refused = replace(versions[-1], state="failed", reason="it could not be stored in time")
             with suppress(LogBroken):
                 self._checkpoints.note_versions([refused])
             raise
+
+    def start(self, core: ApplicationCore, now_ms: int) -> Iterator[Command]:
+        """Have a core prepare the version that `begin` has planned, and so has not refused.
+
+        From now on a later launch waits on for the event time of a version that has one.
+
+        Raises:
+            LogSuperseded: a later launch has opened the log.
+        """
+        planned = self.planned
+        if planned is not None and planned.version.state == "waiting":
+            with suppress(LogBroken):  # The next append brings it along.
+                self._checkpoints.note_versions([planned.version])
+        yield from self.change(core, now_ms)
 
     def resume(self, core: ApplicationCore, app_id: AppId, now_ms: int) -> Iterator[Command]:
         """Have the version wait on that waited when the app master before was lost.
