@@ -11,7 +11,7 @@ import logging
 import multiprocessing
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -19,7 +19,9 @@ from typing import Any, Final
 
 import gearpy as gp
 from gearpy.cluster.checkpoints.savepoints import drop_savepoint, stored_savepoints
+from gearpy.core.coordinator.log import CoordinatorState
 from gearpy.core.coordinator.versions import ProgramVersion, Versions
+from gearpy.core.coordinator.views import EpochManifests
 from gearpy.errors import GearpyError, SnapshotDamaged
 from gearpy.ids import MASTER_EXECUTOR, MAX_MS, AppId
 from gearpy.messages.client import MakeSavepoint, SavepointMade, UpdatePlanned
@@ -41,9 +43,8 @@ _MORE_PARTITIONS: Final = 2
 _SAVEPOINTS_MAX: Final = 3
 _AIMED: Final = (3, 12)  # So many faults are aimed, at least, and fewer than.
 _SOON_MS: Final = (0, 0, 3, 20, 300)  # After a phase has begun; 0: before anything else happens.
-_SHORT: Final = {"switch", "going back"}
-#: Of the chance that something happens in a phase; some changes are to get beyond the first one.
-_WEIGHTS: Final = {"start of processes": 0.4, "switch": 3.0, "going back": 3.0}
+_RARE: Final = {"switch", "going back"}  # In these something always happens, and soon.
+_FIRST_WEIGHT: Final = 0.4  # Of the chance in the first phase: some changes are to get beyond it.
 _LOG: Final = "/coordinator/"
 _STRIKES: Final = 4  # Are tried for one fault.
 #: Short names of what a change does.
@@ -143,8 +144,7 @@ class ChangingApp:
         retracted += sum(len(each.retracted) for each in sinks)
         if retracted:
             return f"{retracted} records have vanished that were shown"
-        ran = [tags[each.artifact.location] for each in versions if each.state != "failed"]
-        ran = ran or [next(iter(tags.values()))]
+        ran = _ran(versions, tags)
         return (
             self.base.problem()
             or self.beside.problem()
@@ -215,9 +215,17 @@ def _runs(tags: Sequence[int]) -> list[int]:
 class _Changes:
     """Changes an application at random times, in random ways."""
 
-    def __init__(self, cluster: ClusterSimulation, app: ChangingApp, result: SeedResult) -> None:
+    def __init__(
+        self,
+        cluster: ClusterSimulation,
+        app: ChangingApp,
+        result: SeedResult,
+        *,
+        breaking: float,
+    ) -> None:
         self._cluster = cluster
         self._app = app
+        self._breaking = breaking  # So many of its programs are broken.
         self._done = result.faults
         self._rng = cluster.world.rng
         self._left = 1 + self._rng.randrange(_CHANGES_MAX)
@@ -263,7 +271,7 @@ class _Changes:
 
     def _change(self, way: str) -> bool:
         if way == "update":
-            variant = a_variant(self._rng, len(self.variants), may_break=True)
+            variant = a_variant(self._rng, len(self.variants), breaking=self._breaking)
             location = f"update{len(self._cluster.programs)}"
             self.variants[location] = variant
             answer = self._cluster.update(
@@ -326,12 +334,18 @@ class _AimedFaults(FaultSchedule):
         if not phase:
             return
         self._phases[phase] += 1
-        if self._left > 0 and self._rng.random() < self._chance * _WEIGHTS.get(phase, 1.0):
-            longest_ms = self._rng.choice(_SOON_MS[:3] if phase in _SHORT else _SOON_MS)
+        is_rare = phase in _RARE
+        if (self._left > 0 or is_rare) and self._rng.random() < self._chance_in(phase):
+            longest_ms = self._rng.choice(_SOON_MS[:3] if is_rare else _SOON_MS)
             if longest_ms == 0:
                 self._strike_in_phase()
             else:
                 self._cluster.world.later(self._rng.randrange(longest_ms), self._strike_in_phase)
+
+    def _chance_in(self, phase: str) -> float:
+        if phase in _RARE:
+            return 1.0
+        return self._chance * (_FIRST_WEIGHT if phase == PHASES[0] else 1.0)
 
     def _strike_in_phase(self) -> None:
         if not (phase := self._phase_now()):
@@ -340,6 +354,7 @@ class _AimedFaults(FaultSchedule):
             if self.strike():
                 self._phases[f"fault in {phase}"] += 1
                 return
+            self._left += 1
 
     def _phase_now(self) -> str:
         """Return the phase of the change that is under way; empty if there is none."""
@@ -354,14 +369,14 @@ class _AimedFaults(FaultSchedule):
         return "going back" if was_on_trial and core.why_unchangeable() else ""
 
 
-def a_variant(rng: random.Random, tag: int, *, may_break: bool) -> Variant:
-    """Return a version of the program by chance."""
+def a_variant(rng: random.Random, tag: int, *, breaking: float = 0.0) -> Variant:
+    """Return a version of the program by chance; so many of them are broken."""
     return Variant(
         tag=tag,
         parallelism=rng.randrange(1, 4),
         branches=_KEYED if rng.random() < 0.5 else _KEYED[::-1],
         has_more_steps=rng.random() < 0.5,
-        breaks=may_break and rng.random() < 0.25,
+        breaks=breaking > 0 and rng.random() < breaking,
         more=rng.choice([0, 0, 1, 2]),
         shows=rng.randrange(2),
     )
@@ -385,7 +400,7 @@ def run_change_seed(seed: int, *, calm: bool = False, aimed: bool = False) -> Se
         more_records=rng.randrange(20, 200),
         is_at_borders=aimed,
     )
-    first = a_variant(rng, 0, may_break=False)
+    first = a_variant(rng, 0)
     try:
         cluster = ClusterSimulation(
             seed,
@@ -401,7 +416,7 @@ def run_change_seed(seed: int, *, calm: bool = False, aimed: bool = False) -> Se
             idle_poll_ms=PAUSE_MS,
         )
         running = cluster.submit(lambda: app.build(first), executors=rng.choice([2, 3]))
-        changes = _Changes(cluster, app, result)
+        changes = _Changes(cluster, app, result, breaking=0.4 if aimed else 0.25)
         changes.begin(running.app_id, "changing", first)
         if aimed:
             _AimedFaults(cluster, result)
@@ -421,6 +436,7 @@ def run_change_seed(seed: int, *, calm: bool = False, aimed: bool = False) -> Se
         or end_problem(summary, "finish")
         or app.problem(versions, changes.variants)
         or _unfinished(versions)
+        or _stale_epochs(cluster, _ran(versions, changes.variants)[-1])
         or _savepoints_problem(cluster)
         or slots_problem(cluster)
     )
@@ -433,6 +449,22 @@ def _unfinished(versions: list[ProgramVersion]) -> str:
     if set(states) <= {"running", "replaced", "failed"} and states.count("running") == bool(states):
         return ""
     return f"versions are {', '.join(states)} at the end"
+
+
+def _ran(versions: list[ProgramVersion], variants: Mapping[str, Variant]) -> list[Variant]:
+    """Return the versions that have shown something; the log has none before the first change."""
+    ran = [variants[each.artifact.location] for each in versions if each.state != "failed"]
+    return ran or [next(iter(variants.values()))]
+
+
+def _stale_epochs(cluster: ClusterSimulation, last: Variant) -> str:
+    """Return which epochs are of regions that the last version does not have; empty if none is."""
+    regions = 2 + last.more
+    for state in _states(cluster):
+        stale = [each for each in EpochManifests(state).regions() if each >= regions]
+        if stale:
+            return f"there are epochs of regions {stale}, but {regions} regions"
+    return ""
 
 
 def _savepoints_problem(cluster: ClusterSimulation) -> str:
@@ -448,16 +480,14 @@ def _savepoints_problem(cluster: ClusterSimulation) -> str:
 
 
 def _versions(cluster: ClusterSimulation) -> list[ProgramVersion]:
-    prefixes = {
-        name.partition("/coordinator/")[0]
-        for name in cluster.checkpoints.stored.names("")
-        if "/coordinator/" in name
-    }
-    return [
-        version
-        for prefix in sorted(prefixes)
-        for version in Versions(read_log(cluster.checkpoints.stored, prefix).state).read()
-    ]
+    return [version for state in _states(cluster) for version in Versions(state).read()]
+
+
+def _states(cluster: ClusterSimulation) -> Iterator[CoordinatorState]:
+    """Yield what the log of each application says."""
+    stored = cluster.checkpoints.stored
+    prefixes = {name.partition(_LOG)[0] for name in stored.names("") if _LOG in name}
+    yield from (read_log(stored, prefix).state for prefix in sorted(prefixes))
 
 
 def run_change_seeds(first: int, count: int, *, processes: int) -> Iterator[SeedResult]:

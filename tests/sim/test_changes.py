@@ -31,7 +31,7 @@ def test_each_record_is_shown_once_by_the_version_that_read_it(seed: int) -> Non
 
 def test_faults_in_each_phase_of_a_change_do_no_harm() -> None:
     """Also while a version takes the place of another, which is over within one turn."""
-    results = [run_change_seed(seed, aimed=True) for seed in (50_001, 50_007, 50_013)]
+    results = [run_change_seed(seed, aimed=True) for seed in (50_009, 50_013)]
 
     hit = sum((each.phases for each in results), Counter[str]())
     assert not [each for each in results if each.problem]
