@@ -15,6 +15,7 @@ from gearpy.state.kinds.entries import ListState, MapState, SetState
 from gearpy.state.kinds.expiry import ClockName
 from gearpy.state.kinds.handle import Binding
 from gearpy.state.kinds.place import Place, StateClock, namespace_of, part_of
+from gearpy.state.kinds.steps import Copies
 from gearpy.state.kinds.timers import DOMAINS, KeyTimers, timers_tag
 from gearpy.state.kinds.values import CombiningState, ReducingState, ValueState
 from gearpy.state.stores.cells import Tag, is_collection
@@ -324,8 +325,19 @@ class KeyedState:
 
     def snapshot(self) -> StateDelta | None:
         """Hand over the changes since the last call; None if there are none."""
+        delta = self.begin_snapshot()
+        self.copies.finish()
+        return delta
+
+    def begin_snapshot(self) -> StateDelta | None:
+        """Hand over the changes since the last call; they are whole when `copies` are."""
         self._declared.sweep()
         return joined([self._declared.store.snapshot(), *self._declared.bulks.snapshot()])
+
+    @property
+    def copies(self) -> Copies:
+        """The copies for the snapshot that has begun."""
+        return self._declared.bulks.copies
 
     def advance(self, watermark_ms: int) -> None:
         """Move event time on: expired values are gone. After `KeyTimers.due_event`."""

@@ -10,4 +10,5 @@
 - `expiry`: state that expires: when, and how its memory is freed.
 - `bulk`: pairs that a part of a task keeps by itself, in dicts of its own, stored as keyed state
   is.
+- `steps`: copies of such pairs that are made in steps, while the task goes on.
 """

@@ -5,6 +5,7 @@ a time. They tell at the end of an epoch what has changed, and get all pairs bac
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from itertools import chain, compress, islice
@@ -20,6 +21,7 @@ from gearpy.errors import CannotTravel, ConfigError, OperatorError, ProtocolErro
 from gearpy.state.encoding.coders import MSGPACK
 from gearpy.state.encoding.keys import decode_key
 from gearpy.state.kinds.place import namespace_of, part_of
+from gearpy.state.kinds.steps import Copies
 from gearpy.state.stores.cells import Tables, Tag, runs_of
 from gearpy.state.stores.delta import drain_all, drain_list
 from gearpy.state.stores.many import CHUNK, WITH_KEY, Chunk, sections_of_chunks
@@ -58,7 +60,8 @@ class _Pairs(NamedTuple):
             drain_all([self.pairs])
 
 
-class _Columns(NamedTuple):
+@dataclass(slots=True)
+class AllPairs:
     """All pairs, and the old values of the first ones; ``keys`` may have grown since.
 
     With ``is_last`` nobody uses the keys or the values any more.
@@ -71,6 +74,7 @@ class _Columns(NamedTuple):
     is_last: bool
 
     def chunks(self) -> Iterator[Chunk]:
+        """Yield the pairs that have changed."""
         for at in range(0, len(self.values), CHUNK):
             end = min(at + CHUNK, len(self.values))
             values = self.values[at:end]
@@ -103,7 +107,7 @@ class _Deleted(NamedTuple):
         drain_all([self.pairs])
 
 
-_Change: TypeAlias = _Pairs | _Columns | _Deleted
+_Change: TypeAlias = _Pairs | AllPairs | _Deleted
 
 
 class BulkState:
@@ -114,10 +118,20 @@ class BulkState:
         operator: whom to blame for what cannot be stored.
         is_keyed: the records of the task come by these keys; else the pairs belong to the task.
         restored: of a namespace, cells as they were stored.
+        copies: of the task.
     """
 
-    def __init__(self, tag: Tag, operator: str, restored: Tables, *, is_keyed: bool = True) -> None:
+    def __init__(
+        self,
+        tag: Tag,
+        operator: str,
+        restored: Tables,
+        copies: Copies,
+        *,
+        is_keyed: bool = True,
+    ) -> None:
         self._tag = tag.encode()
+        self._copies = copies
         self._operator = operator
         self._is_keyed = is_keyed
         self._restored = restored
@@ -196,19 +210,27 @@ class BulkState:
         *,
         before: list[Any],
         is_last: bool = False,
-    ) -> None:
+    ) -> AllPairs:
         """Set the values of all keys; a value that is the same as before is not stored again.
 
         Args:
             keys: only added to from now on.
-            values: of the first keys; `isolated`, and not changed any more.
+            values: of the first keys; `isolated`, and not changed any more, but added to by what
+                `go_on_with` is given.
             namespace: where they are.
             before: what the first of them were when they were told last. It is taken.
             is_last: keys and values are taken, too.
         """
-        if values:
-            table = self._tag + part_of(namespace)
-            self._changes.append(_Columns(table, keys, values, before, is_last))
+        columns = AllPairs(self._tag + part_of(namespace), keys, values, before, is_last)
+        self._changes.append(columns)
+        return columns
+
+    def go_on_with(self, copying: Iterator[int], merging: Iterator[int]) -> None:
+        """Take the work that makes the changes whole, and what the owner does behind it.
+
+        See `Copies`.
+        """
+        self._copies.add(copying, merging)
 
     def delete_first(self, count: int, pairs: dict[Any, Any], namespace: Any = None) -> None:
         """Take away the first ``count`` keys of a dict. Takes the dict."""
@@ -253,6 +275,7 @@ class Bulks:
     """All bulk state of one task, by tag."""
 
     def __init__(self) -> None:
+        self.copies = Copies()
         self._states: dict[Tag, BulkState] = {}
         self._restored: Tables = {}
 
@@ -281,7 +304,7 @@ class Bulks:
         mine = {name: cells for name, cells in self._restored.items() if name.startswith(head)}
         for name in mine:
             del self._restored[name]
-        state = self._states[tag] = BulkState(tag, operator, mine, is_keyed=is_keyed)
+        state = self._states[tag] = BulkState(tag, operator, mine, self.copies, is_keyed=is_keyed)
         return state
 
     @property

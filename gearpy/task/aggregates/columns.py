@@ -24,7 +24,7 @@ from gearpy.core.window.windows import GlobalWindows, SlidingWindows, TumblingWi
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.table import Table, Times, cells_of
-from gearpy.task.aggregates.fold import Fold, FoldLoop, WindowFold
+from gearpy.task.aggregates.fold import Fold, FoldLoop, Kept, WindowFold
 from gearpy.task.aggregates.partials import (
     Input,
     Partial,
@@ -398,7 +398,7 @@ def _merge_loop(aggregates: list[Aggregate]) -> FoldLoop:
 
 
 def _add_counts(
-    kept: dict[Any, Any], rows: list[Any], _times: list[int], _reject: Callable[..., None]
+    kept: Kept, rows: list[Any], _times: list[int], _reject: Callable[..., None]
 ) -> Iterable[Any]:
     get = kept.get
     for key, count, _ in rows:

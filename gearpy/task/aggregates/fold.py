@@ -21,14 +21,17 @@ from gearpy.task.api.interfaces import Columns, TaskContext
 from gearpy.task.api.sides import Side
 from gearpy.task.api.window_result import result_of
 from gearpy.task.chain.event_gate import EventGate, Waits, marked_late
-from gearpy.task.chain.step_state import Changes, step_bulk
+from gearpy.task.chain.held import HeldDict
+from gearpy.task.chain.step_state import STEPS_FROM, Changes, step_bulk
 from gearpy.task.time.late import LATE, WindowLate
 
 KeyFunction: TypeAlias = Callable[[Any], Any]
+#: Values by key, as loops use them.
+Kept: TypeAlias = dict[Any, Any] | HeldDict
 #: Folds records with their event times into values by key, and returns the keys of those taken.
 #: Called with the dict of values, records, times, and a function of a bad one's ``(error, place)``.
 FoldLoop: TypeAlias = Callable[
-    [dict[Any, Any], list[Any], list[int], Callable[[BaseException, int], None]], Iterable[Any]
+    [Kept, list[Any], list[int], Callable[[BaseException, int], None]], Iterable[Any]
 ]
 _MISSING: Final = object()
 
@@ -124,8 +127,18 @@ class RunningStage(FoldingStage):
         self._values = restored[0] if restored else {}
         kept.holds(lambda: (self._values,))
         self._changes = Changes(
-            self._values, kept, gathers=self._gathers, is_restored=bool(restored)
+            self._values,
+            kept,
+            gathers=self._gathers,
+            is_restored=bool(restored),
+            steps_from=STEPS_FROM,
         )
+
+    @property
+    def _current(self) -> Kept:
+        """The values, to fold a batch into."""
+        changes = self._changes
+        return self._values if changes is None or changes.held is None else changes.held
 
 
 class RunningFold(RunningStage):
@@ -156,7 +169,7 @@ class RunningFold(RunningStage):
         dropped: list[int],
     ) -> None:
         """Count as `_folded` would, without a call for each record."""
-        key_of, state = self._key, self._values
+        key_of, state = self._key, self._current
         for record in values:
             try:
                 key = key_of(record)
@@ -177,7 +190,7 @@ class RunningFold(RunningStage):
         dropped: list[int],
     ) -> None:
         """Append an update for each record to ``out``, places of bad records to ``dropped``."""
-        key_of, add, first, state = self._key, self._fold.add, self._fold.first, self._values
+        key_of, add, first, state = self._key, self._fold.add, self._fold.first, self._current
         for record in values:
             try:
                 key = key_of(record)
@@ -354,9 +367,13 @@ class WindowFold(WindowedStage):
         pieces, watermark_ms = self._pieces, self._watermark_ms
         if isinstance(pieces, SlidingPieces):
             for end, start in pieces.closing(self._open, before_ms, watermark_ms):
+                for at, changes in self._changes.items():
+                    if start <= at < end:
+                        changes.settle()
                 yield start, end, pieces.joined(self._open, start, end, self._fold)
         else:
             for start in sorted(s for s in self._open if pieces.end_of(s) <= watermark_ms):
+                self._changes[start].settle()
                 yield start, pieces.end_of(start), self._open[start]
 
     def snapshot(self) -> Any:
@@ -405,11 +422,14 @@ class WindowFold(WindowedStage):
         if state is None:
             state = self._begin(start)
         self._oldest_ms[start] = min(low, self._oldest_ms.get(start, MAX_MS))
-        if isinstance(state, Counter):
+        changes = self._changes[start]
+        if changes.held is not None:
+            keys = self._fold_beside(state, changes.held, values, timestamps)
+        elif isinstance(state, Counter):
             keys = self._count(state, values, timestamps)
         else:
             keys = self._fold_into(state, values, timestamps)
-        self._changes[start].note(keys)
+        changes.note(keys)
         if not state:  # No record was good.
             self._end(start)
 
@@ -417,7 +437,12 @@ class WindowFold(WindowedStage):
         values = restored or {}
         values = self._open[start] = Counter(values) if self._fold.kind == "count" else values
         self._changes[start] = Changes(
-            values, self._state(), start, gathers=set, is_restored=restored is not None
+            values,
+            self._state(),
+            start,
+            gathers=set,
+            is_restored=restored is not None,
+            steps_from=STEPS_FROM,
         )
         return values
 
@@ -468,6 +493,22 @@ class WindowFold(WindowedStage):
         _join_nans(state, len(state) - known)
         return _without(keys, unhashable) if unhashable else keys
 
+    def _fold_beside(
+        self,
+        state: dict[Any, Any],
+        held: HeldDict,
+        values: list[Any],
+        timestamps: list[int],
+    ) -> Iterable[Any]:
+        """Fold the records into a window that is being copied."""
+        if not isinstance(state, Counter):
+            return self._fold_into(held, values, timestamps)
+        counted = Counter[Any]()
+        keys = self._count(counted, values, timestamps)
+        for key, count in counted.items():
+            held[key] = held.get(key, 0) + count
+        return keys
+
     def _keys(self, values: list[Any], timestamps: list[int]) -> tuple[list[Any], list[int]]:
         """Return the keys of the records, and the places of records without a key."""
         key_of = self._key
@@ -484,9 +525,7 @@ class WindowFold(WindowedStage):
                 keyless.append(len(keys) + len(keyless))
         return keys, keyless
 
-    def _fold_into(
-        self, state: dict[Any, Any], values: list[Any], timestamps: list[int]
-    ) -> Iterable[Any]:
+    def _fold_into(self, state: Kept, values: list[Any], timestamps: list[int]) -> Iterable[Any]:
         """Fold the records into a window; return the keys."""
         if self._loop is not None:
             return self._loop(

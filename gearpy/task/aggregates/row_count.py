@@ -16,7 +16,7 @@ from gearpy.core.window.aggregates import count
 from gearpy.core.window.windows import GlobalWindows, TumblingWindows
 from gearpy.ids import MAX_MS
 from gearpy.messages.late_time import late_places
-from gearpy.task.aggregates.fold import Fold, KeyFunction, WindowFold
+from gearpy.task.aggregates.fold import Fold, Kept, KeyFunction, WindowFold
 from gearpy.task.aggregates.rows import fold_of_one
 from gearpy.task.api.interfaces import Columns, TaskContext
 
@@ -118,7 +118,7 @@ def merging_counts(fold: Fold) -> Fold:
 
 
 def _merge(
-    counts: dict[Any, int],
+    counts: Kept,
     parts: list[tuple[Any, int]],
     *_: object,
 ) -> Iterable[Any]:

@@ -91,7 +91,7 @@ class RunningAggregate(RunningStage):
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
         """Yield one update for each record."""
-        key_of, take, show, kept = self._key, _taker(self._fold), self._fold.result, self._values
+        key_of, take, show, kept = self._key, _taker(self._fold), self._fold.result, self._current
         out: list[Any] = []
         times: list[int] = []
         for record, time in zip(values, timestamps, strict=True):

@@ -88,6 +88,15 @@ class KeyedTask:
         """Hand over the changes of the state."""
         return None if self._state is None else self._state.snapshot()
 
+    def begin_snapshot(self) -> tuple[StateDelta | None, Iterator[bool] | None]:
+        """Hand over the changes of the state, and the steps that make them whole, if any.
+
+        Each step tells whether they are not whole yet.
+        """
+        if self._state is None:
+            return None, None
+        return self._state.begin_snapshot(), self._state.copies.steps()
+
     @property
     def size_bytes(self) -> int:
         """The size of the state; see `CellStore.size_bytes`."""

@@ -7,4 +7,5 @@
   map, filter, flat_map.
 - `step_state`: what the steps of a chain keep: keyed state below the id of the step, and the
   changes of a dict since the end of the last epoch.
+- `held`: a dict that stands still while it is copied, and what its owner changes meanwhile.
 """

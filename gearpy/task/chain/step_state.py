@@ -1,14 +1,17 @@
 """The state of a step of a chain: keyed, below the id of the step; and changes of a dict."""
 
-from collections.abc import Callable, Iterable
-from itertools import islice
+from collections.abc import Callable, Generator, Iterable, Iterator
+from itertools import chain, islice
 from operator import length_hint
 from typing import Any, Final
 
 from gearpy.core.base.fields import one_nan
 from gearpy.state.keyed import KeyedState
-from gearpy.state.kinds.bulk import BulkState
+from gearpy.state.kinds.bulk import AllPairs, BulkState
+from gearpy.state.kinds.steps import STEP
+from gearpy.state.stores.many import CHUNK
 from gearpy.task.api.interfaces import TaskContext
+from gearpy.task.chain.held import HeldDict
 
 
 def step_state(context: TaskContext, kind: str, place: int) -> KeyedState:
@@ -24,18 +27,30 @@ def step_bulk(
 
 
 #: The values of a dict of up to so many keys are copied at the end of an epoch, which takes a task
-#: some 50 ms, and compared with the copy before, beside the task. That costs the records nothing.
+#: some 60 ms in all, and compared with the copy before, beside the task. That costs the records
+#: nothing.
 COPIED_MAX: Final = 1 << 20
 #: The same where values can change, and are encoded.
 ENCODED_MAX: Final = 1 << 13
-#: From so many keys on a copy takes a task more than some 15 ms. Where few of them change from one
-#: epoch to the next they are noted, which costs little then, and the epoch ends sooner.
+#: From so many keys on a copy takes more than some 15 ms. Where few of them change from one epoch
+#: to the next they are noted, which costs little then, and the epoch ends sooner.
 FEW_FROM: Final = 1 << 18
+#: From so many keys on what is told is copied in steps, between which the owner goes on.
+STEPS_FROM: Final = 1 << 13
 #: Few are at most one key of so many, for so many epochs, until in one they are twice that. Notes
 #: of keys are fewer than those of pairs: to look up one costs as much as to copy twenty.
 _FEW_OF_PAIRS: Final = 16
 _FEW_OF_KEYS: Final = 64
 _FEW_EPOCHS: Final = 3
+#: For each key that has changed meanwhile at least so many are copied, which costs as much as to
+#: take the change over: where large batches change very many, the copy is soon made.
+_COPIED_FOR_A_CHANGE: Final = 64
+#: To encode a value, or to look one up, costs as much as to copy so many.
+_COPIED_FOR_ONE: Final = 16
+#: To append a key: many are new at once while a fold is young, and its memory is, too.
+_COPIED_FOR_A_KEY: Final = 2
+#: To look into a tuple, that nothing in it can change.
+_COPIED_FOR_A_TUPLE: Final = 4
 
 
 class Changes:
@@ -44,6 +59,8 @@ class Changes:
     A dict is compared with its copy; of a large one its owner's notes count, and of one of which
     little changes. The owner takes no key away, except all at once, at the end: so a key stays at
     its place, and lists of the values are enough to compare.
+
+    Much is copied in steps. Until it is the dict stands still, and its owner goes on with ``held``.
 
     Invariant: the first ``_stored`` keys of the dict have been told.
 
@@ -54,6 +71,7 @@ class Changes:
         copied_max: keys of a dict that is copied.
         encoded_max: the same where values can change.
         few_from: keys of a dict that is copied only if more than a few change.
+        steps_from: keys that are copied in steps; None: never, as the owner uses its own dict.
     """
 
     def __init__(
@@ -67,7 +85,9 @@ class Changes:
         copied_max: int = COPIED_MAX,
         encoded_max: int = ENCODED_MAX,
         few_from: int = FEW_FROM,
+        steps_from: int | None = None,
     ) -> None:
+        self.held: HeldDict | None = None  #: The owner uses it instead of the dict while it is.
         self._values = values
         self._kept = kept
         self._namespace = namespace
@@ -75,6 +95,7 @@ class Changes:
         self._copied_max = copied_max
         self._encoded_max = encoded_max
         self._few_from = few_from
+        self._steps_from = steps_from
         self._few_share = _FEW_OF_PAIRS if gathers is dict else _FEW_OF_KEYS
         self._is_changed = False
         self._is_too_large = False  # To be copied.
@@ -83,8 +104,14 @@ class Changes:
         self._keys: list[Any] = []
         self._before: list[Any] = []
         self._noted: Any = None
+        self._copying: Iterator[int] = iter(())
+        self._merging: Iterator[int] = iter(())
         if is_restored:
-            self._copy()
+            self._stored = len(values)
+            if self._is_to_note():
+                self._note_from_now()
+            else:
+                _run(self._remember([], None))
 
     def note(self, changed: Iterable[Any]) -> None:
         """Note the changes of a batch: pairs, or keys; for one key the last change counts."""
@@ -100,45 +127,139 @@ class Changes:
         Raises:
             OperatorError: a value cannot be stored.
         """
-        if not self._is_changed:
+        self.settle()
+        amount = len(self._values if self._noted is None else self._noted)
+        if not self._is_changed or not amount:
             return
-        if self._noted is None:
-            keys, before, now = self._keys, self._before, self._copy()
-            if self._are_few():
-                self._note_from_now()
-            is_last = self._noted is not None
-            self._kept.put_all(keys, now, self._namespace, before=before, is_last=is_last)
-        else:
-            noted, self._noted = self._noted, self._gathers(())
-            pairs = noted if type(noted) is dict else self._pairs(noted)
-            self._kept.put(pairs, self._namespace)
-            if not self._is_too_large and self._few_share * len(noted) > 2 * len(self._values):
-                self._noted = None
-                self._copy()
+        copying = self._tell_all() if self._noted is None else self._tell_noted()
         self._is_changed, self._changed = False, 0
         self._stored = len(self._values)
+        if self._steps_from is None or amount < self._steps_from:
+            _run(copying)
+        else:
+            self._hold(copying)
 
     def tell_end(self) -> None:
         """Tell that nothing is kept any more; the dict is not used from now on."""
+        self.settle()
         if self._stored:
             self._kept.delete_first(self._stored, self._values, self._namespace)
 
-    def _copy(self) -> list[Any]:
-        """Return all values as they are now; remember them, unless there are too many."""
-        values = self._values
-        if self._keys:
-            self._keys += reversed([*islice(reversed(values), len(values) - len(self._keys))])
+    def settle(self) -> None:
+        """Finish at once what is done in steps; then all is in the dict again.
+
+        Raises:
+            OperatorError: a value cannot be stored.
+        """
+        if self.held is not None:
+            _run(self._copying)
+            _run(self._merging)
+
+    def _hold(self, copying: Iterator[int]) -> None:
+        """Let the dict stand still while it is copied; then take over what has changed."""
+        self._copying = copying
+        self.held = HeldDict(self._values, lambda: _run(copying))
+        self._merging = self._merged(self.held)
+        self._kept.go_on_with(self._copying, self._merging)
+
+    def _merged(self, held: HeldDict) -> Iterator[int]:
+        for _ in held.merge():
+            yield STEP
+        self.held = None
+
+    def _tell_all(self) -> Iterator[int]:
+        """Tell all values, as the steps that are returned copy them."""
+        keys, before, now = self._keys, self._before, list[Any]()
+        is_last = self._is_to_note()
+        columns = self._kept.put_all(keys, now, self._namespace, before=before, is_last=is_last)
+        if not is_last:
+            return self._remember(now, columns)
+        self._note_from_now()
+        return self._filled(keys, now)
+
+    def _tell_noted(self) -> Iterator[int]:
+        """Tell what was noted, as the steps that are returned copy it."""
+        noted, self._noted = self._noted, self._gathers(())
+        keys, now, size = list[Any](), list[Any](), len(self._values)
+        self._kept.put_all(keys, now, self._namespace, before=[], is_last=True)
+        if type(noted) is dict:
+            steps: Iterator[int] = self._paired(noted, keys, now)
+        elif 2 * len(noted) >= size:  # Then a copy is quicker.
+            steps = self._filled(keys, now)
         else:
-            self._keys += values
-        now, can_change = self._kept.isolated(values.values())
-        most = self._encoded_max if can_change else self._copied_max
-        self._stored = len(now)
-        if len(now) <= most:
+            steps = self._looked_up(noted, keys, now)
+        self._is_too_large = self._is_too_large or size > self._copied_max
+        if self._is_too_large or self._few_share * len(noted) <= 2 * size:
+            return steps
+        self._noted = None
+        return chain(steps, self._remember([], None))
+
+    def _remember(self, now: list[Any], columns: AllPairs | None) -> Iterator[int]:
+        """Copy all values to compare them with the next copy, unless they are too many."""
+        can_change = yield from self._filled(self._keys, now)
+        if not can_change or len(now) <= self._encoded_max:
             self._before = now
-        else:
-            self._is_too_large = True
-            self._note_from_now()
-        return now
+            return
+        self._is_too_large = True
+        self._note_from_now()
+        if self.held is not None:
+            self._noted.update(self.held.changed)
+        if columns is not None:
+            columns.is_last = True
+
+    def _filled(self, keys: list[Any], now: list[Any]) -> Generator[int, None, bool]:
+        """Copy all values, and keys that are not in the list; tell whether values can change."""
+        yield from self._appended(keys)
+        values, can_change, known = self._values, False, 0
+        left = iter(values.values())
+        while len(now) < len(values):
+            changed = 0 if self.held is None else len(self.held.changed)
+            most, known = max(CHUNK, _COPIED_FOR_A_CHANGE * (changed - known)), changed
+            part, is_encoded = self._kept.isolated(islice(left, most))
+            now += part
+            can_change = can_change or is_encoded
+            yield _cost(part, is_encoded=is_encoded)
+        return can_change
+
+    def _appended(self, keys: list[Any]) -> Iterator[int]:
+        """Append the keys that are not in the list, which are the last ones."""
+        values, known = self._values, len(keys)
+        if len(values) - known <= CHUNK:
+            keys += reversed([*islice(reversed(values), len(values) - known)])
+            return
+        left = iter(values)
+        for at in range(0, known, CHUNK):
+            skipped = min(CHUNK, known - at)
+            next(islice(left, skipped, skipped), None)
+            yield skipped
+        while part := list(islice(left, CHUNK)):
+            keys += part
+            yield _COPIED_FOR_A_KEY * len(part)
+
+    def _paired(self, noted: dict[Any, Any], keys: list[Any], now: list[Any]) -> Iterator[int]:
+        names, values = iter(noted), iter(noted.values())
+        while more := list(islice(names, CHUNK)):
+            keys += more
+            part, is_encoded = self._kept.isolated(islice(values, CHUNK))
+            now += part
+            yield _cost(part, is_encoded=is_encoded)
+
+    def _looked_up(self, noted: set[Any], keys: list[Any], now: list[Any]) -> Iterator[int]:
+        value_of, left = self._values.__getitem__, iter(noted)
+        while more := list(islice(left, CHUNK)):
+            try:
+                found = list(map(value_of, more))
+            except KeyError:  # There is NaN in a key of a record; not so in the dict.
+                more = list(map(one_nan, more))
+                found = list(map(value_of, more))
+            keys += more
+            now += self._kept.isolated(found)[0]
+            yield len(more) * _COPIED_FOR_ONE
+
+    def _is_to_note(self) -> bool:
+        """Tell whether there are too many values for a copy, or little has changed for a while."""
+        self._is_too_large = self._is_too_large or len(self._values) > self._copied_max
+        return self._is_too_large or self._are_few()
 
     def _are_few(self) -> bool:
         """Tell whether little has changed for some epochs, in a dict that takes long to copy."""
@@ -151,11 +272,13 @@ class Changes:
         self._keys, self._before, self._noted = [], [], self._gathers(())
         self._few_epochs = 0
 
-    def _pairs(self, keys: set[Any]) -> dict[Any, Any]:
-        values = self._values
-        if 2 * len(keys) >= len(values):  # Then a copy is quicker.
-            return dict(values)
-        try:
-            return dict(zip(keys, map(values.__getitem__, keys), strict=True))
-        except KeyError:  # There is NaN in a key of a record; not so in the dict.
-            return {key: values[key] for key in map(one_nan, keys)}
+
+def _run(steps: Iterator[int]) -> None:
+    for _ in steps:
+        pass
+
+
+def _cost(part: list[Any], *, is_encoded: bool) -> int:
+    if is_encoded:
+        return len(part) * _COPIED_FOR_ONE
+    return len(part) * (_COPIED_FOR_A_TUPLE if part and type(part[0]) is tuple else 1)

@@ -141,6 +141,8 @@ class TaskRunner:
         self._cut = CutRequest(epoch)
         self._later = LaterOutput(task_limits.held_records_max)
         self._commits = CommitRequest()
+        self._copying: Iterator[bool] | None = None  # What the last epoch keeps, in steps.
+        self._unfinished: TaskSnapshot | None = None  # Waits until they have copied all.
         self._keyed = KeyedTask(
             f"{info.run or info.app_name}/task{info.task_id}",
             open_state,
@@ -263,6 +265,8 @@ class TaskRunner:
         now_ms = started_ms = self._clock_ms()
         if self._commits.is_due:
             self._commit()
+        if self._copying is not None:
+            self._copy_on(self._copying)
         while not self._outlet.is_blocked:
             if self._job is None:
                 self._job = self._next_job(now_ms)
@@ -339,7 +343,7 @@ class TaskRunner:
     @property
     def is_settled(self) -> bool:
         """Whether all that came in was processed, and all that went out told and acknowledged."""
-        has_work = self._job is not None or self._parked is not None
+        has_work = (self._job or self._parked or self._copying) is not None
         return not has_work and self._inlet.is_empty and self._outlet.is_settled_and_told
 
     @property
@@ -508,7 +512,7 @@ class TaskRunner:
         """End an epoch, and with it those before it that the task was not asked to end."""
         self._send_rest(epoch)
         self.context.epoch = epoch
-        self.snapshots.append(self._snapshot(epoch))
+        self._begin_snapshot(epoch)
         self._outlet.begin_epoch(epoch + 1, self._clock_ms())
         self.context.epoch = self._rejects.epoch = epoch + 1
         self._send_later(epoch + 1)
@@ -546,13 +550,40 @@ class TaskRunner:
         except USER_ERRORS as error:
             self._blame(error)
 
+    def _begin_snapshot(self, epoch: int) -> None:
+        """Take the state at the end of an epoch; what is large is copied in the turns to come."""
+        self._finish_copies()  # Of the epoch before.
+        self._unfinished = self._snapshot(epoch)
+        if self._copying is None:
+            self._finish_snapshot()
+
+    def _finish_copies(self) -> None:
+        while self._copying is not None:
+            self._copy_on(self._copying)
+
+    def _copy_on(self, copying: Iterator[bool]) -> None:
+        """Do one step; hand the snapshot over when it is whole."""
+        try:
+            is_copying = next(copying, None)
+        except USER_ERRORS as error:
+            self._blame(error)
+        if is_copying is None:
+            self._copying = None
+        if not is_copying:
+            self._finish_snapshot()
+
+    def _finish_snapshot(self) -> None:
+        if self._unfinished is not None:
+            self.snapshots.append(self._unfinished)
+            self._unfinished = None
+
     def _snapshot(self, epoch: int) -> TaskSnapshot:
         assert self.task is not None
         now_ms = self._clock_ms()
         try:
             kept = self.task.snapshot()
             self._fed.tell()
-            delta = self._keyed.snapshot()
+            delta, self._copying = self._keyed.begin_snapshot()
             state = TaskState(
                 task=kept,
                 counters=self.context.counters.counted(),
@@ -697,6 +728,8 @@ class TaskRunner:
 
     def _next_turn_ms(self, now_ms: int) -> int | None:
         assert self.task is not None
+        if self._copying is not None:
+            return 0
         at_ms = self._outlet.wake_ms(now_ms)
         if self._outlet.is_blocked:
             return at_ms

@@ -122,7 +122,6 @@ def test_nothing_told_is_nothing_stored() -> None:
     """An epoch without changes has no file of its own."""
     state, kept = a_bulk()
     kept.put({})
-    kept.put_all([], [], before=[])
 
     assert state.snapshot() is None
 

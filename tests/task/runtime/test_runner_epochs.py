@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch, Message
+from gearpy.state.kinds.steps import STEP
 from gearpy.task.api.interfaces import FINISHED, Task
 from gearpy.task.api.snapshots import TaskResume, TaskSnapshot, TaskState
 from tests.task.build import (
@@ -103,6 +104,64 @@ def test_inputs_alone_end_the_epochs_of_a_task_that_has_some() -> None:
     bench.run()
 
     assert bench.runner.snapshots == []
+
+
+class Copied(Sum):
+    """Sends what it gets; its state is copied in three steps."""
+
+    def on_start(self, start_time_ms: int) -> None:
+        super().on_start(start_time_ms)
+        self.bulk = self.context.state.bulk("pairs", operator="copied")
+        self.copied: list[Any] = []
+
+    def snapshot(self) -> int:
+        copied: list[Any] = []
+        self.bulk.put_all(["a", "b", "c"], copied, before=[])
+        self.bulk.go_on_with(self.copy(copied), iter([STEP]))
+        return self.total
+
+    def copy(self, copied: list[Any]) -> Iterator[int]:
+        for number in range(3):
+            copied.append(self.total if number == 0 else number)
+            yield STEP
+
+
+def test_a_snapshot_is_handed_over_when_it_is_whole() -> None:
+    """The task goes on meanwhile, a step in each turn, also where there is no room for output."""
+    bench = Bench(Copied, limits=some_limits(window=2, interval=2)).open().run()
+    bench.send(1)
+    bench.send(2, 3, 4, epoch=2)
+
+    turns = [bench.turn() for _ in range(2)]
+    is_settled = bench.runner.is_settled
+    handed = []
+    for _ in range(5):
+        handed.append([each.epoch for each in bench.runner.snapshots])
+        bench.turn()
+
+    assert turns == [0, 0]
+    assert not is_settled
+    assert handed == [[], [], [], [1], [1]]
+    assert bench.run().target.epochs == [(1, [1]), (2, [3, 6, 10])]
+    delta = bench.runner.snapshots[0].delta
+    assert delta is not None
+    assert sum(section.body.count(b"\x00sa") for section in delta.sections()) == 1
+
+
+def test_the_next_end_of_an_epoch_finishes_the_snapshot_before_it() -> None:
+    """Snapshots are handed over in the order of epochs, each of its own time."""
+    bench = Bench(Copied, limits=some_limits(window=100)).open().run()
+    bench.send(1)
+    bench.send(10, epoch=2)
+    bench.send(100, epoch=3)
+
+    bench.turn()
+    handed = [each.epoch for each in bench.runner.snapshots]
+    bench.run()
+
+    assert handed == [1]
+    assert [(each.epoch, kept(each)) for each in bench.runner.snapshots] == [(1, 1), (2, 11)]
+    assert bench.target.values == [1, 11, 111]
 
 
 # -- tasks without inputs --------------------------------------------------------------------

@@ -1,0 +1,180 @@
+"""Folds whose values are copied in steps after an epoch, while records go on coming."""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any, Final
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gearpy.core.base.fields import NAN
+from gearpy.core.window.aggregates import collect, count
+from gearpy.core.window.windows import SlidingWindows, TumblingWindows
+from gearpy.ids import MAX_MS
+from gearpy.state.stores.store import Section
+from gearpy.task.aggregates.fold import Fold, RunningFold, WindowFold
+from gearpy.task.aggregates.row_count import merging_counts
+from gearpy.task.aggregates.rows import RunningAggregate, fold_of, fold_of_one
+from gearpy.task.api.interfaces import TaskContext
+from gearpy.task.api.snapshots import decode_state, encode_state
+from tests.task.aggregates.test_fold import COUNT, JOIN, results_at
+from tests.task.build import a_context
+
+GROWING: Final = Fold(
+    kind="fold",
+    first=lambda value: [value],
+    add=lambda kept, value: kept.append(value) or kept,
+    merge=lambda kept, other: kept + other,
+    commutes=True,
+)
+BOTH: Final = fold_of({"all": collect(lambda value: value), "n": count()})
+_KEYS: Final[list[Any]] = ["a", "b", "c", 7, (1, "x"), NAN, "d", "e"]
+
+STAGES: Final[dict[str, Callable[[TaskContext], Any]]] = {
+    "running count": lambda context: RunningFold(context, "fold", key_of, COUNT),
+    "running join": lambda context: RunningFold(context, "fold", key_of, JOIN),
+    "running list": lambda context: RunningFold(context, "fold", key_of, GROWING),
+    "running rows": lambda context: RunningAggregate(context, "fold", key_of, BOTH),
+    "count": lambda context: a_window(context, COUNT),
+    "list": lambda context: a_window(context, GROWING),
+    "rows": lambda context: a_window(context, BOTH),
+    "pieces of counts": lambda context: WindowFold(
+        context, "fold", SlidingWindows(40, 10), key_of, COUNT, limit=3
+    ),
+    "pieces of lists": lambda context: WindowFold(
+        context, "fold", SlidingWindows(40, 10), key_of, GROWING, limit=3
+    ),
+}
+
+
+def key_of(value: int) -> Any:
+    key = _KEYS[value % len(_KEYS)]
+    return float("nan") if key is NAN else key
+
+
+def a_window(context: TaskContext, fold: Fold) -> WindowFold:
+    return WindowFold(context, "fold", TumblingWindows(20), key_of, fold, limit=3)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def tiny_steps() -> Iterator[None]:
+    """Copy and take over a key or two at a time."""
+    with (
+        patch("gearpy.task.aggregates.fold.STEPS_FROM", 1),
+        patch("gearpy.task.chain.step_state.CHUNK", 2),
+        patch("gearpy.task.chain.step_state.ENCODED_MAX", 4),
+        patch("gearpy.task.chain.step_state._COPIED_FOR_A_CHANGE", 1),
+        patch("gearpy.task.chain.held.MERGED_AT_ONCE", 1),
+        patch("gearpy.state.kinds.steps.STEP", 1),
+    ):
+        yield
+
+
+class Life:
+    """A stage whose task ends epochs; all snapshots are kept, as soon as they are whole."""
+
+    def __init__(self, make: Callable[[TaskContext], Any]) -> None:
+        self.make = make
+        self.head: Any = None
+        self.sections: list[Section] = []
+        self.start()
+
+    def start(self) -> None:
+        """Begin, or go on from the last snapshot."""
+        self.context = a_context()
+        assert self.context.keyed is not None
+        self.context.keyed.load(self.sections)
+        self.stage = self.make(self.context)
+        self.stage.restore(self.head)
+        self._steps: Iterator[bool] = iter(())
+        self._delta: Any = None
+
+    def end_epoch(self) -> None:
+        """Begin a snapshot, when the one before is whole."""
+        assert self.context.keyed is not None
+        self.go_on(None)
+        self.head = decode_state(encode_state("fold", self.stage.snapshot()))
+        self._delta, steps = self.context.keyed.begin_snapshot()
+        self._steps = steps or iter(())
+
+    def go_on(self, steps: int | None) -> None:
+        """Do so many steps, or all."""
+        for is_copying in islice(self._steps, steps):
+            if not is_copying:
+                self._store()
+        if steps is None:
+            self._store()
+
+    def _store(self) -> None:
+        if self._delta is not None:
+            self.sections += self._delta.sections()
+            self._delta.release()
+        self._delta = None
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.lists(st.tuples(st.integers(0, 20), st.integers(-9, 60)), min_size=1, max_size=9),
+            st.integers(-9, 80),
+            st.sampled_from(["end", "end", "restart"]),
+        ),
+        max_size=16,
+    ),
+    st.integers(0, 4),
+    st.sampled_from(sorted(STAGES)),
+)
+def test_nothing_tells_that_an_epoch_is_still_copied(
+    events: list[Any], steps: int, name: str
+) -> None:
+    """Property: the same results, also after a restart from the snapshot; until then in order."""
+    order: Callable[[Any], Any] = list
+    life, plain = Life(STAGES[name]), Life(STAGES[name])
+    since: list[Any] = []  # The events that a restart forgets.
+    for event in [*events, "end", MAX_MS, "restart", MAX_MS]:
+        if event == "end":
+            life.end_epoch()
+            since = []
+        elif event == "restart":
+            life.go_on(None)
+            life.start()
+            order = sorted
+            for each in since:
+                outcome(life.stage, each)
+        else:
+            assert order(outcome(life.stage, event)) == order(outcome(plain.stage, event))
+            since.append(event)
+        life.go_on(steps)
+
+
+def outcome(stage: Any, event: Any) -> list[str]:
+    """Return what a stage puts out, for records or when event time moves."""
+    if isinstance(event, int):
+        return [repr(each) for each in results_at(stage, event)]
+    values, times = map(list, zip(*event, strict=True))
+    return [repr(out) for out, _ in stage.process(values, times)]
+
+
+def test_parts_of_counts_are_merged_beside() -> None:
+    """The loop that merges partial counts takes the dict that stands still."""
+    life = Life(
+        lambda context: WindowFold(
+            context,
+            "fold",
+            TumblingWindows(20),
+            lambda part: part[0],
+            merging_counts(fold_of_one(count())),
+            limit=3,
+        )
+    )
+    parts = [(key, number) for number, key in enumerate(_KEYS)]
+    list(life.stage.process(parts, [1] * len(parts)))
+    life.end_epoch()
+    list(life.stage.process([*parts, ("new", 5)], [1] * (len(parts) + 1)))
+    life.go_on(None)
+
+    life.start()
+    (result,) = [each.value for each in results_at(life.stage, 20) if each.value.key == "c"]
+    assert result.value == 2
