@@ -5,13 +5,29 @@ from random import Random
 from typing import Any, Final, NamedTuple
 
 import gearpy as gp
+from gearpy.core.flow.link import FlowLimits
 from gearpy.core.window.windows import Windows
 from gearpy.state.kinds.values import ValueState
+from gearpy.task.runtime.outlet import OutputLimits
 from gearpy.testing import MemoryTransactions
 
-__all__ = ["Event", "RandomFlow"]
+__all__ = ["TINY_LIMITS", "Event", "RandomFlow"]
 
 SECOND: Final = 1000
+#: So small that flow control holds senders up all the time.
+TINY_LIMITS: Final = OutputLimits(
+    flow=FlowLimits(
+        window_records=3,
+        window_bytes=10_000,
+        ack_interval_records=2,
+        ack_interval_ms=25,
+        quiet_ack_ms=4,
+        repeat_ack_ms=60,
+    ),
+    batch_records=2,
+    batch_bytes=1000,
+    watermark_interval_ms=3,
+)
 
 
 class Event(NamedTuple):

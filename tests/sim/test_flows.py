@@ -13,29 +13,15 @@ from typing import Any
 import pytest
 
 import gearpy as gp
-from gearpy.core.flow.link import FlowLimits
 from gearpy.core.flow.partition import BroadcastPartitioner, HashPartitioner, ShufflePartitioner
 from gearpy.dsl.application import StreamApp
 from gearpy.errors import ApplicationFailed, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS, TaskId
 from gearpy.task.api.interfaces import FINISHED
-from gearpy.task.runtime.outlet import OutputLimits
 from gearpy.testing.simulation import SMALL_LIMITS, Simulation
+from tests.sim.random_flows import TINY_LIMITS
 
 WORDS = ["to", "be", "or", "not", "to", "be", "that", "is", "the", "question"]
-TINY_LIMITS = OutputLimits(
-    flow=FlowLimits(
-        window_records=3,
-        window_bytes=10_000,
-        ack_interval_records=2,
-        ack_interval_ms=25,
-        quiet_ack_ms=4,
-        repeat_ack_ms=60,
-    ),
-    batch_records=2,
-    batch_bytes=1000,
-    watermark_interval_ms=3,
-)
 
 
 def some_words(rng: Random, count: int) -> list[gp.Message]:

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 import gearpy as gp
-from gearpy.core.flow.link import FlowLimits
 from gearpy.core.flow.partition import (
     BroadcastPartitioner,
     CoLocationPartitioner,
@@ -28,22 +27,9 @@ from gearpy.ids import MAX_MS, MIN_MS, TaskId
 from gearpy.task.api.interfaces import FINISHED
 from gearpy.task.api.rejects import OnError
 from gearpy.task.api.snapshots import TaskState
-from gearpy.task.runtime.outlet import OutputLimits
 from gearpy.testing.simulation import SMALL_LIMITS, Simulation
+from tests.sim.random_flows import TINY_LIMITS
 
-TINY_LIMITS = OutputLimits(
-    flow=FlowLimits(
-        window_records=3,
-        window_bytes=10_000,
-        ack_interval_records=2,
-        ack_interval_ms=25,
-        quiet_ack_ms=4,
-        repeat_ack_ms=60,
-    ),
-    batch_records=2,
-    batch_bytes=1000,
-    watermark_interval_ms=3,
-)
 #: A batch is larger than the window, so what an epoch has gathered may have to wait.
 LARGE_BATCHES = replace(TINY_LIMITS, batch_records=8)
 WORDS = ["to", "be", "or", "not", "that", "is"]

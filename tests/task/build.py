@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from hypothesis import strategies as st
+
 from gearpy.core.flow.link import FlowLimits
 from gearpy.core.flow.partition import BroadcastPartitioner, Partitioner
 from gearpy.ids import MIN_MS, SessionId, TaskId
@@ -377,3 +379,45 @@ def on_next_of(function: Callable[[Message], Any]) -> type[Task]:
             return function(message)
 
     return Answering
+
+
+#: Steps for `take_epochs`: what links 0 and 1 send, ends of their epochs, turns and acks.
+EPOCH_STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("send"), st.integers(0, 1), st.lists(st.integers(0, 7), max_size=4)),
+        st.tuples(st.just("end"), st.integers(0, 1)),
+        st.tuples(st.just("turn")),
+        st.tuples(st.just("consume"), st.integers(1, 4)),
+    ),
+    max_size=60,
+)
+
+
+def take_epochs(bench: Bench, steps: list[tuple[Any, ...]]) -> list[dict[int, list[int]]]:
+    """Take the steps, and end all epochs; return the numbers sent, of each link by epoch."""
+    epochs: list[int] = [1, 1]
+    sent: list[dict[int, list[int]]] = [{1: []}, {1: []}]
+
+    def end_epoch(source: int) -> None:
+        epochs[source] += 1
+        sent[source][epochs[source]] = []
+        bench.send(source=source, epoch=epochs[source])
+
+    for name, *values in steps:
+        if name == "send":
+            source, numbers = values
+            bench.send(*numbers, source=source, epoch=epochs[source])
+            sent[source][epochs[source]] += numbers
+        elif name == "end":
+            end_epoch(values[0])
+        elif name == "turn":
+            bench.turn()
+        else:
+            bench.consume(TARGET, values[0])
+    last = max(epochs)
+    for source in (0, 1):
+        while epochs[source] <= last:
+            end_epoch(source)
+        del sent[source][last + 1]
+    bench.run()
+    return sent

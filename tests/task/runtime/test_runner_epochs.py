@@ -15,11 +15,12 @@ from gearpy.state.kinds.steps import STEP
 from gearpy.task.api.interfaces import FINISHED, Task
 from gearpy.task.api.snapshots import TaskResume, TaskSnapshot, TaskState
 from tests.task.build import (
-    TARGET,
+    EPOCH_STEPS,
     Bench,
     Echo,
     Recorder,
     some_limits,
+    take_epochs,
     task_of,
 )
 
@@ -303,19 +304,8 @@ class Exploding(Sum):
             yield Message(self.total, message.timestamp)
 
 
-STEPS = st.lists(
-    st.one_of(
-        st.tuples(st.just("send"), st.integers(0, 1), st.lists(st.integers(0, 7), max_size=4)),
-        st.tuples(st.just("end"), st.integers(0, 1)),
-        st.tuples(st.just("turn")),
-        st.tuples(st.just("consume"), st.integers(1, 4)),
-    ),
-    max_size=60,
-)
-
-
 @settings(max_examples=200)
-@given(STEPS, st.integers(1, 4), st.integers(0, 5))
+@given(EPOCH_STEPS, st.integers(1, 4), st.integers(0, 5))
 def test_each_epoch_goes_out_with_what_was_processed_in_it(
     steps: list[tuple[Any, ...]], interval: int, more: int
 ) -> None:
@@ -326,28 +316,10 @@ def test_each_epoch_goes_out_with_what_was_processed_in_it(
     """
     limits = some_limits(window=interval + more, interval=interval, batch=2)
     bench = Bench(Exploding, upstream=2, limits=limits).open()
-    epochs, sent = [1, 1], [{1: 0}, {1: 0}]
 
-    for name, *values in steps:
-        if name == "send":
-            source, numbers = values
-            bench.send(*numbers, source=source, epoch=epochs[source])
-            sent[source][epochs[source]] += sum(numbers)
-        elif name == "end":
-            epochs[values[0]] += 1
-            sent[values[0]][epochs[values[0]]] = 0
-            bench.send(source=values[0], epoch=epochs[values[0]])
-        elif name == "turn":
-            bench.turn()
-        else:
-            bench.consume(TARGET, values[0])
-    for source in (0, 1):
-        for epoch in range(epochs[source] + 1, max(epochs) + 2):
-            sent[source][epoch] = 0
-            bench.send(source=source, epoch=epoch)
-    bench.run()
+    one, other = take_epochs(bench, steps)
 
-    of_epoch = {epoch: sent[0][epoch] + sent[1][epoch] for epoch in range(1, max(epochs) + 1)}
+    of_epoch = {epoch: sum(one[epoch]) + sum(other[epoch]) for epoch in one}
     totals = dict(zip(of_epoch, itertools.accumulate(of_epoch.values()), strict=True))
     assert {each.epoch: kept(each) for each in bench.runner.snapshots} == totals
     got = dict(bench.target.epochs)

@@ -9,7 +9,7 @@ from gearpy.ids import MIN_MS
 from gearpy.messages.data import Message
 from gearpy.task.api.interfaces import Task, TaskContext, TaskLimits
 from gearpy.task.api.snapshots import TaskState
-from tests.task.build import TARGET, Bench, some_limits
+from tests.task.build import EPOCH_STEPS, Bench, some_limits, take_epochs
 
 
 class Split(Task):
@@ -77,46 +77,18 @@ def test_watermark_does_not_overtake_what_waits() -> None:
     assert bench.target.watermark_ms == 50
 
 
-STEPS = st.lists(
-    st.one_of(
-        st.tuples(st.just("send"), st.integers(0, 1), st.lists(st.integers(0, 7), max_size=4)),
-        st.tuples(st.just("end"), st.integers(0, 1)),
-        st.tuples(st.just("turn")),
-        st.tuples(st.just("consume"), st.integers(1, 4)),
-    ),
-    max_size=60,
-)
-
-
 @settings(max_examples=200)
-@given(STEPS, st.integers(1, 4), st.integers(0, 5))
+@given(EPOCH_STEPS, st.integers(1, 4), st.integers(0, 5))
 def test_output_and_snapshots_agree_on_every_epoch(
     steps: list[tuple[Any, ...]], interval: int, more: int
 ) -> None:
     """Property: whatever the order of inputs and acks, each record counts in its own epoch."""
     limits = some_limits(window=interval + more, interval=interval, batch=2)
     bench = Bench(Split, upstream=2, limits=limits).open()
-    epochs = [1, 1]
-    sent: dict[int, list[int]] = {1: []}
 
-    for name, *values in steps:
-        if name == "send":
-            source, numbers = values
-            bench.send(*numbers, source=source, epoch=epochs[source])
-            sent.setdefault(epochs[source], []).extend(numbers)
-        elif name == "end":
-            epochs[values[0]] += 1
-            bench.send(source=values[0], epoch=epochs[values[0]])
-        elif name == "turn":
-            bench.turn()
-        else:
-            bench.consume(TARGET, values[0])
-    last = max(epochs)
-    for source in (0, 1):
-        for epoch in range(epochs[source] + 1, last + 2):
-            bench.send(source=source, epoch=epoch)
-    bench.run()
+    one, other = take_epochs(bench, steps)
 
+    sent = {epoch: one[epoch] + other[epoch] for epoch in one}
     out = {epoch: records for epoch, records in bench.target.epochs if records}
     assert {epoch: sorted(v for _, v in records) for epoch, records in out.items()} == {
         epoch: sorted(numbers) for epoch, numbers in sent.items() if numbers
