@@ -138,9 +138,11 @@ class RandomFlow:
         self.sink = MemoryTransactions()
         app = gp.StreamApp("random", parallelism=parallelism)
         rng = Random(self._seed)
-        users = self._users(app, 0, rng)
+        events = self._events(app, 0, rng)
+        users = events.key_by("user")
         if self.kind in _JOINS:
-            results = _JOINS[self.kind](users, self._users(app, 1, rng))
+            others = self._others(app, events, rng).key_by("user")
+            results = _JOINS[self.kind](users, others)
         else:
             results = _KEYED[self.kind](users, rng)
         if self.is_twice:
@@ -161,7 +163,13 @@ class RandomFlow:
             by_key.setdefault(repr(value[0]), []).append(repr(value))
         return sorted(by_key.items())
 
-    def _users(self, app: gp.StreamApp, number: int, rng: Random) -> Any:
+    def _others(self, app: gp.StreamApp, events: Any, rng: Random) -> Any:
+        """Return what is joined with the events: of another source, or of the same."""
+        if rng.random() < 0.7:
+            return self._events(app, 1, rng)
+        return events.map(lambda event: event._replace(amount=event.amount * 3))
+
+    def _events(self, app: gp.StreamApp, number: int, rng: Random) -> Any:
         source = gp.collection(
             self.records[number],
             timestamp=lambda event: event.at,
@@ -172,14 +180,19 @@ class RandomFlow:
         events: Any = app.read(source)
         if rng.random() < 0.4:
             events = events.repartition(app.parallelism)
-        step = rng.choice(["nothing", "map", "filter", "flat_map"])
+        step = rng.choice(["nothing", "map", "filter", "flat_map", "apart", "twice"])
         if step == "map":
             events = events.map(lambda event: event._replace(amount=event.amount + 1))
         elif step == "filter":
             events = events.filter(lambda event: event.amount % 5 > 0)
         elif step == "flat_map":
             events = events.flat_map(lambda event: [event] * (event.amount % 3))
-        return events.key_by("user")
+        elif step == "apart":  # Two paths, one of them longer, meet again.
+            large, small = events.split(lambda event: event.amount % 3 > 0)
+            events = large.map(lambda event: event).merge(small)
+        elif step == "twice":
+            events = events.merge(events.map(lambda event: event._replace(amount=event.amount * 2)))
+        return events
 
     def _records(self, rng: Random, count: int) -> list[Event]:
         """Return records of which some have equal times, some are out of order, some are late."""

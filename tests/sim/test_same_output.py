@@ -101,6 +101,34 @@ def test_late_firings_are_the_same(windows: Callable[[], Windows], late: WindowL
         assert any(result.timing == "late" for result, _ in next(iter(found))[1])
 
 
+@pytest.mark.parametrize("way", ["apart", "twice", "asof"])
+def test_paths_that_meet_again_are_in_order(way: str) -> None:
+    """One partition in order goes two ways, one of them longer: who sees order still sees it."""
+    found = set()
+    for batch, parallelism in ((1, 1), (7, 3), (1000, 1)):
+        app, out = gp.StreamApp("paths", parallelism=parallelism), list[Any]()
+        numbers = app.read(gp.collection([gp.Message(n, n // 2) for n in range(500)]))
+        if way == "apart":
+            thirds, others = numbers.split(lambda n: n % 3 == 0)
+            both = thirds.map(lambda n: n).merge(others)
+            both.key_by(lambda n: n % 5).pairwise().write(gp.to_list(out))
+        elif way == "twice":
+            both = numbers.map(lambda n: -n).merge(numbers)
+            both.key_by(lambda n: abs(n) % 5).rolling(3).map(tuple).write(gp.to_list(out))
+        else:
+            same = numbers.map(lambda n: -n).key_by(lambda n: -n % 5)
+            keyed = numbers.key_by(lambda n: n % 5)
+            keyed.join_asof(same).map(lambda pair: (pair.left, pair.right)).write(gp.to_list(out))
+        _ = gp.run(app, config=config(batch))
+        found.add(tuple(sorted(out, key=repr)))
+        if way == "apart":
+            assert sorted(out) == [(n, n + 5) for n in range(495)]
+        if way == "asof":
+            assert sorted(out) == [(n, -n) for n in range(500)]
+
+    assert len(found) == 1
+
+
 def one_run(flow: RandomFlow, rng: Random, *, crashes: bool = True) -> str:
     """Run a flow in the simulator as chance has it; return what was chosen."""
     size, parallelism = rng.choice([1, 7, 100, 1024]), rng.randrange(1, 5)

@@ -194,6 +194,28 @@ class Dag:
         """Return the processors that this one sends to."""
         return tuple(edge.target for edge in self._outgoing[pid])
 
+    def is_one_of_several_paths(self, source: ProcessorId, target: ProcessorId) -> bool:
+        """Return whether records of one source may come to the target by this edge and another.
+
+        They come in no order then, as one path may be slower than the other.
+        """
+        return any(
+            self._read_from[other] & self._read_from[source]
+            for other in self.upstream(target)
+            if other != source
+        )
+
+    @cached_property
+    def _read_from(self) -> Mapping[ProcessorId, frozenset[ProcessorId]]:
+        """For every processor the sources whose records may come to it; a source has its own."""
+        found: dict[ProcessorId, frozenset[ProcessorId]] = {}
+        for pid in self.order:
+            above = self.upstream(pid)
+            found[pid] = (
+                frozenset().union(*(found[each] for each in above)) if above else frozenset({pid})
+            )
+        return found
+
     def sources(self) -> tuple[ProcessorId, ...]:
         """Return the processors that no edge leads to, in topological order."""
         return tuple(pid for pid in self.order if not self._incoming[pid])

@@ -39,11 +39,16 @@ _Parts: TypeAlias = "tuple[_EdgeOutput, list[Part]]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputEdge:
-    """An edge of the graph as one of its sending tasks sees it."""
+    """An edge of the graph as one of its sending tasks sees it.
+
+    Attributes:
+        meets_others: records of the same source may come to the same tasks by another edge, too.
+    """
 
     processor: int
     parallelism: int
     partitioner: Partitioner
+    meets_others: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -476,6 +481,7 @@ class _EdgeOutput:
         self.is_unicast = edge.partitioner.is_unicast
         self.subscription = Subscription(targets=edge.parallelism, limits=limits.flow)
         self.links = [_Link(TaskId(edge.processor, i)) for i in range(edge.parallelism)]
+        self._meets_others = edge.meets_others
         self._told = (NOWHERE, NOWHERE)  # The latest origin, and the one told for it.
 
     def partition(
@@ -488,7 +494,10 @@ class _EdgeOutput:
     def told(self, origin: Origin) -> Origin:
         """Return the origin that the tasks behind the edge are told."""
         if origin is not self._told[0]:
-            told = NOWHERE if origin.is_split else origin
+            # Where parts of one partition meet again, nobody knows how they were read; those that
+            # have no order but that of their arrival have it still.
+            has_met = self._meets_others and not origin.is_by_arrival
+            told = NOWHERE if origin.is_split or has_met else origin
             if told.source >= 0 and not self._partitioner.keeps_whole:
                 told = Origin(*told[:-1], is_split=True)
             self._told = (origin, told)

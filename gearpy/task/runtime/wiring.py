@@ -119,11 +119,13 @@ class RunnerFactory:
             _log.warning("task %s has left something open: %s", task_id, error)
 
     def _edges(self, source: ProcessorId) -> list[OutputEdge]:
+        dag = self.application.dag
         return [
             OutputEdge(
                 processor=target,
                 parallelism=self.application.processors[target].parallelism,
                 partitioner=self.application.partitioners[source, target].fork(self.rng),
+                meets_others=dag.is_one_of_several_paths(source, target),
             )
-            for target in self.application.dag.downstream(source)
+            for target in dag.downstream(source)
         ]

@@ -42,6 +42,22 @@ def test_tasks_upstream() -> None:
     assert dag.upstream_tasks(TaskId(0, 0)) == ()
 
 
+def test_paths_of_one_source_that_meet_again() -> None:
+    """A path may be slower than another: each edge at the place where they meet is told apart."""
+    dag = a_dag((0, 1), (1, 2), (1, 3), (2, 3), (3, 4), (1, 5))
+
+    meeting = {edge.ends for edge in dag.edges if dag.is_one_of_several_paths(*edge.ends)}
+
+    assert meeting == {(1, 3), (2, 3)}
+
+
+def test_streams_of_two_sources_do_not_meet_again() -> None:
+    """Each of them keeps its order, where two come together."""
+    dag = a_dag((0, 2), (1, 2), (2, 3))
+
+    assert not any(dag.is_one_of_several_paths(*edge.ends) for edge in dag.edges)
+
+
 def test_all_mistakes_are_told_at_once() -> None:
     """One attempt to run shows everything there is to mend."""
     processors = {ProcessorId(pid): a_processor(pid, parallelism=pid) for pid in (0, 1, 2)}
