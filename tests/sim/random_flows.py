@@ -11,7 +11,7 @@ from gearpy.state.kinds.values import ValueState
 from gearpy.task.runtime.outlet import OutputLimits
 from gearpy.testing import MemoryTransactions
 
-__all__ = ["TINY_LIMITS", "Event", "RandomFlow"]
+__all__ = ["TINY_LIMITS", "Event", "RandomFlow", "numbered"]
 
 SECOND: Final = 1000
 #: So small that flow control holds senders up all the time.
@@ -60,7 +60,8 @@ class Watch(gp.Task[Event, Any]):
         self.context.state.clear()
 
 
-def _numbered(kept: int | None, event: Event) -> tuple[int, Any]:
+def numbered(kept: int | None, event: Event) -> tuple[int, Any]:
+    """Give each record a number that tells all that came before it, and in which order."""
     number = (kept or 0) * 31 % 1009 + event.amount
     return number, (event.user, number, event.at)
 
@@ -82,8 +83,8 @@ def _windows(rng: Random) -> Windows:
 #: What there may be for each key; results begin with the key.
 _KEYED: Final[dict[str, Callable[[Any, Random], Any]]] = {
     "process": lambda users, _: users.process(Watch),
-    "state": lambda users, _: users.map_with_state(_numbered),
-    "forgetful state": lambda users, _: users.map_with_state(_numbered, ttl="1s"),
+    "state": lambda users, _: users.map_with_state(numbered),
+    "forgetful state": lambda users, _: users.map_with_state(numbered, ttl="1s"),
     "distinct": lambda users, _: users.distinct(within="1s"),
     "running": lambda users, rng: users.sum("amount") if rng.random() < 0.5 else users.count(),
     "count": lambda users, rng: users.window(_windows(rng)).count(),

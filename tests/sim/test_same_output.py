@@ -1,11 +1,13 @@
 """What comes out is a function of the records of each partition, and of nothing else."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 from random import Random
 from typing import Any
 
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
 import gearpy as gp
@@ -13,7 +15,7 @@ from gearpy.core.window.windows import Windows
 from gearpy.task.time.late import WindowLate
 from gearpy.testing import Simulation
 from gearpy.testing.simulation import SMALL_LIMITS
-from tests.sim.random_flows import Event, RandomFlow
+from tests.sim.random_flows import Event, RandomFlow, numbered
 
 SECOND = 1000
 
@@ -125,6 +127,58 @@ def test_paths_that_meet_again_are_in_order(way: str) -> None:
             assert sorted(out) == [(n, n + 5) for n in range(495)]
         if way == "asof":
             assert sorted(out) == [(n, -n) for n in range(500)]
+
+    assert len(found) == 1
+
+
+class Later(gp.Task[int, int]):
+    """Gives records other event times, in another order."""
+
+    def on_next(self, message: gp.Message[int]) -> Iterator[gp.Message[int]]:
+        yield gp.Message(message.value, later(message.value))
+
+
+def later(number: int) -> int:
+    return number * 10 + number * 7919 % 500
+
+
+def all_later(batch: pa.RecordBatch) -> pa.RecordBatch:
+    times = pa.array([later(number) for number in batch.column("n").to_pylist()], pa.int64())
+    return batch.set_column(batch.schema.get_field_index("ms"), "ms", times)
+
+
+@pytest.mark.parametrize("step", ["process", "map_batches"])
+def test_records_with_new_times_are_in_their_order(step: str) -> None:
+    """One partition in order is in order no more behind a step that gives other times."""
+    right = sorted(range(500), key=lambda n: (n % 5, later(n)))
+    for batch, parallelism in ((1, 1), (7, 3), (1000, 1)):
+        app, out = gp.StreamApp("new-times", parallelism=parallelism), list[Any]()
+        if step == "process":
+            numbers = gp.collection([gp.Message(n, n * 10) for n in range(500)])
+            shifted: Any = app.read(numbers).process(Later)
+        else:
+            table = gp.rows([{"n": n, "at": n * 10} for n in range(500)], time="at")
+            batches = app.read(table).map_batches(all_later, times="ms")
+            shifted = batches.map(lambda row: row["n"])
+        shifted.key_by(lambda n: n % 5).pairwise().write(gp.to_list(out))
+        _ = gp.run(app, config=config(batch))
+
+        pairs = pairwise(right)
+        assert sorted(out) == sorted(pair for pair in pairs if pair[0] % 5 == pair[1] % 5)
+
+
+def test_late_records_are_late_behind_a_function_over_columns() -> None:
+    """One that is given event times does not make the size of batches decide."""
+    found = set()
+    for batch in (1, 10, 1000):
+        app, out = gp.StreamApp("late-columns"), list[Any]()
+        source = gp.collection(
+            events(400), timestamp=lambda each: each.at, out_of_order="2s", schema=Event
+        )
+        some = app.read(source).map_batches(lambda given: given.slice(0), times="ms", schema=Event)
+        some.key_by("user").map_with_state(numbered).write(gp.to_list(out))
+        _ = gp.run(app, config=config(batch))
+        found.add(tuple(sorted(out)))
 
     assert len(found) == 1
 

@@ -184,6 +184,9 @@ class Task(Generic[In_contra, Out_co]):
     #: It counts the records that leave the stream here in `TaskCounters.records_out` itself. In
     #: another task without downstream, the records that it takes count.
     counts_output: ClassVar[bool] = False
+    #: What it puts out for a record has the event time of that record. Where this is false nobody
+    #: behind it takes records for ordered because those of the source are.
+    keeps_times: bool = False
 
     def __init__(self, context: TaskContext[Out_co]) -> None:
         self.context = context

@@ -54,6 +54,13 @@ class Stage(Protocol):
 
 
 @runtime_checkable
+class TimingStage(Protocol):
+    """A stage that may give what it yields other event times than it was given."""
+
+    keeps_times: bool  #: Whether it does not.
+
+
+@runtime_checkable
 class DrainingStage(Protocol):
     """A stage that keeps something, but has it sent before a snapshot is taken."""
 
@@ -273,6 +280,9 @@ class ChainTask(Task):
         ]
         self._committing = [each for each in self._stages if isinstance(each, CommittingStage)]
         self._working = [each for each in self._stages if isinstance(each, WorkingStage)]
+        self.keeps_times = all(
+            each.keeps_times for each in self._stages if isinstance(each, TimingStage)
+        )
         self._lanes = _lanes_of(self._stages)
 
     def _restored(self, resume: Mapping[str, Any]) -> Sequence[bytes]:

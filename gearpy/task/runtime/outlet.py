@@ -164,6 +164,11 @@ class Outlet:
         for target in self._by_target:
             self._outbox.append(InitialAckRequest(self._session, self._task_id, target))
 
+    def forget_order(self) -> None:
+        """Tell nobody that records come by event time, whatever is known of their partition."""
+        for edge in self._edges:
+            edge.is_in_order = False
+
     def restore(self, watermark_ms: int) -> None:
         """Begin with a watermark that was promised before; it is told again."""
         self.announce(watermark_ms, idle=False)
@@ -482,6 +487,7 @@ class _EdgeOutput:
         self.subscription = Subscription(targets=edge.parallelism, limits=limits.flow)
         self.links = [_Link(TaskId(edge.processor, i)) for i in range(edge.parallelism)]
         self._meets_others = edge.meets_others
+        self.is_in_order = True  #: Records come as those of their partition do.
         self._told = (NOWHERE, NOWHERE)  # The latest origin, and the one told for it.
 
     def partition(
@@ -500,5 +506,7 @@ class _EdgeOutput:
             told = NOWHERE if origin.is_split or has_met else origin
             if told.source >= 0 and not self._partitioner.keeps_whole:
                 told = Origin(*told[:-1], is_split=True)
+            if not self.is_in_order:
+                told = told._replace(is_sorted=False)
             self._told = (origin, told)
         return self._told[1]

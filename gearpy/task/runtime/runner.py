@@ -187,6 +187,8 @@ class TaskRunner:
                 is_sink=not self.info.edges,
                 send=self._outlet.probe,
             )
+        if not self.task.keeps_times:
+            self._outlet.forget_order()
         self._tells_origin = self.task.aligned  # Records that wait for a later epoch have lost it.
         if not self.task.aligned:
             self._inlet.hold_nothing_back()

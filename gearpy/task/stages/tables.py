@@ -3,11 +3,13 @@
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from gearpy.columns.row_schema import RowSchema, as_table, inferred_schema
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS
+from gearpy.messages.late_time import LateTime, promise_of
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.task.api.interfaces import Columns, TaskContext
@@ -189,6 +191,7 @@ class MapBatchesStage(_Stateless):
         self._function = function
         self._form = form
         self._times = times
+        self.keeps_times = times is None  #: Else the function may return others.
         self._gives = gives
         self._rejects = context.rejects
         self._schema: RowSchema | None = None  # Of the last table.
@@ -200,6 +203,13 @@ class MapBatchesStage(_Stateless):
         table, times = as_table(values, self._schema), Times.of(timestamps)
         if self._schema is None or self._schema.arrow is not table.batch.schema:
             self._schema = RowSchema(table.batch.schema)
+        if self._times is None or times.promised is None:
+            yield from self._results(table, times)
+            return
+        for start, stop in _alike(times):
+            yield from self._results(table[start:stop], times[start:stop])
+
+    def _results(self, table: Table, times: Times) -> Iterator[Columns]:
         try:
             result = self._called(table, times)
         except USER_ERRORS as error:
@@ -219,7 +229,7 @@ class MapBatchesStage(_Stateless):
         if self._gives is not None:
             _check_columns(batch, self._gives)
         if self._times is not None:
-            return _without_column(batch, self._times)
+            return _without_column(batch, self._times, promised_ms=_promise(times[0]))
         if batch.num_rows != len(times):
             raise ConfigError(
                 f"the function gave {batch.num_rows} rows for {len(times)}, so nobody knows their "
@@ -232,7 +242,7 @@ class MapBatchesStage(_Stateless):
         is_alone = len(table) == 1
         if not is_alone and self._rejects.may_go_on:
             for start, stop in _halves(len(table)):
-                yield from self.process(table[start:stop], times[start:stop])
+                yield from self._results(table[start:stop], times[start:stop])
             return
         if not is_alone:
             raise operator_error(self.name, error) from error
@@ -276,8 +286,26 @@ def _with_column(batch: "pa.RecordBatch", name: str, times: Times) -> "pa.Record
     return batch.append_column(name, times.array)
 
 
-def _without_column(batch: "pa.RecordBatch", name: str) -> Columns:
+def _alike(times: Times) -> Iterator[tuple[int, int]]:
+    """Yield where rows begin and end that are late against one promise, or not late.
+
+    Which rows of the result are of which that were given, nobody can tell but so.
+    """
+    start = 0
+    for _, same in groupby(map(_promise, times)):
+        stop = start + len(list(same))
+        yield start, stop
+        start = stop
+
+
+def _promise(time_ms: int) -> int | None:
+    """Return the promise that a time is late against; None if it is not."""
+    return promise_of(time_ms) if type(time_ms) is LateTime else None
+
+
+def _without_column(batch: "pa.RecordBatch", name: str, *, promised_ms: int | None) -> Columns:
     import pyarrow as pa  # noqa: PLC0415 - the batch is there, so Arrow is
+    import pyarrow.compute as pc  # type: ignore[import-untyped]  # noqa: PLC0415
 
     if name not in batch.schema.names:
         raise ConfigError(
@@ -286,6 +314,8 @@ def _without_column(batch: "pa.RecordBatch", name: str) -> Columns:
         )
     try:
         times = Times(batch.column(name).cast(pa.int64()))
+        if promised_ms is not None:
+            times = Times(times.array, pc.max_element_wise(times.array, promised_ms))
     except pa.ArrowException as error:
         raise ConfigError(f"column {name!r} has no event times in ms: {error}") from error
     return Table(batch.drop_columns([name])), times

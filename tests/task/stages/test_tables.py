@@ -12,6 +12,7 @@ from gearpy.columns.row_schema import row_schema_of
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS
 from gearpy.messages.data import Batch
+from gearpy.messages.late_time import late_time, promise_of
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.rejects import Midway, OnError, Rejects
@@ -221,6 +222,28 @@ def test_function_with_times_leaves_rows_out() -> None:
     batches = out(mapped(odd, times="time"), *a_table(1, 2, 3))
 
     assert rows(batches) == [({"a": 1}, 100), ({"a": 3}, 102)]
+
+
+def test_late_rows_stay_late_behind_a_function_with_times() -> None:
+    """Which rows came of which others is known by calls of their own; order stays."""
+    calls: list[list[int]] = []
+
+    def twice_but_three(batch: pa.RecordBatch) -> pa.RecordBatch:
+        calls.append(batch.column("a").to_pylist())
+        some = batch.filter(pc.not_equal(batch.column("a"), 3))
+        return some.take(pa.array([at for at in range(some.num_rows) for _ in range(2)]))
+
+    table, _ = a_table(1, 2, 3, 4, 5)
+    times = Times.of([100, 101, late_time(50, 90), late_time(60, 90), 102])
+    batches = out(mapped(twice_but_three, times="time"), table, times)
+
+    assert calls == [[1, 2], [3, 4], [5]]
+    found = [(row["a"], time, promise_of(time)) for row, time in rows(batches)]
+    assert found == [
+        (a, *at)
+        for a, at in [(1, (100, 100)), (2, (101, 101)), (4, (60, 90)), (5, (102, 102))]
+        for _ in range(2)
+    ]
 
 
 @pytest.mark.parametrize(
