@@ -12,8 +12,10 @@ from gearpy.wire.values.records import DEFAULT_REGISTRY
 #: Bytes from this size on are left where they are; msgpack gives them a head of one form.
 _LARGE: Final = 1 << 16
 _BYTES_MAX: Final = (1 << 32) - 1
-#: Large bytes are looked for in containers up to this size, and no deeper.
+#: Large bytes are looked for in containers up to this size, and no deeper; in a list of more, which
+#: has a head of 16 bits, if it begins with them.
 _ENTRIES_MAX: Final = 64
+_LIST_ENTRIES_MAX: Final = (1 << 16) - 1
 _DEPTH_MAX: Final = 8
 _CONTAINERS: Final = frozenset({dict, list})
 #: Heads of msgpack: bytes; maps and arrays of less than 16 entries, and of less than 65,536.
@@ -68,9 +70,11 @@ def _has_large(value: Any, depth: int) -> bool:
         return len(value) >= _LARGE
     if kind is Pieces:
         return True
-    if depth and kind in _CONTAINERS and len(value) <= _ENTRIES_MAX:
+    if not depth or kind not in _CONTAINERS:
+        return False
+    if len(value) <= _ENTRIES_MAX:
         return any(_has_large(part, depth - 1) for part in _parts(value))
-    return False
+    return kind is list and len(value) <= _LIST_ENTRIES_MAX and _has_large(value[0], depth - 1)
 
 
 def _parts(value: Any) -> Iterable[Any]:

@@ -40,12 +40,25 @@ def test_pieces_stand_for_bytes_in_another_value(inner: Any, outer: Any) -> None
     assert found == [outer, {"inner": encode_value(inner)}]
 
 
-@pytest.mark.parametrize("count", [64, 65], ids=["few", "many"])
-def test_large_bytes_are_not_copied_before_they_are_joined(count: int) -> None:
+@pytest.mark.parametrize(
+    ("kept", "found"),
+    [
+        ([LARGE] * 64, 64),
+        ([LARGE] * 65, 65),
+        ([LARGE, *range(64), LARGE], 2),
+        ([0, *[LARGE] * 64], 0),
+        (dict.fromkeys(range(65), LARGE), 0),
+        ([*[LARGE] * 2, *[0] * 65_534], 0),
+    ],
+    ids=["few", "many", "many with others", "late in many", "a large dict", "too many"],
+)
+def test_large_bytes_are_not_copied_before_they_are_joined(kept: Any, found: int) -> None:
     """But in containers of so many that to look through them would cost more."""
-    encoded = encode_pieces({"kept": [LARGE] * count})
+    value = {"kept": kept}
+    encoded = encode_pieces(value)
     pieces = encoded.pieces if isinstance(encoded, Pieces) else []
-    assert sum(each is LARGE for each in pieces) == (count if count == 64 else 0)
+    assert sum(each is LARGE for each in pieces) == found
+    assert whole(encoded) == encode_value(value)
 
 
 def test_a_part_that_cannot_travel_is_named() -> None:
