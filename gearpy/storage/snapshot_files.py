@@ -26,6 +26,7 @@ from gearpy.storage.snapshot_format import (
     PORTION_BYTES,
     STATE,
     FileSection,
+    NewSection,
     SectionPlace,
     check_tasks,
     file_of,
@@ -34,6 +35,7 @@ from gearpy.storage.snapshot_format import (
     skimmed,
     verified,
 )
+from gearpy.wire.values.pieces import Encoded
 
 #: Keyed state of one key group.
 Cells: TypeAlias = dict[bytes, bytes]
@@ -58,7 +60,7 @@ class TaskPart:
     """The state of one task to store; each of the ``deltas``, oldest first, is called once."""
 
     task: TaskId
-    head: bytes
+    head: Encoded
     deltas: Sequence[_Delta] = ()
 
 
@@ -102,11 +104,11 @@ def save_snapshot(
     )
 
 
-def _sections_of(part: TaskPart) -> Iterator[FileSection]:
-    yield FileSection(HEAD, part.task, 0, part.head)
+def _sections_of(part: TaskPart) -> Iterator[NewSection]:
+    yield NewSection(HEAD, part.task, 0, part.head)
     for delta in part.deltas:
         for group, body in delta():
-            yield FileSection(STATE, part.task, group, body)
+            yield NewSection(STATE, part.task, group, body)
 
 
 class SnapshotChain:
@@ -319,15 +321,15 @@ def rebased_chunks(
 
 def _rebased(
     before: SnapshotChain, parts: Mapping[TaskId, TaskPart], *, keeps_deleted: bool
-) -> Iterator[FileSection]:
+) -> Iterator[NewSection]:
     for task in sorted(before.tasks | parts.keys()):
         part = parts[task] if task in parts else TaskPart(task=task, head=before.head(task))
-        yield FileSection(HEAD, task, 0, part.head)
+        yield NewSection(HEAD, task, 0, part.head)
         with _put_aside(part) as (groups, changes):
             for group in sorted({*before.groups(task), *groups}):
                 cells = _merged(before.bodies(task, group), changes(group))
                 for body in _portions(cells, keeps_deleted=keeps_deleted):
-                    yield FileSection(STATE, task, group, body)
+                    yield NewSection(STATE, task, group, body)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from zlib import crc32
 from gearpy.errors import ConfigError, SnapshotDamaged
 from gearpy.ids import TaskId
 from gearpy.messages.app import SnapshotFile
+from gearpy.wire.values.pieces import Encoded, chunks_of, joined
 
 #: Raised when files can no longer be read by an older gearpy.
 FORMAT_VERSION: Final = 1
@@ -45,6 +46,15 @@ class FileSection(NamedTuple):
     body: bytes
 
 
+class NewSection(NamedTuple):
+    """A part of a file that is written."""
+
+    kind: int
+    task: TaskId
+    group: int
+    body: Encoded
+
+
 class SectionPlace(NamedTuple):
     """The place of the body of a verified section."""
 
@@ -65,7 +75,7 @@ _Look: TypeAlias = Callable[["_Input", SectionPlace, int], bytes]
 # -- writing ---------------------------------------------------------------------------------
 
 
-def file_of(sections: Iterable[FileSection]) -> Iterator[bytes]:
+def file_of(sections: Iterable[NewSection]) -> Iterator[bytes]:
     """Yield a file with these sections, in portions.
 
     Raises:
@@ -74,7 +84,7 @@ def file_of(sections: Iterable[FileSection]) -> Iterator[bytes]:
     return _gathered(_pieces(sections))
 
 
-def _pieces(sections: Iterable[FileSection]) -> Iterator[bytes]:
+def _pieces(sections: Iterable[NewSection]) -> Iterator[bytes]:
     plain = _HEADER.pack(_MAGIC, FORMAT_VERSION, 0)[: -_CHECKSUM.size]
     yield plain + _CHECKSUM.pack(crc32(plain))
     heads, count, offset = set[TaskId](), 0, _HEADER.size
@@ -83,13 +93,14 @@ def _pieces(sections: Iterable[FileSection]) -> Iterator[bytes]:
         assert (section.kind == HEAD) != (section.task in heads), f"heads of task {section.task}"
         heads.add(section.task)
         yield _header_of(section)
-        yield section.body
+        yield from chunks_of(section.body)
         count, offset = count + 1, offset + _SECTION.size + len(section.body)
     end = _end_of(count, offset)
-    yield _header_of(end) + end.body
+    yield _header_of(end)
+    yield from chunks_of(end.body)
 
 
-def _check_size(section: FileSection) -> None:
+def _check_size(section: NewSection) -> None:
     if len(section.body) > SECTION_BYTES_MAX:
         raise ConfigError(
             f"task {section.task} holds {len(section.body)} bytes in one piece, at most "
@@ -97,13 +108,16 @@ def _check_size(section: FileSection) -> None:
         )
 
 
-def _header_of(section: FileSection) -> bytes:
+def _header_of(section: NewSection) -> bytes:
     label = _LABEL.pack(section.kind, section.task.packed(), section.group, len(section.body))
-    return label + _CHECKSUM.pack(crc32(section.body, crc32(label)))
+    checksum = crc32(label)
+    for chunk in chunks_of(section.body):
+        checksum = crc32(chunk, checksum)
+    return label + _CHECKSUM.pack(checksum)
 
 
-def _end_of(count: int, offset: int) -> FileSection:
-    return FileSection(_END, TaskId(0, 0), 0, _TOTALS.pack(count, offset))
+def _end_of(count: int, offset: int) -> NewSection:
+    return NewSection(_END, TaskId(0, 0), 0, _TOTALS.pack(count, offset))
 
 
 def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -279,7 +293,7 @@ def _sections(source: _Input, location: str, look: _Look) -> Iterator[tuple[Sect
         yield found
     place = found[0]
     end = _end_of(count, place.offset - _SECTION.size)
-    if not is_at(place, end.body) or not source.has_ended():
+    if not is_at(place, joined(end.body)) or not source.has_ended():
         raise source.damage(f"the end is not that of {count} sections", at=place.offset)
 
 

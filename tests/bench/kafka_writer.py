@@ -4,21 +4,24 @@ import json
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Final
 
 from confluent_kafka import Producer
 
 import gearpy as gp
-from gearpy.connectors.kafka.writing.lane import hand_over
 from gearpy.connectors.kafka.writing.sink import KafkaGuarantee
 
 __all__ = ["WRITERS"]
 
-WRITERS: Final = ("producer", "at-least-once", "exactly-once")
+WRITERS: Final = ("producer", "transactions", "at-least-once", "exactly-once")
 
 _BYTES: Final = 100
 _BLOCK: Final = 10_000
+#: Records of a transaction of the bare producer: as of an epoch of a second.
+_TRANSACTION: Final = 400_000
+_POLL_S: Final = 0.1
 _Began = list[tuple[float, float]]
 
 
@@ -33,19 +36,47 @@ def _now() -> tuple[float, float]:
     return time.perf_counter(), time.process_time()
 
 
+def _bare(servers: str, **more: str) -> Producer:
+    """Return a producer with the settings of the sink."""
+    settings: dict[str, str | int | bool] = {
+        "bootstrap.servers": servers,
+        "enable.idempotence": True,
+        "partitioner": "murmur2_random",
+        "linger.ms": 5,
+        **more,
+    }
+    return Producer(settings)
+
+
+def _produce(producer: Producer, topic: str, records: Iterable[bytes]) -> None:
+    """Hand records over as the pages of the client do."""
+    produce = producer.produce
+    for record in records:
+        while True:
+            try:
+                produce(topic, record)
+                break
+            except BufferError:
+                producer.poll(_POLL_S)
+
+
 def _write_bare(servers: str, topic: str, count: int) -> _Began:
-    """Write with the settings of the sink."""
-    producer = Producer(
-        {
-            "bootstrap.servers": servers,
-            "enable.idempotence": True,
-            "partitioner": "murmur2_random",
-            "linger.ms": 5,
-        }
-    )
+    producer = _bare(servers)
     began = [_now()]
-    hand_over(producer, ((topic, record) for record in _records(count)), lambda: None)
+    _produce(producer, topic, _records(count))
     producer.flush()
+    return began
+
+
+def _write_transactions(servers: str, topic: str, count: int) -> _Began:
+    """Write in transactions that begin and end: nothing is kept to write one again."""
+    producer = _bare(servers, **{"transactional.id": f"bare-{topic}"})
+    producer.init_transactions()
+    began, records = [_now()], _records(count)
+    for _ in range(0, count, _TRANSACTION):
+        producer.begin_transaction()
+        _produce(producer, topic, islice(records, _TRANSACTION))
+        producer.commit_transaction()
     return began
 
 
@@ -72,6 +103,7 @@ def main() -> None:
     writer, servers, topic, count = sys.argv[1:]
     write = {
         "producer": _write_bare,
+        "transactions": _write_transactions,
         "at-least-once": _write_by_sink("at-least-once"),
         "exactly-once": _write_by_sink("exactly-once"),
     }[writer]

@@ -385,13 +385,18 @@ def kafka(
 
 def _show_rates(partitions: int, rates: "Iterable[Rate]") -> None:
     """Print the rates of one turn; the first one is that of the bare client."""
-    bare = 0.0
+    bare = transactions = 0.0
     for rate in rates:
         bare = bare or rate.per_cpu_second
+        beside = ""
+        if rate.reader == "transactions":
+            transactions = rate.per_cpu_second
+        elif rate.reader == "exactly-once":
+            beside = f", {rate.per_cpu_second / transactions:6.2f} of bare transactions"
         typer.echo(
             f"{partitions} partitions  {rate.reader:13} {rate.per_second:>12,.0f}/s "
             f"{rate.per_cpu_second:>12,.0f} per CPU s, "
-            f"{rate.per_cpu_second / bare:6.2f} of bare; load {rate.load:.1f}"
+            f"{rate.per_cpu_second / bare:6.2f} of bare{beside}; load {rate.load:.1f}"
         )
 
 

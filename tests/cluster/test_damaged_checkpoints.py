@@ -17,6 +17,7 @@ from gearpy.state.open import heap_state
 from gearpy.storage.checkpoints import checkpoints_at
 from gearpy.storage.coordinator_log import CoordinatorLog
 from gearpy.storage.snapshot_files import TaskPart, snapshot_chunks
+from gearpy.wire.values.pieces import joined
 from tests.core.region_build import ONE, SOURCE, some_epochs
 
 
@@ -103,7 +104,7 @@ def kept(answer: WriterAnswer) -> tuple[bytes, dict[str, int]]:
     for key in list(state.keys("count")):
         state.key = key
         found[key] = count.get()
-    return resume.head, found
+    return joined(resume.head), found
 
 
 @pytest.fixture

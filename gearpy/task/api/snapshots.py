@@ -14,7 +14,7 @@ from gearpy.ids import MIN_MS
 from gearpy.state.keyed import KeyedState
 from gearpy.state.stores.store import Section, StateDelta
 from gearpy.wire.values.payload import decode_value, encode_value
-from gearpy.wire.values.pieces import Pieces, encode_pieces
+from gearpy.wire.values.pieces import Encoded, encode_pieces, joined
 
 _log = logging.getLogger(__name__)
 _VERSION: Final = 1
@@ -36,13 +36,13 @@ class TaskState:
     timers: Sequence[tuple[int, object]] = ()
     promised_ms: int = MIN_MS
 
-    def encode(self, operator: str) -> bytes:
+    def encode(self, operator: str) -> Encoded:
         """Return the state as bytes.
 
         Raises:
             OperatorError: the state of the user's task is no plain data.
         """
-        encoded = encode_pieces(
+        return encode_pieces(
             [
                 _VERSION,
                 state_pieces(operator, self.task),
@@ -53,16 +53,15 @@ class TaskState:
                 self.promised_ms,
             ]
         )
-        return encoded.joined() if isinstance(encoded, Pieces) else encoded
 
     @classmethod
-    def decode(cls, data: bytes) -> "TaskState":
+    def decode(cls, data: Encoded) -> "TaskState":
         """Return the state of the bytes of `encode`.
 
         Raises:
             ProtocolError: the bytes are of another version, or hold records not known here.
         """
-        version, *rest = decode_value(data)
+        version, *rest = decode_value(joined(data))
         if version != _VERSION:
             raise ProtocolError(f"snapshot has version {version}, this gearpy reads {_VERSION}")
         task, counters, watermark_ms, clock_ms, timers, promised_ms = rest
@@ -84,7 +83,7 @@ class TaskResume:
     has keyed state that was read before, to which ``sections`` come.
     """
 
-    head: bytes
+    head: Encoded
     sections: Iterable[Section] = ()
     state: KeyedState | None = None
     offsets: Mapping[str, Any] = field(default_factory=dict)
@@ -100,7 +99,7 @@ class TaskSnapshot:
     """
 
     epoch: int
-    head: bytes
+    head: Encoded
     delta: StateDelta | None = None
     offsets: Mapping[str, bytes] = field(default_factory=dict)
     has_missed_cut: bool = False
@@ -122,11 +121,10 @@ def encode_state(operator: str, state: Any) -> bytes:
     Raises:
         OperatorError: it is no plain data.
     """
-    encoded = state_pieces(operator, state)
-    return encoded.joined() if isinstance(encoded, Pieces) else encoded
+    return joined(state_pieces(operator, state))
 
 
-def state_pieces(operator: str, state: Any) -> bytes | Pieces:
+def state_pieces(operator: str, state: Any) -> Encoded:
     """Return the same for a state that holds it; large bytes are not copied yet.
 
     Raises:

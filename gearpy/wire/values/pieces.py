@@ -1,8 +1,8 @@
 """Values with large bytes in them, encoded: the bytes are copied once, when all is put together."""
 
 import struct
-from collections.abc import Callable, Iterable
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, TypeAlias
 
 from gearpy.errors import CannotTravel
 from gearpy.wire.values.extensions import ValueEncoder
@@ -27,6 +27,69 @@ _SHORT_ARRAY: Final = 0x90
 _SHORT: Final = 16
 _MAP: Final = 0xDE
 _ARRAY: Final = 0xDC
+_LONG_ARRAY: Final = 0xDD
+_NONE: Final = b"\xc0"
+_SHORT_BYTES: Final = 0xC5
+_SHORT_BYTES_MAX: Final = (1 << 16) - 1
+#: Of bytes of each size below 256.
+_BYTES_HEADS: Final = [bytes((0xC4, size)) for size in range(256)]
+
+
+class Scattered:
+    """Stands in a value for a list of many small bytes, and has them encoded, but not joined.
+
+    They are joined when they are written: to join them before takes memory for all of them, and six
+    times as long, as the memory is new.
+
+    Args:
+        items: bytes, or None; nobody changes the list any more.
+    """
+
+    __slots__ = ("items", "parts", "size")
+
+    def __init__(self, items: list[bytes | None]) -> None:
+        self.items = items
+        heads, values, self.size = _heads_of(items)
+        self.parts = [b""] * (2 * len(items))
+        self.parts[::2], self.parts[1::2] = heads, values
+
+    def __len__(self) -> int:
+        return self.size
+
+    def joined(self) -> bytes:
+        """Return the bytes, without the head of the list."""
+        return b"".join(self.parts)
+
+
+def _heads_of(items: list[bytes | None]) -> tuple[list[bytes], list[bytes], int]:
+    """Return a head for each, what stands behind it, and the size of all."""
+    values: list[bytes] = items  # type: ignore[assignment] # Else there is an error.
+    try:
+        sizes = [*map(len, values)]
+        heads = [*map(_BYTES_HEADS.__getitem__, sizes)]
+        return heads, values, sum(sizes) + 2 * len(heads)
+    except (TypeError, IndexError):  # Some are None, or not small.
+        heads = [_NONE if each is None else _bytes_head(len(each)) for each in items]
+        values = [each or b"" for each in items]
+        return heads, values, sum(map(len, heads)) + sum(map(len, values))
+
+
+def _bytes_head(size: int) -> bytes:
+    if size < len(_BYTES_HEADS):
+        return _BYTES_HEADS[size]
+    short = size <= _SHORT_BYTES_MAX
+    return _COUNT_HEAD.pack(_SHORT_BYTES, size) if short else _BYTES_HEAD.pack(_BYTES, size)
+
+
+def _list_head(count: int) -> bytes:
+    if count < _SHORT:
+        return bytes((_SHORT_ARRAY | count,))
+    if count <= _LIST_ENTRIES_MAX:
+        return _COUNT_HEAD.pack(_ARRAY, count)
+    return _BYTES_HEAD.pack(_LONG_ARRAY, count)
+
+
+_Piece: TypeAlias = bytes | Scattered
 
 
 class Pieces:
@@ -38,37 +101,56 @@ class Pieces:
 
     __slots__ = ("pieces", "size")
 
-    def __init__(self, pieces: list[bytes]) -> None:
+    def __init__(self, pieces: list[_Piece]) -> None:
         self.pieces = pieces
         self.size = sum(map(len, pieces))
 
     def __len__(self) -> int:
         return self.size
 
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the bytes in portions."""
+        for piece in self.pieces:
+            yield piece if isinstance(piece, bytes) else piece.joined()
+
     def joined(self) -> bytes:
         """Return the bytes."""
-        return b"".join(self.pieces)
+        return b"".join(self.chunks())
 
 
-def encode_pieces(value: Any) -> bytes | Pieces:
+#: An encoded value.
+Encoded: TypeAlias = bytes | Pieces
+
+
+def chunks_of(encoded: Encoded) -> Iterable[bytes]:
+    """Return the bytes of an encoded value in portions."""
+    return encoded.chunks() if isinstance(encoded, Pieces) else (encoded,)
+
+
+def joined(encoded: Encoded) -> bytes:
+    """Return the bytes of an encoded value."""
+    return encoded.joined() if isinstance(encoded, Pieces) else encoded
+
+
+def encode_pieces(value: Any) -> Encoded:
     """Return the bytes of `encode_value`; in pieces if there are large ones in the value.
 
     Raises:
         CannotTravel: a part of the value cannot.
     """
-    if not _has_large(value, _DEPTH_MAX):
-        return encode_value(value)
     try:
-        return Pieces(_packed(value, ValueEncoder(DEFAULT_REGISTRY).pack, _DEPTH_MAX))
+        if _has_large(value, _DEPTH_MAX):
+            return Pieces(_packed(value, ValueEncoder(DEFAULT_REGISTRY).pack, _DEPTH_MAX))
+        return encode_value(value)
     except CannotTravel:
-        return encode_value(_whole(value))  # It tells which part.
+        return encode_value(_whole(value))  # Pieces were not looked for; or it tells which part.
 
 
 def _has_large(value: Any, depth: int) -> bool:
     kind = type(value)
     if kind is bytes:
         return len(value) >= _LARGE
-    if kind is Pieces:
+    if kind is Pieces or kind is Scattered:
         return True
     if not depth or kind not in _CONTAINERS:
         return False
@@ -81,19 +163,24 @@ def _parts(value: Any) -> Iterable[Any]:
     return value.values() if type(value) is dict else value
 
 
-def _packed(value: Any, pack: Callable[[Any], bytes], depth: int) -> list[bytes]:
+def _packed(value: Any, pack: Callable[[Any], bytes], depth: int) -> list[_Piece]:
     if not _has_large(value, depth):
         return [pack(value)]
     if type(value) in _CONTAINERS:
         return _packed_container(value, pack, depth)
+    if type(value) is Scattered:
+        return [_list_head(len(value.items)), value]
     if len(value) > _BYTES_MAX:
         raise CannotTravel(f"{len(value)} bytes are too many in one piece")
     pieces = value.pieces if type(value) is Pieces else [value]
     return [_BYTES_HEAD.pack(_BYTES, len(value)), *pieces]
 
 
-def _packed_container(value: Any, pack: Callable[[Any], bytes], depth: int) -> list[bytes]:
+def _packed_container(
+    value: Any, pack: Callable[[Any], bytes], depth: int
+) -> list[bytes | Scattered]:
     is_map, count = type(value) is dict, len(value)
+    pieces: list[_Piece]
     if count < _SHORT:
         pieces = [bytes(((_SHORT_MAP if is_map else _SHORT_ARRAY) | count,))]
     else:
@@ -109,6 +196,8 @@ def _whole(value: Any) -> Any:
     """Return the same value with bytes in the place of pieces."""
     if type(value) is Pieces:
         return value.joined()
+    if type(value) is Scattered:
+        return value.items
     if type(value) is dict:
         return {key: _whole(part) for key, part in value.items()}
     return [_whole(part) for part in value] if type(value) is list else value

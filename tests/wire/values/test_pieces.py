@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gearpy.errors import CannotTravel
 from gearpy.wire.values.payload import decode_value, encode_value
-from gearpy.wire.values.pieces import Pieces, encode_pieces
+from gearpy.wire.values.pieces import Pieces, Scattered, encode_pieces, joined
 
 LARGE = bytes(70_000)
 LEAVES = (
@@ -24,19 +24,15 @@ VALUES = st.recursive(
 )
 
 
-def whole(encoded: bytes | Pieces) -> bytes:
-    return encoded.joined() if isinstance(encoded, Pieces) else encoded
-
-
 @given(value=VALUES)
 def test_pieces_are_the_bytes_that_there_would_be(value: Any) -> None:
-    assert whole(encode_pieces(value)) == encode_value(value)
+    assert joined(encode_pieces(value)) == encode_value(value)
 
 
 @given(inner=VALUES, outer=VALUES)
 def test_pieces_stand_for_bytes_in_another_value(inner: Any, outer: Any) -> None:
     encoded = encode_pieces(inner)
-    found = decode_value(whole(encode_pieces([outer, {"inner": encoded}])))
+    found = decode_value(joined(encode_pieces([outer, {"inner": encoded}])))
     assert found == [outer, {"inner": encode_value(inner)}]
 
 
@@ -58,10 +54,25 @@ def test_large_bytes_are_not_copied_before_they_are_joined(kept: Any, found: int
     encoded = encode_pieces(value)
     pieces = encoded.pieces if isinstance(encoded, Pieces) else []
     assert sum(each is LARGE for each in pieces) == found
-    assert whole(encoded) == encode_value(value)
+    assert joined(encoded) == encode_value(value)
 
 
 def test_a_part_that_cannot_travel_is_named() -> None:
     """As it would be without large bytes beside it."""
     with pytest.raises(CannotTravel, match=r"value\['b'\]"):
         encode_pieces({"a": encode_pieces([LARGE]), "b": object()})
+
+
+@pytest.mark.parametrize("others", [1, 65], ids=["few", "many"])
+@pytest.mark.parametrize("size", [0, 15, 16, 255, 256, 65_535, 65_536])
+def test_a_scattered_list_is_encoded_as_the_list(others: int, size: int) -> None:
+    """It is joined when it is written, or encoded at once where nobody looks for it."""
+    items: list[bytes | None] = [bytes(size), None, b"", b"cde"]
+    lists: list[list[bytes | None]] = [items, [b"ab"] * size, [b"ab", b""]]
+    rest: dict[Any, Any] = dict.fromkeys(range(others), "x")
+    for some in lists:
+        encoded = encode_pieces({"kept": Scattered(some), **rest})
+
+        assert joined(encoded) == encode_value({"kept": some, **rest})
+        assert isinstance(encoded, Pieces) == (others == 1)
+        assert len(encoded) == len(joined(encoded))

@@ -12,7 +12,8 @@ from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS
 from gearpy.messages.table import Table
 from gearpy.task.api.failure import operator_error
-from gearpy.wire.values.payload import decode_value, encode_value
+from gearpy.wire.values.payload import decode_value
+from gearpy.wire.values.pieces import Encoded, Pieces, Scattered, encode_pieces, joined
 
 #: The headers of a record: texts and bytes by name, or pairs of these, as a name may come twice.
 Headers: TypeAlias = Mapping[str, bytes | str | None] | Sequence[tuple[str, bytes | str | None]]
@@ -39,7 +40,7 @@ class Outgoing:
     """Records on their way to topics, column by column; a column that says nothing is empty.
 
     Attributes:
-        topics: one for each record.
+        topics: one for each record, or one that all have.
         values: None is a tombstone.
         times: in ms since the epoch; 0 is when the client sends it.
         keys: empty if no record has one.
@@ -55,15 +56,17 @@ class Outgoing:
     partitions: list[int] = field(default_factory=list)
     headers: list[list[_Header]] = field(default_factory=list)
     size_bytes: int = 0
-    _encoded: bytes = field(default=b"", compare=False)
+    _encoded: Pieces | None = field(default=None, compare=False)
 
     def __len__(self) -> int:
         return len(self.values)
 
     def add(self, more: "Outgoing") -> None:
         """Add records of the same form; none were encoded."""
-        assert not self._encoded, "they are in a checkpoint"
-        self.topics += more.topics
+        assert self._encoded is None, "they are in a checkpoint"
+        if len(self.topics) != 1 or self.topics != more.topics:
+            self.topics = self.each_topic()
+            self.topics += more.each_topic()
         self.values += more.values
         self.times += more.times
         self.keys += more.keys
@@ -71,49 +74,55 @@ class Outgoing:
         self.headers += more.headers
         self.size_bytes += more.size_bytes
 
-    def encoded(self) -> bytes:
+    def each_topic(self) -> list[str]:
+        """Return the topic of each record."""
+        return self.topics * len(self) if len(self.topics) == 1 else self.topics
+
+    def encoded(self) -> Pieces:
         """Return the records as bytes, made once: checkpoints have them until they are sent."""
-        if not self._encoded:
-            topics = self.topics
-            is_one = topics.count(topics[0]) == len(topics) if topics else False
-            self._encoded = encode_value(
+        if self._encoded is None:
+            encoded = encode_pieces(
                 {
-                    "topics": topics[:1] if is_one else topics,
-                    "values": self.values,
+                    "topics": self.topics,
+                    "values": Scattered(self.values),
                     "times": self.times,
-                    "keys": self.keys,
+                    "keys": Scattered(self.keys),
                     "partitions": self.partitions,
                     "headers": self.headers,
                     "bytes": self.size_bytes,
                 }
             )
+            self._encoded = encoded if isinstance(encoded, Pieces) else Pieces([encoded])
         return self._encoded
 
     @classmethod
-    def decoded(cls, body: bytes) -> Self:
+    def decoded(cls, encoded: Encoded) -> Self:
         """Return the records of `encoded`."""
+        body = joined(encoded)
         plain = decode_value(body)
-        values, topics = list(plain["values"]), list(plain["topics"])
         return cls(
-            topics=topics * len(values) if len(topics) == 1 else topics,
-            values=values,
+            topics=list(plain["topics"]),
+            values=list(plain["values"]),
             times=list(plain["times"]),
             keys=list(plain["keys"]),
             partitions=list(plain["partitions"]),
             headers=[[(name, value) for name, value in each] for each in plain["headers"]],
             size_bytes=plain["bytes"],
-            _encoded=bytes(body),
+            _encoded=Pieces([body]),
         )
 
-    def sends(self) -> Iterator[tuple[Any, ...]]:
+    def sends(self, values: Iterable[bytes | None] = ()) -> Iterator[tuple[Any, ...]]:
         """Yield the arguments of `confluent_kafka.Producer.produce`, in its order.
 
         That is not the one which its documentation says: behind the partition it has two names for
         the function that is told of each delivery. Such a function costs more than the record.
+
+        Args:
+            values: an iterator of the values, by which the caller sees how far this one has come.
         """
-        columns = [
-            self.topics,
-            self.values,
+        columns: list[Iterable[Any]] = [
+            self.topics if len(self.topics) == len(self) else repeat(self.topics[0]),
+            values or self.values,
             self.keys or repeat(None),
             self.partitions or repeat(_ANY_PARTITION),
             repeat(None),
@@ -135,37 +144,39 @@ class OutgoingEpoch:
         portions: all but the last one are full.
     """
 
-    __slots__ = ("_portions", "size_bytes")
+    __slots__ = ("portions", "size_bytes")
 
     def __init__(self, portions: Iterable[Outgoing] = ()) -> None:
-        self._portions = list(portions)
-        self.size_bytes = sum(each.size_bytes for each in self._portions)  #: See `Outgoing`.
+        self.portions = list(portions)
+        self.size_bytes = sum(each.size_bytes for each in self.portions)  #: See `Outgoing`.
 
     def __len__(self) -> int:
-        return sum(map(len, self._portions))
+        return sum(map(len, self.portions))
 
     def add(self, more: Outgoing) -> None:
         """Add records of the same form; none were asked for since."""
-        if self._portions and len(self._portions[-1]) < _PORTION_RECORDS:
-            self._portions[-1].add(more)
-        elif more:
-            self._portions.append(more)
+        if not more:
+            return
+        if self.portions and len(self.portions[-1]) < _PORTION_RECORDS:
+            self.portions[-1].add(more)
+        else:
+            self.portions.append(more)
         self.size_bytes += more.size_bytes
-        if len(more) and len(self._portions[-1]) >= _PORTION_RECORDS:
-            self._portions[-1].encoded()
+        if len(self.portions[-1]) >= _PORTION_RECORDS:
+            self.portions[-1].encoded()
 
-    def encoded(self) -> list[bytes]:
+    def encoded(self) -> list[Pieces]:
         """Return the records as bytes, made once: checkpoints have them until they are sent."""
-        return [each.encoded() for each in self._portions]
+        return [each.encoded() for each in self.portions]
 
     @classmethod
-    def decoded(cls, bodies: Sequence[bytes]) -> Self:
+    def decoded(cls, bodies: Sequence[Encoded]) -> Self:
         """Return the records of `encoded`."""
         return cls(map(Outgoing.decoded, bodies))
 
     def sends(self) -> Iterator[tuple[Any, ...]]:
         """See `Outgoing`."""
-        return chain.from_iterable(each.sends() for each in self._portions)
+        return chain.from_iterable(each.sends() for each in self.portions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +225,7 @@ class RecordForm:
         else:
             rows = results  # type: ignore[assignment]
         topics = self._topics(rows)
-        known = dict.fromkeys(topics if callable(self.topic) else topics[:1])
+        known = dict.fromkeys(topics)
         bounds = {topic: self._bounds(topic, topics, results, facts) for topic in known}
         made = Outgoing(
             topics=topics,
@@ -229,7 +240,7 @@ class RecordForm:
 
     def _topics(self, rows: Sequence[Any]) -> list[str]:
         if isinstance(self.topic, str):
-            return [self.topic] * len(rows)
+            return [self.topic] if len(rows) else []
         return each(self.operator, _checked("topic", self.topic, str), rows)
 
     def _times(self, rows: Sequence[Any], times: Sequence[int]) -> list[int]:
@@ -271,14 +282,16 @@ class RecordForm:
         now_ms: int,
     ) -> None:
         """Find what the brokers would refuse, and count the bytes."""
-        sizes = _sizes(made)
-        made.size_bytes = sum(sizes)
+        made.size_bytes = sum(sum(column) for column in _size_columns(made))
+        newest_ms = max(made.times, default=0)
         for topic, facts in bounds.items():
-            most, latest = facts.record_bytes_max - _RECORD_BYTES, now_ms + facts.ahead_ms_max
-            is_small = made.size_bytes <= most or max(sizes) <= most
-            if is_small and max(made.times) <= latest and not made.partitions:
+            most, latest_ms = facts.record_bytes_max - _RECORD_BYTES, now_ms + facts.ahead_ms_max
+            if made.size_bytes <= most and newest_ms <= latest_ms and not made.partitions:
                 continue
-            for place, of_topic in enumerate(made.topics):
+            sizes = _sizes(made)
+            if max(sizes) <= most and newest_ms <= latest_ms and not made.partitions:
+                continue
+            for place, of_topic in enumerate(made.each_topic()):
                 if of_topic == topic:
                     refused = _refusal(made, place, sizes[place], facts, now_ms)
                     if refused:
@@ -305,7 +318,7 @@ class RecordForm:
 
 def _refusal(made: Outgoing, place: int, size: int, bounds: TopicFacts, now_ms: int) -> str:
     """Return why a record would be refused; empty if it would not."""
-    topic = made.topics[place]
+    topic = made.each_topic()[place]
     if size + _RECORD_BYTES > bounds.record_bytes_max:
         return (
             f"the record has {size:,} bytes, and topic {topic!r} takes {bounds.record_bytes_max:,} "
@@ -326,15 +339,23 @@ def _refusal(made: Outgoing, place: int, size: int, bounds: TopicFacts, now_ms: 
 
 
 def _sizes(made: Outgoing) -> list[int]:
-    sizes = _lengths(made.values)
-    if made.keys:
-        sizes = [*map(add, sizes, _lengths(made.keys))]
+    """Return the bytes of each record."""
+    first, *others = _size_columns(made)
+    for column in others:
+        first = [*map(add, first, column)]
+    return first
+
+
+def _size_columns(made: Outgoing) -> list[list[int]]:
+    """Return the bytes of values, of keys, and of headers, as far as there are any."""
+    columns = [_lengths(column) for column in (made.values, made.keys) if column]
     if made.headers:
-        sizes = [
-            size + sum(len(name) * 4 + len(value or b"") + _HEADER_BYTES for name, value in headers)
-            for size, headers in zip(sizes, made.headers, strict=True)
-        ]
-    return sizes
+        columns.append([_headers_size(each) for each in made.headers])
+    return columns
+
+
+def _headers_size(headers: list[_Header]) -> int:
+    return sum(len(name) * 4 + len(value or b"") + _HEADER_BYTES for name, value in headers)
 
 
 def _lengths(column: list[bytes | None]) -> list[int]:

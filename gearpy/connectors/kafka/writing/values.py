@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from copy import copy
+from itertools import repeat
 from typing import Any, Final, TypeAlias
 
 # Ships no type information.
@@ -9,7 +10,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.connectors.files.stamps import each
 from gearpy.connectors.files.writers import json_lines
-from gearpy.connectors.kafka.values import FormName, ValueForm, form_of
+from gearpy.connectors.kafka.values import BytesForm, FormName, TextForm, ValueForm, form_of
 from gearpy.errors import OperatorError
 from gearpy.messages.table import Table
 
@@ -17,6 +18,7 @@ from gearpy.messages.table import Table
 ValueFunction: TypeAlias = Callable[[Any], bytes | None]
 
 _JSON: Final = "json"
+_REFUSE_NONE: Final = (BytesForm, TextForm)
 
 
 class RecordValues:
@@ -80,10 +82,12 @@ class RecordValues:
     def _encoded(
         self, form: ValueForm, topics: Sequence[str], results: list[Any]
     ) -> list[bytes | None]:
-        is_one = not topics or topics.count(topics[0]) == len(topics)
-        if is_one and type(None) not in set(map(type, results)):
+        if not results:
+            return []
+        is_one = topics.count(topics[0]) == len(topics)
+        if is_one and (isinstance(form, _REFUSE_NONE) or type(None) not in set(map(type, results))):
             try:
-                return [*form.encode(topics[0] if topics else "", results)]
+                return [*form.encode(topics[0], results)]
             except Exception as error:
                 if len(results) == 1 and isinstance(error, OperatorError):
                     raise
@@ -92,7 +96,7 @@ class RecordValues:
             topic, result = pair
             return None if result is None else form.encode(topic, [result])[0]
 
-        pairs = zip(topics, results, strict=True)
+        pairs = zip(repeat(topics[0]) if is_one else topics, results, strict=False)
         return each(self._operator, encode, pairs, records=results)
 
 

@@ -323,8 +323,8 @@ class DirectWriter(_KafkaWriter):
         """
         if not batch.values:
             return
-        sends = self._outgoing(batch).sends()
-        hand_over(self._ready_producer(), sends, self._check)
+        made = self._outgoing(batch)
+        hand_over(self._ready_producer(), made, self._check)
 
     def prepare(self, epoch: int) -> None:
         """Wait until the brokers have all records."""

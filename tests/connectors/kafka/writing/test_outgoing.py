@@ -19,6 +19,7 @@ from gearpy.connectors.kafka.writing.values import RecordValues
 from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.table import Table
+from gearpy.wire.values.payload import decode_value
 
 NOW_MS = 1_000_000
 FACTS = TopicFacts(partitions=4, record_bytes_max=1_000, ahead_ms_max=500)
@@ -193,6 +194,38 @@ def test_a_topic_of_a_record_that_is_not_there_is_that_record_s_fault() -> None:
 
     assert (of_record.value.record, of_record.value.is_final) == ("'gone'", False)
     assert (of_all.value.record, of_all.value.is_final) == ("", True)
+
+
+def test_records_of_one_topic_and_of_several_are_added_up() -> None:
+    """A batch whose records have one topic names it once."""
+    records = made(form(str), ["a"])
+    for more in (["a"], ["b"], ["b", "c"]):
+        records.add(made(form(str), more))
+
+    assert [send[0] for send in records.sends()] == ["a", "a", "b", "b", "c"]
+
+
+def test_a_record_without_a_value_is_stored_beside_others() -> None:
+    """As is a key."""
+    records = made(form(value=lambda n: b"x" * n if n else None, key=lambda n: "k" * n), [2, 0, 1])
+
+    assert Outgoing.decoded(records.encoded()) == records
+    assert records.values == [b"xx", None, b"x"]
+
+
+def test_records_are_stored_as_plain_lists() -> None:
+    """Another version of gearpy reads them."""
+    records = made(form(value=lambda n: b"x" * n if n else None), [300, 0])
+
+    assert decode_value(records.encoded().joined()) == {
+        "topics": ["t"],
+        "values": [b"x" * 300, None],
+        "times": [1, 1],
+        "keys": [],
+        "partitions": [],
+        "headers": [],
+        "bytes": 300,
+    }
 
 
 @pytest.mark.parametrize("topic", ["t", lambda n: f"t{n}"], ids=["one topic", "some"])
