@@ -13,6 +13,7 @@ from playwright.sync_api import Page, Route, expect
 import gearpy as gp
 from gearpy.errors import SubmitRefused
 from gearpy.ids import AppId
+from gearpy.messages.client import Artifact
 from gearpy.services.server import Services
 from tests.eventually import eventually
 from tests.services.conftest import PLENTY
@@ -116,8 +117,9 @@ def test_every_screen_fits_and_says_what_its_controls_do(
 
 def test_an_executor_that_is_killed_is_told_and_comes_back(shown: Shown, app_id: int) -> None:
     """Its process gets SIGKILL; the page tells it, and that the numbers go on."""
+    victim = shown.cluster.client.describe(AppId(app_id)).executors[-1].executor_id
     tab = shown.tab()
-    tab.go(f"#/app/{app_id}/executor/1")
+    tab.go(f"#/app/{app_id}/executor/{victim}")
     process = tab.page.locator("dt:text-is('process') + dd")
     expect(process).to_have_text(re.compile(r"\d+"))
     pid = int(process.inner_text())
@@ -127,11 +129,11 @@ def test_an_executor_that_is_killed_is_told_and_comes_back(shown: Shown, app_id:
     expect(process).to_have_text(re.compile(rf"^(?!{pid}$)\d+$"))
     tab.go(f"#/app/{app_id}")
     events = tab.page.get_by_role("table", name="events")
-    expect(events).to_contain_text("executor 1")
+    expect(events).to_contain_text(f"executor {victim}")
     rate = tab.page.locator(".chart header span").first
     expect(rate).to_have_text(re.compile(r"^[1-9]"))
     tab.go(f"#/app/{app_id}/errors")
-    expect(tab.page.locator(".part").filter(has_text="executor 1").first).to_be_visible()
+    expect(tab.page.locator(".part").filter(has_text=f"executor {victim}").first).to_be_visible()
     _keep(tab.page, "failures")
     assert tab.complaints == []
     tab.page.context.close()
@@ -336,8 +338,14 @@ def test_it_paints_before_the_server_has_answered_anything(shown: Shown, app_id:
     tab.page.context.close()
 
 
-def test_a_kill_asks_once_and_says_what_happens_to_the_data(shown: Shown, app_id: int) -> None:
-    """The application is terminated, and the page shows how it ended. The last test: it is gone."""
+def test_a_kill_asks_once_and_says_what_happens_to_the_data(shown: Shown) -> None:
+    """The application is terminated, and the page shows how it ended."""
+    program = shown.folder / "endless.py"
+    program.write_text(WORD_COUNT, encoding="utf-8")
+    args = (f"{shown.folder}/nothing-is-broken", f"{shown.folder}/counted")
+    artifact = Artifact(kind="file", location=str(program), args=args)
+    app_id = shown.cluster.client.submit("endless", artifact).app_id
+    eventually(lambda: shown.cluster.client.application(app_id).progress.epoch > 1, within_s=180)
     tab = shown.tab()
     tab.go(f"#/app/{app_id}")
     tab.page.get_by_role("button", name="Kill…").click()
@@ -361,10 +369,10 @@ def test_a_kill_asks_once_and_says_what_happens_to_the_data(shown: Shown, app_id
     later.page.context.close()
 
 
-def has_left_series(shown: Shown, app_id: int) -> bool:
+def has_left_series(shown: Shown, app_id: AppId) -> bool:
     """Tell whether the app master has left its measurements with the master."""
     with suppress(SubmitRefused):
-        return bool(shown.cluster.client.series(AppId(app_id)).at_ms)
+        return bool(shown.cluster.client.series(app_id).at_ms)
     return False
 
 
