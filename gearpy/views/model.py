@@ -25,7 +25,7 @@ Role: TypeAlias = Literal["source", "step", "sink"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headline:
-    """A finding: how bad it is, where, why, and what would help; or that all is well.
+    """A finding: its level, place, reason and advice; or that all is well.
 
     Attributes:
         level: how bad it is.

@@ -253,7 +253,7 @@ class ClusterQuestions:
     # -- workers and logs ----------------------------------------------------------------
 
     def masters(self, *, with_disks: bool = False) -> MasterList:
-        """Return all masters, perhaps with what each of them has on its disk."""
+        """Return all masters, perhaps with the contents of their disks."""
         return self._expect(MasterList, GetMasters(with_disks=with_disks))
 
     def workers(self) -> tuple[WorkerSummary, ...]:

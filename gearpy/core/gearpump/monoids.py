@@ -174,7 +174,7 @@ class MapGroup(Generic[K, V]):
 
 @dataclass(frozen=True)
 class CountsGroup(Generic[K]):
-    """How often each key was there: a `MapGroup` of whole numbers, and faster."""
+    """The number of times that each key was there: a `MapGroup` of whole numbers, and faster."""
 
     def zero(self) -> dict[K, int]:
         """Return no counts."""
