@@ -222,9 +222,11 @@ class _Changes:
         result: SeedResult,
         *,
         breaking: float,
+        shorter: int = 1,
     ) -> None:
         self._cluster = cluster
         self._app = app
+        self._shorter = shorter
         self._breaking = breaking  # So many of its programs are broken.
         self._done = result.faults
         self._rng = cluster.world.rng
@@ -235,7 +237,7 @@ class _Changes:
 
     def begin(self, app_id: AppId, first: str, variant: Variant) -> None:
         self._app_id, self.variants[first] = app_id, variant
-        self._cluster.world.later(self._rng.randrange(300, 3000), self._next)
+        self._cluster.world.later(self._rng.randrange(300, 3000) // self._shorter, self._next)
         for number in range(self._rng.randrange(_SAVEPOINTS_MAX + 1)):
             self._save_later(f"save{number}")
 
@@ -267,7 +269,8 @@ class _Changes:
         if self._change(way):
             self._left -= 1
             self._done.append(f"{self._cluster.world.now_ms} change: {way}")
-        self._cluster.world.later(self._rng.randrange(100, 3000), self._next)
+        pause_ms = self._rng.randrange(100, 3000) // self._shorter
+        self._cluster.world.later(pause_ms, self._next)
 
     def _change(self, way: str) -> bool:
         if way == "update":
@@ -382,22 +385,26 @@ def a_variant(rng: random.Random, tag: int, *, breaking: float = 0.0) -> Variant
     )
 
 
-def run_change_seed(seed: int, *, calm: bool = False, aimed: bool = False) -> SeedResult:
+def run_change_seed(
+    seed: int, *, calm: bool = False, aimed: bool = False, shorter: int = 1
+) -> SeedResult:
     """Run one cluster to the end of its application, which is changed meanwhile.
 
     Args:
         seed: gives the same again.
         calm: nothing fails.
         aimed: faults come in phases of changes only.
+        shorter: of the length, and of the time between changes, there is this part.
     """
     result, rng = SeedResult(seed, "changes"), random.Random(seed)
-    base = SimulatedApp(rng.randrange(400, 1200), _KEYED, by_bound=rng.random() < 0.5, partitions=2)
-    beside = SimulatedApp(rng.randrange(400, 1200), _KEYED[:1], partitions=2)
+    records = rng.randrange(400, 1200) // shorter
+    base = SimulatedApp(records, _KEYED, by_bound=rng.random() < 0.5, partitions=2)
+    beside = SimulatedApp(rng.randrange(400, 1200) // shorter, _KEYED[:1], partitions=2)
     app = ChangingApp(
         base,
         beside,
         is_beside_first=rng.random() < 0.5,
-        more_records=rng.randrange(20, 200),
+        more_records=rng.randrange(20, 200) // shorter,
         is_at_borders=aimed,
     )
     first = a_variant(rng, 0)
@@ -416,7 +423,7 @@ def run_change_seed(seed: int, *, calm: bool = False, aimed: bool = False) -> Se
             idle_poll_ms=PAUSE_MS,
         )
         running = cluster.submit(lambda: app.build(first), executors=rng.choice([2, 3]))
-        changes = _Changes(cluster, app, result, breaking=0.4 if aimed else 0.25)
+        changes = _Changes(cluster, app, result, breaking=0.4 if aimed else 0.25, shorter=shorter)
         changes.begin(running.app_id, "changing", first)
         if aimed:
             _AimedFaults(cluster, result)

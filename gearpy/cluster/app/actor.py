@@ -294,6 +294,8 @@ class AppMasterActor(Actor[_Message]):
         self._begin_autoscale(self._dag)
         self._do(self._core.on_start(now_ms))
         if after is None:
+            if not is_trial:  # That its trial is over may be in no log yet.
+                self._note_version(TrialPassed())
             self._do(self._versions.resume(self._core, self._app_id, now_ms))
         if self._checkpoints.drain.is_asked:
             self._begin_drain(self._core)
