@@ -11,7 +11,14 @@ import pytest
 
 from gearpy.messages.client import UpdatePlanned
 from gearpy.storage.checkpoints import MemoryCheckpoints, StoredFile
-from tests.bench.simulate_changes import PAUSE_MS, PHASES, ChangingApp, Variant, run_change_seed
+from tests.bench.simulate_changes import (
+    PAUSE_MS,
+    PHASES,
+    SHORTER,
+    ChangingApp,
+    Variant,
+    run_change_seed,
+)
 from tests.bench.simulated_app import SimulatedApp
 from tests.world.cluster import ClusterSimulation
 
@@ -32,7 +39,7 @@ def test_each_record_is_shown_once_by_the_version_that_read_it(seed: int) -> Non
 @pytest.mark.parametrize("seed", range(200))
 def test_changes_that_follow_each_other_closely_are_exact(seed: int) -> None:
     """In short runs, as there is time for many of them."""
-    result = run_change_seed(seed, aimed=seed % 2 == 1, shorter=6)
+    result = run_change_seed(seed, aimed=seed % 2 == 1, shorter=SHORTER)
 
     assert not result.problem, result
 
