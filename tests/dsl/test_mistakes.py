@@ -364,6 +364,10 @@ AT_ONCE: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: keyed().aggregate(n="count"),
         r"aggregate\(n='count'\): give an aggregate, such as agg.sum\('price'\)",
     ),
+    "aggregate with the name of the step": (
+        lambda: windowed().aggregate(n=agg.count(), name="visits"),
+        r"aggregate\(name='visits'\): .*; a name .* comes first: aggregate\('visits', ...\)",
+    ),
     "top_n without n": (
         lambda: keyed().top_n(),
         r"top_n: n is 0, must be a whole number from 1 to 10000, such as top_n\(10\)",

@@ -263,6 +263,7 @@ def check_aggregates(aggregates: Mapping[str, Any]) -> None:
         raise ConfigError("aggregate() has nothing to do: give it such as total=agg.sum('price')")
     mistakes = [
         f"aggregate({name}={short_repr(each)}): give an aggregate, such as agg.sum('price')"
+        + (f"; a name of the step comes first: aggregate({each!r}, ...)" if name == "name" else "")
         for name, each in aggregates.items()
         if not isinstance(each, Aggregate)
     ]

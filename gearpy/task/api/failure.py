@@ -85,7 +85,8 @@ def _cause_of(error: BaseException, source: str) -> str:
     if not str(error):
         return type(error).__name__
     # With no line of the user's it was a step that could not look a key up.
-    is_key = isinstance(error, TypeError) and "unhashable type" in str(error) and not source
+    is_ours = not source or _is_library(source)
+    is_key = isinstance(error, TypeError) and "unhashable type" in str(error) and is_ours
     cure = ": choose a key of text, numbers or tuples of them" if is_key else _arguments(error)
     return f"{type(error).__name__}: {error}{cure}"
 

@@ -96,7 +96,13 @@ class ValueEncoder:
         try:
             return self._pack_any_text(value)
         except (ValueError, OverflowError, AttributeError) as error:
-            raise CannotTravel(str(error)) from error
+            is_deep = str(error) == "recursion limit exceeded."
+            text = (
+                "recursion limit exceeded: it is nested too deep, or is part of itself"
+                if is_deep
+                else str(error)
+            )
+            raise CannotTravel(text) from error
 
     def pack_nested(self, value: Any) -> bytes:
         """Return a value that is part of another one as msgpack."""
@@ -211,18 +217,25 @@ def _refusal(cls: type, why: str) -> CannotTravel:
     )
 
 
-def located(error: CannotTravel, value: Any, registry: RecordRegistry, where: str) -> CannotTravel:
+def located(
+    error: CannotTravel, value: Any, registry: RecordRegistry, where: str, *, levels: int = 16
+) -> CannotTravel:
     """Return the error with the place of the part that cannot travel, written as an expression.
 
     Args:
         error: what was raised as the value was encoded.
         where: what to call it, such as "a record".
+        levels: how deep to look at most: each level is packed once more, and a value may be nested
+            without an end.
     """
+    if not levels:
+        return CannotTravel(error.reason, f"{where}...")
     for piece, part in _parts(value, registry):
         try:
             ValueEncoder(registry).pack(part)
         except CannotTravel as inner:
-            return located(inner, part, registry, where.removeprefix("a ") + piece)
+            where = where.removeprefix("a ") + piece
+            return located(inner, part, registry, where, levels=levels - 1)
         except RecursionError:
             break
     return CannotTravel(error.reason, where)

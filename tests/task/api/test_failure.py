@@ -1,6 +1,7 @@
 """What people are told when user code raises."""
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +29,20 @@ def error_of(function: Callable[[], Any]) -> Exception:
 
 def divide() -> float:
     return 1 / 0
+
+
+def test_a_key_that_is_none_is_told_with_the_cure() -> None:
+    """Also where the standard library was asked to count keys, and no line is the user's."""
+    error = error_of(lambda: Counter[Any]([{}]))
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+
+    told = operator_error("count", error.with_traceback(trace))
+
+    assert told.cause == (
+        "TypeError: unhashable type: 'dict': choose a key of text, numbers or tuples of them"
+    )
 
 
 def test_error_has_operator_cause_line_record_and_time() -> None:

@@ -167,6 +167,18 @@ def test_the_place_of_what_cannot_travel_is_told(value: Any, where: str) -> None
     assert found.reason == "it is odd" or "register_serializer(object, " in found.reason
 
 
+def test_what_is_part_of_itself_is_refused_with_a_short_place() -> None:
+    """And soon: each level that is looked at is packed again."""
+    value: list[Any] = []
+    value.append(value)
+    with pytest.raises(CannotTravel, match="nested too deep, or is part of itself") as refused:
+        ValueEncoder(a_registry()).pack(value)
+
+    found = located(refused.value, value, a_registry(), "a record")
+
+    assert found.where == "record" + "[0]" * 16 + "..."
+
+
 def test_an_exotic_time_zone_is_named_with_the_remedy() -> None:
     """Turning it into a fixed offset would change what the value means."""
 
