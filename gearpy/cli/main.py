@@ -8,6 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from gearpy import __version__
+from gearpy.cli.terminal.absent import leave_out
 from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.groups import add_lazy, group
 from gearpy.cli.terminal.guard import end_at_signals
@@ -120,6 +121,9 @@ _ALIASES: Final = {"log": "coordinator-log", "windows": "window-log"}
 #: So many new objects start a garbage collection. What a command loads stays: to look for garbage
 #: in it at each 700 of them, as Python does, takes a tenth of its start.
 _GC_THRESHOLD: Final = 10_000
+#: Runs no program of a user, and makes Arrow tables: for the first one Arrow would import pandas
+#: where that is installed, which takes as long as reading half a million keys.
+_STATE: Final = "state"
 
 
 app = group("gearpy: an actor-based streaming runtime.", epilog=HELP, add_completion=True)
@@ -134,6 +138,8 @@ def main() -> None:
     """Run the command line of this process."""
     gc.set_threshold(_GC_THRESHOLD)
     end_at_signals()
+    if sys.argv[1:2] == [_STATE]:
+        leave_out("pandas")
     if warning := other_project():
         print(f"warning: {warning}", file=sys.stderr)
     app(prog_name="gear")

@@ -8,5 +8,6 @@
 - `exits`: how a command ends, as the shell sees it.
 - `guard`: ends a command with the right exit code and nothing but the right words.
 - `output`: errors, tables and JSON, as people and programs read them.
+- `absent`: modules that a process does without.
 - `log`: where the command line sends gearpy's log.
 """

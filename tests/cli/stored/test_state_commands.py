@@ -4,6 +4,8 @@ import csv
 import io
 import json
 import shlex
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -131,3 +133,31 @@ def test_mistakes_are_told_with_what_there_is(
     state: State, args: tuple[str, ...], told: str
 ) -> None:
     assert told in state(*args, code=WRONG_USE)
+
+
+_IN_A_PROCESS: Final = """
+import sys
+from gearpy.cli.main import main
+try:
+    main()
+finally:
+    print("pandas" in sys.modules)
+"""
+
+
+def test_no_query_waits_until_pandas_is_loaded(tmp_path: Path) -> None:
+    """Arrow would load it for the first column, where it is installed."""
+    pytest.importorskip("pandas")
+    a_kept_application(checkpoints_at(tmp_path), [visits])
+    query = ["state", "query", "shop", "Visits", "select count(*) from visits", "--json"]
+
+    done = subprocess.run(
+        [sys.executable, "-c", _IN_A_PROCESS, *query, "--checkpoints", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    answer, has_pandas = done.stdout.splitlines()
+    assert json.loads(answer)["rows"] == [{"count_star()": 2}]
+    assert has_pandas == "False"
