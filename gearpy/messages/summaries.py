@@ -127,7 +127,8 @@ class ExecutorSummary:
 class ProcessorSummary:
     """One processor of an application, counts over all its tasks.
 
-    ``steps`` are the names of its steps, in the order in which a record meets them.
+    ``steps`` are the names of its steps, in the order in which a record meets them. ``birth_ms`` is
+    the event time from which on it takes the place of another one; None: of none.
     """
 
     processor_id: int
@@ -140,6 +141,7 @@ class ProcessorSummary:
     skipped_records: int = 0
     quarantined_records: int = 0
     steps: tuple[str, ...] = ()
+    birth_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

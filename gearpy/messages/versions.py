@@ -67,6 +67,7 @@ PROTOCOL: Final = KnownVersions(NEWEST)
 #: not told, and what it says means their defaults; a new message it refuses by its name.
 ADDED: Final[dict[str, tuple[str, ...]]] = {
     "LaunchTasks": ("first_session",),
+    "ProcessorSummary": ("birth_ms",),
     "RegisterWorker": ("version",),
     "UpdatePlanned": ("at_event_ms",),
     "WorkerSummary": ("version",),

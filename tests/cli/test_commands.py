@@ -103,6 +103,7 @@ PROCESSOR: Final = {
     "skipped_records": int,
     "quarantined_records": int,
     "steps": [str],
+    "birth_ms": int,
 }
 HOLDER: Final = {
     "task": str,

@@ -13,8 +13,10 @@ from gearpy.cluster.boot.local import LocalCluster
 from gearpy.cluster.programs.artifacts import embed, forget
 from gearpy.config.load import from_overrides
 from gearpy.errors import SubmitRefused
-from gearpy.ids import MAX_MS, AppId
+from gearpy.ids import MAX_MS, MIN_MS, AppId
 from gearpy.messages.client import UpdateApplication, UpdatePlanned
+from gearpy.services.gearpump.shapes import StreamAppMasterSummary
+from gearpy.services.routes.applications import get_application
 from tests.eventually import eventually
 
 _AT_MS = 2000
@@ -105,6 +107,13 @@ def changed(
         forget(artifact)
 
 
+def births_of(cluster: LocalCluster, app_id: AppId) -> dict[str, int]:
+    """Return the births of the processors, as Gearpump's REST tells them."""
+    told = get_application(cluster.client, app_id, detail=True)
+    assert isinstance(told, StreamAppMasterSummary)
+    return {each.description: each.life.birth for _, each in told.processors}
+
+
 def test_records_from_its_birth_on_are_of_the_new_processor() -> None:
     """Each is of one of both; the same life in a later program asks for nothing."""
     feed, life = Feed(), gp.Life(birth_ms=_AT_MS)
@@ -116,10 +125,12 @@ def test_records_from_its_birth_on_are_of_the_new_processor() -> None:
             feed.limit = 3000
             made = cluster.client.wait_for_version(running.app_id, planned.version)
             eventually(lambda: len(feed.shown) >= feed.limit)
+            births = births_of(cluster, running.app_id)
             with changed(cluster, running.app_id, numbers(feed, life)) as again:
                 remade = cluster.client.wait_for_version(running.app_id, again.version)
                 running.shutdown()
 
+    assert births == {"numbers": MIN_MS, "tag": _AT_MS, "show": MIN_MS}
     assert (planned.at_event_ms, waits.state) == (_AT_MS, "waiting")
     assert waits.change.endswith(" at 1970-01-01T00:00:02Z")
     assert (made.state, made.reason) == ("running", "")

@@ -158,6 +158,7 @@ def _processor(core: ApplicationCore, pid: ProcessorId) -> ProcessorSummary:
         skipped_records=sum(each.skipped_records for each in reports),
         quarantined_records=sum(each.quarantined_records for each in reports),
         steps=tuple(step.name or step.kind for step in spec.steps),
+        birth_ms=_known(spec.life.birth_ms),
     )
 
 

@@ -217,10 +217,16 @@ def _processor(processor: ProcessorSummary, detail: ApplicationDetail, kind: str
         parallelism=processor.parallelism,
         description=", ".join(processor.steps) or processor.name,
         task_conf={},
-        life=LifeTime(birth=MIN_MS, death=MAX_MS),
+        life=_life(processor),
         executors=sorted(counts),
         task_count=[(each, TaskCount(count=counts[each])) for each in sorted(counts)],
     )
+
+
+def _life(processor: ProcessorSummary) -> LifeTime:
+    """Return the life of a processor; it has no death, but ends when another takes its place."""
+    birth_ms = processor.birth_ms
+    return LifeTime(birth=MIN_MS if birth_ms is None else birth_ms, death=MAX_MS)
 
 
 def _executor_brief(executor: ExecutorSummary) -> ExecutorBrief:
