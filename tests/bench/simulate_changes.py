@@ -99,6 +99,7 @@ class ChangingApp:
     is_beside_first: bool
     more_records: int = 60  #: Of each source that only some versions have.
     is_at_borders: bool = False  #: Keys are those that a wrong border between tasks would lose.
+    failing: int = 0  #: So many records fail, once each.
     tagged: tuple[MemoryTransactions, ...] = field(
         default_factory=lambda: tuple(map(MemoryTransactions, ("tagged", "tagged, too")))
     )
@@ -135,13 +136,21 @@ class ChangingApp:
         words = app.read(source, name="words").map(upper, name="upper")
         if variant.has_more_steps:
             words = words.filter(lambda _: True, name="all")
-        words.map(lambda record: _tagged(record, variant), name="tag").write(
+        words.map(lambda record: self._tagged(record, variant), name="tag").write(
             self.tagged[variant.shows], name=f"show tagged {variant.shows}"
         )
         keyed = words.key_by(self._key)
         for name in variant.branches:
             sink = self.base.sinks.setdefault(name, MemoryTransactions(name))
             _branch(name, keyed).write(sink, name=f"show {name}")
+
+    def _tagged(self, record: tuple[str, int], variant: Variant) -> tuple[str, int, int]:
+        if variant.breaks:
+            raise ValueError("this version is broken")
+        if self.failing:
+            self.failing -= 1
+            raise ValueError(f"record {record} fails this time, and {self.failing} others")
+        return (*record, variant.tag)
 
     @property
     def _key(self) -> Callable[[tuple[str, int]], str]:
@@ -189,12 +198,6 @@ class ChangingApp:
             if not all(tag in rest for tag in dict.fromkeys(_runs(seen))):
                 return f"partition {part} was shown by {_runs(seen)}, but {ran} have run"
         return ""
-
-
-def _tagged(record: tuple[str, int], variant: Variant) -> tuple[str, int, int]:
-    if variant.breaks:
-        raise ValueError("this version is broken")
-    return (*record, variant.tag)
 
 
 def _key_at_border(record: tuple[str, int]) -> str:
@@ -310,9 +313,10 @@ class _AimedFaults(FaultSchedule):
     somebody needs the store.
     """
 
-    def __init__(self, cluster: ClusterSimulation, result: SeedResult) -> None:
-        more = {"killed at its log": self._kill_at_log}
+    def __init__(self, cluster: ClusterSimulation, app: ChangingApp, result: SeedResult) -> None:
+        more = {"killed at its log": self._kill_at_log, "record fails": self._fail_record}
         super().__init__(cluster, result.faults, without=("file damaged",), more=more)
+        self._app = app
         self._phases = result.phases
         self._phase = ""
         self._dies_at_log = False
@@ -328,6 +332,11 @@ class _AimedFaults(FaultSchedule):
         """Have the app master killed when it needs its log the next time."""
         self._dies_at_log = bool(cluster.launched(MASTER_EXECUTOR))
         return self._dies_at_log
+
+    def _fail_record(self, cluster: ClusterSimulation, rng: random.Random) -> bool:
+        """Have the next record fail: a version on trial has failed by that, and none else."""
+        self._app.failing += 1
+        return True
 
     def _on_request(self, name: str) -> bool:
         """Do something before the store does; tell whether an app master was killed by that."""
@@ -436,7 +445,7 @@ def run_change_seed(
         changes = _Changes(cluster, app, result, breaking=0.4 if aimed else 0.25, shorter=shorter)
         changes.begin(running.app_id, "changing", first)
         if aimed:
-            _AimedFaults(cluster, result)
+            _AimedFaults(cluster, app, result)
         elif not calm:
             FaultSchedule(cluster, result.faults, without=("file damaged",))
         summary = cluster.run_to_end(running.app_id, within_ms=_WITHIN_MS)

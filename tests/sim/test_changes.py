@@ -46,7 +46,7 @@ def test_changes_that_follow_each_other_closely_are_exact(seed: int) -> None:
 
 def test_faults_in_each_phase_of_a_change_do_no_harm() -> None:
     """Also while a version takes the place of another, which is over within one turn."""
-    results = [run_change_seed(seed, aimed=True) for seed in (50_009, 50_013)]
+    results = [run_change_seed(seed, aimed=True) for seed in (50_003, 50_009)]
 
     hit = sum((each.phases for each in results), Counter[str]())
     assert not [each for each in results if each.problem]
