@@ -5,6 +5,7 @@
 - `look`: answers that were got together, and how long they are kept for rates.
 - `overview`: makes the view of a cluster.
 - `findings`: what is wrong, where, why, and what would help; `gear why` and each headline.
+- `draining`: what a drain waits for, now and then, for who waits for its end.
 - `measured`: figures of tasks, processors and executors, from measurements of two times.
 - `layout`: places of processors in a drawing.
 - `drawing`: the graph of an application, and charts, as SVG: reports and notebooks.

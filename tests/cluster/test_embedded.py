@@ -158,6 +158,22 @@ def test_a_drain_that_takes_too_long_fails_with_the_step_that_it_waits_for() -> 
     hangs.let_go = True
 
 
+def test_a_drain_that_takes_its_time_says_so_until_it_ends() -> None:
+    app, hangs, said = gp.StreamApp("hangs"), _Hangs(), list[str]()
+    app.read(gp.generate(itertools.count, rate=2000)).map(hangs).write(gp.to_list([]))
+
+    def say(line: str) -> None:
+        said.append(line)
+        hangs.let_go = "still being shown" in line
+
+    summary = stopped(app, 1, say=say)
+
+    assert summary.progress.drained
+    assert said[1].startswith("stopping: nothing more is read")
+    assert "after 60 s (application.drain-timeout-seconds) it ends as failed" in said[2]
+    assert said[2].endswith("; Ctrl-C once more ends it at once")
+
+
 class _Hangs:
     """Takes its time with the hundredth record, until it is let go."""
 

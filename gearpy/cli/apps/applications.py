@@ -15,13 +15,14 @@ from gearpy.cli.terminal.groups import add_lazy, group
 from gearpy.cli.terminal.options import AppRef, Given, asking
 from gearpy.cli.terminal.output import print_hints, print_json, table
 from gearpy.cluster.checkpoints.reading import plain
-from gearpy.cluster.client.client import ClusterClient
+from gearpy.cluster.client.client import ClusterClient, RunningApplication
 from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import ConfigError
 from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId
 from gearpy.messages.client import LogText
 from gearpy.messages.summaries import ApplicationSummary, WorkerSummary
 from gearpy.views import text
+from gearpy.views.draining import DrainNotice
 from gearpy.wire.values.records import DEFAULT_REGISTRY
 
 _POLL_S: Final = 0.5
@@ -205,7 +206,7 @@ def stop(
     with given.client() as client:
         running = client.running(ref)
         running.drain(savepoint=savepoint)
-        summary = running.wait() if wait else running.summary()
+        summary = _drained(running) if wait else running.summary()
     if given.as_json:
         print_json(asdict(summary))
         return
@@ -216,6 +217,21 @@ def stop(
         print(f"savepoint {progress.savepoint} is epoch {progress.epoch}")
     elif savepoint and wait:
         print_hints([f"there is no savepoint: it has {summary.status} before it could be made"])
+
+
+def _drained(running: RunningApplication) -> ApplicationSummary:
+    """Wait for the end of a drain, and say on standard error what it waits for."""
+    notice = DrainNotice(
+        began_ms=time.monotonic_ns() // 1_000_000,
+        timeout_ms=None,
+        way_out=f"'gear kill {running.app_id}' ends it at once; Ctrl-C ends this command alone",
+    )
+
+    def look(summary: ApplicationSummary) -> None:
+        if line := notice.line(summary, time.monotonic_ns() // 1_000_000):
+            print_hints([line])
+
+    return running.wait(on_progress=look)
 
 
 @commands.command(epilog=HELP)

@@ -2,6 +2,7 @@
 
 import signal
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
@@ -17,6 +18,7 @@ from gearpy.errors import SubmitRefused, ends_at_the_caller
 from gearpy.messages.summaries import ApplicationSummary
 from gearpy.task.api.application import Buildable
 from gearpy.task.stages.guarantees import cannot_be_resumed
+from gearpy.views.draining import DrainNotice
 
 #: What counts where nobody has set anything else. With the user at hand, the first failure of a
 #: program is one to be mended, and not one to be tried again.
@@ -28,6 +30,8 @@ EMBEDDED: Final[Mapping[str, str]] = {
 _STOPPING: Final = (
     "stopping: nothing more is read, what was read is being shown; once more: at once"
 )
+_AT_ONCE: Final = "Ctrl-C once more ends it at once"
+_RESUMED: Final = ", and the next run goes on from the newest epoch"
 
 #: Something that goes on as long as an application runs, such as a page about it.
 Beside = Callable[[RunningApplication], AbstractContextManager[object]]
@@ -121,11 +125,29 @@ def run_until(
             return run.finished
         for each in beside:
             stack.enter_context(each(run.running))
-        return Watch(run.running, stop, say, run.on_progress, on_progress).to_the_end()
+        watch = Watch(
+            run.running,
+            stop,
+            say,
+            run.on_progress,
+            on_progress,
+            drain_timeout_ms=config.application.drain_timeout_s * 1000,
+            way_out=_AT_ONCE if checkpoint is None else f"{_AT_ONCE}{_RESUMED}",
+        )
+        return watch.to_the_end()
 
 
 class Watch:
-    """Follows a run to its end, and has it drained when a signal has come."""
+    """Follows a run to its end, and has it drained when a signal has come.
+
+    Args:
+        running: what runs.
+        stop: notes signals.
+        say: tells the user a line, such as what a drain waits for.
+        listeners: each is told several times a second how it is.
+        drain_timeout_ms: how long a drain may take, for lines about it.
+        way_out: what the user can do in place of waiting for a drain, for the same.
+    """
 
     def __init__(
         self,
@@ -133,13 +155,17 @@ class Watch:
         stop: StopSignals,
         say: Callable[[str], None],
         *listeners: OnProgress | None,
+        drain_timeout_ms: int | None = None,
+        way_out: str = "",
     ) -> None:
         self._running = running
         self._stop = stop
         self._say = say
         self._listeners = [each for each in listeners if each is not None]
+        self._drain_timeout_ms = drain_timeout_ms
+        self._way_out = way_out
         self._is_told = False
-        self._is_draining = False
+        self._notice: DrainNotice | None = None
 
     def to_the_end(self) -> ApplicationSummary:
         """Wait for the end; see `RunningApplication.wait`."""
@@ -154,7 +180,10 @@ class Watch:
                 self._stop.ask(signal.SIGINT)  # A handler of the program raised it.
 
     def _look(self, summary: ApplicationSummary) -> None:
-        if self._stop.number is not None and not self._is_draining:
+        if self._notice is not None:
+            if line := self._notice.line(summary, _now_ms()):
+                self._say(line)
+        elif self._stop.number is not None:
             self._drain()
         for each in self._listeners:
             each(summary)
@@ -167,7 +196,13 @@ class Watch:
             self._running.drain()
         except SubmitRefused:
             return  # Its app master is still being started, or it has just ended: look again.
-        self._is_draining = True
+        self._notice = DrainNotice(
+            began_ms=_now_ms(), timeout_ms=self._drain_timeout_ms, way_out=self._way_out
+        )
+
+
+def _now_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
 
 
 def _say(line: str) -> None:

@@ -1,6 +1,7 @@
 """Makes clients of a Kafka cluster, and tells errors that pass from those that stay."""
 
 import logging
+import re
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -75,6 +76,10 @@ def failure(operator: str, what: str, error: "KafkaError") -> OperatorError:
     )
 
 
+#: What librdkafka writes around an error: the thread that has seen it, and states of its own.
+_AROUND: Final = re.compile(r"^\S+/(bootstrap|\d+): | \(after \d+ms in state .*\)$")
+
+
 class ClientState:
     """The last trouble that a client has told of; it comes on the thread that polls the client.
 
@@ -97,7 +102,7 @@ class ClientState:
         if not self._trouble:  # It is told of each attempt to connect.
             _LOG.warning("kafka %s: %s (%s)", self._servers, error.str(), error.name())
         if error.name() != _ALL_AWAY:
-            self._trouble = error.str()
+            self._trouble = _AROUND.sub("", error.str())
         elif not self._trouble:  # What was told of one of them says more.
             self._trouble = _NONE_STAYS.format(protocol=self._protocol)
         if final_cause(error):

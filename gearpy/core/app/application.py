@@ -8,6 +8,7 @@ from gearpy.core.app import causes
 from gearpy.core.app.ahead import ReadingAhead
 from gearpy.core.app.causes import Drain
 from gearpy.core.app.change import VersionChange, WaitingChange
+from gearpy.core.app.clock import outside_of
 from gearpy.core.app.decisions import (
     Activated,
     Command,
@@ -604,7 +605,11 @@ class ApplicationCore(Recovery):
         drain = self._drain
         if drain is None or not drain.is_late(now_ms):
             return []
-        cause = causes.drain_too_long(self.clock.why(), timeout_ms=drain.timeout_ms)
+        cause = causes.drain_too_long(
+            self.clock.why(),
+            timeout_ms=drain.timeout_ms,
+            outside=outside_of(self.dag, self.reports),
+        )
         commands = self._fail(cause, now_ms)
         if drain.has_had_grace(now_ms):
             for executor_id in list(self.executors.running):

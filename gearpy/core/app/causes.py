@@ -50,10 +50,20 @@ def trial_too_long(timeout_ms: int) -> ErrorCard:
     )
 
 
-def drain_too_long(chain: Sequence[ClockHolder], *, timeout_ms: int) -> ErrorCard:
-    """Describe why a drain did not end; ``chain`` leads to the task that holds the clock."""
+def drain_too_long(
+    chain: Sequence[ClockHolder], *, timeout_ms: int, outside: str = ""
+) -> ErrorCard:
+    """Describe why a drain did not end.
+
+    Args:
+        chain: leads to the task that holds the clock.
+        timeout_ms: how long it might have taken.
+        outside: what a source or sink waits for, such as a server that is away.
+    """
     cause = f"the drain did not end within {timeout_ms // 1000} s"
-    if chain:
+    if outside:
+        cause += f": it waits for {outside}"
+    elif chain:
         holder = chain[-1]
         cause += f": it waits for {holder.name} (task {holder.task_id}), {holder.waits_for}"
     return ErrorCard(

@@ -362,5 +362,17 @@ def progress_of(
         done=sum(report.done for report in read),
         total=sum(report.total for report in read),
         stall=stall,
-        waits_for=next((each for each in (one.waits_for for one in reports.values()) if each), ""),
+        waits_for=outside_of(dag, reports),
     )
+
+
+def outside_of(dag: Dag, reports: Mapping[TaskId, TaskClock]) -> str:
+    """Name what a task waits for outside of the application, and its step; of several, the first.
+
+    The text is empty if none does.
+    """
+    for task_id, report in sorted(reports.items()):
+        if report.waits_for:
+            step = dag.processors[ProcessorId(task_id.processor)].name
+            return f"{report.waits_for} (step {step})"
+    return ""

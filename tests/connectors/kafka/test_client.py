@@ -52,6 +52,15 @@ def test_trouble_is_told_until_a_broker_answers() -> None:
     assert state.waits_for == ""
 
 
+@pytest.mark.parametrize("more", ["", ", 3 identical error(s) suppressed"])
+def test_trouble_is_told_without_the_client_s_own_states(more: str) -> None:
+    told = "Connect to ipv4#127.0.0.1:1 failed: Connection refused"
+    around = f"127.0.0.1:1/bootstrap: {told} (after 0ms in state CONNECT{more})"
+    state = ClientState(NOWHERE)
+    state.on_error(KafkaError(KafkaError._TRANSPORT, around))  # noqa: SLF001 - as above
+    assert state.waits_for == f"kafka 127.0.0.1:1: {told}"
+
+
 def test_that_all_brokers_are_away_hides_nothing_that_says_more() -> None:
     """Alone it may be a broker that asks for a login, and hangs up without a word."""
     gone = KafkaError(KafkaError._ALL_BROKERS_DOWN, "0/2 brokers are down")  # noqa: SLF001 - as above

@@ -7,8 +7,8 @@ from gearpy.core.app.causes import Drain
 from gearpy.core.app.decisions import Ended
 from gearpy.core.app.deployment import Send
 from gearpy.core.app.executors import Launch, Stop
-from gearpy.ids import TaskId
-from gearpy.messages.app import BeginEpoch, StopAllTasks
+from gearpy.ids import ProcessorId, TaskId
+from gearpy.messages.app import BeginEpoch, StopAllTasks, TaskClock
 from tests.core.manager_bench import A, B, Bench, only
 
 
@@ -110,3 +110,22 @@ def test_a_drain_that_takes_too_long_fails_and_says_what_it_waits_for() -> None:
     assert "the drain did not end within 5 s: it waits for " in ended.cause.cause
     assert "application.drain-timeout-seconds" in ended.cause.cause
     assert any(stop.kill for stop in only(done, Stop))
+
+
+def test_a_drain_that_waits_for_a_server_fails_with_its_name() -> None:
+    """The step that waits is the right one; what holds the clock may be another."""
+    bench = Bench((1, 1), executors=1)
+    task = TaskId(1, 0)
+    session = bench.manager.regions[0].sessions[task]
+    waits = TaskClock(
+        task_id=task, session=session, clock_ms=0, watermark_ms=0, waits_for="kafka a:9092"
+    )
+    bench.obey(bench.manager.on_clocks([waits], bench.now_ms))
+    bench.unanswered = {(A, BeginEpoch), (A, StopAllTasks)}
+    bench.obey(bench.manager.drain(bench.now_ms, timeout_ms=5000))
+
+    [ended] = only(bench.tick(8000), Ended)
+
+    assert ended.cause is not None
+    name = bench.manager.dag.processors[ProcessorId(1)].name
+    assert f"within 5 s: it waits for kafka a:9092 (step {name}); what" in ended.cause.cause
