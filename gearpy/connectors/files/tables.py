@@ -154,7 +154,7 @@ class Fit:
         if callable(self._time):
             return self._asked(self._time, values)
         if self.schema is None:
-            cells = [row[self._time] for row in values]
+            cells = _cells(values, self._time)
             column = pa.array(cells) if cells else pa.array([], pa.int64())
         else:
             column = values.column(self._time)
@@ -172,6 +172,13 @@ class Fit:
         except Exception as error:
             kind = type(error).__name__
             raise ValueError(f"the time function raised {kind}: {error}") from error
+
+
+def _cells(rows: Sequence[Any], name: str) -> list[Any]:
+    try:
+        return [row[name] for row in rows]
+    except (LookupError, TypeError) as error:
+        raise ValueError(f"there is no {name!r}, which has the event time") from error
 
 
 class BadRows:

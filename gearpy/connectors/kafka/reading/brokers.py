@@ -16,7 +16,7 @@ class Brokers:
     """Asks brokers; see `gearpy.connectors.kafka.reading.positions.Offsets`.
 
     Args:
-        consumer: that is asked through.
+        consumer: that is asked through, and does nothing else.
         operator: the source, for errors.
         servers: the addresses of the brokers, for errors.
     """
@@ -36,6 +36,7 @@ class Brokers:
             OperatorError: there is no such topic, or no right to it.
             KafkaException: no broker answers.
         """
+        self._consumer.poll(0)  # Else what it tells of connections would be kept, without an end.
         found: dict[str, int] = {}
         for name in wanted.names or ("",):  # Of no name it tells all.
             topics = self._consumer.list_topics(name or None, timeout=_ANSWER_S).topics
@@ -87,6 +88,10 @@ class Brokers:
                 raise failure(
                     self._operator, f"commit of {each.topic}/{each.partition}", each.error
                 )
+
+    def close(self) -> None:
+        """End the client."""
+        self._consumer.close()
 
     def _offsets(self, names: Sequence[str], told: Sequence[Any]) -> dict[str, int]:
         for name, each in zip(names, told, strict=True):

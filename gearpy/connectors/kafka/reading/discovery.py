@@ -79,7 +79,7 @@ class _Look:
 
 
 class KafkaDiscovery(Discovery[Any]):
-    """Finds and reads the partitions of one task, over one client; see `KafkaReading`.
+    """Finds and reads the partitions of one task; see `KafkaReading`.
 
     Args:
         reading: what is read.
@@ -101,8 +101,12 @@ class KafkaDiscovery(Discovery[Any]):
         # The client asks for the coordinator of its group, also of one that is never used.
         ignored = () if reading.group is not None else ("GROUP_AUTHORIZATION_FAILED",)
         self._state = ClientState(reading.cluster, ignored)
-        self._consumer = make_consumer(operator, reading.cluster, self._state, _settings(reading))
-        self._brokers = Brokers(self._consumer, operator, reading.cluster.servers)
+        cluster, settings = reading.cluster, _settings(reading)
+        self._consumer = make_consumer(operator, cluster, self._state, settings)
+        # A client does one thing at a time: the one that reads would hold the task up while a
+        # question waits for brokers that are away.
+        asking = make_consumer(operator, cluster, self._state, settings)
+        self._brokers = Brokers(asking, operator, cluster.servers)
         self._feed = Feed(self._consumer, self._state, operator, reading.records.columns)
         self._errands = Errands(f"gearpy-{operator}")
         self._is_looking = False
@@ -156,7 +160,8 @@ class KafkaDiscovery(Discovery[Any]):
             self._errands.post(lambda: self._commit(changed))
 
     def close(self) -> None:
-        """Close the client, behind the last commit."""
+        """Close the clients, behind the last commit."""
+        self._errands.post(self._brokers.close)
         self._errands.close(self._consumer.close, _LAST_S)
 
     def _answered(self) -> Mapping[str, KafkaPlace]:

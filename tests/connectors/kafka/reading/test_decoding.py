@@ -133,3 +133,11 @@ def test_a_time_that_is_missing_makes_a_record_bad() -> None:
     decoder = a_decoder(time="at")
     found = told(decoder.batch(a_raw([b'{"at": 5}', b'{"other": 6}', b'{"at": null}'])))
     assert (found, decoder.skipped) == ([({"at": 5}, 5)], 2)
+
+
+@pytest.mark.parametrize("body", [b'{"n": 1}', b"[1]", b'"at"'])
+def test_a_value_without_the_field_of_event_times_says_which_field(body: bytes) -> None:
+    decoder = a_decoder(time="at", on_bad="error")
+
+    with pytest.raises(OperatorError, match="t/3, offset 10: there is no 'at', which has the ev"):
+        decoder.batch(a_raw([body]))

@@ -1,0 +1,21 @@
+"""The search for partitions, while brokers are away. Nothing listens here."""
+
+import time
+
+import gearpy as gp
+
+#: A question waits for 5 s, and would hold the task up for as long.
+_QUESTION_S = 5.0
+
+
+def test_a_task_goes_on_while_a_question_waits_for_brokers() -> None:
+    """The task may have other work, such as to end an epoch."""
+    finder = gp.kafka("orders", servers="127.0.0.1:1").discover(0, 1, ())
+    began = time.monotonic()
+    try:
+        for _ in range(10):
+            assert finder.find() == {}
+            time.sleep(0.01)  # So that the question is under way.
+        assert time.monotonic() - began < _QUESTION_S - 1
+    finally:
+        finder.close()
