@@ -94,6 +94,23 @@ def test_a_drain_lets_what_is_in_flight_land() -> None:
     assert done[-1] == Ended(status="terminated", cause=None)
 
 
+def test_a_drain_that_waits_stores_what_waits_less_and_less_often() -> None:
+    """A server may be away for minutes, and each last epoch stores once more what is for it."""
+    bench = Bench((1, 1), executors=1)
+    bench.unanswered = {(A, BeginEpoch)}
+    bench.obey(bench.manager.drain(bench.now_ms, timeout_ms=60_000))
+    region, began_ms = bench.manager.regions[0], list[int]()
+    for _ in range(7):
+        last = bench.announced(region)
+        bench.obey(bench.store(region, A, has_more=True))
+        stored_ms = bench.now_ms
+        while bench.announced(region) == last:
+            bench.tick(100)
+        began_ms.append(bench.now_ms - stored_ms)
+
+    assert began_ms == [100, 200, 400, 800, 1600, 1600, 1600]
+
+
 def test_a_drain_that_takes_too_long_fails_and_says_what_it_waits_for() -> None:
     """Who does not even stop then is killed soon, since somebody waits."""
     bench = Bench((1, 1), executors=1)

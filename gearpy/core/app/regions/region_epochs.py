@@ -28,8 +28,10 @@ from gearpy.messages.app import (
     TaskClock,
 )
 
-#: So long what is in flight at the end of a last epoch has to land, before another one ends.
+#: So long what is in flight at the end of a last epoch has to land, before another one ends. It
+#: doubles with each that follows, as each stores once more what waits for a server that is away.
 _LAND_MS: Final = 100
+_LAND_MAX_MS: Final = 1_600
 #: Files of so many attempts are known, for what executors tell late.
 _ATTEMPTS_MAX: Final = 16
 
@@ -97,6 +99,7 @@ class RegionEpochs:
         self.keeps_files = False  #: Another version reads them: none is written anew.
         self._open_epochs: set[int] = set()  # Records were in flight at their ends.
         self._last_at_ms = 0  # When another last epoch may begin, after one of those.
+        self._land_ms = _LAND_MS
         self._store_again_ms = 0
         self._files: dict[int, AttemptFiles] = {}
         self._garbage: dict[str, SnapshotFile] = {}
@@ -173,6 +176,7 @@ class RegionEpochs:
         assert self.history.unstored is None, "it may have to go back further"
         self._attempt, self._base = attempt, self.history.newest
         self._is_begun = True
+        self._land_ms = _LAND_MS
         self._files[attempt] = AttemptFiles(self._base.snapshots if self._base else ())
         for old in sorted(self._files)[:-_ATTEMPTS_MAX]:
             del self._files[old]
@@ -342,7 +346,8 @@ class RegionEpochs:
     def _note_flight(self, epoch: int, now_ms: int) -> None:
         """Let one more epoch follow if records were in flight at the end of the last one."""
         if epoch == self._final_epoch and epoch in self._open_epochs:
-            self._final_epoch, self._last_at_ms = None, now_ms + _LAND_MS
+            self._final_epoch, self._last_at_ms = None, now_ms + self._land_ms
+            self._land_ms = min(2 * self._land_ms, _LAND_MAX_MS)
         self._open_epochs.clear()
 
     def _begin(self, coordinator: EpochCoordinator, now_ms: int) -> None:
