@@ -39,6 +39,7 @@ SCREENS: Final = (
 STEP: Final = "#/app/1/step/1"
 BYTES_MAX: Final = 500_000
 MANY: Final = 1_000
+MEASURED: Final = 5  #: Points of a chart that shows something.
 MANY_DRAWN: Final = 80  #: Rows of a table, of which some are out of sight.
 #: Controls that a screen reader would read as nothing.
 _NAMELESS: Final = """
@@ -346,6 +347,7 @@ def test_a_kill_asks_once_and_says_what_happens_to_the_data(shown: Shown) -> Non
     artifact = Artifact(kind="file", location=str(program), args=args)
     app_id = shown.cluster.client.submit("endless", artifact).app_id
     eventually(lambda: shown.cluster.client.application(app_id).progress.epoch > 1, within_s=180)
+    eventually(lambda: len(shown.cluster.client.series(app_id).at_ms) > MEASURED, within_s=180)
     tab = shown.tab()
     tab.go(f"#/app/{app_id}")
     tab.page.get_by_role("button", name="Kill…").click()
