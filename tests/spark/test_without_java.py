@@ -19,6 +19,8 @@ from tests.spark.hidden_java import without_java
 from tests.spark.standalone import standalone_cluster
 from tests.spark.test_to_spark import EXPECTED
 
+pytestmark = pytest.mark.long
+
 _CHILD_TIMEOUT_S = 600  # Some JVMs on a machine that does a lot besides.
 _HERE = Path(__file__).parent
 _JAVA_OPTIONS = " ".join(JAVA_OPTIONS)

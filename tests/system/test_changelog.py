@@ -4,6 +4,8 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
+
 from gearpy.cluster.checkpoints.reading import StoredEpochs, stored_prefixes, verify
 from gearpy.core.coordinator.views import ChangelogPartitions
 from gearpy.storage.checkpoints import checkpoints_at
@@ -18,6 +20,7 @@ SETTINGS = {**EPOCHS_OFTEN, "checkpoint.interval-ms": "1000", "checkpoint.change
 _EXECUTORS = 2
 
 
+@pytest.mark.long
 def test_all_but_the_newest_files_may_be_deleted(tmp_path: Path) -> None:
     """Executors rebuild the state of the same epoch from the changelog, and say so.
 

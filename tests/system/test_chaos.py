@@ -10,6 +10,7 @@ from tests.bench.crash import crash
 from tests.bench.exactly_once import CHAOS, chaos_plan
 
 
+@pytest.mark.long
 def test_no_record_is_lost_whatever_is_killed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

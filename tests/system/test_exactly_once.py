@@ -26,7 +26,7 @@ from tests.system.faulty_tasks import ACTS, EXECUTORS, POINTS, Faults
 RATE: Final = 2000.0
 
 
-@pytest.mark.parametrize("cut", ["position", "event-time"])
+@pytest.mark.parametrize("cut", ["position", pytest.param("event-time", marks=pytest.mark.long)])
 def test_results_are_there_once_whatever_fails_at_whichever_step(tmp_path: Path, cut: str) -> None:
     """Each step of the commit in two phases, and each way to fail there; recoveries fail, too."""
     plan = [(point, act) for act in ACTS for point in POINTS]

@@ -141,6 +141,7 @@ def test_answer_is_right_though_links_of_executors_have_faults(
 SAID: Final = re.compile(r"connection closed: |link to \S+ lost: |connection to \S+ broken: ")
 
 
+@pytest.mark.long
 def test_answer_is_right_though_no_process_can_trust_its_network(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

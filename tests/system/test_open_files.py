@@ -49,6 +49,7 @@ def of_executor(cluster: ProcessCluster, says: Callable[[], bool]) -> None:
         eventually(says, "somebody says so")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("strike", [of_worker, of_executor])
 def test_an_application_goes_on_when_its_processes_may_open_files_again(
     tmp_path: Path, strike: Callable[[ProcessCluster, Callable[[], bool]], None]

@@ -30,10 +30,11 @@ def main(args):
 @pytest.mark.parametrize(
     ("roles", "versions"),
     [
-        (("master",), ["", ""]),  # It tells of none.
+        pytest.param(("master",), ["", ""], marks=pytest.mark.long),  # It tells of none.
         (("worker", "child"), ["", __version__]),
-        (("worker",), ["", __version__]),  # Its files were replaced below it.
-        (("child",), [__version__, __version__]),
+        # Its files were replaced below it.
+        pytest.param(("worker",), ["", __version__], marks=pytest.mark.long),
+        pytest.param(("child",), [__version__, __version__], marks=pytest.mark.long),
     ],
     ids=lambda each: "-".join(each) or "none",
 )

@@ -17,7 +17,7 @@ def test_all_rules_hold_whatever_fails(first: int) -> None:
         assert not result.problem, result
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("first", range(10_000, 12_000, 250))
 def test_all_rules_hold_for_two_thousand_more(first: int) -> None:
     """Some orders of events are too rare for a quick look."""

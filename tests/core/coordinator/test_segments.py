@@ -140,7 +140,7 @@ def test_two_first_launches_in_every_order() -> None:
     assert explore(world) > 1000
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_tools_in_every_order() -> None:
     """They may have chosen the same number; chance decides which of them counts."""
 

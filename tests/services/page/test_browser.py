@@ -177,7 +177,9 @@ def test_the_state_of_a_step_is_looked_at(shown: Shown, app_id: int) -> None:
     tab.page.context.close()
 
 
-@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+@pytest.mark.parametrize(
+    "size", [WIDE, pytest.param(NARROW, marks=pytest.mark.long)], ids=["wide", "narrow"]
+)
 def test_it_is_scaled_and_goes_back(shown: Shown, app_id: int, size: dict[str, int]) -> None:
     """By the keyboard alone; the plan is shown first, and each version says what became of it."""
     tab = shown.tab(viewport=size)
