@@ -147,6 +147,25 @@ def all_later(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.set_column(batch.schema.get_field_index("ms"), "ms", times)
 
 
+@pytest.mark.parametrize("partitions", [(1, 2), (2, 1), (2, 2)])
+def test_ties_of_merged_sources_are_the_same_with_any_number_of_tasks(
+    partitions: tuple[int, int],
+) -> None:
+    """With one task the sources were known, with several only where they have equal partitions."""
+    found = set()
+    for parallelism in (1, 2, 3):
+        app, out = gp.StreamApp("ties", parallelism=parallelism), list[Any]()
+        first, second = (
+            app.read(gp.collection([gp.Message(m - n, n // 4) for n in range(200)], partitions=k))
+            for m, k in zip((1000, 0), partitions, strict=True)
+        )
+        first.merge(second).key_by(lambda n: n % 3).pairwise().write(gp.to_list(out))
+        _ = gp.run(app)
+        found.add(tuple(sorted(out)))
+
+    assert len(found) == 1
+
+
 @pytest.mark.parametrize("step", ["process", "map_batches"])
 def test_records_with_new_times_are_in_their_order(step: str) -> None:
     """One partition in order is in order no more behind a step that gives other times."""

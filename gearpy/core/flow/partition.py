@@ -58,6 +58,8 @@ class Partitioner(ABC):
     is_unicast: bool = False
     #: All records of a sender go to one task.
     keeps_whole: bool = False
+    #: It does so with these numbers of tasks on both sides only.
+    by_chance: bool = False
 
     @property
     def name(self) -> str:
@@ -336,10 +338,16 @@ class CoLocationPartitioner(Partitioner):
     """Sends every record to the task with the sender's own index.
 
     Gearpump: `CoLocationPartitioner`.
+
+    Args:
+        by_chance: with other numbers of tasks the edge would need another partitioner.
     """
 
     is_unicast = True
     keeps_whole = True
+
+    def __init__(self, *, by_chance: bool = False) -> None:
+        self.by_chance = by_chance
 
     @property
     def name(self) -> str:

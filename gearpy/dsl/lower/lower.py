@@ -56,18 +56,30 @@ from gearpy.task.sources.task import SourceTask
 from gearpy.task.time.late import LATE
 
 _NO_BOUNDS: Final[Mapping[Operator, ScaleBounds]] = MappingProxyType({})
+_MANY: Final = 1 << 31  #: More tasks than any application has.
 _WORDS: Final[Mapping[Kind, str]] = {"rows": "rows", "table": "columns"}
 
 
 @dataclass(slots=True, eq=False)
 class _Chain:
-    """Steps that will run in one task; the first one says where its records come from."""
+    """Steps that will run in one task; the first one says where its records come from.
+
+    Attributes:
+        counts: its numbers of tasks in the application as it is, in one whose steps have one task
+            unless they say otherwise, and in one of very many. Two chains whose numbers are equal
+            have equal ones in each application.
+    """
 
     steps: list[Operator]
-    parallelism: int
+    counts: tuple[int, ...]
     #: Tags of the side outputs that are read, by the step that makes them and its own tag.
     sides: dict[tuple[Operator, str], str] = field(default_factory=dict)
     processor: Processor | None = field(default=None)
+
+    @property
+    def parallelism(self) -> int:
+        """Return its number of tasks."""
+        return self.counts[0]
 
     def output(self, step: Operator) -> str:
         """Return the tag under which a step's records leave the task."""
@@ -180,16 +192,16 @@ def _chains(
     chains: dict[Operator, _Chain] = {}
     for step in steps:
         source = chains[maker_of(step.inputs[0])] if step.inputs else None
-        wanted = scaled[step] or _parallelism(step, source, default_parallelism)
+        counts = _counts(step, scaled[step], source, (default_parallelism, 1, _MANY))
         if (
             source is not None
             and step not in own
-            and _joins(step, wanted, source, readers[step.inputs[0]])
+            and _joins(step, counts[0], source, readers[step.inputs[0]])
         ):
             source.steps.append(step)
             chains[step] = source
         else:
-            chains[step] = _Chain([step], wanted)
+            chains[step] = _Chain([step], counts)
     return chains
 
 
@@ -211,24 +223,29 @@ def _edges(chain: _Chain, chain_of: dict[Operator, _Chain]) -> list[_Edge]:
     return edges
 
 
-def _parallelism(step: Operator, source: _Chain | None, default: int) -> int:
-    if step.parallelism is not None:
-        return step.parallelism
+def _counts(
+    step: Operator, scaled: int | None, source: _Chain | None, defaults: tuple[int, ...]
+) -> tuple[int, ...]:
+    """Return the numbers of tasks of a step, for each default of the application."""
+    own = scaled or step.parallelism
+    if own is not None:
+        return (own,) * len(defaults)
     if isinstance(step, ReadOperator):
-        return _useful_parallelism(step, default)
+        most = _useful_parallelism(step)
+        return tuple(min(default, most) for default in defaults)
     if source is None or (step.key is not None and not isinstance(step, ProcessOperator)):
-        return default
-    return source.parallelism
+        return defaults
+    return source.counts
 
 
-def _useful_parallelism(step: ReadOperator, default: int) -> int:
-    """Return no more tasks than the source has partitions."""
+def _useful_parallelism(step: ReadOperator) -> int:
+    """Return the most tasks that a source has use for: its number of partitions."""
     if step.source.discovers:
-        return default
+        return _MANY
     try:
-        return min(default, max(1, len(step.source.partitions())))
+        return max(1, len(step.source.partitions()))
     except ConfigError:
-        return default  # Told with all other mistakes, when the application is made.
+        return _MANY  # Told with all other mistakes, when the application is made.
 
 
 def _joins(step: Operator, wanted: int, source: _Chain, readers: int) -> bool:
@@ -257,7 +274,7 @@ def _partitioner(source: _Chain, target: _Chain) -> Partitioner:
     if key is not None:
         return GroupByPartitioner(key.function)
     if source.parallelism == target.parallelism and not isinstance(head, RepartitionOperator):
-        return CoLocationPartitioner()
+        return CoLocationPartitioner(by_chance=source.counts != target.counts)
     return ShufflePartitioner()
 
 

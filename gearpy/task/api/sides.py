@@ -46,6 +46,7 @@ class SidePartitioner(Partitioner):
     def __init__(self, inner: Partitioner, tags: Collection[str]) -> None:
         self._inner = inner
         self.keeps_whole = inner.keeps_whole
+        self.by_chance = inner.by_chance
         self._tags = frozenset(tags)
         self.is_unicast = inner.is_unicast
 

@@ -504,9 +504,17 @@ class _EdgeOutput:
             # have no order but that of their arrival have it still.
             has_met = self._meets_others and not origin.is_by_arrival
             told = NOWHERE if origin.is_split or has_met else origin
-            if told.source >= 0 and not self._partitioner.keeps_whole:
+            if told.source >= 0 and self._splits(origin):
                 told = Origin(*told[:-1], is_split=True)
             if not self.is_in_order:
                 told = told._replace(is_sorted=False)
             self._told = (origin, told)
         return self._told[1]
+
+    def _splits(self, origin: Origin) -> bool:
+        """Whether parts of a partition may go to several tasks, with any number of tasks.
+
+        The order of records must not depend on that number, but for those that have no order.
+        """
+        edge = self._partitioner
+        return not edge.keeps_whole or (edge.by_chance and not origin.is_by_arrival)
