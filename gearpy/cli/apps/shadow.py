@@ -9,7 +9,7 @@ import typer
 
 from gearpy.cli.terminal.connect import connected
 from gearpy.cli.terminal.exits import FAILED
-from gearpy.cli.terminal.options import AppArgs, AppRef, Given, Program, takes
+from gearpy.cli.terminal.options import AppRef, Given, NextArgs, NoArgs, Program, next_args, takes
 from gearpy.cli.terminal.output import (
     card_lines,
     json_of_error,
@@ -31,8 +31,9 @@ def shadow(
     ref: AppRef,
     step: Annotated[str, typer.Argument(metavar="STEP", help="By id or name.", show_default=False)],
     target: Program,
-    args: AppArgs = None,
+    args: NextArgs = None,
     *,
+    no_args: NoArgs = False,
     epochs: Annotated[
         int, typer.Option("--epochs", min=1, metavar="N", help="So many epochs of each task.")
     ] = 10,
@@ -47,7 +48,7 @@ def shadow(
     """
     with connected(given.config()) as client:
         app_id = client.find(ref)
-        artifact, application = client.upload(target, args or [])
+        artifact, application = client.upload_next(app_id, target, next_args(args, no_args=no_args))
         stream_of(application, "gear app shadow")
         found = Shadow(
             client, app_id, step, artifact, configured=given.config, examples=examples

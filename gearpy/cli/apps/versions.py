@@ -10,7 +10,16 @@ import typer
 
 from gearpy.cli.terminal.connect import connected
 from gearpy.cli.terminal.exits import FAILED
-from gearpy.cli.terminal.options import AppArgs, AppRef, Given, Program, asking, takes
+from gearpy.cli.terminal.options import (
+    AppRef,
+    Given,
+    NextArgs,
+    NoArgs,
+    Program,
+    asking,
+    next_args,
+    takes,
+)
 from gearpy.cli.terminal.output import print_json, print_lines, table
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.programs.artifacts import stream_of
@@ -61,8 +70,9 @@ def update(
     given: Given,
     ref: AppRef,
     target: Program,
-    args: AppArgs = None,
+    args: NextArgs = None,
     *,
+    no_args: NoArgs = False,
     executors: _Executors = 0,
     allow_drop: _AllowDrop = False,
     at: _At = "",
@@ -78,7 +88,7 @@ def update(
     at_event_ms = _event_time(at)
     with connected(given.config()) as client:
         app_id = client.find(ref)
-        artifact, application = client.upload(target, args or [])
+        artifact, application = client.upload_next(app_id, target, next_args(args, no_args=no_args))
         stream_of(application, "gear app update")
         message = UpdateApplication(
             app_id=app_id,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 import typer
 
 from gearpy.cli.terminal.guard import guarded
+from gearpy.errors import ConfigError
 from gearpy.late_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -122,6 +123,18 @@ AppArgs: TypeAlias = Annotated[
     typer.Argument(
         metavar="ARGS", help="For main(args) of the file; write -- before them.", show_default=False
     ),
+]
+NextArgs: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="ARGS",
+        help="For main(args) of the file; write -- before them. Without any it gets those of the "
+        "program that runs.",
+        show_default=False,
+    ),
+]
+NoArgs: TypeAlias = Annotated[
+    bool, typer.Option("--no-args", help="The program gets no arguments.")
 ]
 AppRef: TypeAlias = Annotated[
     str,
@@ -242,3 +255,10 @@ configured = takes("conf", "set_", "as_json", "verbose")
 asking = takes("conf", "set_", "master", "as_json", "verbose")
 #: Of commands that look at what is stored of an application, and ask a cluster only if it runs.
 storing = takes("checkpoints", "cluster", "conf", "set_", "master", "as_json", "verbose")
+
+
+def next_args(args: list[str] | None, *, no_args: bool) -> list[str] | None:
+    """Return the arguments that a next version is given; None: those of the program that runs."""
+    if args and no_args:
+        raise ConfigError(f"--no-args leaves no place for {' '.join(args)}: give one or the other")
+    return [] if no_args else args or None

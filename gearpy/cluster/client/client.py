@@ -125,6 +125,28 @@ class ClusterClient(ClusterQuestions):
             send(self._ask, program)
             return of_kind(program.artifact, application), application
 
+    def upload_next(
+        self, app_id: AppId, target: str, args: Sequence[str] | None = None
+    ) -> tuple[Artifact, Program]:
+        """Upload another program for an application, as `upload` does.
+
+        Args:
+            args: None: those of the program that runs.
+        """
+        if args is not None:
+            return self.upload(target, args)
+        args = self.arguments(app_id)
+        try:
+            return self.upload(target, args)
+        except ConfigError as error:
+            if not args:
+                raise
+            hint = (
+                f"its arguments are those of the program that runs, {' '.join(args)}: "
+                "give others, or none by --no-args or args=[]"
+            )
+            raise ConfigError(*error.mistakes, hint) from error
+
     def submit(
         self,
         name: str,
@@ -547,7 +569,7 @@ class RunningApplication:
     def update(
         self,
         target: str,
-        args: Sequence[str] = (),
+        args: Sequence[str] | None = None,
         *,
         executors: int = 0,
         allow_drop: bool = False,
@@ -562,7 +584,7 @@ class RunningApplication:
         Args:
             target: a ``.py`` file, a package folder, a ``.zip`` or a ``.whl``; ``:NAME`` behind it
                 says which application or function in it.
-            args: of the program.
+            args: of the program; None: those of the one that runs.
             executors: how many share its tasks; 0: none gets more tasks than one has now.
             allow_drop: leave behind what the new version has no place for.
             dry_run: only plan it: nothing is changed.
@@ -576,7 +598,7 @@ class RunningApplication:
             SubmitRefused: the application cannot be changed now.
         """
         at_event_ms = _event_time(at)  # Before anything is uploaded.
-        artifact, program = self.client.upload(target, args)
+        artifact, program = self.client.upload_next(self.app_id, target, args)
         stream_of(program, "an update")
         return self._changed(
             UpdateApplication(

@@ -151,6 +151,16 @@ class ClusterQuestions:
         """
         return self._expect(Submission, GetSubmission(app_id=app_id))
 
+    def arguments(self, app_id: AppId) -> tuple[str, ...]:
+        """Return the arguments of the program that an application runs now.
+
+        Raises:
+            SubmitRefused: there is none with this id.
+        """
+        known = self.submission(app_id)
+        running = known.restarts_with or known.artifact
+        return known.args if running is None else running.args
+
     def epochs(self, app_id: AppId) -> tuple[StoredEpoch, ...]:
         """Return the epochs that an application could go back to, oldest first.
 

@@ -31,7 +31,10 @@ _Scales: TypeAlias = Annotated[object, Depends(Action("app scale", TokenScope.SU
 _CallsOff: TypeAlias = Annotated[object, Depends(Action("app call-off", TokenScope.SUBMIT))]
 _RollsBack: TypeAlias = Annotated[object, Depends(Action("app rollback", TokenScope.SUBMIT))]
 _Program: TypeAlias = Annotated[UploadFile, File(description="A .py file, a .zip or a .whl.")]
-_Text: TypeAlias = Annotated[str, Form(max_length=_TEXT_CHARS_MAX)]
+_Args: TypeAlias = Annotated[
+    str | None,
+    Form(max_length=_TEXT_CHARS_MAX, description="Without it those of the program that runs."),
+]
 _StepName: TypeAlias = Annotated[str, Body(min_length=1, max_length=_NAME_CHARS_MAX)]
 _Tasks: TypeAlias = Annotated[int, Body(ge=1, le=_TASKS_MAX)]
 _Bounds: TypeAlias = Annotated[str, Body(max_length=_BOUNDS_CHARS_MAX)]
@@ -101,7 +104,7 @@ def update_application(
         str,
         Form(max_length=_NAME_CHARS_MAX, description="ATTR or MODULE:ATTR; else it is looked for."),
     ] = "",
-    args: _Text = "",
+    args: _Args = None,
     executors: Annotated[int, Form(ge=0, le=_EXECUTORS_MAX, description=_EXECUTORS)] = 0,
     allow_drop: Annotated[bool, Form(description=_ALLOW_DROP)] = False,
     at: Annotated[str, Form(max_length=_NAME_CHARS_MAX, description=_AT)] = "",
@@ -110,7 +113,8 @@ def update_application(
     """Put another program in place of one that runs, from where that one is."""
     at_event_ms = event_time_in(at) if at else None
     with given.uploads.file(name_of(file.filename), file.file) as path:
-        artifact = given.submitting.upload(path, target=target, args=args_of(args))
+        mine = client.arguments(app_id) if args is None else args_of(args)
+        artifact = given.submitting.upload(path, target=target, args=mine)
     message = UpdateApplication(
         app_id=app_id,
         artifact=artifact,
@@ -203,9 +207,10 @@ def change_graph(
     artifact = None
     if jar is not None:
         with given.uploads.file(name_of(jar.filename), jar.file) as path:
-            artifact = given.submitting.upload(path)
+            artifact = given.submitting.upload(path, args=client.arguments(app_id))
     elif asked.handle:
-        artifact = given.submitting.upload(given.uploads.kept(asked.handle))
+        kept = given.uploads.kept(asked.handle)
+        artifact = given.submitting.upload(kept, args=client.arguments(app_id))
     _changed(client, wanted.message(app_id, artifact))
     return DagOperationSuccess()
 

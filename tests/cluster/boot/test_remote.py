@@ -79,6 +79,27 @@ def test_state_is_seen_where_its_store_is_not(cluster: RemoteCluster, tmp_path: 
     running.shutdown()
 
 
+def test_a_next_version_has_the_arguments_of_the_one_that_runs(
+    cluster: RemoteCluster, tmp_path: Path
+) -> None:
+    """Unless others are given, or none."""
+    path = tmp_path / "kept.py"
+    keeps = _KEEPS.replace("app = ", "def main(args):\n app = ").replace("\nnumbers", "\n numbers")
+    keeps = keeps.replace('"kept"', "args[0]") + " return app\n"
+    path.write_text(keeps, encoding="utf-8")
+    running = cluster.submit_program(str(path), ["first"])
+    eventually(lambda: running.summary().progress.epoch > 1, within_s=DEADLINE_S)
+
+    assert running.update(str(path), dry_run=True).plan.is_same
+    assert not running.update(str(path), ["second"], dry_run=True).plan.refusal
+    with pytest.raises(OperatorError, match="list index out of range"):
+        running.update(str(path), [], dry_run=True)
+    path.write_text(_KEEPS, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"those of the program that runs, first: .*--no-args"):
+        running.update(str(path), dry_run=True)
+    running.shutdown()
+
+
 def test_a_savepoint_that_would_end_with_the_cluster_is_refused(
     cluster: RemoteCluster, program: str
 ) -> None:
