@@ -1,5 +1,6 @@
 """The stage that joins two streams by key, and the specification of a join."""
 
+import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,20 +14,23 @@ from gearpy.core.base.fields import may_have_nan, one_nan
 from gearpy.core.base.times import Duration, duration_ms
 from gearpy.core.join.asof import AsOfJoin, Direction
 from gearpy.core.join.interval import IntervalJoin
+from gearpy.core.join.keys import KeysOfSides
 from gearpy.core.join.latest import LatestJoin
 from gearpy.core.join.session import SessionJoin
 from gearpy.core.join.sides import LEFT, PAIR, RIGHT, How, Join, Pairing, Row
 from gearpy.core.join.window import WindowJoin
 from gearpy.core.window.trigger import AfterWatermark
 from gearpy.core.window.windows import AlignedWindows, SessionWindows, Windows
-from gearpy.errors import ConfigError
-from gearpy.ids import MIN_MS
+from gearpy.errors import ConfigError, OperatorError
+from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import NOWHERE
 from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.task.api.interfaces import Columns, TaskContext
 from gearpy.task.api.window_result import CoGroup, JoinResult
 from gearpy.task.chain.event_gate import EventGate, Waits, marked_late
 from gearpy.task.chain.step_state import step_bulk
+
+_log = logging.getLogger(__name__)
 
 #: A user's function of a left and a right value; None stands for one that is missing.
 Combine: TypeAlias = Callable[[Any, Any], Any]
@@ -202,6 +206,7 @@ class JoinStage:
         self._join = spec.start(context.limits.batch_records)
         self._watermark_ms = MIN_MS
         self._gate = EventGate(context, join_key, waits=waits, side_of=_right_first)
+        self._keys = KeysOfSides()
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
         """Yield the results that are known now."""
@@ -209,6 +214,8 @@ class JoinStage:
         if values and values[0][0] == PAIR:  # Given again: one alone.
             yield from self._once_more(values, timestamps)
             return
+        if not self._keys.is_settled:
+            self._judge_keys(partial(self._keys.take, values))
         values, timestamps = self._gate.take(values, timestamps)
         self._context.enter(NOWHERE)  # A pair is of two partitions.
         if values:
@@ -228,6 +235,8 @@ class JoinStage:
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
         """Yield the results that were waiting for it."""
+        if watermark_ms == MAX_MS:
+            self._judge_keys(self._keys.check)
         if len(self._gate):
             yield from self._due(watermark_ms)
         yield from self._advance(watermark_ms)
@@ -328,6 +337,15 @@ class JoinStage:
             self._reject(error, value, value[2], time)
             return False
         return True
+
+    def _judge_keys(self, judge: Callable[[], None]) -> None:
+        """Fail if no two records can ever meet; no record is to blame, so none is rejected."""
+        try:
+            judge()
+        except TypeError as error:
+            if not self._context.rejects.may_go_on:
+                raise OperatorError(operator=self.name, cause=f"{error}") from error
+            _log.warning("%s: %s", self.name, error)
 
     def _results(self, rows: list[Row], times: list[int]) -> Iterator[Columns]:
         """Yield the results of the rows, with copies of records that are kept or in other pairs."""

@@ -332,6 +332,24 @@ def test_a_record_whose_key_cannot_be_hashed_is_rejected_alone(name: str) -> Non
     assert list(stage.process([(LEFT, [], "bad")], [1])) == []
 
 
+@pytest.mark.parametrize("name", sorted(SPECS))
+def test_keys_that_never_meet_fail_the_join(name: str) -> None:
+    """At the end of its input at the latest; no record is rejected, as none is to blame."""
+    values = [(RIGHT, "7", "r"), (LEFT, 7, "l")]
+    context, tolerant = a_context(), a_context()
+    tolerant.rejects = Rejects("skip", tolerant.counters)
+    strict, lax = (JoinStage(each, "join", SPECS[name]()) for each in (context, tolerant))
+    strict.restore(None)
+    lax.restore(None)
+    for stage in (strict, lax):
+        _ = list(stage.process(values, [1, 1]))
+
+    with pytest.raises(OperatorError, match=r"left stream are a number, such as 7, .* right text"):
+        _ = list(strict.on_watermark(MAX_MS))
+    _ = list(lax.on_watermark(MAX_MS))
+    assert tolerant.counters.skipped_records == 0
+
+
 #: Of the results of two records at 1 ms.
 BOUNDS = {
     "tumbling": [(0, 10)],
