@@ -374,6 +374,8 @@ class SourceTask(ChainTask):
         done, total = self._progress
         for part in self._parts[:]:
             part_done, part_total = part.reader.progress
+            if not part_total:  # Without an end: it would be more than all of the others.
+                part_done = 0
             done, total = done + part_done, total + part_total
             if part.is_finished:
                 self._parts.remove(part)

@@ -92,6 +92,16 @@ def test_progress_is_the_sum_of_the_partitions() -> None:
     assert (clock.done, clock.total, clock.records_in) == (3, 20, 3)
 
 
+def test_a_partition_without_an_end_has_no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was read of it is not of what the others have in all."""
+    monkeypatch.setattr(Scripted, "progress", property(lambda self: (self.read, 0)))
+
+    bench = a_source_bench(ScriptedSource(a=[[("a", 1), ("a", 1)], "end"], b=[[("b", 1)]])).run()
+
+    clock = bench.runner.clock()
+    assert (clock.done, clock.total, clock.records_in) == (0, 0, 3)
+
+
 def test_partition_that_cannot_be_opened_leaves_none_open() -> None:
     source = ScriptedSource(a=[], b=["broken"])
 
