@@ -126,7 +126,8 @@ class Locations:
         for pattern in self._patterns:
             files = self._matches(pattern)
             if not files:
-                where = "" if _is_url(pattern) else f" in {Path.cwd()}"
+                is_whole = _is_url(pattern) or Path(pattern).is_absolute()
+                where = "" if is_whole else f" in {Path.cwd()}"
                 mistakes.append(f"{self._operator}: {pattern!r} matches no file{where}")
             found.update((file.name, file) for file in files)
         if mistakes:

@@ -396,4 +396,5 @@ def _nothing_found(pattern: str) -> str:
         return f"files: {pattern!r} is a folder: write {str(Path(pattern) / '*')!r}"
     if os.path.lexists(pattern):
         return f"files: {pattern!r} is not a regular file that can be read"
-    return f"files: {pattern!r} matches no file in {Path.cwd()}"
+    where = "" if Path(pattern).is_absolute() else f" in {Path.cwd()}"
+    return f"files: {pattern!r} matches no file{where}"

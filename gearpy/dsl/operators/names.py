@@ -93,12 +93,12 @@ def check_count(kind: str, what: str, number: Any, *, example: str, least: int =
 
 
 def check_parallelism(kind: str, number: Any) -> None:
-    """Refuse a parallelism that is no whole number; the graph checks how many tasks can be.
+    """Refuse a parallelism that is no whole number from 1; the graph knows how many can be.
 
     Raises:
         ConfigError: it is none.
     """
-    if number is not None and type(number) is not int:
+    if number is not None and (type(number) is not int or number < 1):
         raise ConfigError(f"{kind}: parallelism is {number!r}, must be a whole number from 1")
 
 

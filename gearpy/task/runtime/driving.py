@@ -1,6 +1,7 @@
 """Gives a task its records, past bad ones if that is the policy; checks what it gives back."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from reprlib import repr as short_repr
 from typing import Any, NoReturn, TypeAlias
 
 from gearpy.errors import ConfigError, OperatorError
@@ -84,7 +85,7 @@ class _Driver:
     def messages(self, batch: Batch) -> Job:
         """Call `on_next` until it raises."""
         on_next, buffer, limit = self._on_next, self._buffer, self._limit
-        message = None
+        message = more = None
         try:
             for message in batch.messages():
                 more = on_next(message)
@@ -98,15 +99,16 @@ class _Driver:
         except TimerFailure as failure:
             blame(self._operator, failure.error)
         except USER_ERRORS as error:
-            blame(self._operator, error, message)
+            blame(self._operator, _of_output(error, more), message)
 
     def patiently(self, batch: Batch) -> Job:
         """Call `on_next`; go on behind a record on which it raises."""
         on_next, buffer, limit = self._on_next, self._buffer, self._limit
         for message in batch.messages():
             kept = len(buffer)
+            more: Any = None
             try:
-                more: Any = on_next(message)
+                more = on_next(message)
                 for extra in more if more is not None else ():
                     buffer.append(extra)
                     if len(buffer) >= limit:
@@ -116,7 +118,7 @@ class _Driver:
                 blame(self._operator, failure.error)
             except USER_ERRORS as error:
                 del buffer[kept:]
-                reject(self._rejects, self._operator, error, message)
+                reject(self._rejects, self._operator, _of_output(error, more), message)
             if len(buffer) >= limit:
                 yield None
 
@@ -137,6 +139,16 @@ class _Driver:
 # -- output of user code -----------------------------------------------------------------------
 
 
+def _of_output(error: BaseException, returned: Any) -> BaseException:
+    """Return the error; one that tells what to return, if that was nothing to iterate over."""
+    if returned is None or isinstance(returned, Iterable):
+        return error
+    return TypeError(
+        f"on_next returned {short_repr(returned)}: yield gp.Message(value, timestamp), or return "
+        "a list of messages, or None"
+    )
+
+
 def columns_of_messages(messages: Sequence[Any]) -> Columns:
     """Return the columns of at least one message.
 
@@ -146,7 +158,9 @@ def columns_of_messages(messages: Sequence[Any]) -> Columns:
     wrong = set(map(type, messages)) - {Message}
     if wrong:
         names = ", ".join(sorted(kind.__name__ for kind in wrong))
-        raise ConfigError(f"output takes Message(value, timestamp), got {names}")
+        raise ConfigError(
+            f"output takes Message(value, timestamp), got {names}: yield messages, or return a list"
+        )
     values, timestamps = zip(*messages, strict=True)
     _check_times(timestamps)
     return list(values), list(timestamps)

@@ -10,7 +10,7 @@ import dataclasses
 import sys
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
 from enum import Enum, Flag
 from functools import cached_property
 from itertools import repeat
@@ -95,6 +95,8 @@ def form_of(cls: type, name: str) -> RecordType:
     Raises:
         NotAllowed: they cannot.
     """
+    if issubclass(cls, Generator | Coroutine):
+        raise NotAllowed("it runs, and nobody can say how far it is: make a list of what it gives")
     if hasattr(cls, "__del__"):
         raise NotAllowed("it has __del__, which would run for each copy of an instance")
     if issubclass(cls, Enum):

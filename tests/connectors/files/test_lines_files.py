@@ -88,15 +88,16 @@ def test_a_name_with_brackets_can_be_meant_as_it_is(tmp_path: Path) -> None:
 
 def test_every_pattern_without_a_file_is_reported(tmp_path: Path) -> None:
     """All mistakes at once, and what a folder needs."""
-    source = files("nowhere/*.txt", tmp_path, "missing.txt")
+    source = files("nowhere/*.txt", tmp_path, "missing.txt", "/nowhere/*.txt")
 
     with pytest.raises(ConfigError) as refused:
         source.partitions()
 
-    nowhere, folder, missing = refused.value.mistakes
-    assert "'nowhere/*.txt' matches no file" in nowhere
+    nowhere, folder, missing, whole = refused.value.mistakes
+    assert "'nowhere/*.txt' matches no file in /" in nowhere
     assert f"is a folder: write '{tmp_path}/*'" in folder
-    assert "'missing.txt' matches no file" in missing
+    assert "'missing.txt' matches no file in /" in missing
+    assert whole.endswith("'/nowhere/*.txt' matches no file")
 
 
 def test_something_that_is_no_file_is_refused(tmp_path: Path) -> None:

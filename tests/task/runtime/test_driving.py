@@ -149,6 +149,23 @@ def test_output_that_is_no_message_is_a_failure() -> None:
         bench.turn()
 
 
+@pytest.mark.parametrize(
+    ("returned", "text"),
+    [
+        (3, r"on_next returned 3: yield gp.Message\(value, timestamp\), or return a list"),
+        (Message("a", 1), "got int, str: yield messages, or return a list"),
+    ],
+    ids=["number", "message"],
+)
+def test_a_task_that_returns_no_list_is_told_what_to_return(returned: Any, text: str) -> None:
+    """A message is iterable, too: its value and its time are no messages."""
+    bench = Bench(on_next_of(lambda _: returned)).open()
+    bench.send(1)
+
+    with pytest.raises(OperatorError, match=text):
+        bench.turn()
+
+
 # -- records given again ---------------------------------------------------------------------
 
 

@@ -6,7 +6,7 @@ import enum
 import functools
 import subprocess
 import sys
-from types import ModuleType
+from types import GeneratorType, ModuleType
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import attrs
@@ -290,6 +290,7 @@ def test_an_attribute_beside_the_fields_is_not_lost_in_silence() -> None:
     ("cls", "why"),
     [
         (CleansUp, "__del__"),
+        (GeneratorType, "it runs, .*make a list of what it gives"),
         (Reduced, "__reduce__"),
         (Single, "__new__"),
         (type("Count", (int,), {}), "a kind of int"),
