@@ -48,12 +48,29 @@ def array_of(field: "pa.Field", cells: list[Any]) -> "pa.Array":
 
     check_column(field.type, cells)
     array = pa.array(cells, field.type)
+    _check_nulls(field, array, "a value is")
+    return array
+
+
+def _check_nulls(field: "pa.Field", array: "pa.Array", which: str) -> None:
+    """Refuse a missing value in a field that needs one, also inside of lists and records."""
+    import pyarrow.types as at  # type: ignore[import-untyped]  # noqa: PLC0415 - as above
+
     if array.null_count and not field.nullable:
         raise ValueError(
-            "a value is missing or None, which the schema does not allow: make the type "
+            f"{which} missing or None, which the schema does not allow: make the type "
             "``... | None``, or the field nullable"
         )
-    return array
+    kind = field.type
+    if at.is_struct(kind):
+        present = array.drop_null() if array.null_count else array
+        for place in range(kind.num_fields):
+            inner = kind.field(place)
+            _check_nulls(inner, present.field(place), f"the {inner.name!r} of a record is")
+    elif at.is_map(kind):
+        _check_nulls(kind.item_field, array.items, "a value of a dict is")
+    elif at.is_nested(kind) and hasattr(kind, "value_field"):  # A list of any kind.
+        _check_nulls(kind.value_field, array.flatten(), "a value of a list is")
 
 
 def refuse_unknown(names: Iterable[Any], known: Iterable[str]) -> None:
@@ -81,7 +98,7 @@ def check_column(kind: "pa.DataType", values: Sequence[Any]) -> None:
         TypeError: a value is of a wrong type.
         ValueError: a value is of the right type, but the column would keep a part of it only.
     """
-    import pyarrow.types as at  # type: ignore[import-untyped]  # noqa: PLC0415 - the type is there
+    import pyarrow.types as at  # noqa: PLC0415 - the type is there
 
     if at.is_dictionary(kind):
         check_column(kind.value_type, values)

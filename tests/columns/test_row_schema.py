@@ -133,6 +133,29 @@ def test_dict_that_does_not_fit_is_named(bad: Any, text: str) -> None:
     assert caught.value.record == repr(bad)
 
 
+_TEXT = pa.field("item", pa.string(), nullable=False)
+_NESTED: dict[str, tuple[pa.DataType, Any, Any]] = {
+    "list": (pa.list_(_TEXT), ["x"], [None]),
+    "list of lists": (pa.list_(pa.list_(_TEXT)), [None, ["x"]], [["x"], ["x", None]]),
+    "list of some": (pa.list_(_TEXT, 2), ["x", "y"], ["x", None]),
+    "record": (pa.struct([_TEXT]), {"item": "x"}, {"item": None}),
+    "field left out": (pa.struct([_TEXT]), {"item": "x"}, {}),
+    "dict": (pa.map_(pa.int64(), _TEXT), {1: "x"}, {1: None}),
+    "records in a list": (pa.list_(pa.struct([_TEXT])), [{"item": "x"}, None], [{"item": None}]),
+}
+
+
+@pytest.mark.parametrize("name", _NESTED)
+def test_a_value_that_is_missing_inside_is_named(name: str) -> None:
+    """As one of the column itself; what is in nothing is not missing."""
+    kind, good, bad = _NESTED[name]
+    schema = RowSchema(pa.schema([pa.field("a", kind)]))
+
+    assert schema.table([{"a": good}, {"a": None}]).num_rows == 2
+    with pytest.raises(OperatorError, match=r"column 'a' .* is missing or None, .* make the type"):
+        schema.table([{"a": None}, {"a": good}, {"a": bad}])
+
+
 def test_instance_that_does_not_fit_is_named() -> None:
     """A field of a wrong type, or another class."""
     schema = row_schema_of(Pair)
