@@ -53,8 +53,7 @@ def test_the_version_that_runs_goes_on(tmp_path: Path) -> None:
             running.scale(total=3).wait()
 
         assert "it cannot begin with what is stored: " in str(failed.value)
-        # The byte is of a section, or of the words before it that say how long it is.
-        assert any(each in str(failed.value) for each in ("checksum", "does not fit"))
+        assert "/epochs/region0/" in str(failed.value)
         assert "; a restart of region 0 could go on from none of its stored" in str(failed.value)
         before = running.summary().progress.records_in
         eventually(lambda: running.summary().progress.records_in > before, within_s=_LONG_S)

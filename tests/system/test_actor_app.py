@@ -92,7 +92,7 @@ def test_a_service_is_kept_running_on_every_machine(scene: Scene) -> None:
 
 def test_a_sweep_ends_with_all_trials_also_when_the_app_master_is_killed(scene: Scene) -> None:
     """It goes on from the results that are stored."""
-    app_id = scene.submit(str(EXAMPLES / "sweep.py"), "--", "--executors", "2", "--trials", "60")
+    app_id = scene.submit(str(EXAMPLES / "sweep.py"), "--", "--executors", "2", "--trials", "300")
     eventually(lambda: ask(scene, app_id, "progress")["done"] > 3)
     os.kill(app_master_pid(scene, app_id), signal.SIGKILL)
     assert scene.ends(app_id)["status"] == "succeeded"

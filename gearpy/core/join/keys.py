@@ -8,6 +8,7 @@ from gearpy.core.join.sides import LEFT, RIGHT, SIDES
 from gearpy.core.join.table import family_of
 
 _LOOKED_AT_MAX: Final = 1000  # Keys of each side; what comes behind them costs nothing.
+_SURE_FROM: Final = 20  # Of fewer keys a task may have those of one kind by chance.
 
 
 class KeysOfSides:
@@ -26,6 +27,11 @@ class KeysOfSides:
     def is_settled(self) -> bool:
         """Whether no more keys are looked at."""
         return not any(self._room)
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether keys of each side have come that say enough of all of them."""
+        return max(self._room) <= _LOOKED_AT_MAX - _SURE_FROM
 
     def take(self, records: Sequence[tuple[int, Any, Any]]) -> None:
         """Look at the keys of records, ``(side, key, value)``.

@@ -343,7 +343,7 @@ class JoinStage:
         try:
             judge()
         except TypeError as error:
-            if not self._context.rejects.may_go_on:
+            if self._keys.is_sure and not self._context.rejects.may_go_on:
                 raise OperatorError(operator=self.name, cause=f"{error}") from error
             _log.warning("%s: %s", self.name, error)
 

@@ -335,19 +335,30 @@ def test_a_record_whose_key_cannot_be_hashed_is_rejected_alone(name: str) -> Non
 @pytest.mark.parametrize("name", sorted(SPECS))
 def test_keys_that_never_meet_fail_the_join(name: str) -> None:
     """At the end of its input at the latest; no record is rejected, as none is to blame."""
-    values = [(RIGHT, "7", "r"), (LEFT, 7, "l")]
+    values = [(RIGHT, "7", "r"), (LEFT, 7, "l")] * 20
     context, tolerant = a_context(), a_context()
     tolerant.rejects = Rejects("skip", tolerant.counters)
     strict, lax = (JoinStage(each, "join", SPECS[name]()) for each in (context, tolerant))
     strict.restore(None)
     lax.restore(None)
     for stage in (strict, lax):
-        _ = list(stage.process(values, [1, 1]))
+        _ = list(stage.process(values, [1] * 40))
 
     with pytest.raises(OperatorError, match=r"left stream are a number, such as 7, .* right text"):
         _ = list(strict.on_watermark(MAX_MS))
     _ = list(lax.on_watermark(MAX_MS))
     assert tolerant.counters.skipped_records == 0
+
+
+def test_a_few_keys_that_do_not_meet_are_only_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    """A task may have few of all keys, and of each stream those of one kind by chance."""
+    stage = JoinStage(a_context(), "join", SPECS["cogroup"]())
+    stage.restore(None)
+
+    _ = list(stage.process([(RIGHT, "7", "r"), (LEFT, 7, "l")], [1, 1]))
+    _ = list(stage.on_watermark(MAX_MS))
+
+    assert "so no two records can ever meet" in caplog.text
 
 
 #: Of the results of two records at 1 ms.
