@@ -126,9 +126,7 @@ class Locations:
         for pattern in self._patterns:
             files = self._matches(pattern)
             if not files:
-                is_whole = _is_url(pattern) or Path(pattern).is_absolute()
-                where = "" if is_whole else f" in {Path.cwd()}"
-                mistakes.append(f"{self._operator}: {pattern!r} matches no file{where}")
+                mistakes.append(f"{self._operator}: {no_match(pattern)}")
             found.update((file.name, file) for file in files)
         if mistakes:
             raise ConfigError(*mistakes)
@@ -273,6 +271,12 @@ def _found(path: str, info: os.stat_result) -> FoundFile:
 
 
 # -- URLs --------------------------------------------------------------------------------------
+
+
+def no_match(pattern: str) -> str:
+    """Return the words for a pattern that matches no file, with the folder that it is below."""
+    is_whole = _is_url(pattern) or Path(pattern).is_absolute()
+    return f"{pattern!r} matches no file" + ("" if is_whole else f" in {Path.cwd()}")
 
 
 def _is_url(name: str) -> bool:

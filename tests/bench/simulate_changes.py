@@ -510,7 +510,7 @@ def _versions(cluster: ClusterSimulation) -> list[ProgramVersion]:
 
 
 def _states(cluster: ClusterSimulation) -> Iterator[CoordinatorState]:
-    """Yield what the log of each application says."""
+    """Yield the state in the log of each application."""
     stored = cluster.checkpoints.stored
     prefixes = {name.partition(_LOG)[0] for name in stored.names("") if _LOG in name}
     yield from (read_log(stored, prefix).state for prefix in sorted(prefixes))

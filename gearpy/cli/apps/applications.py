@@ -16,6 +16,7 @@ from gearpy.cli.terminal.options import AppRef, Given, asking
 from gearpy.cli.terminal.output import print_hints, print_json, table
 from gearpy.cluster.checkpoints.reading import plain
 from gearpy.cluster.client.client import ClusterClient, RunningApplication
+from gearpy.cluster.net.limits import monotonic_ms
 from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import ConfigError
 from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId
@@ -222,13 +223,13 @@ def stop(
 def _drained(running: RunningApplication) -> ApplicationSummary:
     """Wait for the end of a drain, and say on standard error what it waits for."""
     notice = DrainNotice(
-        began_ms=time.monotonic_ns() // 1_000_000,
+        began_ms=monotonic_ms(),
         timeout_ms=None,
         way_out=f"'gear kill {running.app_id}' ends it at once; Ctrl-C ends this command alone",
     )
 
     def look(summary: ApplicationSummary) -> None:
-        if line := notice.line(summary, time.monotonic_ns() // 1_000_000):
+        if line := notice.line(summary, monotonic_ms()):
             print_hints([line])
 
     return running.wait(on_progress=look)

@@ -2,7 +2,6 @@
 
 import signal
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Final
 from gearpy.cluster.client.client import RunningApplication
 from gearpy.cluster.embedded.launch import OnProgress, launched
 from gearpy.cluster.embedded.signals import StopSignals
+from gearpy.cluster.net.limits import monotonic_ms
 from gearpy.cluster.programs.artifacts import stream_here
 from gearpy.config.load import load
 from gearpy.config.schema import Config
@@ -181,7 +181,7 @@ class Watch:
 
     def _look(self, summary: ApplicationSummary) -> None:
         if self._notice is not None:
-            if line := self._notice.line(summary, _now_ms()):
+            if line := self._notice.line(summary, monotonic_ms()):
                 self._say(line)
         elif self._stop.number is not None:
             self._drain()
@@ -197,12 +197,8 @@ class Watch:
         except SubmitRefused:
             return  # Its app master is still being started, or it has just ended: look again.
         self._notice = DrainNotice(
-            began_ms=_now_ms(), timeout_ms=self._drain_timeout_ms, way_out=self._way_out
+            began_ms=monotonic_ms(), timeout_ms=self._drain_timeout_ms, way_out=self._way_out
         )
-
-
-def _now_ms() -> int:
-    return time.monotonic_ns() // 1_000_000
 
 
 def _say(line: str) -> None:

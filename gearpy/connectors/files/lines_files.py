@@ -15,6 +15,7 @@ from gearpy.connectors.files.lines import Decoder, LineBlocks
 from gearpy.connectors.files.rotation import FileMark
 from gearpy.connectors.files.stamps import Fixed, FromClock, FromRecords, Stamps, wall_clock_ms
 from gearpy.connectors.files.writers import FileSink, json_lines, text_lines
+from gearpy.connectors.locations import no_match
 from gearpy.core.base.times import Duration, duration_ms
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.task.api.interfaces import Batch, Sink, Source
@@ -396,5 +397,4 @@ def _nothing_found(pattern: str) -> str:
         return f"files: {pattern!r} is a folder: write {str(Path(pattern) / '*')!r}"
     if os.path.lexists(pattern):
         return f"files: {pattern!r} is not a regular file that can be read"
-    where = "" if Path(pattern).is_absolute() else f" in {Path.cwd()}"
-    return f"files: {pattern!r} matches no file{where}"
+    return f"files: {no_match(pattern)}"

@@ -55,7 +55,7 @@ def test_a_late_answer_of_an_earlier_term_changes_nothing(world: World) -> None:
 
 
 def test_a_master_that_ended_before_its_answer_was_heard_is_asked_again(world: World) -> None:
-    """What is at its address now may be another."""
+    """Another master may be at its address now."""
     assert world.end(ONE) == "other"
 
     assert world.masters.on_answer(ONE, 1) == "unsure"
@@ -74,7 +74,7 @@ def test_an_actor_whose_master_ended_belongs_to_none(world: World) -> None:
 
 
 def test_orders_of_former_leaders_are_refused(world: World) -> None:
-    """Those of the newest term that has spoken are taken, and whatever is no order."""
+    """Orders of the newest term that has spoken are taken, and all messages that are no orders."""
     orders = [MastersChanged(masters=(), term=term) for term in (5, 4, 5, 0)]
 
     assert [world.masters.admits(each) for each in orders] == [True, False, True, True]
