@@ -32,6 +32,8 @@ _log = logging.getLogger(__name__)
 _NO_HEAD: Final = b""
 #: Changes of one task and epoch that stay in memory until they are stored twice.
 _SPOOL_BYTES: Final = 8 << 20
+#: A chain may have so much behind its first file, however small that is: there is little to save.
+_BEHIND_BYTES: Final = 16 << 20
 
 
 def chain_of(files: Iterable[SnapshotFile]) -> tuple[SnapshotFile, ...]:
@@ -136,10 +138,14 @@ class Changelog:
 def kept_segments(sizes: Sequence[int], segments_max: int) -> int:
     """Return the number of oldest segments that stay; the next segment merges the others.
 
-    Half of what is allowed may stay, but none that is as small as what is merged behind it: so a
-    large segment is seldom merged for the sake of small ones.
+    All are merged when what is behind the first one is larger than that: most of it says again
+    what is there already. Else there is nothing to do before they are many. Then half of what is
+    allowed may stay, but none that is as small as what is merged behind it: so a large segment is
+    seldom merged for the sake of small ones.
     """
     kept, merged = len(sizes), 0
+    if sizes and sum(sizes[1:]) > max(_BEHIND_BYTES, sizes[0]):
+        return 0
     if kept < segments_max:
         return kept
     while kept and (kept > segments_max / 2 or merged >= sizes[kept - 1]):

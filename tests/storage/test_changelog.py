@@ -187,6 +187,38 @@ def test_segment_cannot_be_stored_when_all_is_damaged() -> None:
         store(checkpoints, changelog, 2, chain=chain, a={b"y": b"2"})
 
 
+MB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("sizes", "kept"),
+    [
+        ([100 * MB, 100 * MB], 2),
+        ([100 * MB, 60 * MB, 41 * MB], 0),
+        ([100 * MB, *[9 * MB] * 11], 12),
+        ([1, 8 * MB, 8 * MB], 3),
+        ([1, 8 * MB, 9 * MB], 0),
+        ([20 * MB], 1),
+        ([], 0),
+    ],
+)
+def test_segments_are_merged_when_they_are_large(sizes: list[int], kept: int) -> None:
+    """What is behind the first one is at most as large as that; a little may always be there."""
+    assert kept_segments(sizes, 16) == kept
+
+
+@given(st.lists(st.integers(1, 200 * MB), max_size=40))
+def test_bytes_on_disk_follow_those_of_the_state(changes: list[int]) -> None:
+    """A merged file is as large as the largest state: a chain is three times that at most."""
+    state, sizes = 0, list[int]()
+    for changed in changes:
+        state = max(state, changed)
+        kept = kept_segments(sizes, 16)
+        sizes = [*sizes, changed] if kept == len(sizes) else [*sizes[:kept], state]
+
+        assert sum(sizes) <= 3 * state + 16 * MB
+
+
 @given(st.lists(st.integers(1, 1000), max_size=40), st.integers(1, 10))
 def test_so_many_segments_at_most(sizes: list[int], most: int) -> None:
     """With the next one never more than allowed; none is merged before it has to be."""
