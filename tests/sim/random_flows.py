@@ -60,6 +60,14 @@ class Watch(gp.Task[Event, Any]):
         self.context.state.clear()
 
 
+class Later(gp.Task[Event, Event]):
+    """Gives records later event times, in another order."""
+
+    def on_next(self, message: gp.Message[Event]) -> Iterator[gp.Message[Event]]:
+        """Send it on."""
+        yield gp.Message(message.value, message.timestamp + message.value.amount * 7)
+
+
 def numbered(kept: int | None, event: Event) -> tuple[int, Any]:
     """Give each record a number that tells all that came before it, and in which order."""
     number = (kept or 0) * 31 % 1009 + event.amount
@@ -181,7 +189,7 @@ class RandomFlow:
         events: Any = app.read(source)
         if rng.random() < 0.4:
             events = events.repartition(app.parallelism)
-        step = rng.choice(["nothing", "map", "filter", "flat_map", "apart", "twice"])
+        step = rng.choice(["nothing", "map", "filter", "flat_map", "apart", "twice", "later"])
         if step == "map":
             events = events.map(lambda event: event._replace(amount=event.amount + 1))
         elif step == "filter":
@@ -191,6 +199,8 @@ class RandomFlow:
         elif step == "apart":  # Two paths, one of them longer, meet again.
             large, small = events.split(lambda event: event.amount % 3 > 0)
             events = large.map(lambda event: event).merge(small)
+        elif step == "later":
+            events = events.process(Later)
         elif step == "twice":
             events = events.merge(events.map(lambda event: event._replace(amount=event.amount * 2)))
         return events

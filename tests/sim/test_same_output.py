@@ -186,15 +186,28 @@ def test_records_with_new_times_are_in_their_order(step: str) -> None:
         assert sorted(out) == sorted(pair for pair in pairs if pair[0] % 5 == pair[1] % 5)
 
 
-def test_late_records_are_late_behind_a_function_over_columns() -> None:
-    """One that is given event times does not make the size of batches decide."""
+class Postponed(gp.Task[Event, Event]):
+    """Gives each record a later event time."""
+
+    def on_next(self, message: gp.Message[Event]) -> Iterator[gp.Message[Event]]:
+        yield gp.Message(message.value, message.timestamp + 5 * SECOND)
+
+
+@pytest.mark.parametrize("step", ["process", "map_batches"])
+def test_late_records_are_late_behind_a_step_that_gives_times(step: str) -> None:
+    """So the size of batches does not decide, nor the number of tasks."""
     found = set()
-    for batch in (1, 10, 1000):
-        app, out = gp.StreamApp("late-columns"), list[Any]()
+    for batch, parallelism in ((1, 1), (10, 3), (1000, 1)):
+        app, out = gp.StreamApp("late-times", parallelism=parallelism), list[Any]()
         source = gp.collection(
             events(400), timestamp=lambda each: each.at, out_of_order="2s", schema=Event
         )
-        some = app.read(source).map_batches(lambda given: given.slice(0), times="ms", schema=Event)
+        read: Any = app.read(source)
+        some = (
+            read.process(Postponed)
+            if step == "process"
+            else read.map_batches(lambda given: given.slice(0), times="ms", schema=Event)
+        )
         some.key_by("user").map_with_state(numbered).write(gp.to_list(out))
         _ = gp.run(app, config=config(batch))
         found.add(tuple(sorted(out)))

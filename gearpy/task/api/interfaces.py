@@ -187,6 +187,9 @@ class Task(Generic[In_contra, Out_co]):
     #: What it puts out for a record has the event time of that record. Where this is false nobody
     #: behind it takes records for ordered because those of the source are.
     keeps_times: bool = False
+    #: It marks the results of late records as late itself. In another task all output for a late
+    #: record is late, as far as it is older than what was promised before that record.
+    marks_late: ClassVar[bool] = False
 
     def __init__(self, context: TaskContext[Out_co]) -> None:
         self.context = context

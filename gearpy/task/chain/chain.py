@@ -242,6 +242,7 @@ class ChainTask(Task):
 
     counts_output = True  # A sink is one of the stages.
     keeps_state_until_told = True  # Records that have waited for event time still need it.
+    marks_late = True  # Its stages know of which records their results are.
 
     def __init__(
         self, context: TaskContext, make_stages: Callable[[TaskContext], Sequence[Stage]]

@@ -190,8 +190,7 @@ class OrderedOutput(list[Message]):
     def append(self, message: Message) -> None:
         """Take a message."""
         if type(message) is Message and message.timestamp < self.reached_ms:
-            (time_ms,) = marked_late([message.timestamp], self.reached_ms)
-            message = Message(message.value, time_ms)
+            message = late_message(message, self.reached_ms)
             self._on_late()
         super().append(message)
 
@@ -274,6 +273,13 @@ class OrderedStage:
 def marked_late(timestamps: Sequence[int], at_ms: int) -> list[int]:
     """Return the times of results of a late record, marked late at that event time."""
     return [late_time(time_ms, at_ms) for time_ms in timestamps]
+
+
+def late_message(message: Any, at_ms: int) -> Any:
+    """Return a message as one that is late at that event time; what is none as it is."""
+    if type(message) is not Message or type(message.timestamp) not in {int, LateTime}:
+        return message
+    return Message(message.value, late_time(message.timestamp, at_ms))
 
 
 def _records(flat: list[Any]) -> Iterator[Held]:

@@ -1,14 +1,16 @@
 """Feeds a task with records and event time, and with its key timers between them."""
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any
 
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch, Message
+from gearpy.messages.late_time import late_places, promise_of
 from gearpy.state.kinds.timers import KeyTimer
 from gearpy.task.api.interfaces import Task, TaskContext
 from gearpy.task.api.keyed import KeyedTask
-from gearpy.task.chain.event_gate import EventGate, OrderedOutput
+from gearpy.task.chain.event_gate import EventGate, OrderedOutput, late_message, marked_late
 from gearpy.task.runtime.driving import Job, driver_of
 from gearpy.task.runtime.info import TaskInfo
 
@@ -124,8 +126,32 @@ class TaskFeed:
                 yield from self.fire(self._keyed.until(message))
                 self._keyed.enter(message)
                 yield from self._buffer.marked(self._drive(Batch.of(message)))
+        elif self._gate is None and self._context.sees_late and not self._task.marks_late:
+            yield from self._driven_apart(batch)
         else:
             yield from self._drive(batch)
         if self._counts_taken:
             dropped = counters.skipped_records + counters.quarantined_records - before
             counters.records_out += len(batch.values) - dropped
+
+    def _driven_apart(self, batch: Batch) -> Job:
+        """Hand over late records one by one, so that what follows from each is late as it is."""
+        values, times, start = batch.values, batch.timestamps, 0
+        for at in late_places(times):
+            if start < at:
+                yield from self._drive(Batch(values[start:at], times[start:at]))
+            late = Batch([values[at]], [times[at]])
+            yield from self._marked(self._drive(late), promise_of(times[at]))
+            start = at + 1
+        if start < len(values):
+            yield from self._drive(Batch(values[start:], times[start:]))
+
+    def _marked(self, job: Job, promised_ms: int) -> Job:
+        """Mark output as late where it is older than a promise."""
+        buffer, seen = self._buffer, len(self._buffer)
+        for output in chain(job, [None]):
+            buffer[seen:] = [late_message(message, promised_ms) for message in buffer[seen:]]
+            if output is not None:
+                output.timestamps = marked_late(output.timestamps, promised_ms)
+            yield output
+            seen = len(buffer)
