@@ -32,7 +32,7 @@ sys.dont_write_bytecode = False
 # Reproducible by default, so that a red run stays red; `HYPOTHESIS_PROFILE=explore` looks further.
 # How long anything takes says most of what else the machine does.
 _ANY_TIME: Final = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("default", _ANY_TIME, derandomize=True, max_examples=50)
+settings.register_profile("default", _ANY_TIME, derandomize=True, max_examples=20)
 settings.register_profile("explore", _ANY_TIME, max_examples=2000)
 settings.register_profile("quick", _ANY_TIME, derandomize=True, max_examples=10)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))

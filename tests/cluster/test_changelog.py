@@ -340,7 +340,7 @@ def lose(group: Group, files: tuple[SnapshotFile, ...], seed: int) -> None:
         rng.choice(harms)()
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(STEPS, st.integers(1, 4))
 def test_state_is_exact_whatever_is_lost_but_heads(
     steps: list[tuple[str, Changes, Changes, int]], most: int
@@ -368,7 +368,7 @@ def test_state_is_exact_whatever_is_lost_but_heads(
         assert len(changelog_of(stored)) <= most * len(TASKS)
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(STEPS, st.integers(1, 4), st.integers(0, 1 << 30))
 def test_each_epoch_can_be_gone_back_to_from_either(
     steps: list[tuple[str, Changes, Changes, int]], most: int, seed: int

@@ -97,7 +97,7 @@ def epochs_of(
     return epochs
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     cuts=st.lists(st.integers(1, 120), max_size=4),
     sizes=st.lists(st.integers(1, 30), min_size=1, max_size=6),

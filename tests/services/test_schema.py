@@ -54,7 +54,7 @@ def test_answers_are_as_the_schema_says(
     served: Served, trial: "SchemaTrial", operation: str
 ) -> None:
     """A few requests for each route."""
-    trial.run(operation, served.services.url, number=10)
+    trial.run(operation, served.services.url, number=4)
 
 
 @pytest.mark.long

@@ -74,13 +74,13 @@ def run(seed: int, cut: EpochCut) -> tuple[MemoryTransactions, list[gp.Message],
 def test_results_are_right_whatever_fails(cut: EpochCut) -> None:
     """No record in flight is lost or counted twice, none becomes late."""
     crashes = 0
-    for seed in range(20):
+    for seed in range(8):
         sink, records, simulation = run(seed, cut)
 
         assert Counter(sink.values) == counted(records), f"seed {seed}"
         assert all(clock.late_records == 0 for clock in simulation.clocks()), f"seed {seed}"
         crashes += simulation.crashes
-    assert crashes > 5, "the test has crashes"
+    assert crashes > 2, "the test has crashes"
 
 
 async def fail_on_sevens(number: int) -> int:

@@ -12,8 +12,8 @@ from tests.sim.every_step import SINKS, SOURCES, STEPS, outcome
 RECORDS = 120
 MANY_RECORDS = 600
 NAMES = list(STEPS)
-SHARE = 0.2  #: Of all pairs, in one order or the other.
-SAMPLES = 15  #: Triples of one test.
+SHARE = 0.1  #: Of all pairs, in one order or the other.
+SAMPLES = 8  #: Triples of one test.
 
 
 def failures(*runs: dict[str, Any]) -> Iterator[str]:

@@ -43,7 +43,9 @@ def a_run(
     return app, simulation.run()
 
 
-@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize(
+    "block", [0, 1, *(pytest.param(block, marks=pytest.mark.long) for block in (2, 3))]
+)
 def test_tasks_are_right_whatever_fails(block: int) -> None:
     """Each result is shown once, and what was shown stays, unless epochs were damaged."""
     for seed in range(block * 10, block * 10 + 10):

@@ -45,7 +45,9 @@ class Striker:
                 self.cluster.network.cut(app_master.nodes.node, other.nodes.node, for_ms)
 
 
-@pytest.mark.parametrize("block", range(5))
+@pytest.mark.parametrize(
+    "block", [0, 1, *(pytest.param(block, marks=pytest.mark.long) for block in (2, 3, 4))]
+)
 def test_slots_that_were_granted_to_the_dead_are_there_for_the_next(
     block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -197,7 +199,7 @@ class Breaker:
 
 
 @pytest.mark.parametrize("executors", [2, 0])
-@pytest.mark.parametrize("block", range(2))
+@pytest.mark.parametrize("block", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_nobody_starts_in_the_slots_of_an_application_that_goes_on(
     block: int, executors: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

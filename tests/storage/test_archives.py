@@ -297,7 +297,7 @@ def test_an_archive_inside_stays_packed(tmp_path: Path) -> None:
     assert (folder / "inner.zip").read_bytes() == inner
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_damaged_archive_is_refused_or_harmless(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory

@@ -23,7 +23,7 @@ from tests.bench.process_cluster import ProcessCluster
 from tests.eventually import DEADLINE_S, eventually
 from tests.system.faulty_tasks import ACTS, EXECUTORS, POINTS, Faults
 
-RATE: Final = 2000.0
+RATE: Final = 600.0
 
 
 @pytest.mark.parametrize("cut", ["position", pytest.param("event-time", marks=pytest.mark.long)])

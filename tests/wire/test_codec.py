@@ -47,7 +47,7 @@ def envelope(name: str, fields: Any, version: Any = NEWEST) -> bytes:
 
 
 @pytest.mark.parametrize("cls", CONTROL_CLASSES.values(), ids=CONTROL_CLASSES.keys())
-@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=5, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_every_control_message_arrives_as_it_was_sent(cls: type, data: st.DataObject) -> None:
     """The invariant, for each class that may travel: no field is lost or changes its type."""

@@ -79,7 +79,7 @@ def test_what_is_listed_is_there_and_has_a_default() -> None:
 
 
 @pytest.mark.parametrize("cls", CONTROL_CLASSES.values(), ids=CONTROL_CLASSES.keys())
-@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=5, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_every_message_arrives_in_both_directions_between_two_versions(
     cls: type, data: st.DataObject

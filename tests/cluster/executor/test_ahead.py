@@ -146,7 +146,7 @@ _CHANGES = st.dictionaries(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(_CHANGES, st.booleans()), min_size=1, max_size=12), st.integers(1, 5))
 def test_tasks_go_on_with_what_was_stored_last(
     epochs: list[tuple[Changes, bool]], files_max: int
@@ -204,7 +204,7 @@ class Taking(New):
         return self.ahead.resume(launch)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(st.tuples(_CHANGES, st.booleans()), min_size=1, max_size=12), st.integers(1, 5))
 def test_tasks_that_take_over_key_groups_go_on_with_what_was_stored_last(
     epochs: list[tuple[Changes, bool]], files_max: int

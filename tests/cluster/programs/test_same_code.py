@@ -273,7 +273,7 @@ _PARTS = st.tuples(
 _LAYOUTS = st.lists(st.integers(0, 3), min_size=4, max_size=4)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(_PARTS, _LAYOUTS, _LAYOUTS)
 def test_only_where_lines_are_never_counts(
     parts: tuple[list[int], list[str]], one: list[int], other: list[int]
@@ -281,7 +281,7 @@ def test_only_where_lines_are_never_counts(
     assert difference(*steps_of(_rendered(*parts, one), _rendered(*parts, other))) == ""
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(_PARTS, st.data(), _LAYOUTS)
 def test_whatever_behaves_otherwise_is_different(
     parts: tuple[list[int], list[str]], data: st.DataObject, layout: list[int]

@@ -170,7 +170,7 @@ def test_every_format_gives_tables(folder: Path, name: str) -> None:
     reader.close()
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(
     before=st.lists(st.integers(1, 20), max_size=5), size=st.integers(1, 20), block=st.booleans()
 )

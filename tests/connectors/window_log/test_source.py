@@ -128,7 +128,7 @@ def test_a_schema_selects_columns_and_types(tmp_path: Path) -> None:
     assert [dict(row)["value"] for row in batch.values] == [1.0]
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     puts=st.lists(st.tuples(st.sampled_from(LANES), st.integers(0, 4)), min_size=1, max_size=12),
     before=st.lists(st.integers(1, 5), max_size=8),

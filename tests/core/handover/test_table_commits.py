@@ -102,7 +102,7 @@ class FakeTable:
         return True
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.integers(0, 2**32))
 def test_each_epoch_is_there_once(seed: int) -> None:
     """Writers that were given up decide on what they have read, and come too late."""

@@ -98,7 +98,7 @@ def fitted(plan: JoinPlan, steps: list[Step], factor: int) -> list[Step]:
     ]
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(PLANS, STEPS, FACTORS, st.integers(1, 5))
 def test_results_are_those_of_the_definition(
     plan: JoinPlan, steps: list[Step], factor: int, limit: int
@@ -113,7 +113,7 @@ def test_results_are_those_of_the_definition(
     assert (run.counted, run.late) == expected(plan, steps)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(PLANS, STEPS, FACTORS, st.integers(1, 3))
 def test_restarts_change_nothing(
     plan: JoinPlan, steps: list[Step], factor: int, every: int

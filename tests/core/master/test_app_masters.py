@@ -382,7 +382,7 @@ EVENTS = st.sampled_from(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.lists(EVENTS, max_size=40), st.integers(0, 3))
 def test_a_living_application_always_gets_an_app_master(
     events: list[str], max_restarts: int

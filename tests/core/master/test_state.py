@@ -362,7 +362,7 @@ commands: st.SearchStrategy[MasterCommand] = st.one_of(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(st.lists(st.tuples(commands, st.booleans(), st.booleans()), max_size=40))
 def test_replaying_gives_the_same_state_and_the_same_results(
     steps: list[tuple[MasterCommand, bool, bool]],

@@ -54,7 +54,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=120)
 @given(st.sampled_from(sorted(VARIANTS)), st.data(), STEPS, st.booleans())
 def test_any_stream_gives_what_brute_force_gives(
     name: tuple[str, str],

@@ -168,7 +168,7 @@ def test_keys_may_be_several_fields_or_functions() -> None:
     how=st.sampled_from(["inner", "left"]),
     versioned=st.booleans(),
 )
-@settings(max_examples=25)
+@settings(max_examples=10)
 def test_rows_and_columns_give_the_same(
     rows: Any,
     records: Any,

@@ -204,7 +204,7 @@ _KINDS = st.one_of(
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(
     kinds=st.lists(_KINDS, min_size=1, max_size=6),
     portions=st.lists(st.integers(1, 12), min_size=1, max_size=6),

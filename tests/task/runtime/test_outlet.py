@@ -158,7 +158,7 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(
     steps=st.lists(STEPS, min_size=20, max_size=60),
     interval=st.integers(1, 4),

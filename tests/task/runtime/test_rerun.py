@@ -102,7 +102,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(first=STEPS, second=STEPS, third=STEPS)
 def test_the_same_comes_of_the_same(first: Any, second: Any, third: Any) -> None:
     """From the beginning, and from each epoch; with inputs that are apart in event time."""

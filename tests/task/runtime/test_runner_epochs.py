@@ -304,7 +304,7 @@ class Exploding(Sum):
             yield Message(self.total, message.timestamp)
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(EPOCH_STEPS, st.integers(1, 4), st.integers(0, 5))
 def test_each_epoch_goes_out_with_what_was_processed_in_it(
     steps: list[tuple[Any, ...]], interval: int, more: int

@@ -77,7 +77,7 @@ def test_watermark_does_not_overtake_what_waits() -> None:
     assert bench.target.watermark_ms == 50
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(EPOCH_STEPS, st.integers(1, 4), st.integers(0, 5))
 def test_output_and_snapshots_agree_on_every_epoch(
     steps: list[tuple[Any, ...]], interval: int, more: int

@@ -78,7 +78,7 @@ _STEPS = st.lists(
 
 
 @pytest.mark.parametrize("make", [_Gathers, _PassesOn])
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(_STEPS, st.integers(1, 4), st.integers(0, 5))
 def test_all_records_up_to_the_end_of_an_epoch_have_left_before_it(
     make: Callable[[TaskContext], Task], steps: list[tuple[Any, ...]], interval: int, more: int
