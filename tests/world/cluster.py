@@ -489,7 +489,9 @@ class ClusterSimulation:
                 self.world.rng,
             ),
         )
-        return replace(factory, limits=replace(factory.limits, idle_poll_ms=self._idle_poll_ms))
+        poll_ms = self._idle_poll_ms
+        limits = replace(factory.limits, idle_poll_ms=poll_ms, brisk_poll_ms=poll_ms)
+        return replace(factory, limits=limits)
 
     def _load(self, artifact: Artifact) -> StreamApplication:
         app = self._apps[artifact.location]()

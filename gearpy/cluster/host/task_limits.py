@@ -20,6 +20,8 @@ _BATCH_BYTES: Final = 1 << 20
 #: A link that carries no records tells its watermark this often: so late at most closes a window
 #: on a thin stream.
 _WATERMARK_INTERVAL_MS: Final = 20
+#: A source that has just given something, and has no more, is asked again after so long.
+_BRISK_POLL_MS: Final = 1
 
 
 def output_limits(config: Config) -> OutputLimits:
@@ -50,6 +52,7 @@ def task_limits(config: Config) -> TaskLimits:
         batch_records=config.streaming.batch_max_records,
         read_batch_records=config.source.read_batch_records,
         columnar_batch_records=config.streaming.columnar_batch_records,
+        brisk_poll_ms=_BRISK_POLL_MS,
         spark=config.spark,
     )
 

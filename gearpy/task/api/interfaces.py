@@ -64,6 +64,7 @@ class TaskLimits:
     batch_records: int = 1024  #: Records of one output batch.
     read_batch_records: int = 1024  #: Records read from a source at a time.
     idle_poll_ms: int = 10  #: Wait before a source with nothing to give is asked again.
+    brisk_poll_ms: int = 10  #: The same, where it has given something just now.
     held_records_max: int = 1_000_000  #: Held back by a source while an epoch ends by event time.
     columnar_batch_records: int = 65_536  #: Rows of a table, also of one read from a source.
     spark: SparkConfig = field(default_factory=SparkConfig)  #: Of a hand-off to Spark.

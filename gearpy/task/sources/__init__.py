@@ -3,5 +3,6 @@
 - `task`: the task that reads a source, and runs the chain of stages behind it.
 - `partition`: one partition of a source as its task reads it: late records, the cut by event time,
   silence.
+- `gathering`: joins small batches of a reader.
 - `share`: which task reads a partition that was found while it runs.
 """

@@ -6,7 +6,7 @@ given again behind the cut. Calls neither clock nor network but through its read
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from gearpy.messages.late_time import ordered
 from gearpy.messages.table import Table, Times, newest_of
 from gearpy.task.api.failure import is_final
 from gearpy.task.api.interfaces import SourceReader, TaskCounters
+from gearpy.task.sources.gathering import BatchJoiner
 from gearpy.task.time.late import LateRecords, Portion, flags_at, others, places_of, rows_before
 from gearpy.wire.values.payload import decode_batch, encode_batch
 
@@ -33,6 +34,7 @@ class SourcePartition:
 
     Args:
         idle_after_ms: how long it gives nothing until it counts as idle; None: its reader tells.
+        clock_ms: ends reading on behind a small batch, see `BatchJoiner`; None: there is none.
         advances: whether it then promises that nothing older than ``idle_after_ms`` before the wall
             time will come, and so is not idle, but moves on with the clock.
     """
@@ -48,6 +50,7 @@ class SourcePartition:
         origin: Origin = NOWHERE,
         idle_after_ms: int | None = None,
         advances: bool = False,
+        clock_ms: Callable[[], int] | None = None,
     ) -> None:
         self.name = name
         self.reader = reader
@@ -70,6 +73,10 @@ class SourcePartition:
         self.held_records = 0  #: Records behind the cut that were read.
         self._held: list[Portion] = []
         self._backlog: deque[Portion] = deque()  # Read, and to be given before all else.
+        self._empty_ms: int | None = None  # Was asked behind what it gave, and had nothing.
+        self._joiner = clock_ms and BatchJoiner(
+            reader, self._next, promised_ms=lambda: self._known_ms, clock_ms=clock_ms
+        )
 
     def read(self, max_records: int, now_ms: int) -> Portion | None:
         """Return the records to send now; None if the partition has none at present.
@@ -148,19 +155,36 @@ class SourcePartition:
         if self.reader.finished:
             return None
         before_ms = self._known_ms
-        batch = self.reader.read_batch(max_records)
-        self._count_skipped()
-        if batch is None or not batch.values:
+        empty_ms, self._empty_ms = self._empty_ms, None
+        batch = None if empty_ms == now_ms else self._next(max_records)
+        if batch is None:
             self._note_silence(now_ms)
             return None
         self._quiet_since_ms, self._is_quiet = None, False
+        if self._joiner is None:
+            return self._portion(batch, before_ms, self._known_ms)
+        batch, after_ms, other, self._empty_ms = self._joiner.behind(batch, max_records, before_ms)
+        portion = self._portion(batch, before_ms, after_ms)
+        if other is not None:
+            self._backlog.append(self._portion(other, after_ms, self._known_ms))
+        return portion
+
+    def _next(self, max_records: int) -> Batch | None:
+        """Return what the reader has, checked; None for nothing."""
+        batch = self.reader.read_batch(max_records)
+        self._count_skipped()
+        if batch is None or not batch.values:
+            return None
         self._check(batch)
+        return batch
+
+    def _portion(self, batch: Batch, before_ms: int, after_ms: int) -> Portion:
+        """Count the records, and judge which of them are late."""
         counters, times = self._counters, batch.timestamps
         if type(times) is not Times:
             times = ordered(times)
         counters.records_in += len(times)
         counters.newest_ms = max(counters.newest_ms, newest_of(times, MIN_MS))
-        after_ms = self._known_ms
         origin = self._origin.at(self.read_records)
         if after_ms == MIN_MS:  # It never promises: no one could wait for its records.
             origin = origin._replace(is_by_arrival=True)

@@ -28,6 +28,9 @@ _FLOORS: Final = "floors"
 _READ: Final = "read"
 _DISCOVERY: Final = "discovery"
 
+#: A source is asked so many times, at most, in as long as it was silent before.
+_PAUSES: Final = 8
+
 
 def source_states(
     kept: Sequence[Mapping[str, Any]], partitions: Sequence[str], parallelism: int
@@ -133,6 +136,8 @@ class SourceTask(ChainTask):
         self._watermark_ms = MIN_MS
         self._cut_ms = MAX_MS  # No record is newer.
         self._sent_ms = MIN_MS  # Newest event time that was sent.
+        self._asked_ms = 0  # By wall time, when the readers were asked last, and when one gave.
+        self._gave_ms = MIN_MS
 
     def on_start(self, start_time_ms: int) -> None:
         """Open this task's partitions, each where it was."""
@@ -215,7 +220,7 @@ class SourceTask(ChainTask):
         self.context.set_idle(self._is_idle)
         if not self._parts and not self._finds_more:
             return FINISHED
-        return self.context.limits.idle_poll_ms if portion is None else 0
+        return self._pause_ms() if portion is None else 0
 
     def begin_cut(self, cut_time_ms: int) -> bool:
         """Hold back records that are not older than the cut."""
@@ -305,6 +310,7 @@ class SourceTask(ChainTask):
             counters=self.context.counters,
             idle_after_ms=self._idle_after_ms,
             advances=self._advances,
+            clock_ms=self.context.now_ms,
         )
         self._parts.append(part)
         part.restore(waiting)
@@ -316,6 +322,7 @@ class SourceTask(ChainTask):
         if len(self._parts) > 1:
             self._parts.sort(key=lambda part: part.promised_ms)
         limits, now_ms = self.context.limits, self.context.now_ms()
+        self._asked_ms = now_ms
         is_rows = self._schema is None
         limit = limits.read_batch_records if is_rows else limits.columnar_batch_records
         for at, part in enumerate(self._parts):
@@ -324,8 +331,19 @@ class SourceTask(ChainTask):
             portion = part.read(limit, now_ms)
             if portion is not None:
                 self._parts.append(self._parts.pop(at))
+                self._gave_ms = now_ms
                 return portion
         return None
+
+    def _pause_ms(self) -> int:
+        """Return how long the source is left alone: a share of the time that it was silent.
+
+        So what comes next waits for a share of that time, and a source that is silent for long is
+        hardly asked.
+        """
+        limits, silent_ms = self.context.limits, self._asked_ms - self._gave_ms
+        brisk_ms = min(limits.brisk_poll_ms, limits.idle_poll_ms)
+        return min(limits.idle_poll_ms, max(brisk_ms, silent_ms // _PAUSES))
 
     def _pass_on(self, portion: Portion) -> Iterator[Batch | None]:
         batch = Batch(portion.values, portion.timestamps)

@@ -1,5 +1,6 @@
 """One partition of a source: order, the cut by event time, silence, what waits."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ def a_partition(
     late: SourceLate = "keep",
     counters: TaskCounters | None = None,
     idle_after_ms: int | None = None,
+    clock_ms: Callable[[], int] | None = None,
 ) -> SourcePartition:
     """Return a partition called p of a source called test."""
     counters = counters or TaskCounters()
@@ -31,7 +33,13 @@ def a_partition(
         late=LateRecords(late, counters),
         counters=counters,
         idle_after_ms=idle_after_ms,
+        clock_ms=clock_ms,
     )
+
+
+def standing() -> int:
+    """Return the time of a clock that stands still."""
+    return 0
 
 
 def bounded(*times: int, bound: int = 0, ends: bool = True) -> Bounded:
@@ -143,12 +151,21 @@ def epochs_of(times: list[int], cuts: list[int], bound: int) -> list[list[int]]:
     sizes=st.lists(st.integers(1, 6), min_size=1, max_size=6),
     restarts=st.lists(st.booleans(), min_size=4, max_size=4),
     bound=st.integers(0, 15),
+    small=st.integers(1, 6),
 )
 def test_cut_is_a_function_of_the_records(
-    times: list[int], cuts: list[int], sizes: list[int], restarts: list[bool], bound: int
+    *,
+    times: list[int],
+    cuts: list[int],
+    sizes: list[int],
+    restarts: list[bool],
+    bound: int,
+    small: int,
 ) -> None:
-    """Invariant: whatever is read at a time, and whether or not it restarts at a cut."""
-    partition = a_partition(bounded(*times, bound=bound))
+    """Invariant: whatever is read at a time or joined, and whether or not it restarts at a cut."""
+    reader = bounded(*times, bound=bound)
+    reader.batch_records = small
+    partition = a_partition(reader, clock_ms=standing)
     epochs, turn = [], 0
 
     for cut, restarts_here in zip(sorted(cuts), restarts, strict=False):
@@ -162,8 +179,9 @@ def test_cut_is_a_function_of_the_records(
             kept, place = partition.snapshot(), partition.reader.snapshot()
             records = list(enumerate(times))
             reader = Bounded(records, out_of_order_ms=bound, place=place)
+            reader.batch_records = small
             reader.finished = partition.reader.finished
-            partition = a_partition(reader)
+            partition = a_partition(reader, clock_ms=standing)
             partition.restore(kept)
         partition.end_cut()
     epochs.append(values(partition))

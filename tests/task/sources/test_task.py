@@ -6,7 +6,7 @@ import pytest
 
 from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
-from gearpy.messages.data import Batch, Message
+from gearpy.messages.data import Batch, DataMessage, Message
 from gearpy.task.api.sides import Side
 from gearpy.task.sources.task import SourceTask, source_states
 from gearpy.task.stages.sink import SinkStage
@@ -66,6 +66,32 @@ def test_watermark_is_the_least_of_the_partitions() -> None:
     bench = a_source_bench(source).run()
 
     assert bench.runner.clock().watermark_ms == 10
+
+
+def test_small_batches_of_a_source_go_out_as_one() -> None:
+    source = ScriptedSource(a=[[("a1", 1)], [("a2", 2)], "end"])
+    bench = a_source_bench(source)
+
+    bench.turn()
+
+    sent = [message for message in bench.target.queue if isinstance(message, DataMessage)]
+    assert [len(message.batch) for message in sent] == [2, 0]
+
+
+def test_source_that_has_just_given_is_asked_again_soon() -> None:
+    """What comes next waits for a share of the silence before; in the end it is hardly asked."""
+    reader = Scripted([[("a1", 5)]], [], "a")
+    bench = a_source_bench(ScriptedSource(a=reader), poll_ms=10, brisk_poll_ms=1).run()
+    asked_ms = []
+
+    for at_ms in range(1, 201):
+        asked = len(reader.calls)
+        bench.pass_time(1)
+        if len(reader.calls) > asked:
+            asked_ms.append(at_ms)
+
+    assert asked_ms[:17] == [*range(1, 17), 18]
+    assert asked_ms[-3:] == [asked_ms[-1] - 20, asked_ms[-1] - 10, asked_ms[-1]]
 
 
 def test_source_is_idle_when_all_its_partitions_are() -> None:

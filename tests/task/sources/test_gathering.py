@@ -1,0 +1,172 @@
+"""Small batches of a reader come as one portion, judged as if one came after the other."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pytest
+
+from gearpy.errors import ConfigError
+from gearpy.messages.data import Batch
+from gearpy.messages.table import Table, Times
+from gearpy.task.api.interfaces import SourceReader
+from gearpy.task.sources.partition import SourcePartition
+from gearpy.task.time.late import Portion
+from tests.task.sources.test_partition import a_partition, bounded, standing
+from tests.task.stage_build import Scripted
+
+
+class Given(SourceReader):
+    """Gives some batches one after the other, and counts how often it was asked."""
+
+    out_of_order_ms = 0
+
+    def __init__(self, batches: Sequence[Batch | None]) -> None:
+        self._batches: Iterator[Batch | None] = iter(batches)
+        self._newest_ms = 0
+        self.asked = 0
+
+    def read_batch(self, max_records: int) -> Batch | None:
+        self.asked += 1
+        batch = next(self._batches, None)
+        self._newest_ms = max([self._newest_ms, *(batch.timestamps if batch else ())])
+        return batch
+
+    def snapshot(self) -> int:
+        return self.asked
+
+    @property
+    def watermark_ms(self) -> int:
+        return self._newest_ms
+
+
+def rows(*times: int) -> Batch:
+    return Batch([f"r{time_ms}" for time_ms in times], list(times))
+
+
+def table(*times: int, kind: pa.DataType | None = None) -> Batch:
+    column = pa.array([str(time_ms) for time_ms in times]).cast(kind or pa.string())
+    return Batch(Table(pa.record_batch({"n": column})), Times.of(times))
+
+
+def read_all(partition: SourcePartition, size: int = 100) -> list[Portion]:
+    return list(iter(lambda: partition.read(size, 0), None))
+
+
+def times_of(partition: SourcePartition, size: int = 100) -> list[list[int]]:
+    return [list(portion.timestamps) for portion in read_all(partition, size)]
+
+
+@pytest.mark.parametrize("made", [rows, table])
+def test_what_is_there_at_once_is_one_portion(made: Callable[..., Batch]) -> None:
+    """As far as was asked for; with the promises before and behind all of it."""
+    batches = [made(1, 3), made(2), made(5), None, made(6)]
+    partition = a_partition(Given(batches), clock_ms=standing)
+
+    (portion,) = read_all(partition)
+
+    assert list(portion.timestamps) == [1, 3, 2, 5]
+    assert [getattr(time_ms, "promised_ms", None) for time_ms in portion.timestamps] == [
+        None,
+        None,
+        3,
+        None,
+    ]
+    assert (portion.before_ms, portion.after_ms) == (0, 5)
+
+
+def test_no_more_is_read_than_was_asked_for() -> None:
+    """A batch of half of that is large enough; of a table, much less."""
+    ones = [rows(at) for at in range(12)]
+    tables = [table(at) for at in range(6)]
+
+    assert times_of(a_partition(Given(ones), clock_ms=standing), 10) == [
+        [0, 1, 2, 3, 4],
+        [5, 6, 7, 8, 9],
+        [10, 11],
+    ]
+    assert times_of(a_partition(Given(tables), clock_ms=standing), 32) == [[0, 1], [2, 3], [4, 5]]
+
+
+def test_records_wait_for_those_of_the_next_ms_at_most() -> None:
+    clock = count(1000)
+    partition = a_partition(Given([rows(at) for at in range(5)]), clock_ms=lambda: next(clock))
+
+    assert times_of(partition) == [[0, 1, 2], [3, 4]]
+
+
+def test_a_reader_that_had_nothing_is_not_asked_again_at_once() -> None:
+    """It was, as the first batch was read; so its task leaves it alone for a while."""
+    reader = Given([rows(1), None, rows(2), None, rows(3)])
+    partition = a_partition(reader, clock_ms=standing)
+    given = []
+
+    for now_ms in (0, 0, 0, 1):
+        portion = partition.read(10, now_ms)
+        given.append((None if portion is None else portion.values, reader.asked))
+
+    assert given == [(["r1"], 2), (None, 2), (["r2"], 4), (["r3"], 6)]
+
+
+def test_a_promise_by_other_rules_ends_a_portion() -> None:
+    """Records behind it would be judged by it. Where it stands still, they are judged alike."""
+    script = [[("a", 1)], [("b", 2)], 5, [("c", 3)], [("d", 9)], "end"]
+    partition = a_partition(Scripted(script, [], "p"), clock_ms=standing)
+
+    portions = read_all(partition)
+
+    assert [portion.values for portion in portions] == [["a", "b"], ["c", "d"]]
+    assert [portion.before_ms for portion in portions[1:]] == [5]
+    assert type(portions[1].timestamps[0]) is not int
+
+
+def test_records_by_arrival_are_joined_though_each_batch_moves_time() -> None:
+    script = [[("a", 1)], 1, [("b", 2)], 2, "end"]
+    reader = Scripted(script, [], "p")
+    reader.is_by_arrival = True
+
+    (portion,) = read_all(a_partition(reader, clock_ms=standing))
+
+    assert portion.values == ["a", "b"]
+
+
+def test_tables_of_other_columns_come_apart() -> None:
+    """What was read with them is in the snapshot, and given before all else."""
+    batches = [table(1), table(4), table(2, kind=pa.large_string()), table(5), rows(6)]
+    partition = a_partition(Given(batches), clock_ms=standing)
+
+    first = partition.read(100, 0)
+    assert first is not None
+    assert (list(first.timestamps), first.after_ms) == ([1, 4], 4)
+    again = a_partition(Given(batches[3:]), clock_ms=standing)
+    again.restore(partition.snapshot())
+
+    rest = [[2], [5], [6]]
+    assert times_of(again) == rest
+    assert times_of(partition) == rest
+
+
+def test_tables_with_dictionaries_are_not_joined() -> None:
+    """Theirs can be too much for the index of one."""
+    kind = pa.dictionary(pa.int8(), pa.string())
+    batches = [table(*range(at, at + 100), kind=kind) for at in (0, 100)]
+
+    given = times_of(a_partition(Given(batches), clock_ms=standing), 65_536)
+
+    assert [len(times) for times in given] == [100, 100]
+
+
+def test_each_batch_is_checked() -> None:
+    """Two that are wrong could make one that looks right."""
+    batches: list[Any] = [rows(1), Batch([1, 2], [0]), Batch([1], [0, 2])]
+
+    with pytest.raises(ConfigError, match="test gave 2 values but 1 timestamps"):
+        read_all(a_partition(Given(batches), clock_ms=standing))
+
+
+def test_a_reader_is_not_asked_behind_its_end() -> None:
+    reader = bounded(1, 2, 3)
+    reader.batch_records = 1
+
+    assert times_of(a_partition(reader, clock_ms=standing)) == [[1, 2, 3]]
