@@ -360,13 +360,16 @@ class EpochStored:
 class EpochUnstored:
     """The executor could not store an epoch, as its disk is full; it tries again when it is asked.
 
-    Nothing is lost by that: what was not stored is part of the next epoch.
+    Nothing is lost by that: what was not stored is part of the next epoch. With ``damaged`` it was
+    to go on from this file, and the file is not what was stored: only the next epoch can be stored,
+    with all that the tasks have in memory.
     """
 
     executor_id: ExecutorId
     attempt: int
     epoch: int
     reason: str
+    damaged: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

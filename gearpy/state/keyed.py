@@ -329,10 +329,26 @@ class KeyedState:
         self.copies.finish()
         return delta
 
-    def begin_snapshot(self) -> StateDelta | None:
-        """Hand over the changes since the last call; they are whole when `copies` are."""
-        self._declared.sweep()
-        return joined([self._declared.store.snapshot(), *self._declared.bulks.snapshot()])
+    def begin_snapshot(self, *, of_all: bool = False) -> StateDelta | None:
+        """Hand over the changes since the last call; they are whole when `copies` are.
+
+        With ``of_all`` they are all of the state, and nothing handed over before is read any more.
+        """
+        declared = self._declared
+        declared.sweep()
+        if not of_all:
+            return joined([declared.store.snapshot(), *declared.bulks.snapshot()])
+        cells, copying = declared.store.snapshot_of_all()
+        self.copies.add(copying, iter(()))
+        return joined([cells, *declared.bulks.snapshot()])
+
+    def tell_again(self) -> bool:
+        """Have all bulk state told in the next snapshot, which is to be of all.
+
+        Returns:
+            Whether that can be done: none was kept that nobody has declared.
+        """
+        return self._declared.bulks.tell_again()
 
     @property
     def copies(self) -> Copies:

@@ -110,6 +110,10 @@ class Changelog:
         """Whether the keyed state of all tasks is in it."""
         return self._segments.keys() == self._partitions.keys()
 
+    def begin_anew(self) -> None:
+        """Forget all segments: the next ones hold the whole state of their tasks."""
+        self._segments.clear()
+
     def next_segments(self, epoch: int, changed: Collection[TaskId]) -> tuple[NextSegment, ...]:
         """Return the segments to store for an epoch that has changed keyed state of these tasks."""
         return tuple(

@@ -29,6 +29,8 @@ class EpochFaults:
         commits_lost: share of commits that are lost; they are said again after a while.
         commits_repeated: share of commits that are said twice.
         damaged: share of crashes after which the newest epoch cannot be read.
+        told_again: share of epochs at whose end tasks hand over all of their state, as they do
+            when what was stored before is damaged.
     """
 
     store_ms: int = 0
@@ -37,6 +39,7 @@ class EpochFaults:
     commits_lost: float = 0.0
     commits_repeated: float = 0.0
     damaged: float = 0.0
+    told_again: float = 0.0
 
 
 class _Complete(NamedTuple):

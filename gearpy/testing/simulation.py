@@ -187,6 +187,10 @@ class Simulation:
 
         An epoch that is not complete yet is given up.
         """
+        share = self._faults.told_again
+        if share and self._rng.random() < share:
+            for runner in self.runners.values():
+                runner.tell_again()
         self._announce(self.epochs.begin(self.clocks()))
 
     def crash(self) -> None:

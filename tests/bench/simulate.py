@@ -389,6 +389,7 @@ def _epoch_faults(rng: random.Random) -> EpochFaults:
         commits_lost=rng.choice([0.0, 0.3]),
         commits_repeated=rng.choice([0.0, 0.3]),
         damaged=rng.choice([0.0, 0.0, 0.5]),
+        told_again=rng.choice([0.0, 0.3]),
     )
 
 

@@ -124,6 +124,7 @@ def _troubles(draw: st.DrawFn) -> Trouble:
             given_up=rng.choice([0.05, 0.3]),
             commits_lost=rng.choice([0.0, 0.3]),
             commits_repeated=rng.choice([0.0, 0.3]),
+            told_again=rng.choice([0.0, 0.3]),
         ),
         pauses=rng.choice([0, 1, 3]),
     )

@@ -27,6 +27,7 @@ EVERYTHING = EpochFaults(
     commits_lost=0.3,
     commits_repeated=0.3,
     damaged=0.5,
+    told_again=0.3,
 )
 
 

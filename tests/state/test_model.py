@@ -258,10 +258,23 @@ class Machine(RuleBasedStateMachine):
         if delta is not None:
             self._deltas.append(delta)
 
+    @rule()
+    def snapshot_of_all(self) -> None:
+        """Hand over all there is; the file is copied later, when something else has changed.
+
+        What was handed over or stored before is of no use any more.
+        """
+        self.state.copies.finish()
+        assert self.state.tell_again()
+        delta = self.state.begin_snapshot(of_all=True)
+        self._sections = []
+        self._deltas = [] if delta is None else [delta]
+
     @precondition(lambda self: self._deltas)
     @rule(release=st.booleans())
     def store(self, release: bool) -> None:  # noqa: FBT001 -- drawn
         """Store the oldest delta, on another thread; perhaps once more."""
+        self.state.copies.finish()
         delta = self._deltas[0]
         with ThreadPoolExecutor(1) as pool:
             sections = pool.submit(lambda: list(delta.sections())).result()

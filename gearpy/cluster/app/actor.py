@@ -25,6 +25,7 @@ from gearpy.core.app.decisions import (
     Activated,
     ChangeGivenUp,
     Command,
+    DamageFound,
     DropSnapshots,
     Ended,
     EpochAborted,
@@ -322,8 +323,6 @@ class AppMasterActor(Actor[_Message]):
             self._quarantine.on_stored(message.number)
         elif isinstance(message, RecordQuarantined):
             self._on_quarantined(self._core, message)
-        elif isinstance(message, EpochUnstored):
-            self._standing.on_unstored(message)
         elif isinstance(message, RecordInjected):
             self._replays.on_taken(self._core, message)
         else:
@@ -378,8 +377,8 @@ class AppMasterActor(Actor[_Message]):
             return []
         if isinstance(message, RegisterExecutor):
             return self._on_executor_registered(core, message, self.context.now_ms())
-        if isinstance(message, EpochStored):
-            self._standing.on_stored(message)
+        if isinstance(message, EpochStored | EpochUnstored):
+            self._standing.on_epoch(message)
         return decide(core, message, self.context.now_ms())
 
     def _on_executor_registered(
@@ -468,7 +467,7 @@ class AppMasterActor(Actor[_Message]):
                 self._standing.tell(self._core)
             case StoreManifest():
                 self._store(command.manifest)
-            case EpochsRetired() | DropSnapshots() | FellBack() | EpochAborted():
+            case EpochsRetired() | DropSnapshots() | FellBack() | EpochAborted() | DamageFound():
                 self._on_epochs(command)
             case Survived():
                 self._on_survived(command)
@@ -519,7 +518,9 @@ class AppMasterActor(Actor[_Message]):
         self._metrics_of(self._core).on_epoch(lasted_ms)
         self._do(self._core.on_manifest_stored(manifest.region, manifest.epoch, now_ms))
 
-    def _on_epochs(self, command: EpochsRetired | DropSnapshots | FellBack | EpochAborted) -> None:
+    def _on_epochs(
+        self, command: EpochsRetired | DropSnapshots | FellBack | EpochAborted | DamageFound
+    ) -> None:
         match command:
             case EpochsRetired():
                 self._checkpoints.retire(command.region, command.epochs)
@@ -531,6 +532,10 @@ class AppMasterActor(Actor[_Message]):
                 self._event("fell-back", command.text)
                 self._standing.fallbacks[command.region] += 1
                 self._checkpoints.forget(command.region, command.epochs)
+            case DamageFound():
+                _log.error("application %s: %s", self._app_id, command.text)
+                self._standing.note(f"region {command.region}", ErrorCard(cause=command.text))
+                self._event("epoch-failed", command.text)
             case EpochAborted():
                 _log.warning("epoch %d given up: %s", command.epoch, command.reason)
                 self._event("epoch-failed", f"epoch {command.epoch}: {command.reason}")

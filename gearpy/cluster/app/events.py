@@ -8,6 +8,7 @@ from gearpy.core.app.decisions import Command
 from gearpy.messages.app import (
     EpochCommitted,
     EpochStored,
+    EpochUnstored,
     ExecutorFailed,
     LinkBroken,
     ReportClocks,
@@ -29,6 +30,7 @@ _OfTasks: TypeAlias = (
     | TaskFailed
     | ExecutorFailed
     | EpochStored
+    | EpochUnstored
     | EpochCommitted
     | LinkBroken
     | StateReadAhead
@@ -55,6 +57,8 @@ def decide(  # noqa: C901, PLR0911 - an arm for each message
             return core.on_executor_failed(message, now_ms)
         case EpochStored():
             return core.on_epoch_stored(message, now_ms)
+        case EpochUnstored():
+            return core.on_epoch_unstored(message, now_ms)
         case EpochCommitted():
             return core.on_epoch_committed(message, now_ms)
         case LinkBroken():

@@ -79,13 +79,12 @@ class AppStanding:
         self._failures.append(Failure(at_ms=self._wall_ms(), what=what, error=error))
         del self._failures[:-_FAILURES_KEPT]
 
-    def on_unstored(self, message: EpochUnstored) -> None:
+    def on_epoch(self, message: EpochStored | EpochUnstored) -> None:
         """Note why an executor cannot store an epoch, until it has stored one."""
-        self._unstored[message.executor_id] = message
-
-    def on_stored(self, message: EpochStored) -> None:
-        """Note that an executor stores epochs."""
-        self._unstored.pop(message.executor_id, None)
+        if isinstance(message, EpochUnstored):
+            self._unstored[message.executor_id] = message
+        else:
+            self._unstored.pop(message.executor_id, None)
 
     def _why_unstored(self, core: ApplicationCore | None) -> tuple[str, ...]:
         running = {} if core is None else core.executors.running

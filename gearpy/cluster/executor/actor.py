@@ -33,7 +33,6 @@ from gearpy.messages.app import (
     AbortEpoch,
     BeginEpoch,
     CommitEpoch,
-    EpochUnstored,
     ExecutorFailed,
     ExecutorMessage,
     FailureKind,
@@ -700,14 +699,6 @@ class ExecutorActor(Actor[_Message]):
         if epochs is None:
             return
         epochs.on_failed(message)
-        self._tell(
-            EpochUnstored(
-                executor_id=self._settings.executor_id,
-                attempt=job.attempt,
-                epoch=job.epoch,
-                reason=message.reason,
-            )
-        )
         if (error := message.operator_error) is not None:  # It would, whenever it is tried.
             task = min(job.snapshots)
             self._on_task(_Failed(job.attempt, task, card_of(error), kind_of(error)))

@@ -18,13 +18,14 @@ from gearpy.messages.app import (
     CommitEpoch,
     EpochCommitted,
     EpochStored,
+    EpochUnstored,
     LaunchTasks,
     SnapshotFile,
     TaskOffsets,
 )
 from gearpy.storage.changelog import Changelog, NextSegment, kept_segments
 from gearpy.task.api.snapshots import TaskSnapshot
-from gearpy.task.runtime.actor import CommitTask, CutEpoch
+from gearpy.task.runtime.actor import CommitTask, CutEpoch, TellAgain
 
 #: No chain has more than so many times the files that are allowed, even if others wait.
 _GROWTH_MAX: Final = 4
@@ -46,6 +47,9 @@ class EpochFiles:
         changelog: of the tasks; None: there is none.
         is_rebuilt: the chain is the changelog, as files of epochs were damaged. The first file that
             is stored takes the place of all of it.
+
+    Where files before are damaged, and nothing else has what was in them, epochs wait until all
+    tasks have handed over their whole state: that stands for all that came before.
     """
 
     def __init__(
@@ -72,6 +76,8 @@ class EpochFiles:
         self._grows_to = len(chain) + chain_files_max // 2 if any(f.taken for f in chain) else 0
         self._changelog = changelog
         self._is_rebuilt = is_rebuilt
+        self._is_damaged = False
+        self.in_vain = 0  #: Tasks have ended this epoch, and it waits for a later one all the same.
         self._waiting: dict[TaskId, list[TaskSnapshot]] = {task: [] for task in tasks}
         self._job: StoreEpoch | None = None
 
@@ -84,11 +90,17 @@ class EpochFiles:
         epoch = self._complete_epoch()
         if self._job is not None or epoch is None:
             return None
-        kept = 0 if self._is_rebuilt else self._kept()
         snapshots = {
-            task: [each for each in waiting if each.epoch <= epoch]
+            task: _from_whole([each for each in waiting if each.epoch <= epoch])
             for task, waiting in self._waiting.items()
         }
+        self.in_vain = 0
+        if all(each[0].is_whole for each in snapshots.values()):
+            self._begin_anew()
+        elif self._is_damaged:
+            self.in_vain = epoch
+            return None
+        kept = 0 if self._is_rebuilt else self._kept()
         self._job = StoreEpoch(
             attempt=self._attempt,
             epoch=epoch,
@@ -113,9 +125,16 @@ class EpochFiles:
             self._grows_to = 0
         return kept
 
-    def on_failed(self) -> None:
-        """Note that the job was not done; it comes again."""
+    def _begin_anew(self) -> None:
+        """Go on without all that was stored before."""
+        self._chain, self._is_rebuilt = [], False
+        if self._changelog is not None:
+            self._changelog.begin_anew()
+
+    def on_failed(self, *, is_damage: bool = False) -> None:
+        """Note that the job was not done; it comes again, or in damage something whole does."""
         self._job = None
+        self._is_damaged = self._is_damaged or is_damage
 
     def on_stored(
         self,
@@ -124,17 +143,17 @@ class EpochFiles:
         """Note that the job was done; return all files that the epoch needs."""
         job, self._job = self._job, None
         assert job is not None, "nothing was being stored"
-        for task, snapshots in job.snapshots.items():
-            del self._waiting[task][: len(snapshots)]
-            for snapshot in snapshots:
-                if snapshot.delta is not None:
+        for task, waiting in self._waiting.items():
+            for snapshot in waiting:
+                if snapshot.delta is not None and snapshot.epoch <= job.epoch:
                     snapshot.delta.release()
+            self._waiting[task] = [each for each in waiting if each.epoch > job.epoch]
         before = [] if saved.stands_alone else list(job.kept)
         has_state = bool(job.rebased) or any(
             each.delta is not None for snapshots in job.snapshots.values() for each in snapshots
         )
         self._chain = [*before, saved.file] if has_state else before
-        self._is_rebuilt = False
+        self._is_rebuilt = self._is_damaged = False
         if self._changelog is None:
             return [*before, saved.file]
         self._changelog.on_stored(saved.segments)
@@ -167,6 +186,11 @@ class EpochFiles:
         return max(common, default=None)
 
 
+def _from_whole(snapshots: list[TaskSnapshot]) -> list[TaskSnapshot]:
+    """Return the snapshots that count: none before the last one that is whole."""
+    return snapshots[max((n for n, each in enumerate(snapshots) if each.is_whole), default=0) :]
+
+
 class GroupEpochs:
     """Runs the epochs of a group: tells its tasks, stores their snapshots, tells the app master.
 
@@ -190,6 +214,7 @@ class GroupEpochs:
         self._committing = 0  # The newest epoch that tasks were told to be complete.
         self._uncommitted: set[TaskId] = set()
         self._is_failing = False  # Storing has failed; it is tried again when somebody asks.
+        self._failed: EpochFailed | None = None  # As files are damaged; the newest one.
 
     def begin(self, message: BeginEpoch) -> None:
         """Let sources end an epoch; on a repeated request, store again after a failure."""
@@ -228,15 +253,22 @@ class GroupEpochs:
         self._store()
 
     def on_failed(self, message: EpochFailed) -> None:
-        """Store nothing until the app master asks again."""
-        self._files.on_failed()
+        """Store nothing until the app master asks again; in damage let tasks tell all again."""
+        self._files.on_failed(is_damage=bool(message.damaged))
         self._is_failing = True
+        self._tell(epoch_unstored(self._executor_id, message, message.job.epoch))
+        if message.damaged:
+            self._failed = message
+            for task in sorted(self._group.tasks):
+                self._group.tasks[task].tell(TellAgain())
 
     def _store(self) -> None:
         if self._is_failing or self._group.is_stopped:
             return  # Files of a stopped group would come too late to count.
         if (job := self._files.next_job()) is not None:
             self._writer.tell(job)
+        elif self._files.in_vain and self._failed is not None:
+            self._tell(epoch_unstored(self._executor_id, self._failed, self._files.in_vain))
 
     def _tell_if_committed(self) -> None:
         if not self._uncommitted:
@@ -309,4 +341,15 @@ def epoch_stored(
         ),
         has_missed_cut=any(each.has_missed_cut for each in last.values()),
         has_more=any(each.has_more for each in last.values()),
+    )
+
+
+def epoch_unstored(executor_id: ExecutorId, failed: EpochFailed, epoch: int) -> EpochUnstored:
+    """Make the message that tells the app master why an epoch is not stored."""
+    return EpochUnstored(
+        executor_id=executor_id,
+        attempt=failed.job.attempt,
+        epoch=epoch,
+        reason=failed.reason,
+        damaged=failed.damaged,
     )

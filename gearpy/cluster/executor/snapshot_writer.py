@@ -110,11 +110,15 @@ class EpochSaved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochFailed:
-    """The epoch could not be stored; ``operator_error`` if the state of a task is the cause."""
+    """The epoch could not be stored; ``operator_error`` if the state of a task is the cause.
+
+    ``damaged``: the file before it that is not what was stored, and cannot be had elsewhere.
+    """
 
     job: StoreEpoch
     reason: str
     operator_error: OperatorError | None = None
+    damaged: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,8 +197,18 @@ class SnapshotWriter(Actor[WriterMessage]):
                 reason=str(error),
                 operator_error=OperatorError(operator="epoch", cause=str(error), is_final=True),
             )
+        except SnapshotDamaged as damage:
+            return self._damaged(job, damage)
         except (OSError, GearpyError) as error:
             return EpochFailed(job=job, reason=str(error))
+
+    def _damaged(self, job: StoreEpoch, damage: SnapshotDamaged) -> EpochFailed:
+        """Tell damage from a store that is not there at present."""
+        try:
+            check_same_store(self._checkpoints, self._prefix)
+        except (ConfigError, LogBroken) as error:
+            return EpochFailed(job=job, reason=str(error))
+        return EpochFailed(job=job, reason=str(damage), damaged=damage.location)
 
     def _saved(self, job: StoreEpoch) -> EpochSaved:
         with ExitStack() as stack:

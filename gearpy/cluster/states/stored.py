@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import isfinite
+from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -238,7 +239,7 @@ class StoredStates:
 
 
 def stored_states(
-    folder: str,
+    folder: str | Path,
     application: str,
     *,
     cluster: str | None = None,
@@ -257,7 +258,7 @@ def stored_states(
         ConfigError: there is no such store, or no such application in it.
         GearpyError: its log cannot be read.
     """
-    store = open_store(folder, named_by="the first argument")
+    store = open_store(str(folder), named_by="the first argument")
     try:
         prefix = find_application(store, application, cluster=cluster)
     except OSError as error:
@@ -266,7 +267,7 @@ def stored_states(
 
 
 def stored_state(
-    folder: str, application: str, step: str, state: str = "", *, epoch: int | None = None
+    folder: str | Path, application: str, step: str, state: str = "", *, epoch: int | None = None
 ) -> pa.Table:
     """Return the state of a step, as it was at the end of a stored epoch, as an Arrow table.
 

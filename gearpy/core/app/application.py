@@ -28,6 +28,7 @@ from gearpy.ids import ActorPath, ExecutorId, ProcessorId, TaskId
 from gearpy.messages.app import (
     EpochCommitted,
     EpochStored,
+    EpochUnstored,
     ExecutorFailed,
     LinkBroken,
     LongTurn,
@@ -504,6 +505,11 @@ class ApplicationCore(Recovery):
         if region is None:
             return []
         return region.epochs.on_stored(message, now_ms) + self._drops()
+
+    def on_epoch_unstored(self, message: EpochUnstored, now_ms: int) -> list[Command]:
+        """Give up an epoch that cannot be stored, as files before it are damaged."""
+        region = self.regions.that_knew(message.attempt)
+        return [] if region is None else region.epochs.on_unstored(message, now_ms)
 
     def on_manifest_stored(self, region: int, epoch: int, now_ms: int) -> list[Command]:
         """Tell the sinks; delete files that no restart will go back to."""

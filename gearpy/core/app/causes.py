@@ -8,7 +8,7 @@ from gearpy.core.dag.difference import graph_difference
 from gearpy.core.dag.graph import Dag
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.core.epoch.history import EpochHistory
-from gearpy.messages.app import RegisterExecutor, SnapshotsDamaged
+from gearpy.messages.app import EpochUnstored, RegisterExecutor, SnapshotsDamaged
 from gearpy.messages.summaries import ErrorCard
 
 #: What is stopped since it took too long has so long to stop.
@@ -93,6 +93,25 @@ def restart_after_damage(region: int, history: EpochHistory) -> str:
     return (
         f"a restart of region {region} could go on from none of its stored epochs: see what is "
         "damaged with 'gear checkpoint verify', and bring it back if you can"
+    )
+
+
+def damage_found(message: EpochUnstored, region: int, history: EpochHistory) -> str:
+    """Say that a file is damaged that was to be written anew, and what is done about it."""
+    needing = history.listing(message.damaged)
+    epochs = ", ".join(str(each.epoch) for each in needing)
+    tasks = {
+        task
+        for each in needing
+        for file in each.snapshots
+        if file.location == message.damaged
+        for task in file.tasks
+    }
+    return (
+        f"{message.reason}; stored epochs {epochs} need this file for task "
+        f"{', '.join(map(str, sorted(tasks)))}; {restart_after_damage(region, history)}; all goes "
+        f"on, and the epoch after {message.epoch} stores anew what the tasks of executor "
+        f"{message.executor_id} have in memory: look for what harms files there"
     )
 
 

@@ -77,6 +77,14 @@ class EpochAborted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DamageFound:
+    """A file is damaged that the next epochs were to go on from. For people."""
+
+    region: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FellBack:
     """These epochs are never gone back to: a file that they need is damaged.
 
@@ -165,6 +173,7 @@ Command: TypeAlias = (
     | StoreManifest
     | EpochsRetired
     | EpochAborted
+    | DamageFound
     | FellBack
     | DropSnapshots
     | Survived

@@ -81,10 +81,12 @@ class EpochHistory:
 
     # -- what happens ----------------------------------------------------------------------
 
-    def on_damage(self, location: str) -> None:
-        """Note that a file is damaged, though no restart has needed it yet."""
-        if location in self._listed:
-            self._damaged.add(location)
+    def on_damage(self, location: str) -> bool:
+        """Note that a file is damaged, though no restart has needed it yet; tell if that is new."""
+        if location not in self._listed or location in self._damaged:
+            return False
+        self._damaged.add(location)
+        return True
 
     def on_complete(self, manifest: Manifest) -> None:
         """Add a complete epoch, newer than all before; those must be stored."""

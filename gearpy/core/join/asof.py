@@ -134,6 +134,13 @@ class AsOfJoin:
         yield from self._newest_cells.changes()
         yield from self._waiting_cells.changes()
 
+    def tell_again(self) -> None:
+        """Have all that is kept told once more."""
+        ahead = ((kept.time_ms // _SPAN_MS, key, kept) for *_, key, kept in self._ahead)
+        self._log.tell_again(ahead)
+        self._newest_cells.tell_again()
+        self._waiting_cells.tell_again()
+
     def held(self) -> Iterable[Collection[Any]]:
         """Return all that is kept."""
         return (self._newest, self._waiting, self._ahead)

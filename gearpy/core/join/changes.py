@@ -5,7 +5,7 @@ records are kept. `KeyCells` tell all that there is for a key when it has change
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain
 from operator import attrgetter
@@ -109,6 +109,14 @@ class RecordLog:
             yield self._tell(_MATCHED, span, seqs)
         self._told_seq = self.seq
 
+    def tell_again(self, records: Iterable[tuple[int, Any, Kept]]) -> None:
+        """Have all records told once more; the owner gives them, with their spans and keys."""
+        self._told, self._matched, self._gone = {}, {}, []
+        for fresh in self.fresh.values():
+            fresh.clear()
+        for span, key, kept in sorted(records, key=_seq_of):
+            self.fresh[span][key].append(kept)  # Of a record that is kept the span is open.
+
     def _tell(self, kind: str, span: int, pairs: dict[Any, Any]) -> CellChange:
         namespace = (kind, span, self._chunk)
         self._told.setdefault(span, []).append((namespace, list(pairs)))
@@ -168,6 +176,10 @@ class KeyCells:
         else:  # Nobody knows of it.
             self._touched.discard(key)
 
+    def tell_again(self) -> None:
+        """Have the state of all keys told once more."""
+        self._touched |= self._told
+
     def changes(self) -> Iterator[CellChange]:
         """Tell the changes since the last call."""
         touched, self._touched = self._touched, set()
@@ -198,6 +210,10 @@ class KeyCells:
         """Return the pairs that were loaded."""
         pairs, self._pairs = self._pairs, {}
         return pairs
+
+
+def _seq_of(record: tuple[int, Any, Kept]) -> int:
+    return record[2].seq
 
 
 def _flat(fresh: Fresh) -> dict[Any, list[Any]]:

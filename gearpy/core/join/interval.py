@@ -127,6 +127,15 @@ class IntervalJoin:
         """Tell the records that came, found partners, or were forgotten."""
         return self._log.changes()
 
+    def tell_again(self) -> None:
+        """Have all that is kept told once more."""
+        self._log.tell_again(
+            (self._span_of(kept), key, kept)
+            for key, sides in self._sides.items()
+            for side in SIDES
+            for kept in sides.records[side]
+        )
+
     def held(self) -> Iterable[Collection[Any]]:
         """Return all that is kept."""
         return (self._sides,)
@@ -192,8 +201,7 @@ class IntervalJoin:
                 rows.append((key, other.value, value, start, newest + 1))
             times.append(newest)
             if other.is_waiting:
-                span = other.time_ms // self._span_ms[other.side] * 2 + other.side
-                self._log.match(span, key, other)
+                self._log.match(self._span_of(other), key, other)
 
     def _alone(self, side: int) -> Iterator[tuple[Any, Kept]]:
         """Yield keys and records of a side for which no partner can come any more."""
@@ -213,6 +221,9 @@ class IntervalJoin:
                 return first
             heappop(waiting)  # It has found a partner.
         return None
+
+    def _span_of(self, kept: Kept) -> int:
+        return kept.time_ms // self._span_ms[kept.side] * 2 + kept.side
 
     def _open_span(self, span: int) -> Fresh:
         self._note_span(span)

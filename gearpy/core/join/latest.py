@@ -64,6 +64,10 @@ class LatestJoin:
         """Tell the keys that have another value."""
         return self._cells.changes()
 
+    def tell_again(self) -> None:
+        """Have all that is kept told once more."""
+        self._cells.tell_again()
+
     def held(self) -> Iterable[Collection[Any]]:
         """Return all that is kept."""
         return (self._table,)

@@ -90,6 +90,10 @@ class SessionJoin:
         """Tell all sessions of the keys that have changed."""
         return self._cells.changes()
 
+    def tell_again(self) -> None:
+        """Have all that is kept told once more."""
+        self._cells.tell_again()
+
     def held(self) -> Iterable[Collection[Any]]:
         """Return all that is kept."""
         return (self._sessions,)

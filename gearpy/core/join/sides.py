@@ -48,6 +48,10 @@ class Join(Protocol):
         """Tell the changes of the state since the last call."""
         ...
 
+    def tell_again(self) -> None:
+        """Have `changes` tell all of the state, as if none had been told."""
+        ...
+
     def load(self, namespace: Any, pairs: dict[Any, Any]) -> None:
         """Load pairs of an earlier `CellChange`."""
         ...

@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 from typing import Any, TypeAlias
 
 from gearpy.core.join.changes import CellChange, Kept, RecordLog
-from gearpy.core.join.sides import LEFT, RIGHT, Group, Pairing, Rows
+from gearpy.core.join.sides import LEFT, RIGHT, SIDES, Group, Pairing, Rows
 from gearpy.core.window.windows import AlignedWindows, SlidingWindows
 from gearpy.ids import MAX_MS, MIN_MS
 
@@ -67,6 +67,16 @@ class WindowJoin:
     def changes(self) -> Iterator[CellChange]:
         """Tell the records that came, and the windows that are over."""
         return self._log.changes()
+
+    def tell_again(self) -> None:
+        """Have all that is kept told once more."""
+        self._log.tell_again(
+            (piece, key, kept)
+            for piece, panes in self._panes.items()
+            for key, pane in panes.items()
+            for side in SIDES
+            for kept in pane[side]
+        )
 
     def held(self) -> Iterable[Collection[Any]]:
         """Return all that is kept."""

@@ -137,13 +137,31 @@ class BulkState:
         self._restored = restored
         self._changes: list[_Change] = []
         self._held: Callable[[], Iterable[Members]] = tuple
+        self._tell_again: Callable[[], object] | None = None
 
-    def holds(self, held: Callable[[], Iterable[Members]]) -> None:
-        """Take a function that returns the owner's state: dicts by key, or other collections.
+    def holds(
+        self, held: Callable[[], Iterable[Members]], tell_again: Callable[[], object]
+    ) -> None:
+        """Take functions of the owner.
 
-        Only its size is asked for, when an epoch ends.
+        Args:
+            held: returns its state: dicts by key, or other collections. Only its size is asked for,
+                when an epoch ends.
+            tell_again: has it tell all of its state at the end of the epoch, as if it had told
+                none.
         """
-        self._held = held
+        self._held, self._tell_again = held, tell_again
+
+    @property
+    def has_owner(self) -> bool:
+        """Whether somebody keeps all that was restored, and can tell it again."""
+        return self._tell_again is not None and not self._restored
+
+    def tell_again(self) -> None:
+        """Have all that is kept told once more."""
+        assert self._tell_again is not None, "it has an owner"
+        self._changes = []
+        self._tell_again()
 
     @property
     def size_bytes(self) -> int:
@@ -306,6 +324,15 @@ class Bulks:
             del self._restored[name]
         state = self._states[tag] = BulkState(tag, operator, mine, self.copies, is_keyed=is_keyed)
         return state
+
+    def tell_again(self) -> bool:
+        """Have all that is kept told once more; False if some of it is nobody's."""
+        states = self._states.values()
+        if self._restored or not all(each.has_owner for each in states):
+            return False
+        for each in states:
+            each.tell_again()
+        return True
 
     @property
     def size_bytes(self) -> int:

@@ -1,12 +1,18 @@
 """State on disk, for more than fits memory."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from heapq import merge
+from itertools import chain
 from pathlib import Path, PurePath
-from typing import Any, Final
+from struct import Struct
+from tempfile import TemporaryFile
+from typing import IO, Any, Final
+
+import msgpack
 
 from gearpy.errors import ConfigError
+from gearpy.state.encoding.keys import group_of
 from gearpy.state.stores.cells import (
     Cells,
     Tables,
@@ -16,11 +22,12 @@ from gearpy.state.stores.cells import (
     order_of,
     pack_stored,
     runs_of,
+    split_cell,
     split_head,
     successor,
     table_of,
 )
-from gearpy.state.stores.delta import Reads, sections_of
+from gearpy.state.stores.delta import GroupCell, Reads, sections_of, sections_of_cells
 from gearpy.state.stores.disk_cells import FIRST_CELL, IN_ORDER_BYTES, DiskCells, DiskQueue
 from gearpy.state.stores.store import Entry, Section, StateDelta, Stored
 
@@ -29,6 +36,13 @@ _SLICE_WRITES: Final = 64
 _MOVED_WITH_A_WRITE: Final = 2
 #: A slice ends at so many bytes of values; takes a few ms.
 _SLICE_BYTES: Final = 1 << 20
+
+#: Cells of the file that are copied at a time, and what one costs, as `Copies` count it; so many
+#: bytes cost 1.
+_COPIED_CELLS: Final = 512
+_CELL_COST: Final = 32
+_BYTES_FOR_ONE: Final = 16
+_SIZE: Final = Struct(">I")
 
 _ABSENT: Final[Any] = object()
 _NOTHING: Final[Cells] = {}
@@ -56,6 +70,7 @@ class DiskStore:
         self._file = DiskCells(folder, max_bytes, self._reads)
         self._changes: Tables = {}
         self._deltas: deque[_LayerDelta] = deque()
+        self._all: _AllDelta | None = None
         self._layers: list[Tables] = [self._changes]  # The newest first.
         self._slice_writes = slice_writes
         self._writes = 0
@@ -217,8 +232,23 @@ class DiskStore:
         self._set_layers()
         return delta
 
+    def snapshot_of_all(self) -> tuple[StateDelta | None, Iterator[int]]:
+        """Hand over all cells; the file stands still until they are released.
+
+        Raises:
+            ConfigError: the file has become too large.
+            OSError: the file could not be written.
+        """
+        self.snapshot()
+        if self._all is not None:
+            self._all.release()
+        self._all = _AllDelta([*self._deltas], self._reads)
+        return self._all, self._all.copied(self._file)
+
     def close(self) -> None:
         """Delete the file."""
+        if self._all is not None:
+            self._all.release()
         self._file.close()
         self._deltas.clear()
         self._changes = {}
@@ -237,6 +267,8 @@ class DiskStore:
     def _move(self) -> None:
         """Move some of the oldest layer to the file, if it is stored durably."""
         self._writes = 0
+        if self._all is not None and not self._all.is_released:
+            return
         if not self._deltas or not self._deltas[0].is_released:
             return
         changes = self._deltas[0].changes
@@ -262,6 +294,58 @@ class _LayerDelta:
     def release(self) -> None:
         """Let the task move the changes to the file."""
         self.is_released = True
+
+
+class _AllDelta:
+    """All cells of a store: a copy of its file, and the layers before it; see `StateDelta`.
+
+    The file is copied on the task's thread, as it bears one at a time, in steps between which the
+    task goes on. Until this is released nothing moves from the layers to the file.
+    """
+
+    def __init__(self, layers: Sequence[_LayerDelta], reads: Reads) -> None:
+        self.is_released = False
+        self._layers = layers
+        self._reads = reads
+        self._copy: IO[bytes] | None = None
+
+    def copied(self, file: DiskCells) -> Iterator[int]:
+        """Copy the file, a few cells with each step; yield the costs."""
+        if file.folder is None:
+            return
+        self._copy, start = TemporaryFile(dir=file.folder), FIRST_CELL  # noqa: SIM115 - see `release`
+        while not self.is_released:
+            cells, start = file.cells_from(start, _COPIED_CELLS)
+            if not cells:
+                return
+            packed = msgpack.packb([*chain.from_iterable(cells)])
+            self._copy.write(_SIZE.pack(len(packed)) + packed)
+            yield len(cells) * _CELL_COST + len(packed) // _BYTES_FOR_ONE
+
+    def sections(self) -> Iterator[Section]:
+        """Yield all cells; what the layers have counts more than what the file has."""
+        assert not self.is_released, "a released delta is not asked for again"
+        yield from sections_of_cells(self._copied(), self._reads)
+        for layer in self._layers:
+            yield from sections_of(layer.changes, self._reads)
+
+    def _copied(self) -> Iterator[GroupCell]:
+        if self._copy is None:
+            return
+        self._copy.seek(0)
+        while size := self._copy.read(_SIZE.size):
+            flat = iter(msgpack.unpackb(self._copy.read(_SIZE.unpack(size)[0])))
+            for cell, value in zip(flat, flat, strict=True):
+                yield group_of(split_cell(cell)[1]), cell, value
+
+    def release(self) -> None:
+        """Let the task move its changes to the file again."""
+        for layer in self._layers:
+            layer.release()
+        self.is_released = True
+        copy, self._copy = self._copy, None
+        if copy is not None:
+            copy.close()
 
 
 def folder_of(folder: str, name: str) -> Path:

@@ -7,6 +7,7 @@ write transaction is always open, and committed now and then only to keep it sma
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
+from itertools import islice
 from pathlib import Path
 from struct import Struct
 from typing import Final, TypeVar, cast
@@ -71,6 +72,11 @@ class DiskCells:
             raise self._failure
 
     @property
+    def folder(self) -> Path | None:
+        """Where the file is; None before there is one."""
+        return None if self._env is None else self._folder
+
+    @property
     def size_bytes(self) -> int:
         """The size of the pages that hold cells."""
         if self._env is None:
@@ -109,6 +115,11 @@ class DiskCells:
         """Return the first cell from ``start`` on, and the start from which others follow."""
         found = self._read(lambda txn: _first_from(txn, start))
         return None if found is None else (_cell_of(*found), found[0] + b"\0")
+
+    def cells_from(self, start: bytes, cells_max: int) -> tuple[list[tuple[bytes, bytes]], bytes]:
+        """Return the next cells with their values, and the start from which others follow."""
+        found = self._read(lambda txn: _some_from(txn, start, cells_max)) or []
+        return [_cell_and_value(*each) for each in found], found[-1][0] + b"\0" if found else start
 
     def scan(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Yield the cells that begin with ``prefix``, and their values; to be used at once."""
@@ -293,6 +304,11 @@ def _cell_of(key: bytes, data: bytes) -> bytes:
     return key if len(key) < _KEY_BYTES else _split(data)[0]
 
 
+def _cell_and_value(key: bytes, data: bytes) -> tuple[bytes, bytes]:
+    """Return the cell and its value that a key of the database and its data are."""
+    return (key, data) if len(key) < _KEY_BYTES else _split(data)
+
+
 def _bytes_of(cells: Sequence[tuple[bytes, bytes | None]]) -> int:
     return sum(len(value) for _, value in cells if value is not None)
 
@@ -325,6 +341,13 @@ def _first_from(txn: lmdb.Transaction, start: bytes) -> tuple[bytes, bytes] | No
     return cast("tuple[bytes, bytes]", cursor.item())
 
 
+def _some_from(txn: lmdb.Transaction, start: bytes, cells_max: int) -> list[tuple[bytes, bytes]]:
+    cursor = txn.cursor()
+    if not cursor.set_range(start):
+        return []
+    return list(islice(cast("Iterator[tuple[bytes, bytes]]", cursor.iternext()), cells_max))
+
+
 def _with_prefix(txn: lmdb.Transaction, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
     begin = prefix[:IN_ORDER_BYTES]
     cursor = txn.cursor()
@@ -333,6 +356,6 @@ def _with_prefix(txn: lmdb.Transaction, prefix: bytes) -> Iterator[tuple[bytes, 
     for key, data in cast("Iterator[tuple[bytes, bytes]]", cursor.iternext()):
         if not key.startswith(begin):
             return
-        cell, value = (key, data) if len(key) < _KEY_BYTES else _split(data)
+        cell, value = _cell_and_value(key, data)
         if cell.startswith(prefix):
             yield cell, value

@@ -181,12 +181,23 @@ class HeapStore:
         changes, self._changes = self._changes, {}
         return TablesDelta(changes)
 
+    def snapshot_of_all(self) -> tuple[StateDelta | None, Iterator[int]]:
+        """Hand over a copy of all cells."""
+        self._changes = {table: _copy(table, cells) for table, cells in self._tables.items()}
+        return self.snapshot(), iter(())
+
     def close(self) -> None:
         """Release the memory."""
         self._tables, self._changes = {}, {}
 
 
 _NOTHING: Final[Cells] = {}
+
+
+def _copy(table: bytes, cells: Cells) -> Cells:
+    if is_collection(table):
+        return {key: dict(entries) for key, entries in cells.items()}
+    return dict(cells)
 
 
 def _load_entries(cells: Cells, run: Run) -> None:

@@ -62,6 +62,13 @@ class StateStore(Protocol):
         """
         ...
 
+    def snapshot_of_all(self) -> tuple[StateDelta | None, Iterator[int]]:
+        """Hand over all cells, and small pieces of the work that makes them whole, with costs.
+
+        Nothing that was handed over before is read from then on.
+        """
+        ...
+
     def close(self) -> None:
         """Release memory and files. Does nothing when called again."""
         ...

@@ -125,7 +125,6 @@ class RunningStage(FoldingStage):
         kept = self._bulk("running")
         restored = [pairs for _, pairs in kept.restored()]
         self._values = restored[0] if restored else {}
-        kept.holds(lambda: (self._values,))
         self._changes = Changes(
             self._values,
             kept,
@@ -133,6 +132,7 @@ class RunningStage(FoldingStage):
             is_restored=bool(restored),
             steps_from=STEPS_FROM,
         )
+        kept.holds(lambda: (self._values,), self._changes.tell_again)
 
     @property
     def _current(self) -> Kept:
@@ -457,10 +457,14 @@ class WindowFold(WindowedStage):
         del self._open[start], self._oldest_ms[start]
         self._changes.pop(start).tell_end()
 
+    def _tell_again(self) -> None:
+        for changes in self._changes.values():
+            changes.tell_again()
+
     def _state(self) -> BulkState:
         if self._kept is None:
             self._kept = self._bulk("windows")
-            self._kept.holds(self._open.values)
+            self._kept.holds(self._open.values, self._tell_again)
         return self._kept
 
     def _take_late(self, values: list[Any], timestamps: list[int]) -> None:

@@ -156,11 +156,11 @@ class WindowStage(WindowedStage):
         if isinstance(self._panes, AlignedPanes):
             self._panes.restore(clock_ms, bulk.restored())
             self._store = _AlignedStore(self._panes, bulk)
-            bulk.holds(self._panes.panes.values)
+            bulk.holds(self._panes.panes.values, self._store.tell_again)
         else:
             self._panes.restore(clock_ms, dict(bulk.restored()).get(None, {}))
             self._store = _KeyStore(self._panes, bulk)
-            bulk.holds(lambda: (self._panes.panes,))
+            bulk.holds(lambda: (self._panes.panes,), self._store.tell_again)
         self._gate.restore(self.place, self.name)
 
     @property
@@ -225,6 +225,12 @@ class _AlignedStore:
             changes.tell()
         touched.clear()
 
+    def tell_again(self) -> None:
+        """Have all panes told once more."""
+        for start_ms, changes in self._changes.items():
+            changes.tell_again()
+            self._panes.touched.setdefault(start_ms, set())
+
     def _begin(self, start_ms: int, *, is_restored: bool = False) -> Changes:
         changes = self._changes[start_ms] = Changes(
             self._panes.panes[start_ms],
@@ -271,6 +277,10 @@ class _KeyStore:
         self._kept.put(changed, None)
         if gone:
             self._kept.delete_first(len(gone), gone, None)
+
+    def tell_again(self) -> None:
+        """Have all panes told once more."""
+        self._panes.touched.update(self._panes.panes)
 
 
 def _panes_of(windows: Windows, fold: Fold) -> AlignedPanes | SessionPanes | CountPanes:

@@ -88,14 +88,20 @@ class KeyedTask:
         """Hand over the changes of the state."""
         return None if self._state is None else self._state.snapshot()
 
-    def begin_snapshot(self) -> tuple[StateDelta | None, Iterator[bool] | None]:
+    def begin_snapshot(
+        self, *, of_all: bool = False
+    ) -> tuple[StateDelta | None, Iterator[bool] | None]:
         """Hand over the changes of the state, and the steps that make them whole, if any.
 
-        Each step tells whether they are not whole yet.
+        Each step tells whether they are not whole yet. See `KeyedState.begin_snapshot`.
         """
         if self._state is None:
             return None, None
-        return self._state.begin_snapshot(), self._state.copies.steps()
+        return self._state.begin_snapshot(of_all=of_all), self._state.copies.steps()
+
+    def tell_again(self) -> bool:
+        """See `KeyedState.tell_again`."""
+        return self._state is None or self._state.tell_again()
 
     @property
     def size_bytes(self) -> int:

@@ -96,6 +96,7 @@ class TaskSnapshot:
     ``head`` is its `TaskState`, encoded. ``delta`` is read on another thread, while the task goes
     on. Keyed state is that of all snapshots so far, put together. ``offsets`` are encoded; empty
     bytes stand for a partition that has finished. ``has_more``: see `Task.is_working`.
+    ``is_whole``: it has all of the keyed state, and snapshots before it do not count.
     """
 
     epoch: int
@@ -104,6 +105,7 @@ class TaskSnapshot:
     offsets: Mapping[str, bytes] = field(default_factory=dict)
     has_missed_cut: bool = False
     has_more: bool = False
+    is_whole: bool = False
 
     def sections(self) -> Iterator[Section]:
         """Yield the changes of keyed state."""
@@ -111,7 +113,7 @@ class TaskSnapshot:
 
     def resume(self, before: TaskResume | None = None) -> TaskResume:
         """Return the state to go on from, ``before`` being the snapshots before this one."""
-        sections = [*before.sections] if before is not None else []
+        sections = [*before.sections] if before is not None and not self.is_whole else []
         return TaskResume(head=self.head, sections=[*sections, *self.sections()])
 
 

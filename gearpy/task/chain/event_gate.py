@@ -123,7 +123,7 @@ class EventGate:
         self._kept = step_bulk(
             self._context, "waiting", place, operator=operator, is_keyed=is_keyed
         )
-        self._kept.holds(lambda: (self._order,))
+        self._kept.holds(lambda: (self._order,), lambda: None)  # Each epoch tells all of it.
         for _, pairs in self._kept.restored():
             self._told |= dict.fromkeys(pairs)
             self._order.load(held for flat in pairs.values() for held in _records(flat))

@@ -139,6 +139,16 @@ class Changes:
         else:
             self._hold(copying)
 
+    def tell_again(self) -> None:
+        """Have all pairs told once more, as if none had been told.
+
+        Raises:
+            OperatorError: a value cannot be stored.
+        """
+        self.settle()
+        self._before, self._noted = [], None
+        self._is_changed = True
+
     def tell_end(self) -> None:
         """Tell that nothing is kept any more; the dict is not used from now on."""
         self.settle()

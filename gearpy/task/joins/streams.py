@@ -270,7 +270,7 @@ class JoinStage:
                     "what was kept for the one is of no use to the other, give it another name"
                 )
         self._kept = step_bulk(self._context, "joins", self.place, operator=self.name)
-        self._kept.holds(self._join.held)
+        self._kept.holds(self._join.held, self._join.tell_again)
         for namespace, pairs in self._kept.restored():
             self._join.load(namespace, pairs)
         self._join.resume(self._watermark_ms)

@@ -72,6 +72,11 @@ class CommitTask:
 
 
 @dataclass(frozen=True, slots=True)
+class TellAgain:
+    """Hand over all of the keyed state at the next end of an epoch; what was stored is damaged."""
+
+
+@dataclass(frozen=True, slots=True)
 class InjectMessage:
     """Process this record, encoded as it was in quarantine, beside the records from the links."""
 
@@ -94,18 +99,8 @@ class _Wake:
     """The time has come that the runner waits for."""
 
 
-TaskMessage: TypeAlias = (
-    LinkMessage
-    | StartTask
-    | StopTask
-    | CutEpoch
-    | HaltTask
-    | CommitTask
-    | InjectMessage
-    | _Turn
-    | _Signal
-    | _Wake
-)
+_ForRunner: TypeAlias = CutEpoch | HaltTask | CommitTask | TellAgain | InjectMessage
+TaskMessage: TypeAlias = LinkMessage | StartTask | StopTask | _ForRunner | _Turn | _Signal | _Wake
 _TURN = _Turn()
 _SIGNAL = _Signal()
 _WAKE = _Wake()
@@ -243,12 +238,12 @@ class TaskActor(BatchActor[TaskMessage]):
         elif isinstance(message, StopTask):
             error = self._stop_task(completed=message.completed)
             self._events.on_task_stopped(self._task_id, error)
-        elif isinstance(message, CutEpoch | HaltTask | CommitTask | InjectMessage):
+        elif isinstance(message, _ForRunner):
             self._pass_on(message)
         elif isinstance(message, _Turn):
             self._turn_queued = False
 
-    def _pass_on(self, message: CutEpoch | HaltTask | CommitTask | InjectMessage) -> None:
+    def _pass_on(self, message: _ForRunner) -> None:
         match message:
             case CutEpoch():
                 self._runner.cut(message.epoch, message.cut_time_ms, is_last=message.is_last)
@@ -256,6 +251,8 @@ class TaskActor(BatchActor[TaskMessage]):
                 self._runner.halt(message.time_ms)
             case CommitTask():
                 self._runner.commit(message.epoch)
+            case TellAgain():
+                self._runner.tell_again()
             case InjectMessage():
                 self._runner.inject(message.value, message.event_time_ms)
 

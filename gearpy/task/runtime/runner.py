@@ -143,6 +143,7 @@ class TaskRunner:
         self._commits = CommitRequest()
         self._copying: Iterator[bool] | None = None  # What the last epoch keeps, in steps.
         self._unfinished: TaskSnapshot | None = None  # Waits until they have copied all.
+        self._is_to_be_whole = False  # The next snapshot.
         self._keyed = KeyedTask(
             f"{info.run or info.app_name}/task{info.task_id}",
             open_state,
@@ -223,6 +224,10 @@ class TaskRunner:
         if not self.info.upstream:
             self._cut.halt(self.task, time_ms)
             self.poke()
+
+    def tell_again(self) -> None:
+        """Have the next snapshot hold all of the keyed state, as if none had been handed over."""
+        self._is_to_be_whole = True
 
     def commit(self, epoch: int) -> None:
         """Tell the task in its next turn that an epoch is complete, and all before it."""
@@ -583,9 +588,11 @@ class TaskRunner:
         assert self.task is not None
         now_ms = self._clock_ms()
         try:
+            is_whole = self._is_to_be_whole and self._keyed.tell_again()
             kept = self.task.snapshot()
             self._fed.tell()
-            delta, self._copying = self._keyed.begin_snapshot()
+            delta, self._copying = self._keyed.begin_snapshot(of_all=is_whole)
+            self._is_to_be_whole = False
             state = TaskState(
                 task=kept,
                 counters=self.context.counters.counted(),
@@ -605,6 +612,7 @@ class TaskRunner:
                 offsets=encode_offsets(self.info.operator, self.task.offsets()),
                 has_missed_cut=self._cut.has_missed,
                 has_more=self.task.is_working,
+                is_whole=is_whole,
             )
         except USER_ERRORS as error:
             self._blame(error)

@@ -3,8 +3,10 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from gearpy.core.app import causes
 from gearpy.core.app.decisions import (
     Command,
+    DamageFound,
     EpochAborted,
     EpochsRetired,
     FellBack,
@@ -22,6 +24,7 @@ from gearpy.messages.app import (
     CommitEpoch,
     EpochCommitted,
     EpochStored,
+    EpochUnstored,
     ExecutorMessage,
     SnapshotFile,
     SnapshotsDamaged,
@@ -263,7 +266,9 @@ class RegionEpochs:
         if coordinator is None:
             return commands
         if coordinator.is_late(now_ms):
-            commands += self._abort(coordinator, now_ms)
+            names = ", ".join(map(str, coordinator.missing))
+            reason = f"not stored within {self._timeout_ms} ms by executor {names}"
+            commands += self._abort(coordinator, now_ms, reason)
         if self._may_begin(coordinator, now_ms):
             self._begin(coordinator, now_ms)
         if (cut := coordinator.to_announce(now_ms)) is not None:
@@ -302,6 +307,19 @@ class RegionEpochs:
         self._give_out(files.on_complete(manifest))
         self._store_again_ms = now_ms
         return self._store_again(now_ms)
+
+    def on_unstored(self, message: EpochUnstored, now_ms: int) -> list[Command]:
+        """Give up an epoch at once that was to go on from a damaged file; the next one need not."""
+        told: list[Command] = []
+        if self.history.on_damage(message.damaged):
+            text = causes.damage_found(message, self._region, self.history)
+            told.append(DamageFound(region=self._region, text=text))
+        coordinator = self._coordinator
+        if coordinator is None or not coordinator.is_ending or message.attempt != self._attempt:
+            return told
+        if not message.damaged or message.epoch != coordinator.epoch:
+            return told
+        return [*told, *self._abort(coordinator, now_ms, f"{message.damaged} is damaged")]
 
     def on_manifest_stored(self, epoch: int, now_ms: int) -> list[Command]:
         """Note that a relaunched app master would go back to this epoch; tell the sinks."""
@@ -361,10 +379,8 @@ class RegionEpochs:
                 cut_time_ms = None
         coordinator.begin(now_ms, clock_ms=self._clock_ms(), cut_time_ms=cut_time_ms)
 
-    def _abort(self, coordinator: EpochCoordinator, now_ms: int) -> list[Command]:
+    def _abort(self, coordinator: EpochCoordinator, now_ms: int, reason: str) -> list[Command]:
         epoch = coordinator.epoch
-        names = ", ".join(map(str, coordinator.missing))
-        reason = f"not stored within {self._timeout_ms} ms by executor {names}"
         self.aborted += 1
         self.last_abort = f"epoch {epoch} of region {self._region}: {reason}"
         if self._cut_times is not None and coordinator.cut_time_ms is not None:

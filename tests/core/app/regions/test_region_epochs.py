@@ -2,11 +2,17 @@
 
 import pytest
 
-from gearpy.core.app.decisions import Command, FellBack, StoreManifest
+from gearpy.core.app.decisions import (
+    Command,
+    DamageFound,
+    EpochAborted,
+    FellBack,
+    StoreManifest,
+)
 from gearpy.core.app.deployment import Send
 from gearpy.core.epoch.epochs import REPEAT_MS
 from gearpy.ids import MAX_MS, ExecutorId
-from gearpy.messages.app import BeginEpoch, SnapshotsDamaged
+from gearpy.messages.app import AbortEpoch, BeginEpoch, EpochUnstored, SnapshotsDamaged
 from tests.core.manager_bench import some_limits
 from tests.core.region_build import (
     INTERVAL_MS,
@@ -315,3 +321,50 @@ def test_the_last_epoch_is_tried_until_it_is_stored() -> None:
         epochs.on_committed(committed(each, 3))
 
     assert epochs.is_closed
+
+
+def test_epoch_that_would_go_on_from_a_damaged_file_is_given_up_at_once() -> None:
+    """The next one begins; people are told once which stored epochs need the file."""
+    epochs = some_running(a_manifest(1), a_manifest(2, "old1"))
+    epochs.advance(INTERVAL_MS)
+
+    def unstored(epoch: int, damaged: str = "old1") -> EpochUnstored:
+        return EpochUnstored(
+            executor_id=ONE, attempt=7, epoch=epoch, reason=f"snapshot {damaged}", damaged=damaged
+        )
+
+    first = epochs.on_unstored(unstored(3), INTERVAL_MS)
+    again = epochs.on_unstored(unstored(3), INTERVAL_MS)
+    next_one = epochs.advance(INTERVAL_MS)
+    full_disk = epochs.on_unstored(unstored(4, damaged=""), INTERVAL_MS)
+
+    (found, aborted, *told) = first
+    assert isinstance(found, DamageFound)
+    assert found.text.startswith(
+        "snapshot old1; stored epochs 1, 2 need this file for task 0.0, 1.0; a restart of region 4 "
+        "could go on from none of its stored epochs: "
+    )
+    assert found.text.endswith(
+        "; all goes on, and the epoch after 3 stores anew what the tasks of executor 1 have in "
+        "memory: look for what harms files there"
+    )
+    assert aborted == EpochAborted(region=4, epoch=3, reason="old1 is damaged")
+    assert told == [
+        Send(executor_id=each, message=AbortEpoch(version=0, attempt=7, epoch=3))
+        for each in (ONE, TWO)
+    ]
+    assert next_one == begins(4)
+    assert (again, full_disk) == ([], [])
+    assert epochs.last_abort == "epoch 3 of region 4: old1 is damaged"
+
+
+def test_an_epoch_without_the_damaged_file_is_kept_until_a_newer_one_is_whole() -> None:
+    epochs = some_running(a_manifest(1), a_manifest(2, "extra"))
+    epochs.advance(INTERVAL_MS)
+
+    (found, *_) = epochs.on_unstored(
+        EpochUnstored(executor_id=ONE, attempt=7, epoch=3, reason="no", damaged="extra"), 0
+    )
+
+    assert isinstance(found, DamageFound)
+    assert "; a restart of region 4 would go back to epoch 1; " in found.text
