@@ -89,4 +89,4 @@ def test_source_gives_what_follows(folder: Path, name: str) -> None:
     """Same records, times and watermarks, cut wherever; also from bytes, and in an application."""
     records = {"follow": len(LINES), "ended": 30}.get(name)
 
-    check_source(lambda: SOURCES[name](folder), records=records, has_late=name in LATE, seeds=4)
+    check_source(lambda: SOURCES[name](folder), records=records, has_late=name in LATE, seeds=2)

@@ -35,6 +35,11 @@ STARTS: Final = [
     pytest.param([sys.executable, "-m", "gearpy", "run"], ["--"], id="gear run"),
     pytest.param([sys.executable], [], id="python"),
 ]
+#: The same, the second of them for those who have the time: it is one for all programs.
+SOME_STARTS: Final = [
+    STARTS[0],
+    pytest.param([sys.executable], [], id="python", marks=pytest.mark.long),
+]
 
 
 @pytest.fixture
@@ -75,7 +80,7 @@ def test_wordcount_runs_embedded(texts: list[str], capsys: pytest.CaptureFixture
     assert sorted(row.split() for row in rows) == _rows_of(_words(texts))
 
 
-@pytest.mark.parametrize(("start", "dashes"), STARTS)
+@pytest.mark.parametrize(("start", "dashes"), SOME_STARTS)
 def test_wordcount_counts_by_the_hour(
     start: list[str], dashes: list[str], texts: list[str]
 ) -> None:
@@ -103,7 +108,7 @@ def test_wordcount_prints_the_words_that_occur_most(options: list[str], texts: l
     assert [row.split() for row in printed.splitlines()[1:]] == most
 
 
-@pytest.mark.parametrize(("start", "dashes"), STARTS)
+@pytest.mark.parametrize(("start", "dashes"), SOME_STARTS)
 def test_sol_says_how_fast_it_is(start: list[str], dashes: list[str], texts: list[str]) -> None:
     """Its last line has the messages per second."""
     printed = _start(start, "sol", [*dashes, "--seconds", "0.5"])
@@ -113,7 +118,7 @@ def test_sol_says_how_fast_it_is(start: list[str], dashes: list[str], texts: lis
     assert int(match[1].replace(",", "")) > 0
 
 
-@pytest.mark.parametrize(("start", "dashes"), STARTS)
+@pytest.mark.parametrize(("start", "dashes"), SOME_STARTS)
 def test_low_level_counts_each_word_in_one_task(
     start: list[str], dashes: list[str], texts: list[str]
 ) -> None:
@@ -136,7 +141,7 @@ def test_low_level_has_a_graph_of_two_processors() -> None:
 
 
 @pytest.mark.parametrize("options", [[], ["--parallelism", "3"]], ids=["one task", "three tasks"])
-@pytest.mark.parametrize(("start", "dashes"), STARTS)
+@pytest.mark.parametrize(("start", "dashes"), SOME_STARTS)
 def test_carts_are_bought_or_left(
     start: list[str], dashes: list[str], options: list[str], texts: list[str]
 ) -> None:

@@ -102,6 +102,7 @@ def check(records: list[dict[str, int]], numbers: list[int]) -> None:
         assert seen == list(range(1, count + 1))
 
 
+@pytest.mark.long  # Each command: `tests/cli/stored/test_checkpoint_commands`.
 def test_a_user_goes_on_from_checkpoints(scene: Scene) -> None:
     """Lists, shows, verifies, kills, goes on, goes on from another place, finds damage, drops."""
     job = Job(scene)

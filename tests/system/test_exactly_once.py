@@ -48,6 +48,7 @@ def test_results_are_there_once_whatever_fails_at_whichever_step(tmp_path: Path,
     assert verdict.is_exact, [str(verdict), *verdict.wrong]
 
 
+@pytest.mark.long  # Without processes: `test_damaged_checkpoints`.
 def test_a_damaged_snapshot_is_told_and_costs_no_result(tmp_path: Path) -> None:
     """The epoch before is gone back to; what was shown since is taken back, and comes again."""
     settings = {**EPOCHS_OFTEN, "checkpoint.interval-ms": "1000"}

@@ -26,7 +26,7 @@ def added(total, number):
 
 def main(args):
     app = gp.StreamApp("numbers")
-    numbers = app.read(gp.generate(itertools.count, rate=3000))
+    numbers = app.read(gp.generate(itertools.count, rate=800))
     sums = numbers.key_by(lambda _: "all").map_with_state(added, initial=0)
     sums.write(gp.jsonl_folder("out"))
     return app

@@ -14,7 +14,7 @@ from gearpy.messages.summaries import ApplicationSummary
 from gearpy.task.api.application import Buildable
 from tests.world.cluster import ClusterSimulation
 
-NUMBERS = list(range(12_000))
+NUMBERS = list(range(6_000))
 SPAN_MS = 1000
 Change = Callable[[gp.Stream[int], list[Any]], None]
 
