@@ -28,7 +28,14 @@ from tests.oracle.programs import (
 from tests.oracle.streams import End, Idle, Promise, Records, Step, Tick
 from tests.oracle.windows import Arrival, Firing, WindowPlan, WindowReplay
 
-__all__ = ["SharedClock", "difference", "driven_join_problem", "driven_windows_problem"]
+__all__ = [
+    "Expected",
+    "SharedClock",
+    "difference",
+    "driven_join_problem",
+    "driven_windows_problem",
+    "waits_for_order",
+]
 
 #: When a simulation begins. What settles takes some ms, so no time that matters is near others.
 _WALL_MS: Final = 1_000_000
@@ -70,6 +77,12 @@ class SharedClock:
         return self._promised[source]
 
 
+def waits_for_order(app: StreamApp) -> bool:
+    """Tell whether some step gets its records in the order of event time."""
+    processors = physical_plan(app.build()).processors
+    return any(step.order == "event time" for each in processors for step in each.steps)
+
+
 class _Driven:
     """An application fed step by step."""
 
@@ -83,12 +96,6 @@ class _Driven:
     def read(self, at: int) -> Stream[Any]:
         """Return the stream of a source."""
         return self.app.read(self.sources[at], parallelism=1)
-
-    @property
-    def waits_for_order(self) -> bool:
-        """Whether some step gets its records in the order of event time."""
-        processors = physical_plan(self.app.build()).processors
-        return any(step.order == "event time" for each in processors for step in each.steps)
 
     def start(self) -> None:
         """Begin."""
@@ -134,7 +141,7 @@ def driven_windows_problem(program: WindowProgram, steps: Sequence[Step]) -> str
     if program.plan.policy == "side":
         windows.late.write(to_list(driven.late))
     driven.start()
-    expected = _Expected(program, is_ordered=driven.waits_for_order)
+    expected = Expected(program, is_ordered=waits_for_order(driven.app))
     for number, step in enumerate(steps):
         wanted = [_wanted(program, firing) for firing in expected.on_step(step)]
         shown = [_shown(program, message) for message in driven.do(step)]
@@ -143,7 +150,7 @@ def driven_windows_problem(program: WindowProgram, steps: Sequence[Step]) -> str
     return driven.end_problem(expected.replay.late, is_aside=program.plan.policy == "side")
 
 
-class _Expected:
+class Expected:
     """What a program over windows gives for each step."""
 
     def __init__(self, program: WindowProgram, *, is_ordered: bool) -> None:
@@ -192,6 +199,8 @@ class _Expected:
                 self._waiting.remove(each)
                 if row["t"] < place_ms:
                     fired += self.replay.on_watermark(place_ms)
+                if self._is_ordered:
+                    fired += self.replay.on_place(place_ms)
                 fired += self._on_record(row)
         return fired
 

@@ -17,7 +17,7 @@ from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.testing.epochs import EpochFaults
 from gearpy.testing.simulation import Simulation
 from gearpy.testing.transactions import MemoryTransactions
-from tests.oracle.driven import difference, in_sets, join_result
+from tests.oracle.driven import Expected, difference, in_sets, join_result, waits_for_order
 from tests.oracle.joins import JoinPlan, Side, joined
 from tests.oracle.programs import (
     JoinProgram,
@@ -30,7 +30,7 @@ from tests.oracle.programs import (
     value_of,
     windowed_stream,
 )
-from tests.oracle.streams import COLUMNS, Promise, Records, Row, ScriptSource, Step
+from tests.oracle.streams import COLUMNS, End, Promise, Records, Row, ScriptSource, Step
 from tests.oracle.windows import Firing, WindowPlan, WindowReplay
 
 __all__ = [
@@ -78,15 +78,16 @@ class Trouble:
 def exact_problem(program: WindowProgram, steps: Sequence[Step], trouble: Trouble) -> str:
     """Run windows over one partition, step by step; return what is wrong, or nothing."""
     trouble = replace(trouble, cut="position", faults=replace(trouble.faults, damaged=0.0))
-    shown, aside = _run_windows(program, [steps], trouble, pauses=_PACE)
-    replay = WindowReplay(program.plan)
-    wanted = [_wanted(program, each) for each in _replayed(program, replay, steps)]
+    shown, aside, is_ordered = _run_windows(program, [steps], trouble, pauses=_PACE)
+    expected = Expected(program, is_ordered=is_ordered)
+    firings = [each for step in (*steps, End(0)) for each in expected.on_step(step)]
+    wanted = [_wanted(program, each) for each in firings]
     # A restart may change which of the keys that fire together comes first, as their state is
     # read again in any order.
     if _by_key(shown) != _by_key(wanted):
         return difference(shown, wanted) or f"in another order: {shown} and not {wanted}"
     if program.plan.policy == "side":
-        return difference(map(plain, aside), (plain(each.row) for each in replay.late))
+        return difference(map(plain, aside), (plain(each.row) for each in expected.replay.late))
     return ""
 
 
@@ -115,8 +116,8 @@ def _wanted(program: WindowProgram, firing: Firing) -> Shown:
 
 def _run_windows(
     program: WindowProgram, parts: _Parts, trouble: Trouble, *, pauses: int
-) -> tuple[list[Shown], list[Row]]:
-    """Return what the sinks show of results and of late records."""
+) -> tuple[list[Shown], list[Row], bool]:
+    """Return the shown results and late records, and whether records came by event time."""
     app = StreamApp("oracle", parallelism=program.parallelism)
     schema = row_schema_of(COLUMNS) if program.columns else None
     source = ScriptSource(parts, pauses=pauses, schema=schema)
@@ -127,7 +128,7 @@ def _run_windows(
         stream.late.write(aside)
     trouble.run(app)
     assert not results.retracted or trouble.faults.damaged
-    return [plain(each) for each in results.values], aside.values
+    return [plain(each) for each in results.values], aside.values, waits_for_order(app)
 
 
 # -- any order ---------------------------------------------------------------------------------
@@ -140,7 +141,7 @@ def parallel_problem(
 
     The records of a result are told by it (``program.value`` is "fold") where it fires often.
     """
-    shown, aside = _run_windows(program, parts, trouble, pauses=trouble.pauses)
+    shown, aside, _ = _run_windows(program, parts, trouble, pauses=trouble.pauses)
     if problem := _numbers_problem(program.plan, shown):
         return problem
     plan = program.plan

@@ -105,10 +105,19 @@ class WindowReplay:
         """Let event time go on."""
         if watermark_ms <= self.watermark_ms:
             return []
-        self.watermark_ms = watermark_ms
         if self._plan.clock == "processing":
+            self.watermark_ms = watermark_ms
             return self._step(MAX_MS) if watermark_ms == MAX_MS else []
-        return self._step(watermark_ms)
+        return self._steps_to(watermark_ms)
+
+    def on_place(self, place_ms: int) -> list[Firing]:
+        """Let event time come to a record in order, where windows may fire for it early."""
+        fired: list[Firing] = []
+        if self._plan.early is None:
+            return fired
+        while (due_ms := min(self._due_in_order(), default=MAX_MS)) <= place_ms:
+            fired += self._steps_to(due_ms)
+        return fired
 
     def on_wall(self, until_ms: int) -> list[Firing]:
         """Let wall time go on; what waits for it happens in the order of its times."""
@@ -122,8 +131,10 @@ class WindowReplay:
     def on_clocks(self, event_ms: int, wall_ms: int) -> list[Firing]:
         """Let both times go on in one step, for what is asked only now and then."""
         self._wall_ms = wall_ms
+        if self._plan.clock == "event":
+            return self._steps_to(max(self.watermark_ms, event_ms))
         self.watermark_ms = max(self.watermark_ms, event_ms)
-        return self._step(MAX_MS if event_ms == MAX_MS else self._now_ms)
+        return self._step(MAX_MS if event_ms == MAX_MS else wall_ms)
 
     def pass_wall(self, wall_ms: int) -> None:
         """Let wall time go on without a step."""
@@ -221,6 +232,17 @@ class WindowReplay:
 
     # -- firings -----------------------------------------------------------------------------
 
+    def _steps_to(self, watermark_ms: int) -> list[Firing]:
+        """Let event time go on; triggers that wait for it are asked in the order of their times."""
+        fired: list[Firing] = []
+        while (due_ms := min(self._due_events(), default=watermark_ms)) < watermark_ms:
+            self.watermark_ms = due_ms
+            self._wall_ms, wall_ms = MIN_MS, self._wall_ms  # It is asked for at the end.
+            fired += self._step(due_ms)
+            self._wall_ms = wall_ms
+        self.watermark_ms = watermark_ms
+        return fired + self._step(watermark_ms)
+
     def _step(self, now_ms: int) -> list[Firing]:
         fired: list[Firing] = []
         for pane in sorted(self._panes, key=self._order_of):
@@ -243,12 +265,15 @@ class WindowReplay:
         return pane.end, pane.start, pane.order
 
     def _if_due(self, pane: _Pane) -> list[Firing]:
-        condition = self._plan.early
-        if pane.has_closed:
-            condition = self._plan.early if self._plan.is_bare else self._plan.late or EACH_RECORD
+        condition = self._condition_of(pane)
         if condition is None or not pane.fresh or not self._holds(condition, pane):
             return []
         return self._fire(pane, "late" if pane.has_closed else "early")
+
+    def _condition_of(self, pane: _Pane) -> Condition | None:
+        if pane.has_closed and not self._plan.is_bare:
+            return self._plan.late or EACH_RECORD
+        return self._plan.early
 
     def _holds(self, condition: Condition, pane: _Pane) -> bool:
         kind, *rest = condition
@@ -278,27 +303,40 @@ class WindowReplay:
         pane.shown = [firing] if self._plan.accumulation == "retracting" else []
         return [*retractions, firing]
 
+    def _due_events(self) -> Iterator[int]:
+        """Return the event times, after now, at which a trigger is asked."""
+        for pane in self._panes:
+            oldest_ms = min((each.time_ms for each in pane.fresh), default=MAX_MS)
+            for delay_ms in _delays(self._condition_of(pane), "event"):
+                if oldest_ms + delay_ms > self.watermark_ms:
+                    yield oldest_ms + delay_ms
+
+    def _due_in_order(self) -> Iterator[int]:
+        """Return the event times, after now, at which something may happen."""
+        yield from self._due_events()
+        for pane in self._panes:
+            for turn_ms in (pane.end, pane.end + self._plan.lateness_ms):
+                if turn_ms > self.watermark_ms:
+                    yield turn_ms
+
     def _due(self) -> Iterator[int]:
         """Return the wall times, after now, at which something may happen."""
+        is_wall = self._plan.clock == "processing"
         for pane in self._panes:
-            if self._plan.clock == "processing" and self._plan.kind != "count":
+            if is_wall and self._plan.kind != "count":
                 yield pane.end
-            condition = self._plan.early
-            if pane.has_closed and not self._plan.is_bare:
-                condition = self._plan.late
-            if condition is not None and pane.fresh:
-                since_ms = min(each.wall_ms for each in pane.fresh)
-                for delay_ms in _delays(condition, self._plan.clock):
-                    if since_ms + delay_ms > self._wall_ms:
-                        yield since_ms + delay_ms
+            since_ms = min((each.wall_ms for each in pane.fresh), default=MAX_MS)
+            for delay_ms in _delays(self._condition_of(pane), "wall", *["event"] * is_wall):
+                if since_ms + delay_ms > self._wall_ms:
+                    yield since_ms + delay_ms
 
 
 def _bounds_of_pane(pane: _Pane) -> tuple[int, int]:
     return pane.start, pane.end
 
 
-def _delays(condition: Condition, clock: str) -> Sequence[int]:
-    kind, *rest = condition
+def _delays(condition: Condition | None, *kinds: str) -> Sequence[int]:
+    kind, *rest = condition or ("none",)
     if kind in {"any", "all"}:
-        return [delay_ms for each in rest for delay_ms in _delays(each, clock)]
-    return [rest[0]] if kind == "wall" or (kind == "event" and clock == "processing") else []
+        return [delay_ms for each in rest for delay_ms in _delays(each, *kinds)]
+    return [rest[0]] if kind in kinds else []

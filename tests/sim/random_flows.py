@@ -74,7 +74,8 @@ def numbered(kept: int | None, event: Event) -> tuple[int, Any]:
     return number, (event.user, number, event.at)
 
 
-def _windows(rng: Random) -> Windows:
+def _windows(rng: Random, *, sees_order: bool = False) -> Windows:
+    """Draw windows; those that see the order of records may fire early."""
     kinds: list[Windows] = [
         gp.tumbling("2s"),
         gp.sliding("3s", every="1s"),
@@ -82,10 +83,28 @@ def _windows(rng: Random) -> Windows:
         gp.count_window(4),
     ]
     windows = rng.choice(kinds)
-    if not isinstance(windows, type(kinds[-1])) and rng.random() < 0.5:
+    if isinstance(windows, type(kinds[-1])):
+        return windows
+    if sees_order and rng.random() < 0.6:
+        windows = windows.triggering(rng.choice(_EARLY))
+    elif rng.random() < 0.3:
+        windows = windows.triggering(gp.after_watermark(late=gp.every(count=2)))
+    if rng.random() < 0.6:
         windows = windows.allowed_lateness(f"{rng.randrange(1, 8)}s")
-        windows = windows.accumulating() if rng.random() < 0.5 else windows.discarding()
-    return windows
+    ways: list[Callable[[], Windows]] = [
+        windows.accumulating,
+        windows.discarding,
+        windows.retracting,
+    ]
+    return rng.choice(ways)()
+
+
+_EARLY: Final = (
+    gp.every(event="300ms"),
+    gp.after_watermark(early=gp.every(event="700ms"), late=gp.every(event="400ms")),
+    gp.after_watermark(early=gp.every(count=2), late=gp.every(count=3)),
+    gp.any_of(gp.every(count=3), gp.every(event="500ms")),
+)
 
 
 #: What there may be for each key; results begin with the key.
@@ -96,8 +115,10 @@ _KEYED: Final[dict[str, Callable[[Any, Random], Any]]] = {
     "distinct": lambda users, _: users.distinct(within="1s"),
     "running": lambda users, rng: users.sum("amount") if rng.random() < 0.5 else users.count(),
     "count": lambda users, rng: users.window(_windows(rng)).count(),
-    "fold": lambda users, rng: users.window(_windows(rng)).reduce(_joined).map(_of_result),
-    "collect": lambda users, rng: users.window(_windows(rng)).aggregate(
+    "fold": lambda users, rng: (
+        users.window(_windows(rng, sees_order=True)).reduce(_joined).map(_of_result)
+    ),
+    "collect": lambda users, rng: users.window(_windows(rng, sees_order=True)).aggregate(
         all=gp.agg.collect("amount"), total=gp.agg.sum("amount")
     ),
 }
@@ -116,7 +137,7 @@ def _joined(one: Event, other: Event) -> Event:
 
 
 def _of_result(result: Any) -> Any:
-    return (result.key, result.value, result.start, result.timing)
+    return (result.key, result.value, result.start, result.timing, result.retracts)
 
 
 class RandomFlow:

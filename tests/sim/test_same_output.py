@@ -103,6 +103,24 @@ def test_late_firings_are_the_same(windows: Callable[[], Windows], late: WindowL
         assert any(result.timing == "late" for result, _ in next(iter(found))[1])
 
 
+@pytest.mark.parametrize("accumulation", ["discarding", "accumulating", "retracting"])
+def test_early_results_by_event_time_are_the_same(accumulation: str) -> None:
+    """A trigger is asked when event time is there, not when a batch has been read."""
+    found = set()
+    for batch, parallelism in ((1, 1), (7, 3), (1000, 1)):
+        app, out = gp.StreamApp("early", parallelism=parallelism), list[Any]()
+        numbers = app.read(gp.collection([gp.Message(n, n * 700) for n in range(40)]))
+        windows = gp.tumbling("10s").triggering(gp.after_watermark(early=gp.every(event="3s")))
+        by_two = numbers.key_by(lambda n: n % 2).window(getattr(windows, accumulation)())
+        by_two.aggregate(all=gp.agg.collect()).write(gp.to_list(out))
+        _ = gp.run(app, config=config(batch))
+        found.add(tuple(sorted(map(repr, out))))
+        of_first = [result for result in out if result.key == 0 and result.start == 0]
+        assert of_first[0].value["all"] == [0, 2, 4], "older than 3 s behind the first"
+
+    assert len(found) == 1
+
+
 @pytest.mark.parametrize("way", ["apart", "twice", "asof"])
 def test_paths_that_meet_again_are_in_order(way: str) -> None:
     """One partition in order goes two ways, one of them longer: who sees order still sees it."""

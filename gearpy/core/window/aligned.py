@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from operator import itemgetter
 from typing import Any, Final
 
@@ -148,10 +149,11 @@ class AlignedPanes(TimedPanes[int, tuple[int, Any]]):
 
     # -- time --------------------------------------------------------------------------------
 
-    def advance(self, event_ms: int, now_ms: int) -> Iterator[Fired]:
-        """Move the clocks on; yield the firings that follow. Take all of them."""
+    def _step(
+        self, event_ms: int, now_ms: int, *, due: Iterable[tuple[int, list[tuple[int, Any]]]]
+    ) -> Iterator[Fired]:
         before_ms = self._move_clock(event_ms, now_ms)
-        asked = self._asked(now_ms)
+        asked = self._asked(due)
         turned = self._turned()
         for bounds in sorted(turned | asked.keys(), key=_by_end):
             panes = self.panes[bounds.start_ms]
@@ -176,12 +178,19 @@ class AlignedPanes(TimedPanes[int, tuple[int, Any]]):
         out, after = self._rules.fired(key, bounds, pane, timing)
         self.panes[bounds.start_ms][key] = after
         self.touched[bounds.start_ms].add(key)
-        return out
+        return self._marked_by_time(out, pane, timing, bounds.end_ms, is_freed=is_freed)
 
-    def _asked(self, now_ms: int) -> dict[Bounds, dict[Any, None]]:
+    def _is_asked(self, ask_ms: int, place: tuple[int, Any]) -> bool:
+        start_ms, key = place
+        pane = self.panes.get(start_ms, {}).get(key)
+        return pane is not None and self._waits_for(ask_ms, pane, self._windows.end_of(start_ms))
+
+    def _asked(
+        self, due: Iterable[tuple[int, list[tuple[int, Any]]]]
+    ) -> dict[Bounds, dict[Any, None]]:
         """Return the panes whose triggers are due, window by window."""
         asked: dict[Bounds, dict[Any, None]] = {}
-        for start_ms, key in self._asks_due(now_ms):
+        for start_ms, key in chain.from_iterable(places for _, places in due):
             if key in self.panes.get(start_ms, ()):
                 asked.setdefault(self._bounds_of(start_ms), {})[key] = None
         return asked

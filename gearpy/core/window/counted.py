@@ -32,7 +32,8 @@ class CountPanes:
         touched: keys whose panes have changed; emptied by the owner.
     """
 
-    wake_ms = MAX_MS
+    wake_ms = next_ms = MAX_MS
+    fires_early = False
 
     def __init__(self, windows: CountWindows, fold: PaneFold) -> None:
         self.panes: dict[Any, Pane] = {}

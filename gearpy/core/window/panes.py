@@ -6,7 +6,6 @@ does.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from gearpy.core.base.agenda import Agenda, OldestTime
@@ -22,6 +21,7 @@ from gearpy.core.window.trigger import (
 )
 from gearpy.core.window.windows import Windows
 from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.late_time import late_time
 
 
 class PaneFold(Protocol):
@@ -257,6 +257,46 @@ class TimedPanes(Generic[TurnT, AskT]):
         closes_ms = self._turns.next_ms if self._rules.is_wall else MAX_MS
         return min(self._wall_asks.next_ms, closes_ms)
 
+    @property
+    def fires_early(self) -> bool:
+        """Whether windows may fire that have still to close."""
+        return self._rules.early.trigger is not None
+
+    @property
+    def next_ms(self) -> int:
+        """The event time at which a trigger is asked or a window closes; `MAX_MS` for never."""
+        return min(self._event_asks.next_ms, self._turns.next_ms)
+
+    def advance(self, event_ms: int, now_ms: int) -> Iterator[Fired]:
+        """Move the clocks on; yield the firings that follow. Take all of them.
+
+        Triggers are asked in the order of event time, however far it goes on at once, and those
+        that wall time has a part in once more at the end.
+        """
+        asks, asked = self._event_asks, list(self._event_asks.due(self.clock_ms))
+        while (ask_ms := asks.next_ms) < event_ms:
+            due = list(asks.due(ask_ms))
+            asked += due
+            if any(self._is_asked(ask_ms, place) for _, places in due for place in places):
+                yield from self._step(ask_ms, MIN_MS, due=due)
+        asked += [*asks.due(event_ms), *self._wall_asks.due(now_ms)]
+        yield from self._step(event_ms, now_ms, due=asked)
+
+    def _is_asked(self, ask_ms: int, place: AskT) -> bool:
+        """Tell whether a trigger is asked then: its pane may have fired, or may be gone."""
+        raise NotImplementedError
+
+    def _waits_for(self, ask_ms: int, pane: Pane, end_ms: int) -> bool:
+        """Tell whether the trigger of a pane is asked at an event time."""
+        delays = self._phase_of(end_ms).event_delays
+        return pane[FRESH] > 0 and ask_ms - pane[OLDEST_MS] in delays
+
+    def _step(
+        self, event_ms: int, now_ms: int, *, due: Iterable[tuple[int, list[AskT]]]
+    ) -> Iterator[Fired]:
+        """Move the clocks on; ask the triggers that are due, of panes of which some may be gone."""
+        raise NotImplementedError
+
     def _move_clock(self, event_ms: int, now_ms: int) -> int:
         """Learn how far the clocks are; return how far that of the windows was.
 
@@ -267,10 +307,23 @@ class TimedPanes(Generic[TurnT, AskT]):
         self.clock_ms = max(before_ms, now_ms if is_wall else event_ms)
         return before_ms
 
-    def _asks_due(self, now_ms: int) -> Iterator[AskT]:
-        """Take out the panes whose triggers are due; some panes may be gone."""
-        due = chain(self._event_asks.due(self.clock_ms), self._wall_asks.due(now_ms))
-        return chain.from_iterable(places for _, places in due)
+    def _marked(self, out: Sequence[Fired], at_ms: int) -> Sequence[Fired]:
+        """Return firings, marked as late where event time is further than they are.
+
+        Results that are taken back may be so old, too.
+        """
+        if self._rules.is_wall:
+            return out
+        return [(row, late_time(time_ms, at_ms)) for row, time_ms in out]
+
+    def _marked_by_time(
+        self, out: Sequence[Fired], pane: Pane, timing: str, end_ms: int, *, is_freed: bool
+    ) -> Sequence[Fired]:
+        """Return what a pane has put out as time has passed, marked by the time at which it did."""
+        if timing == "on-time":
+            return self._marked(out, end_ms - 1) if pane[SHOWN] else out
+        expiry_ms = min(end_ms + self._rules.lateness_ms, MAX_MS)
+        return self._marked(out, expiry_ms if is_freed else self.clock_ms)
 
     def _phase_of(self, end_ms: int) -> Phase:
         return self._rules.early if self.clock_ms < end_ms else self._rules.late

@@ -1,6 +1,6 @@
 """Panes of session windows, which each key has of its own, and which grow together."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import itemgetter
 from typing import Any, Final, TypeAlias
@@ -89,7 +89,8 @@ class SessionPanes(TimedPanes[Any, Any]):
             if len(mine) > 1:
                 before = self._rules.merged(each[_PANE:] for each in mine)
             pane = self._rules.grown(before, record, time_ms, now_ms)
-        return self._keep(key, (bounds, pane), mine, others, now_ms)
+        out = self._keep(key, (bounds, pane), mine, others, now_ms)
+        return self._marked(out, time_ms) if len(out) > 1 else out
 
     # The two cases that are the most frequent by far, without a call that can be spared. Both
     # tell whether they have taken the record.
@@ -195,8 +196,9 @@ class SessionPanes(TimedPanes[Any, Any]):
 
     # -- time --------------------------------------------------------------------------------
 
-    def advance(self, event_ms: int, now_ms: int) -> Iterator[Fired]:
-        """Move the clocks on; yield the firings that follow. Take all of them."""
+    def _step(
+        self, event_ms: int, now_ms: int, *, due: Iterable[tuple[int, list[Any]]]
+    ) -> Iterator[Fired]:
         before_ms = self._move_clock(event_ms, now_ms)
         if self._ends_at_once:
             yield from self._ended(before_ms)
@@ -204,7 +206,7 @@ class SessionPanes(TimedPanes[Any, Any]):
         # One may be there more than once. Numbers are not enough to tell them apart: those of
         # sessions that were restored may be of several tasks.
         found = {each[1:]: each for each in self._turned(before_ms)}
-        found.update((each[1:], each) for each in self._asked(now_ms))
+        found.update((each[1:], each) for each in self._asked(due))
         for end_ms, start_ms, _, key in sorted(found.values(), key=itemgetter(0, 1, 2)):
             yield from self._fire_at(key, Bounds(start_ms, end_ms), before_ms, now_ms)
 
@@ -249,8 +251,12 @@ class SessionPanes(TimedPanes[Any, Any]):
                         put(turn_ms, key)
                         self._replace(key, each, (start_ms, end_ms, turn_ms, *each[_PANE:]))
 
-    def _asked(self, now_ms: int) -> Iterator[tuple[int, int, int, Any]]:
-        for key in self._asks_due(now_ms):
+    def _is_asked(self, ask_ms: int, place: Any) -> bool:
+        kept = _each(self.panes.get(place, ()))
+        return any(self._waits_for(ask_ms, each[_PANE:], each[1]) for each in kept)
+
+    def _asked(self, due: Iterable[tuple[int, list[Any]]]) -> Iterator[tuple[int, int, int, Any]]:
+        for key in chain.from_iterable(places for _, places in due):
             for start_ms, end_ms, _, order, *_ in _each(self.panes.get(key, ())):
                 yield end_ms, start_ms, order, key
 
@@ -259,17 +265,19 @@ class SessionPanes(TimedPanes[Any, Any]):
         session = self.panes[key]
         if len(session) > _WIDTH:
             session = next(each for each in _each(session) if each[0] == bounds.start_ms)
-        pane = session[_PANE:]
+        pane = before = session[_PANE:]
         closes = before_ms < bounds.end_ms <= self.clock_ms
         is_freed = self._expiry_ms(bounds.end_ms) <= self.clock_ms
         timing = self._timing_of(pane, bounds.end_ms, now_ms, closes=closes, is_freed=is_freed)
-        out = _NOTHING
+        out: Sequence[Fired] = _NOTHING
         if timing is not None and is_freed:
             out = self._rules.last_of(key, bounds, pane, timing)
         elif timing is not None:
             out, pane = self._rules.fired(key, bounds, pane, timing)
         self._settle(key, session, pane, closes=closes, is_freed=is_freed)
-        return out
+        if timing is None:
+            return _NOTHING
+        return self._marked_by_time(out, before, timing, bounds.end_ms, is_freed=is_freed)
 
     def _settle(
         self, key: Any, session: _Session, pane: Pane, *, closes: bool, is_freed: bool

@@ -20,6 +20,7 @@ from gearpy.core.window.windows import (
 )
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.late_time import late_places
 from gearpy.state.kinds.bulk import BulkState
 from gearpy.task.aggregates.fold import (
     Fold,
@@ -83,13 +84,15 @@ class WindowStage(WindowedStage):
         self._is_by_event = windows.clock == "event"
         self._lateness_ms = windows.allowed_lateness_ms
         self._panes = _panes_of(windows, fold)
+        self._may_be_late = bool(self._lateness_ms) or windows.accumulation == "retracting"
         self._store: _AlignedStore | _KeyStore | None = None
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
         """Take the records; yield the results that they cause. Late ones may have to wait."""
         if self._is_by_event:
             values, timestamps = self._in_time(values, timestamps)
-        yield from self._fired(values, timestamps)
+        is_ordered = not self._context.origin.is_by_arrival
+        yield from (self._taken if is_ordered else self._fired)(values, timestamps)
         if len(self._gate):
             yield from self._due(self._panes.clock_ms)
 
@@ -97,8 +100,18 @@ class WindowStage(WindowedStage):
         """Take the late records whose turn has come, each when event time is where it was late."""
         for at_ms, values, timestamps in self._gate.due(watermark_ms):
             yield from self._advance(at_ms, self._context.now_ms())
-            for results, times in self._fired(values, timestamps):
+            for results, times in self._taken(values, timestamps):
                 yield results, marked_late(times, at_ms)
+
+    def _taken(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+        """Take records; in the order of event time all that is due up to each comes before it."""
+        if not (self._waits_all and self._is_by_event and self._panes.fires_early):
+            yield from self._fired(values, timestamps)
+            return
+        for value, time_ms in zip(values, timestamps, strict=True):
+            while self._panes.next_ms <= time_ms:
+                yield from self._advance(self._panes.next_ms, self._context.now_ms())
+            yield from self._fired([value], [time_ms])
 
     def _fired(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
         key_of, add = self._key, self._panes.add
@@ -118,10 +131,10 @@ class WindowStage(WindowedStage):
             if fired:
                 out += fired
                 if len(out) >= self._limit:
-                    yield _columns(out)
+                    yield self._columns(out)
                     out = []
         if out:
-            yield _columns(out)
+            yield self._columns(out)
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
         """Yield the results of windows that close, and of triggers that are due."""
@@ -178,10 +191,16 @@ class WindowStage(WindowedStage):
         fired = self._panes.advance(event_ms, now_ms)
         try:
             while portion := list(islice(fired, self._limit)):
-                yield _columns(portion)
+                yield self._columns(portion)
         except USER_ERRORS as error:  # No record is to blame for the function of results.
             raise operator_error(self.name, error) from error
         self._kept().tidy()
+
+    def _columns(self, fired: Sequence[Fired]) -> Columns:
+        rows, times = zip(*fired, strict=True)
+        if self._may_be_late and late_places(times):
+            self._context.sees_late = True
+        return list(map(result_of, rows)), list(times)
 
     def _kept(self) -> "_AlignedStore | _KeyStore":
         assert self._store is not None, "restore comes first"
@@ -294,8 +313,3 @@ def _panes_of(windows: Windows, fold: Fold) -> AlignedPanes | SessionPanes | Cou
         f"{windows!r} are no windows: take tumbling, sliding, session, count_window or "
         "global_window"
     )
-
-
-def _columns(fired: Sequence[Fired]) -> Columns:
-    rows, times = zip(*fired, strict=True)
-    return list(map(result_of, rows)), list(times)

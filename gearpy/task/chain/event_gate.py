@@ -271,8 +271,8 @@ class OrderedStage:
 
 
 def marked_late(timestamps: Sequence[int], at_ms: int) -> list[int]:
-    """Return the times of results of a late record, marked late at that event time."""
-    return [late_time(time_ms, at_ms) for time_ms in timestamps]
+    """Return the times of results of a late record, marked late at that event time or later."""
+    return [late_time(time_ms, max(at_ms, promise_of(time_ms))) for time_ms in timestamps]
 
 
 def late_message(message: Any, at_ms: int) -> Any:
