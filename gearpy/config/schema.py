@@ -722,7 +722,12 @@ def mistakes_in(values: Mapping[str, Value], origins: Mapping[str, str]) -> Iter
     ``origins`` has for a key the text that names it and where it was set; a key without one is
     a default. Two keys are compared only if both are there and within bounds.
     """
-    sound = {key: value for key, value in values.items() if SETTINGS[key].allows(value)}
+    # Most values are defaults, which are allowed.
+    sound = {
+        key: value
+        for key, value in values.items()
+        if value == (setting := SETTINGS[key]).default or setting.allows(value)
+    }
     for key, value in values.items():
         if key not in sound:
             yield f"{origins.get(key, key)} is {value!r}, must be {SETTINGS[key].allowed}"

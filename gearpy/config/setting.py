@@ -6,9 +6,10 @@ own. A field whose type is a dataclass is a table of keys. Which keys gearpy has
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import Field, asdict, dataclass, fields, is_dataclass, replace
 from functools import cache
+from operator import attrgetter
 from typing import Any, Final, Literal, TypeAlias, TypeVar, cast, get_args, get_origin
 
 Value: TypeAlias = int | str | tuple[str, ...]
@@ -90,26 +91,47 @@ def sections_in(table: Any) -> Iterator[tuple[str, type]]:
     return ((part.name, cast("type", part.type)) for part in fields(table) if _is_table(part))
 
 
-def values_in(config: Any, prefix: str = "") -> Iterator[tuple[str, Value]]:
+def values_in(config: Any) -> Iterator[tuple[str, Value]]:
     """Yield every dotted key of a configuration with its value."""
-    for part in fields(config):
-        value = getattr(config, part.name)
-        if _is_table(part):
-            yield from values_in(value, f"{prefix}{part.name}.")
-        else:
-            yield prefix + _setting_of(part).key, value
+    return ((key, value_of(config)) for key, value_of in _getters_of(cast("Any", type(config))))
 
 
 def rebuilt(config: _T, values: Mapping[str, Value], prefix: str = "") -> _T:
-    """Return a configuration with some values replaced, by dotted key."""
+    """Return a configuration with some values replaced, by dotted key; itself if all are equal."""
     changes: dict[str, Any] = {}
-    for part in fields(cast("Any", config)):
+    for name, key in _fields_of(cast("Any", type(config))):
+        old = getattr(config, name)
+        new = values.get(prefix + key, old) if key else rebuilt(old, values, f"{prefix}{name}.")
+        if new is not old and new != old:
+            changes[name] = new
+    return cast("_T", replace(cast("Any", config), **changes)) if changes else config
+
+
+@cache
+def _getters_of(table: type) -> tuple[tuple[str, Callable[[Any], Value]], ...]:
+    """Return every dotted key of a class, with the function that gets its value.
+
+    Each run reads all of its configuration dozens of times, so fields are looked at once.
+    """
+    return tuple((key, attrgetter(path)) for key, path in _paths_in(table))
+
+
+def _paths_in(table: Any, keys: str = "", path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield every dotted key of a class, with the fields that lead to its value."""
+    for part in fields(table):
         if _is_table(part):
-            table = getattr(config, part.name)
-            changes[part.name] = rebuilt(table, values, f"{prefix}{part.name}.")
-        elif (key := prefix + _setting_of(part).key) in values:
-            changes[part.name] = values[key]
-    return cast("_T", replace(cast("Any", config), **changes))
+            yield from _paths_in(part.type, f"{keys}{part.name}.", f"{path}{part.name}.")
+        else:
+            yield keys + _setting_of(part).key, path + part.name
+
+
+@cache
+def _fields_of(table: type) -> tuple[tuple[str, str], ...]:
+    """Return of each field of a class its name and its key; of a table of keys the key is empty."""
+    return tuple(
+        (part.name, "" if _is_table(part) else _setting_of(part).key)
+        for part in fields(cast("Any", table))
+    )
 
 
 def _is_table(part: Field[Any]) -> bool:
