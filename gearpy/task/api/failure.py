@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from inspect import signature
 from operator import attrgetter
 from pathlib import Path
+from reprlib import repr as short_repr
 from types import FrameType, TracebackType
 from typing import Any, Final
 
@@ -21,12 +22,32 @@ from gearpy.messages.summaries import ErrorCard
 USER_ERRORS: Final = (Exception, SystemExit)
 
 
-class TimerFailure(Exception):
-    """A timer has raised that fired before a record: the record is not to blame."""
+class ProgramFailure(Exception):
+    """The program has failed beside a record, which is not to blame.
+
+    A timer that fired before it has raised, or a method gave back what is no output.
+    """
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(str(error))
         self.error = error
+
+
+def outputs_of(returned: Any, method: str) -> Iterable[Any]:
+    """Return the output that a method of a task gave back.
+
+    Raises:
+        ProgramFailure: it is nothing to iterate over; it says what to return.
+    """
+    if returned is None:
+        return ()
+    if isinstance(returned, Iterable):
+        return returned
+    text = (
+        f"{method} returned {short_repr(returned)}: yield gp.Message(value, timestamp), or return "
+        "a list of messages, or None"
+    )
+    raise ProgramFailure(TypeError(text))
 
 
 #: The folder of a program that was fetched: its hash, and its name.

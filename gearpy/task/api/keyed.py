@@ -11,7 +11,7 @@ from gearpy.state.keyed import KeyedState
 from gearpy.state.kinds.timers import KeyTimer
 from gearpy.state.open import StateSettings, open_state
 from gearpy.state.stores.store import Section, StateDelta
-from gearpy.task.api.failure import USER_ERRORS, TimerFailure
+from gearpy.task.api.failure import USER_ERRORS, ProgramFailure, outputs_of
 
 #: Makes the keyed state of a task: its name, wall time in ms, the watermark of its inputs in ms.
 OpenState: TypeAlias = Callable[[str, Callable[[], int], Callable[[], int]], KeyedState]
@@ -158,12 +158,14 @@ class KeyedTask:
         def timers_first(state: KeyedState, message: Message) -> Iterator[Message]:
             for timer in self.until(message):
                 try:
-                    yield from on_timer(timer) or ()
+                    yield from outputs_of(on_timer(timer), "on_key_timer")
+                except ProgramFailure:
+                    raise
                 except USER_ERRORS as error:
-                    raise TimerFailure(error) from error
+                    raise ProgramFailure(error) from error
             reach(self._place_of(message))
             self._enter(state, message)
-            yield from on_next(message) or ()
+            yield from outputs_of(on_next(message), "on_next")
 
         return at_record
 

@@ -1,14 +1,19 @@
 """Gives a task its records, past bad ones if that is the policy; checks what it gives back."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from reprlib import repr as short_repr
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn, TypeAlias
 
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.messages.data import Batch, Message
 from gearpy.messages.late_time import LateTime
 from gearpy.messages.table import Table, Times
-from gearpy.task.api.failure import USER_ERRORS, TimerFailure, complete, operator_error
+from gearpy.task.api.failure import (
+    USER_ERRORS,
+    ProgramFailure,
+    complete,
+    operator_error,
+    outputs_of,
+)
 from gearpy.task.api.interfaces import Columns, Task
 from gearpy.task.api.rejects import Rejects
 
@@ -96,10 +101,11 @@ class _Driver:
                             yield None
                 elif len(buffer) >= limit:
                     yield None
-        except TimerFailure as failure:
+        except ProgramFailure as failure:
             blame(self._operator, failure.error)
         except USER_ERRORS as error:
-            blame(self._operator, _of_output(error, more), message)
+            self._check_output(more, message)
+            blame(self._operator, error, message)
 
     def patiently(self, batch: Batch) -> Job:
         """Call `on_next`; go on behind a record on which it raises."""
@@ -114,13 +120,21 @@ class _Driver:
                     if len(buffer) >= limit:
                         yield None
                         kept = 0  # The buffer was sent.
-            except TimerFailure as failure:  # The record is not to blame.
+            except ProgramFailure as failure:  # The record is not to blame.
                 blame(self._operator, failure.error)
             except USER_ERRORS as error:
                 del buffer[kept:]
-                reject(self._rejects, self._operator, _of_output(error, more), message)
+                self._check_output(more, message)  # Lest each one is dropped without a word.
+                reject(self._rejects, self._operator, error, message)
             if len(buffer) >= limit:
                 yield None
+
+    def _check_output(self, returned: Any, message: Message | None) -> None:
+        """Fail if `on_next` gave back what is no output, whatever record it was about."""
+        try:
+            outputs_of(returned, "on_next")
+        except ProgramFailure as failure:
+            blame(self._operator, failure.error, message)
 
     def batch(self, batch: Batch) -> Job:
         """Call `on_batch`."""
@@ -137,16 +151,6 @@ class _Driver:
 
 
 # -- output of user code -----------------------------------------------------------------------
-
-
-def _of_output(error: BaseException, returned: Any) -> BaseException:
-    """Return the error; one that tells what to return, if that was nothing to iterate over."""
-    if returned is None or isinstance(returned, Iterable):
-        return error
-    return TypeError(
-        f"on_next returned {short_repr(returned)}: yield gp.Message(value, timestamp), or return "
-        "a list of messages, or None"
-    )
 
 
 def columns_of_messages(messages: Sequence[Any]) -> Columns:

@@ -8,6 +8,7 @@ from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch, Message
 from gearpy.messages.late_time import late_places, promise_of
 from gearpy.state.kinds.timers import KeyTimer
+from gearpy.task.api.failure import ProgramFailure, outputs_of
 from gearpy.task.api.interfaces import Task, TaskContext
 from gearpy.task.api.keyed import KeyedTask
 from gearpy.task.chain.event_gate import EventGate, OrderedOutput, late_message, marked_late
@@ -92,7 +93,11 @@ class TaskFeed:
     def fire(self, timers: Iterator[KeyTimer]) -> Job:
         """Tell the task of key timers."""
         for timer in timers:
-            for message in self._task.on_key_timer(timer) or ():
+            try:
+                messages = outputs_of(self._task.on_key_timer(timer), "on_key_timer")
+            except ProgramFailure as failure:
+                raise failure.error from None
+            for message in messages:
                 self._buffer.append(message)
                 if len(self._buffer) >= self._limit:
                     yield None

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+import gearpy as gp
 from gearpy.core.flow.partition import GroupByPartitioner
 from gearpy.errors import OperatorError
 from gearpy.messages.data import Batch, Message
@@ -157,13 +158,52 @@ def test_output_that_is_no_message_is_a_failure() -> None:
     ],
     ids=["number", "message"],
 )
-def test_a_task_that_returns_no_list_is_told_what_to_return(returned: Any, text: str) -> None:
-    """A message is iterable, too: its value and its time are no messages."""
-    bench = Bench(on_next_of(lambda _: returned)).open()
+@pytest.mark.parametrize("on_error", ["fail", "skip"])
+def test_a_task_that_returns_no_list_is_told_what_to_return(
+    returned: Any, text: str, on_error: OnError
+) -> None:
+    """A message is iterable, too: its value and its time are no messages.
+
+    No record is skipped for that, as each one would be.
+    """
+    bench = Bench(on_next_of(lambda _: returned), on_error=on_error).open()
     bench.send(1)
 
     with pytest.raises(OperatorError, match=text):
         bench.turn()
+
+
+class Timed(Task):
+    """Sets a timer; returns numbers from a method."""
+
+    method = ""
+
+    def on_next(self, message: Message) -> Any:
+        self.context.state.timers.event_time(5)
+        return 7 if self.method == "on_next" and message.value == 2 else None
+
+    def on_key_timer(self, timer: Any) -> Any:
+        return 7 if self.method == "on_key_timer" else None
+
+
+class TimedRecord(Timed):
+    method = "on_next"
+
+
+class TimedTimer(Timed):
+    method = "on_key_timer"
+
+
+@pytest.mark.parametrize("task", [TimedRecord, TimedTimer])
+@pytest.mark.parametrize("second_ms", [9, 3])
+def test_numbers_of_a_task_with_timers_are_told(task: type[Timed], second_ms: int) -> None:
+    """Also where a timer comes before a record, and where it comes with the watermark."""
+    app = gp.StreamApp("timed")
+    records = [gp.Message(1, 0), gp.Message(2, second_ms), gp.Message(3, 10)]
+    app.read(gp.collection(records)).key_by(lambda _: 0).process(task).write(gp.to_list([]))
+
+    with pytest.raises(OperatorError, match=f"TypeError: {task.method} returned 7: yield gp.Mess"):
+        gp.run(app, config=gp.load_config(overrides={"application.on-error": "skip"}))
 
 
 # -- records given again ---------------------------------------------------------------------
