@@ -36,6 +36,35 @@ def test_a_run_goes_on_beside_the_program_until_it_is_stopped() -> None:
     assert run.stop() == run.wait() == run.summary == summary
 
 
+def test_a_stop_that_takes_long_says_what_it_waits_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And what else can be done."""
+    running, may_end = threading.Event(), threading.Event()
+
+    def step(number: int) -> int:
+        running.set()
+        may_end.wait(DEADLINE_S)
+        return number
+
+    app, results, said = gp.StreamApp("slow"), list[int](), list[str]()
+    app.read(gp.collection([1])).map(step).write(gp.to_list(results))
+    run = gp.start(app, checkpoint=tmp_path / "run")
+    running.wait(DEADLINE_S)
+    run.stop(0.01)
+
+    def is_told() -> bool:
+        said.append(capsys.readouterr().err)
+        return "stopping for" in "".join(said)
+
+    eventually(is_told)
+    may_end.set()
+    run.wait(DEADLINE_S)
+    assert "after 60 s (application.drain-timeout-seconds) it ends as failed; " in "".join(said)
+    assert "run.kill() ends it at once, and the next run goes on from the newest" in "".join(said)
+    assert results == [1]
+
+
 def test_a_run_ends_by_itself_when_its_input_does() -> None:
     results = list[int]()
     app = gp.StreamApp("bounded")

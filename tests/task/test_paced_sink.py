@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from gearpy.errors import OperatorError
-from gearpy.ids import MAX_MS
+from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.summaries import ConsumerReport
 from gearpy.task.api.interfaces import FINISHED, PacedWriter, Sink, SinkContext, Task
@@ -104,6 +104,48 @@ def test_what_was_prepared_is_shown_while_there_is_no_room() -> None:
     bench.turn()
 
     assert (desk.shown, bench.runner.committed) == (["a"], [1])
+
+
+def test_an_epoch_without_records_ends_while_there_is_no_room() -> None:
+    """So does a drain of a stream of which nothing was read; records wait as ever."""
+    desk = Desk()
+    bench = a_bench(desk)
+    desk.has_room = False
+    bench.ask()
+    bench.send(watermark_ms=7)
+    bench.send("a", epoch=2)
+    bench.turn()
+    bench.runner.commit(1)
+    bench.turn()
+
+    assert (desk.written, bench.runner.committed) == ([], [1])
+    assert bench.answers[-1].received == 0
+    assert bench.runner.clock().watermark_ms == 7
+
+
+@pytest.mark.parametrize("epoch", [1, 2])
+def test_records_and_what_is_behind_them_wait_for_room(epoch: int) -> None:
+    """Also what a source had begun to send, and the end of the epoch that it belongs to."""
+    desk = Desk()
+    bench = a_bench(desk)
+    desk.has_room = False
+    bench.send("a")
+    bench.send("b", watermark_ms=7, epoch=epoch)
+    bench.turn()
+
+    assert (desk.written, bench.runner.snapshots) == ([], [])
+    assert bench.runner.clock().watermark_ms == MIN_MS
+
+
+def test_end_that_may_not_come_waits_behind_a_question_too() -> None:
+    desk = Desk()
+    bench = a_bench(desk)
+    desk.may_end_epoch = False
+    bench.ask()
+    bench.send("a", epoch=2)
+    bench.turn()
+
+    assert (desk.written, bench.runner.snapshots) == ([], [])
 
 
 def test_end_of_an_epoch_waits_while_much_is_to_be_handed_over() -> None:

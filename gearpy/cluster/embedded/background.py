@@ -9,12 +9,12 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from gearpy.cluster.client.client import ClusterClient, RunningApplication, StateAt
 from gearpy.cluster.client.looking import look_at
 from gearpy.cluster.embedded.launch import launched
-from gearpy.cluster.embedded.run import EMBEDDED, Watch
+from gearpy.cluster.embedded.run import EMBEDDED, RESUMED, Watch
 from gearpy.cluster.embedded.signals import StopSignals
 from gearpy.cluster.net.limits import wall_ms
 from gearpy.cluster.programs.artifacts import stream_here
@@ -38,6 +38,7 @@ _REPLACED_S: Final = 10.0
 _AT_EXIT_S: Final = 3.0
 _KILLED_S: Final = 2.0  # To end what was cut short.
 _REFRESH_S: Final = 1.0  # Of a cell that shows a run.
+_AT_ONCE: Final = "run.kill() ends it at once"
 
 #: The runs that have not ended, by their names.
 _runs: Final[dict[str, "BackgroundRun"]] = {}
@@ -79,6 +80,7 @@ def start(
     """
     application = stream_here(app)
     _replace(application.name)
+    config = config or load(defaults=EMBEDDED)
     stack = ExitStack()
     with ExitStack() as undo:
         undo.push(stack)
@@ -86,7 +88,7 @@ def start(
             launched(
                 application,
                 executors=executors,
-                config=config or load(defaults=EMBEDDED),
+                config=config,
                 say=_say,
                 checkpoint=checkpoint,
             )
@@ -99,7 +101,12 @@ def start(
     run = BackgroundRun(application.name, given.running, given.running.summary())
     with _lock:
         _runs[application.name] = run
-    run._follow(given.on_progress, stack.close)  # noqa: SLF001 - a class and its one maker
+    run._follow(  # noqa: SLF001 - a class and its one maker
+        given.on_progress,
+        stack.close,
+        drain_timeout_ms=config.application.drain_timeout_s * 1000,
+        way_out=_AT_ONCE if checkpoint is None else f"{_AT_ONCE}{RESUMED}",
+    )
     return run
 
 
@@ -222,7 +229,7 @@ class BackgroundRun:
     def stop(self, timeout_s: float | None = None) -> ApplicationSummary:
         """Drain the run: sources stop, sinks show all that was read; return when it has ended.
 
-        Does nothing to a run that has ended.
+        Does nothing to a run that has ended. What a slow one waits for is told on standard error.
 
         Args:
             timeout_s: how many seconds that may take; then it goes on in the background.
@@ -253,12 +260,15 @@ class BackgroundRun:
     # -- its thread ------------------------------------------------------------------------
 
     def _follow(
-        self, on_progress: Callable[[ApplicationSummary], None], close: Callable[[], None]
+        self,
+        on_progress: Callable[[ApplicationSummary], None],
+        close: Callable[[], None],
+        **draining: Any,
     ) -> None:
-        """Follow it to its end in a thread, then end its cluster."""
+        """Follow it to its end in a thread, then end its cluster; see `Watch` for a drain."""
         running = self._running
         assert running is not None, "there is something to follow"
-        watch = Watch(running, self._stop, _nothing, on_progress, self._note)
+        watch = Watch(running, self._stop, _say, on_progress, self._note, stopping="", **draining)
 
         def to_the_end() -> None:
             try:
@@ -320,7 +330,3 @@ def _end(runs: list[BackgroundRun], within_s: float) -> None:
 
 def _say(line: str) -> None:
     sys.stderr.write(f"{line}\n")
-
-
-def _nothing(_: str) -> None:
-    pass

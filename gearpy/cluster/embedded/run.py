@@ -31,7 +31,8 @@ _STOPPING: Final = (
     "stopping: nothing more is read, what was read is being shown; once more: at once"
 )
 _AT_ONCE: Final = "Ctrl-C once more ends it at once"
-_RESUMED: Final = ", and the next run goes on from the newest epoch"
+#: Said of the end at once, where the run has a checkpoint.
+RESUMED: Final = ", and the next run goes on from the newest epoch"
 
 #: Something that goes on as long as an application runs, such as a page about it.
 Beside = Callable[[RunningApplication], AbstractContextManager[object]]
@@ -132,7 +133,7 @@ def run_until(
             run.on_progress,
             on_progress,
             drain_timeout_ms=config.application.drain_timeout_s * 1000,
-            way_out=_AT_ONCE if checkpoint is None else f"{_AT_ONCE}{_RESUMED}",
+            way_out=_AT_ONCE if checkpoint is None else f"{_AT_ONCE}{RESUMED}",
         )
         return watch.to_the_end()
 
@@ -145,6 +146,7 @@ class Watch:
         stop: notes signals.
         say: tells the user a line, such as what a drain waits for.
         listeners: each is told several times a second how it is.
+        stopping: said when a drain begins.
         drain_timeout_ms: how long a drain may take, for lines about it.
         way_out: what the user can do in place of waiting for a drain, for the same.
     """
@@ -155,6 +157,7 @@ class Watch:
         stop: StopSignals,
         say: Callable[[str], None],
         *listeners: OnProgress | None,
+        stopping: str = _STOPPING,
         drain_timeout_ms: int | None = None,
         way_out: str = "",
     ) -> None:
@@ -164,7 +167,7 @@ class Watch:
         self._listeners = [each for each in listeners if each is not None]
         self._drain_timeout_ms = drain_timeout_ms
         self._way_out = way_out
-        self._is_told = False
+        self._stopping = stopping  # Empty once it was said.
         self._notice: DrainNotice | None = None
 
     def to_the_end(self) -> ApplicationSummary:
@@ -189,9 +192,9 @@ class Watch:
             each(summary)
 
     def _drain(self) -> None:
-        if not self._is_told:
-            self._is_told = True
-            self._say(_STOPPING)
+        if self._stopping:
+            self._say(self._stopping)
+            self._stopping = ""
         try:
             self._running.drain()
         except SubmitRefused:

@@ -210,4 +210,4 @@ def _text_of(error: Exception) -> str:
 
 #: The client's own notes; what matters of them comes as an error, too.
 _CLIENT_LOG: Final = logging.getLogger(f"{__name__}.librdkafka")
-_CLIENT_LOG.setLevel(logging.CRITICAL)
+_CLIENT_LOG.setLevel(logging.CRITICAL + 1)

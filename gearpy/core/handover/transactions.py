@@ -17,10 +17,15 @@ _Phase: TypeAlias = Literal["closed", "open", "ready"]
 
 
 class EpochMarker(NamedTuple):
-    """A note inside a transaction: the start of the task that wrote it, and its newest epoch."""
+    """A note inside a transaction: the start of the task that wrote it, and its newest epoch.
+
+    ``start`` is a random word of that start: a run and a copy of its checkpoint count incarnations
+    alike. Markers of earlier versions have none.
+    """
 
     incarnation: int
     epoch: int
+    start: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +50,10 @@ class Write:
 class Refuse:
     """Writing on would be wrong.
 
-    "given-up": a later start of the task has the name. "ahead": epochs were shown that come after
-    the one that the task goes on from. "forgotten": the marker is gone, so that nobody can tell
-    whether the epochs that wait were shown.
+    "given-up": a later start of the task has the name, or another run that goes on from a copy of
+    the same checkpoint. "ahead": epochs were shown that come after the one that the task goes on
+    from. "forgotten": the marker is gone, so that nobody can tell whether the epochs that wait were
+    shown.
     """
 
     because: Literal["given-up", "ahead", "forgotten"]
@@ -65,6 +71,7 @@ class EpochTransactions:
     the marker says after that is settled. Any failure is answered alike: open, look, and write
     what the marker does not have. A start that was fenced by an earlier one, which was frozen and
     goes on, opens again; the earlier one sees a greater incarnation in the marker, and gives up.
+    So does one that finds another start of its own incarnation behind itself.
 
     Ask `next` what to do, do it, tell what came of it, and ask again.
 
@@ -75,6 +82,7 @@ class EpochTransactions:
         epoch: that the task goes on from.
         written: the newest epoch that is known to be shown.
         waiting: epochs up to ``epoch`` of which that is not known.
+        start: a random word of this start; the same in all its markers.
         is_over: the name is of an earlier run, of which nothing new comes; it may have gone on.
         rng: spreads pauses.
     """
@@ -86,17 +94,21 @@ class EpochTransactions:
         epoch: int,
         written: int = 0,
         waiting: Iterable[int] = (),
+        start: str = "",
         is_over: bool = False,
         rng: "Random",
     ) -> None:
         self._incarnation = incarnation
-        self._newest = epoch  # No marker of this run can be newer.
+        self._start = start
+        #: No marker can be newer, before and after this start has written its own.
+        self._from = self._newest = epoch
         self._is_over = is_over
         self._rng = rng
         self._waiting = sorted(waiting)
         self.written = written  #: The newest epoch that is known to be shown.
         self._phase: _Phase = "closed"
         self._is_claimed = False
+        self._has_claimed = False
         self._refused: Refuse | None = None
         self._failures = 0
         self._resume_ms: int | None = None
@@ -123,9 +135,9 @@ class EpochTransactions:
             return Open() if self._phase == "closed" else ReadMarker()
         if self._waiting:
             epoch = self._waiting[0]
-            return Write(epoch, EpochMarker(self._incarnation, epoch))
+            return Write(epoch, EpochMarker(self._incarnation, epoch, self._start))
         if not self._is_claimed:
-            return Write(None, EpochMarker(self._incarnation, self.written))
+            return Write(None, EpochMarker(self._incarnation, self.written, self._start))
         return Pause(None)
 
     # -- what happens ----------------------------------------------------------------------
@@ -145,15 +157,20 @@ class EpochTransactions:
         """Take the newest marker; None if there was none ever."""
         assert self._phase == "open", self._phase
         found = marker or EpochMarker(0, 0)
-        if found.incarnation > self._incarnation:
+        is_alike = found.incarnation == self._incarnation
+        self._is_claimed = is_alike and found.start == self._start
+        is_other = is_alike and not (self._is_claimed or self._is_over)
+        was_claimed, self._has_claimed = self._has_claimed, self._has_claimed or self._is_claimed
+        if found.incarnation > self._incarnation or (is_other and was_claimed):
             self._refused = Refuse("given-up", found)
-        elif found.epoch > self._newest and not self._is_over:
+        elif (
+            found.epoch > (self._newest if self._has_claimed else self._from) and not self._is_over
+        ):
             self._refused = Refuse("ahead", found)
         elif found.epoch < self.written and self._waiting:
             self._refused = Refuse("forgotten", found)
         self.written = max(self.written, found.epoch)
         self._waiting = [epoch for epoch in self._waiting if epoch > self.written]
-        self._is_claimed = found.incarnation == self._incarnation
         self._phase = "ready"
 
     def on_written(self, done: Write) -> None:
@@ -162,7 +179,7 @@ class EpochTransactions:
         if done.epoch is not None:
             self.written = self._waiting.pop(0)
             assert self.written == done.epoch, (self.written, done)
-        self._is_claimed = True
+        self._is_claimed = self._has_claimed = True
         self._failures, self._resume_ms = 0, None
 
     def on_failed(self, now_ms: int) -> None:

@@ -310,7 +310,7 @@ class Task(Generic[In_contra, Out_co]):
 
     @property
     def has_room(self) -> bool:
-        """Whether the task takes more. If not, no record and no end of an epoch is given to it.
+        """Whether the task takes records. If not, none is given to it.
 
         A job, the iterator that `on_batch` or `produce` returns, that yields None while there is no
         room is left until there is. `on_wake` makes room.
@@ -318,8 +318,16 @@ class Task(Generic[In_contra, Out_co]):
         return True
 
     @property
+    def is_at_rest(self) -> bool:
+        """Whether watermarks and ends of epochs may come, though there may be no room for records.
+
+        Else an application that is drained waits for the room, also if no record was read.
+        """
+        return self.has_room
+
+    @property
     def may_end_epoch(self) -> bool:
-        """Tell whether an epoch may end now: else it and all behind wait, as without `has_room`.
+        """Tell whether an epoch may end now: else it and all behind wait, as without `is_at_rest`.
 
         It must become true again without them.
         """
@@ -646,19 +654,19 @@ class PacedWriter(TransactionalWriter[T_contra]):
     @property
     @abstractmethod
     def has_room(self) -> bool:
-        """Whether the stream may go on; if not, it gets no record and no end of an epoch.
+        """Whether the writer takes records; if not, the stream waits.
 
         It must become true again without them: only shown records may count.
         """
 
     @property
     def may_end_epoch(self) -> bool:
-        """Tell whether an epoch may end now; if not, the stream waits.
+        """Tell whether an epoch may end now, also without room; if not, the stream waits.
 
         A writer whose snapshot has much that is about to be handed over would store it once more.
         What `has_room` says of becoming true holds here, too.
         """
-        return True
+        return self.has_room
 
     @property
     @abstractmethod

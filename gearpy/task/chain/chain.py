@@ -370,6 +370,11 @@ class ChainTask(Task):
         return next(iter(self._deferring.values())).has_room
 
     @property
+    def is_at_rest(self) -> bool:
+        """Whether no work waits for room, and none would at the end of an epoch."""
+        return not (self._left or self._draining)
+
+    @property
     def passes_ms(self) -> int:
         """How far all deferring stages let event time be."""
         return min((lane.passes_ms for lane in self._lanes), default=MAX_MS)

@@ -108,6 +108,14 @@ class Inlet:
         """Tell whether the oldest message is the end of an epoch."""
         return bool(self._queue) and isinstance(self._queue[0], EpochEnd)
 
+    @property
+    def is_at_promise(self) -> bool:
+        """Tell whether the oldest message is a question, or says no more than the event time."""
+        message = self._queue[0] if self._queue else None
+        if type(message) is DataMessage:
+            return not message.batch
+        return isinstance(message, (AckRequest, InitialAckRequest, LatencyProbe))
+
     def on_processed(self, message: DataMessage, *, is_early: bool = False) -> bool:
         """Count a data message whose records are processed; return whether the watermark moved.
 

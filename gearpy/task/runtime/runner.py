@@ -378,29 +378,47 @@ class TaskRunner:
     def _may_go_on(self) -> bool:
         """Tell whether the task takes what comes next: the rest of a job, a record, an end."""
         task = self.task
-        if task is None or task.may_end_epoch or self._parked is not None:
-            return task is not None and task.has_room
-        return task.has_room and not (self._inlet.is_at_end or self._cut.is_due(task, self.epoch))
+        if task is None:
+            return False
+        if not task.has_room:
+            return self._parked is None and task.is_at_rest and self._takes_without_room(task)
+        return task.may_end_epoch or self._parked is not None or not self._is_at_end(task)
+
+    def _takes_without_room(self, task: Task) -> bool:
+        return task.may_end_epoch if self._is_at_end(task) else self._inlet.is_at_promise
+
+    def _is_at_end(self, task: Task) -> bool:
+        """Tell whether the end of an epoch comes next."""
+        return self._inlet.is_at_end or self._cut.is_due(task, self.epoch)
 
     def _new_job(self, now_ms: int) -> Job | None:
+        assert self.task is not None
         if self._cut.is_due(self.task, self.epoch):
             self._end_epoch(self._cut.epoch)
-        if is_due(self._timer_at_ms(now_ms), now_ms):
+            if not self._may_go_on():
+                return None
+        has_room = self.task.has_room
+        if has_room and is_due(self._timer_at_ms(now_ms), now_ms):
             is_of_task = is_due(self._timers.due_ms, now_ms)
             return self._fire_timer() if is_of_task else self._fed.fire(self._keyed.due())
         if self.recorder is not None and self._inlet.is_at_end:
             self._flush()  # What follows belongs to the next epoch.
+        if (job := self._job_of_messages()) is not None:
+            return job
+        if has_room and is_due(self._produce_at_ms, now_ms):
+            if self.task.epoch_fill > _FULL:
+                self._produce_at_ms = now_ms + _FULL_MS  # The epoch has been asked to end.
+            else:
+                return self._produce()
+        return None
+
+    def _job_of_messages(self) -> Job | None:
         message = self._inlet.next()
         while message is not None:
             job = self._job_of(message)
             if job is not None:
                 return job
-            message = self._inlet.next()
-        if is_due(self._produce_at_ms, now_ms):
-            if self.task is not None and self.task.epoch_fill > _FULL:
-                self._produce_at_ms = now_ms + _FULL_MS  # The epoch has been asked to end.
-            else:
-                return self._produce()
+            message = self._inlet.next() if self._may_go_on() else None
         return None
 
     def _job_of(self, message: object) -> Job | None:

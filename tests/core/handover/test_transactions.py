@@ -23,6 +23,7 @@ def begun(
     *,
     written: int = 0,
     waiting: Iterable[int] = (),
+    start: str = "",
     is_over: bool = False,
 ) -> EpochTransactions:
     """Return the transactions of a start."""
@@ -31,6 +32,7 @@ def begun(
         epoch=epoch,
         written=written,
         waiting=waiting,
+        start=start,
         is_over=is_over,
         rng=Random(0),
     )
@@ -150,6 +152,31 @@ def test_a_start_that_was_given_up_writes_nothing() -> None:
     assert made.next(0) == Refuse("given-up", EpochMarker(2, 4))
 
 
+def test_a_run_from_a_copy_of_the_checkpoint_takes_the_name() -> None:
+    """The one before counts its starts alike, and gives up all the same: neither fences forever."""
+    former, later = begun(2, 5, start="a"), begun(2, 5, start="b")
+    looked(former, EpochMarker(1, 5))
+    former.on_written(Write(None, EpochMarker(2, 5, "a")))
+
+    claim = looked(later, EpochMarker(2, 5, "a")).next(0)
+    former.on_failed(0)
+    assert former.next(1000) == Open()
+    former.on_opened()
+    former.on_marker(EpochMarker(2, 5, "b"))
+
+    assert claim == Write(None, EpochMarker(2, 5, "b"))
+    assert former.next(1000) == Refuse("given-up", EpochMarker(2, 5, "b"))
+
+
+@pytest.mark.parametrize("incarnation", [2, 3])
+def test_what_another_run_has_shown_is_not_taken_for_one_s_own(incarnation: int) -> None:
+    """Both count epochs alike: this one has ended epoch 6 before it has looked."""
+    made = begun(incarnation, 5, start="b")
+    made.on_complete(6)
+
+    assert looked(made, EpochMarker(2, 6, "a")).next(0) == Refuse("ahead", EpochMarker(2, 6, "a"))
+
+
 def test_a_start_that_goes_back_behind_what_was_shown_writes_nothing() -> None:
     """The records of these epochs would come a second time."""
     made = looked(begun(2, 5), EpochMarker(1, 7))
@@ -206,11 +233,17 @@ class Start:
     """A start of the task; one that was given up may go on for a while."""
 
     def __init__(
-        self, store: Store, incarnation: int, epoch: int, kept: tuple[int, list[int]]
+        self,
+        store: Store,
+        incarnation: int,
+        epoch: int,
+        kept: tuple[int, list[int]],
+        name: str = "",
     ) -> None:
         written, waiting = kept
+        name = name or str(incarnation)
         self.store = store
-        self.made = begun(incarnation, epoch, written=written, waiting=waiting)
+        self.made = begun(incarnation, epoch, written=written, waiting=waiting, start=name)
         self.now_ms = 0
 
     def step(self, rng: Random) -> None:
@@ -312,3 +345,28 @@ def test_each_epoch_is_shown_once_and_in_order(seed: int) -> None:
 
     assert world.store.shown == world.complete
     assert last.made.is_settled
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_of_a_run_and_a_copy_of_it_one_goes_on(seed: int) -> None:
+    """It shows its own epochs, each once; the other shows no more and says so."""
+    rng, store = Random(seed), Store()
+    store.marker = EpochMarker(1, 5, "before")
+    twins = [Start(store, 2, 5, (5, []), name) for name in "ab"]
+    shown: list[tuple[Start, int]] = []
+    for turn in range(2000):
+        twin = rng.choice(twins)
+        if turn < 1000 and not twin.because and rng.random() < 0.05:
+            twin.made.on_complete(6 + turn)
+        twin.step(rng)
+        shown += [(twin, epoch) for epoch in store.shown[len(shown) :]]
+        if len({each.made.is_settled for each in twins}) == 2 and turn > 1000:
+            break
+
+    (loser,) = (each for each in twins if each.because)
+    (winner,) = (each for each in twins if each is not loser)
+    last_of_loser = max((at for at, (who, _) in enumerate(shown) if who is loser), default=-1)
+    first_of_winner = min((at for at, (who, _) in enumerate(shown) if who is winner), default=99)
+    assert winner.made.is_settled
+    assert last_of_loser < first_of_winner
+    assert store.shown == sorted(set(store.shown))

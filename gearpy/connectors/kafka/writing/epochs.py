@@ -49,6 +49,7 @@ class EpochSender:
 
     Args:
         operator: the sink, for people.
+        app: the application, for people.
         earlier: plans of earlier runs, which are settled first.
         plan: of this run.
         prepare: called once on the thread, before it has room.
@@ -59,12 +60,14 @@ class EpochSender:
         self,
         operator: str,
         *,
+        app: str,
         earlier: Sequence[LanePlan],
         plan: LanePlan,
         prepare: Callable[[], object],
         wake: Callable[[], object],
     ) -> None:
         self._operator = operator
+        self._app = app
         self._plans = [*earlier, plan]
         self._plan = plan
         self._at = self._plans[0]
@@ -226,15 +229,19 @@ class EpochSender:
     def _refused(self, because: str, marker: EpochMarker, plan: LanePlan) -> GearpyError:
         lane_id = plan.lane.lane_id
         if because == "given-up":
-            return GearpyError(
-                f"{self._operator}: a later start of this task writes as {lane_id}: this one was "
-                "given up"
+            cause = (
+                f"a later start of this task, or another run of {self._app!r}, writes with the "
+                f"same transactional id {lane_id}: that one goes on, and this one ends. A run and "
+                "a copy of its checkpoint cannot both write: begin one as a new run, such as by "
+                "'gear app submit --from-checkpoint', or give its sink another name="
             )
+            return OperatorError(operator=self._operator, cause=cause, is_final=True)
         if because == "ahead":
             cause = (
                 f"{lane_id} has shown epochs up to {marker.epoch}, and the application goes on "
-                "from an earlier one: their records would come twice; Kafka takes nothing back. "
-                "Submit it with --from-checkpoint to go on all the same, as a new run"
+                "from an earlier one, or from a copy of its checkpoint: their records would come "
+                "twice; Kafka takes nothing back. Submit it with --from-checkpoint to go on all "
+                "the same, as a new run"
             )
         else:
             cause = (

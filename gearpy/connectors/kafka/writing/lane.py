@@ -131,7 +131,7 @@ class TransactionLane:
         for message in self._read(topic, partition, end):
             if message.key() == self.lane_id.encode():
                 told = json.loads(message.value() or b"{}")
-                found = EpochMarker(told["incarnation"], told["epoch"])
+                found = EpochMarker(told["incarnation"], told["epoch"], told.get("start", ""))
         return found
 
     def write(self, records: OutgoingEpoch | None, marker: EpochMarker) -> None:

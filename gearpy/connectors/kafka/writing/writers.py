@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
 from gearpy.connectors.kafka.client import ClientState, failure, make_producer
 from gearpy.connectors.kafka.cluster import KafkaCluster
@@ -114,6 +115,7 @@ class _KafkaWriter(PacedWriter):
         self._form = replace(plan.form, values=plan.form.values.begun())
         self._is_closed = False
         self._wake: Callable[[], object] = lambda: None
+        self._app = ""
         self._state = ClientState(plan.cluster)
         self._topics = SinkTopics(
             plan.form.operator,
@@ -124,8 +126,9 @@ class _KafkaWriter(PacedWriter):
         )
 
     def begin(self, context: SinkContext) -> None:
-        """Note whom to wake."""
+        """Note whom to wake, and for whom it writes."""
         self._wake = context.wake
+        self._app = context.app_name
 
     def _outgoing(self, batch: Batch) -> Outgoing:
         return self._form.outgoing(
@@ -176,6 +179,7 @@ class EpochsWriter(_KafkaWriter):
         self._kept = {}
         self._sender = EpochSender(
             self._plan.form.operator,
+            app=self._app,
             earlier=[*plans.values()],
             plan=own,
             prepare=self._ask_topics,
@@ -192,6 +196,7 @@ class EpochsWriter(_KafkaWriter):
             epoch=epoch,
             written=self._kept[_WRITTEN].get(lane_id, 0),
             waiting=records,
+            start=uuid4().hex,
             is_over=is_over,
             rng=Random(),
         )
@@ -347,6 +352,11 @@ class DirectWriter(_KafkaWriter):
         if self._producer is None or self._failure is not None:
             return False
         return len(self._producer) < _WAITING_RECORDS_MAX and not self._state.waits_for
+
+    @property
+    def may_end_epoch(self) -> bool:
+        """Whether the end would not wait long for the brokers to have all records."""
+        return self.has_room or self._producer is None or len(self._producer) == 0
 
     @property
     def is_delivered(self) -> bool:

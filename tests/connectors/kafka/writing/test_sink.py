@@ -6,7 +6,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Message, Producer
 from confluent_kafka.admin._acl import AclOperation
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
@@ -79,6 +79,10 @@ class Runs:
         writer.restore(kept)
         writer.recover(prepared or {}, epoch=epoch, run=run or self.run, incarnation=incarnation)
         return writer
+
+    def markers(self) -> list[Message]:
+        """Return the markers that tasks have left by now: such a one has its id for good."""
+        return read(self.servers, "gearpy-markers")
 
     def seen(self, count: int = 0) -> list[str]:
         """Return what readers see, as soon as it is so much: it comes just behind the answer."""
@@ -166,6 +170,7 @@ def test_what_a_dead_task_has_left_open_is_settled_by_another_process(runs: Runs
     zombie.write_batch(batch("a"))
     prepared = zombie.prepare(1)
     lane_id = prepared["lane"]
+    eventually(lambda: lane_id.encode() in [each.key() for each in runs.markers()])
     settings = {"bootstrap.servers": runs.servers, "transactional.id": lane_id}
     dead = Producer(settings)
     dead.init_transactions(30)
@@ -252,7 +257,7 @@ def test_an_epoch_is_not_written_again_when_only_its_answer_was_lost(
         writer.commit(epoch, writer.prepare(epoch))
     delivered(writer)
 
-    assert lost == [EpochMarker(1, 1)]
+    assert [(marker.incarnation, marker.epoch) for marker in lost] == [(1, 1)]
     assert runs.seen(2) == ["r1", "r2"]
 
 
@@ -286,6 +291,26 @@ def test_a_run_goes_on_from_a_checkpoint_of_another(runs: Runs) -> None:
     first.commit(1, prepared[1])
 
     assert "a later start" in refused(first)
+    assert runs.seen(2) == ["a", "b"]
+
+
+def test_of_a_run_and_a_copy_of_its_checkpoint_the_later_one_goes_on(runs: Runs) -> None:
+    """They count starts and epochs alike; neither takes what the other shows for its own."""
+    former = runs.start(1)
+    former.write_batch(batch("a"))
+    former.commit(1, former.prepare(1))
+    kept = delivered(former).snapshot()
+
+    later = runs.start(1, 1, kept=kept)
+    later.write_batch(batch("b"))
+    later.commit(2, later.prepare(2))
+    delivered(later)
+    former.write_batch(batch("c"))
+    former.commit(2, former.prepare(2))
+
+    said = refused(former)
+    assert "another run of 'test', writes with the same transactional id gearpy-" in said
+    assert "a new run" in said
     assert runs.seen(2) == ["a", "b"]
 
 
@@ -334,6 +359,24 @@ def test_at_least_once_all_records_are_there_before_the_epoch_ends(runs: Runs) -
 
     assert runs.seen(2) == ["a", "b"]
     assert not runs.sink(guarantee="at-least-once").transactional
+
+
+@pytest.mark.parametrize("guarantee", ["exactly-once", "at-least-once"])
+def test_a_stop_needs_no_broker_where_nothing_was_read(guarantee: Any) -> None:
+    """It ends well, in a task of the source and in one behind a key; what waits is told of."""
+    away = f"127.0.0.1:{free_port()}"
+    app = gp.StreamApp("nothing-read")
+    sink = gp.kafka_sink("t", servers=away, key="key", guarantee=guarantee)
+    app.read(gp.collection([{"n": 1}])).write(gp.kafka_sink("t", servers=away, name="own"))
+    source = gp.kafka("t", servers=away, value="text")
+    app.read(source).key_by(str).window(gp.tumbling("1s")).count().write(sink)
+
+    with gp.start(app) as run:
+        eventually(lambda: away in run.summary.progress.waits_for)
+        summary = run.stop()
+
+    assert (summary.status, summary.progress.drained) == ("terminated", True)
+    assert summary.progress.records_in == 0
 
 
 @pytest.mark.long
