@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterable
 from itertools import count
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from gearpy.ids import MIN_MS
 from gearpy.state.keyed import KeyedState
+from gearpy.state.kinds.bulk import BulkState
 from gearpy.state.stores.cells import Tag, namespace_part
 from gearpy.state.stores.disk import DiskStore
 from gearpy.state.stores.heap import HeapStore
@@ -51,6 +52,12 @@ def a_state(
     for section in sections:
         state.load(section)
     return state
+
+
+def put(kept: BulkState, pairs: dict[Any, Any], namespace: Any = None) -> None:
+    """Set the values of keys, as they are now."""
+    values, _ = kept.isolated(pairs.values())
+    kept.put_all([*pairs], values, namespace, before=[], is_last=True)
 
 
 def changes_of(state: KeyedState) -> list[Section]:

@@ -11,5 +11,6 @@
 - `pauses`: the pause before a thing that has failed is tried again.
 - `attempts`: calls of slow functions: how many at once, how long, and how many retries.
 - `versions`: versions of what masters say and store, while an upgrade goes from one to the next.
+- `key_copy`: a copy of what keys have at one moment, made in steps while they change.
 - `copies`: copies of records: only the parts that somebody else could change are copied.
 """

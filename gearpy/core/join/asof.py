@@ -209,8 +209,8 @@ class AsOfJoin:
             else:
                 left = _Left(kept.seq, kept.time_ms, kept.value, self._found_before(key, kept))
                 if self._looks_ahead and self._end_of(left) >= kept.time_ms:
-                    self._wait(key, left)
                     self._waiting_cells.touch(key)
+                    self._wait(key, left)
                 else:
                     yield key, left, left.found
         yield from self._over(watermark_ms)
@@ -221,15 +221,15 @@ class AsOfJoin:
 
     def _on_right(self, key: Any, right: _Right) -> Iterator[tuple[Any, _Left, _Right | None]]:
         """Give a right record to the left ones before it: none that comes later is nearer."""
-        waiting = self._waiting.pop(key, None)
-        if waiting is not None:
+        if key in self._waiting:
             self._waiting_cells.remove(key)
+            waiting = self._waiting.pop(key)
             for left in waiting:
                 left.is_waiting = False
                 yield key, left, right if right.time_ms <= self._end_of(left) else left.found
         if self._looks_back:
-            self._set_newest(key, right)
             self._newest_cells.touch(key)
+            self._set_newest(key, right)
 
     def _wait(self, key: Any, left: _Left) -> None:
         self._waiting.setdefault(key, []).append(left)
@@ -259,11 +259,11 @@ class AsOfJoin:
     def _drop_decided(self, key: Any) -> None:
         waiting = [left for left in self._waiting[key] if left.is_waiting]
         if waiting:
-            self._waiting[key] = waiting
             self._waiting_cells.touch(key)
+            self._waiting[key] = waiting
         else:
-            del self._waiting[key]
             self._waiting_cells.remove(key)
+            del self._waiting[key]
 
     def _oldest_waiting(self) -> int:
         times = self._waiting_times
@@ -293,8 +293,8 @@ class AsOfJoin:
             time, _, key = heappop(times)
             newest = self._newest.get(key)
             if newest is not None and newest.time_ms == time:
-                del self._newest[key]
                 self._newest_cells.remove(key)
+                del self._newest[key]
 
     # -- as plain data -----------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
+from gearpy.core.base.key_copy import LOOKED_UP, PIECE, KeyCopy, finish, in_steps
 from gearpy.errors import ProtocolError
 
 _RECORDS: Final = "records"
@@ -22,14 +23,16 @@ _FIELDS_OF: Final = attrgetter("seq", "side", "time_ms", "value", "is_waiting")
 
 
 class CellChange(NamedTuple):
-    """The new values of keys of a namespace; if ``is_deleted``, they have none any more.
+    """The new values of keys of a namespace; without ``values`` they have none any more.
 
-    Nothing of it changes any more: it may be stored while the join goes on.
+    Whole when its steps are done, where it has any; each yields its cost. Then nothing of it
+    changes any more: it may be stored while the join goes on. It is the receiver's.
     """
 
     namespace: Any
-    pairs: dict[Any, Any]
-    is_deleted: bool = False
+    keys: list[Any]
+    values: list[Any] | None = None
+    steps: Iterator[int] | None = None
 
 
 # The collector need not look at them: there may be millions, and they are in no cycle.
@@ -67,7 +70,9 @@ class RecordLog:
         self._chunk = 0
         self._told: dict[int, list[tuple[Any, list[Any]]]] = {}
         self._matched: dict[int, dict[Any, list[int]]] = {}
-        self._gone: list[CellChange] = []
+        self._gone: list[tuple[Any, list[Any]]] = []
+        self._copies: dict[int, _Told] = {}  # Of the records that are still to be told, by span.
+        self._copying: Iterator[int] = iter(())
         self._loaded: list[tuple[int, Any, Kept]] = []
         self._loaded_matches: set[tuple[Any, int]] = set()
 
@@ -78,49 +83,65 @@ class RecordLog:
 
     def match(self, span: int, key: Any, kept: Kept) -> None:
         """Note that a record has found a partner."""
+        if (copy := self._copies.get(span)) is not None:
+            copy.take(key)  # As it was.
         kept.is_waiting = False
         if kept.seq <= self._told_seq:
             self._matched.setdefault(span, {}).setdefault(key, []).append(kept.seq)
 
     def keys(self, span: int) -> list[Any]:
-        """Return the keys that have records in a span, in the order in which they came."""
-        told = (key for _, keys in self._told.get(span, ()) for key in keys)
-        return list(dict.fromkeys([*told, *self.fresh.get(span, ())]))
+        """Return the keys that have records in a span."""
+        told = chain.from_iterable(keys for _, keys in self._told.get(span, ()))
+        left = self._copies[span].left if span in self._copies else ()
+        return list(dict.fromkeys(chain(told, left, self.fresh.get(span, ()))))
 
     def drop(self, span: int) -> None:
         """Forget the records of a span."""
         self.fresh.pop(span, None)
         self._matched.pop(span, None)
-        for namespace, keys in self._told.pop(span, ()):
-            self._gone.append(CellChange(namespace, dict.fromkeys(keys), is_deleted=True))
+        self._gone += self._told.pop(span, ())
 
     def changes(self) -> Iterator[CellChange]:
         """Tell the records that were added, matched and dropped since the last call."""
+        finish(self._copying)
         gone, self._gone = self._gone, []
-        yield from gone
+        for namespace, keys in gone:
+            yield CellChange(namespace, keys)
         self._chunk += 1
+        told: list[_Told] = []
         for span, fresh in self.fresh.items():
             if fresh:
-                pairs = _flat(fresh)
-                fresh.clear()
-                yield self._tell(_RECORDS, span, pairs)
+                self._copies[span] = self._tell(_RECORDS, span, fresh)
+                told.append(self._copies[span])
+        for span in self._copies:
+            self.open(span)
         matched, self._matched = self._matched, {}
-        for span, seqs in matched.items():
-            yield self._tell(_MATCHED, span, seqs)
+        told += [self._tell(_MATCHED, span, seqs) for span, seqs in matched.items()]
         self._told_seq = self.seq
+        self._copying = self._steps(told)
+        left = in_steps(self._copying, sum(len(each.left) for each in told))
+        for each in told:
+            yield CellChange(each.namespace, each.keys, each.values, left)
+            left = None
 
     def tell_again(self, records: Iterable[tuple[int, Any, Kept]]) -> None:
         """Have all records told once more; the owner gives them, with their spans and keys."""
+        finish(self._copying)
         self._told, self._matched, self._gone = {}, {}, []
         for fresh in self.fresh.values():
             fresh.clear()
         for span, key, kept in sorted(records, key=_seq_of):
             self.fresh[span][key].append(kept)  # Of a record that is kept the span is open.
 
-    def _tell(self, kind: str, span: int, pairs: dict[Any, Any]) -> CellChange:
-        namespace = (kind, span, self._chunk)
-        self._told.setdefault(span, []).append((namespace, list(pairs)))
-        return CellChange(namespace, pairs)
+    def _tell(self, kind: str, span: int, left: dict[Any, Any]) -> "_Told":
+        told = _Told((kind, span, self._chunk), left)
+        self._told.setdefault(span, []).append((told.namespace, told.known))
+        return told
+
+    def _steps(self, told: "list[_Told]") -> Iterator[int]:
+        for each in told:
+            yield from each.steps()
+        self._copies = {}
 
     def load(self, namespace: Any, pairs: dict[Any, Any]) -> bool:
         """Load pairs of an earlier `CellChange`; False if they are not of this log."""
@@ -150,6 +171,42 @@ class RecordLog:
         return records
 
 
+class _Told:
+    """Records, or numbers of records, that are told of a span: as they were when an epoch ended."""
+
+    def __init__(self, namespace: tuple[str, int, int], left: dict[Any, Any]) -> None:
+        self.namespace = namespace
+        self.left = left  #: By key: what is not copied yet.
+        self.keys: list[Any] = []  #: Told, as are ``values``.
+        self.values: list[Any] = []
+        self.known: list[Any] = []  #: The same keys, to be kept.
+        self._copied = _flat if namespace[0] == _RECORDS else list
+
+    def take(self, key: Any) -> None:
+        """Copy what a key has, unless that is done."""
+        kept = self.left.pop(key, None)
+        if kept is not None:
+            self._copy([key], [kept])
+
+    def steps(self) -> Iterator[int]:
+        """Copy the rest; yields the cost of each piece."""
+        left = self.left
+        while left:
+            keys, found, count = [], [], 0
+            while left and count < PIECE:
+                key, kept = left.popitem()
+                keys.append(key)
+                found.append(kept)
+                count += len(kept)
+            self._copy(keys, found)
+            yield count * LOOKED_UP
+
+    def _copy(self, keys: list[Any], found: list[Any]) -> None:
+        self.keys += keys
+        self.known += keys
+        self.values += self._copied(found)
+
+
 class KeyCells:
     """Tells which keys of the owner's have changed, with all that they have.
 
@@ -161,42 +218,59 @@ class KeyCells:
     def __init__(self, name: str, value_of: Callable[[Any], Any]) -> None:
         self._namespace = (name,)
         self._value_of = value_of
-        self._touched: set[Any] = set()
+        self._touched: set[Any] | KeyCopy = set()
         self._told: set[Any] = set()
         self._pairs: dict[Any, Any] = {}
+        self._copying: Iterator[int] = iter(())
 
     def touch(self, key: Any) -> None:
-        """Note that a key has changed, and has state."""
+        """Note that a key is about to change."""
         self._touched.add(key)
 
     def remove(self, key: Any) -> None:
-        """Note that a key has no state any more."""
-        if key in self._told:
-            self._touched.add(key)
-        else:  # Nobody knows of it.
+        """Note that a key is about to lose its state."""
+        self._touched.add(key)
+        if key not in self._told:  # Nobody knows of it.
             self._touched.discard(key)
 
     def tell_again(self) -> None:
         """Have the state of all keys told once more."""
+        finish(self._copying)
+        assert isinstance(self._touched, set), "all is copied"
         self._touched |= self._told
 
     def changes(self) -> Iterator[CellChange]:
         """Tell the changes since the last call."""
-        touched, self._touched = self._touched, set()
-        pairs: dict[Any, Any] = {}
-        gone: dict[Any, Any] = {}
-        for key in touched:
-            value = self._value_of(key)
-            if value is None:
-                gone[key] = None
-            else:
-                pairs[key] = value
-        self._told.difference_update(gone)
-        self._told.update(pairs)
-        if gone:
-            yield CellChange(self._namespace, gone, is_deleted=True)
-        if pairs:
-            yield CellChange(self._namespace, pairs)
+        finish(self._copying)
+        touched = self._touched
+        assert isinstance(touched, set), "all is copied"
+        if not touched:
+            return
+        amount, gone, told, values = len(touched), list[Any](), list[Any](), list[Any]()
+        copy = self._touched = KeyCopy(touched, partial(self._copy, gone, told, values))
+        self._copying = self._steps(copy)
+        left = in_steps(self._copying, amount)
+        if gone or left is not None:
+            yield CellChange(self._namespace, gone)
+        if told or left is not None:
+            yield CellChange(self._namespace, told, values, left)
+
+    def _steps(self, copy: KeyCopy) -> Iterator[int]:
+        yield from copy.steps()
+        self._touched = copy.fresh
+
+    def _copy(self, gone: list[Any], told: list[Any], values: list[Any], keys: list[Any]) -> int:
+        value_of, known = self._value_of, self._told
+        for key in keys:
+            value = value_of(key)
+            if value is not None:
+                told.append(key)
+                values.append(value)
+                known.add(key)
+            elif key in known:
+                gone.append(key)
+                known.remove(key)
+        return len(keys) * LOOKED_UP
 
     def load(self, namespace: Any, pairs: dict[Any, Any]) -> bool:
         """Load pairs of an earlier `CellChange`; False if they are of other cells."""
@@ -216,13 +290,12 @@ def _seq_of(record: tuple[int, Any, Kept]) -> int:
     return record[2].seq
 
 
-def _flat(fresh: Fresh) -> dict[Any, list[Any]]:
+def _flat(kept: list[list[Kept]]) -> list[list[Any]]:
     """Return the records of each key as one list: that is the fewest bytes, and fast to encode.
 
     Nothing is called for each key: most have one record, and the task waits.
     """
-    fields_of_all = map(partial(map, _FIELDS_OF), fresh.values())
-    return dict(zip(fresh, map(list, map(chain.from_iterable, fields_of_all)), strict=True))
+    return list(map(list, map(chain.from_iterable, map(partial(map, _FIELDS_OF), kept))))
 
 
 def _records(flat: list[Any]) -> Iterator[Kept]:

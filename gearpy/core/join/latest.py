@@ -56,8 +56,8 @@ class LatestJoin:
             time, _, key = heappop(self._removed)
             found = self._table.get(key)
             if found is not None and found[0] == time and found[1] is None:
-                del self._table[key]
                 self._cells.remove(key)
+                del self._table[key]
         return iter(())
 
     def changes(self) -> Iterator[CellChange]:
@@ -95,8 +95,8 @@ class LatestJoin:
             return
         found = self._table.get(key)
         if found is None or found[0] <= time:
-            self._table[key] = (time, value)
             self._cells.touch(key)
+            self._table[key] = (time, value)
             if value is None:
                 self._note_removal(key, time)
 

@@ -65,12 +65,14 @@ class SessionJoin:
         """Keep the records; results come with the watermark only."""
         touch = self._cells.touch
         for (side, key, value), time in zip(values, timestamps, strict=True):
+            touch(key)
             session = self._session_at(key, time)
             if session is None:
                 self.late_records += 1
+                if key not in self._sessions:
+                    self._cells.remove(key)
             else:
                 session.sides[side].append(value)
-                touch(key)
         return iter(())
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Rows]:
@@ -149,12 +151,12 @@ class SessionJoin:
     def _end(self, session: _Session) -> None:
         session.is_open = False
         sessions = self._sessions[session.key]
-        sessions.remove(session)
-        if sessions:
+        if len(sessions) > 1:
             self._cells.touch(session.key)
+            sessions.remove(session)
         else:
-            del self._sessions[session.key]
             self._cells.remove(session.key)
+            del self._sessions[session.key]
 
     def _first_to_end(self) -> _Session | None:
         """Put the heap right as far as to tell which session ends first."""

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from gearpy.core.window.panes import (
     FRESH,
@@ -25,6 +25,22 @@ from gearpy.ids import MAX_MS
 _NOTHING: Final[Sequence[Fired]] = ()
 
 
+class Panes(Protocol):
+    """Panes of a window by key, as dicts have them."""
+
+    def get(self, key: Any, /) -> Pane | None:
+        """Return that of a key."""
+        ...
+
+    def __getitem__(self, key: Any, /) -> Pane: ...
+
+    def __setitem__(self, key: Any, pane: Pane, /) -> None: ...
+
+    def __contains__(self, key: Any, /) -> bool: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
 class AlignedPanes(TimedPanes[int, tuple[int, Any]]):
     """Keeps panes by window and key; takes records, gives firings.
 
@@ -36,14 +52,15 @@ class AlignedPanes(TimedPanes[int, tuple[int, Any]]):
     else, wherever state is taken out and put in again in between.
 
     Attributes:
-        panes: of each window, by start: panes by key. Only added to until the window is freed.
+        panes: of each window, by start: panes by key. Only added to until the window is freed. The
+            owner may let others stand for them.
         touched: of each window, the keys whose panes have changed; emptied by the owner.
         clock_ms: how far the clock of the windows is.
     """
 
     def __init__(self, windows: AlignedWindows, fold: PaneFold) -> None:
         super().__init__(PaneRules(windows, fold, shares=isinstance(windows, SlidingWindows)))
-        self.panes: dict[int, dict[Any, Pane]] = {}
+        self.panes: dict[int, Panes] = {}
         self.touched: defaultdict[int, set[Any]] = defaultdict(set)
         self._windows = windows
 
@@ -212,10 +229,10 @@ class AlignedPanes(TimedPanes[int, tuple[int, Any]]):
         for start_ms, kept in panes:
             bounds = self._bounds_of(start_ms)
             self._open(bounds)
-            self.panes[start_ms] = dict(sorted(kept.items(), key=_by_order))
+            in_order = self.panes[start_ms] = dict(sorted(kept.items(), key=_by_order))
             self._orders = max(self._orders, 1 + max(pane[ORDER] for pane in kept.values()))
             phase = self._phase_of(bounds.end_ms)
-            for key, pane in self.panes[start_ms].items():
+            for key, pane in in_order.items():
                 self._reopen(phase, (start_ms, key), pane)
 
     def _reopen(self, phase: Phase, place: tuple[int, Any], pane: Pane) -> None:

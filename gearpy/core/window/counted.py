@@ -10,6 +10,7 @@ from gearpy.core.window.panes import (
     OLDEST_MS,
     ORDER,
     Bounds,
+    ChangedKeys,
     Fired,
     Pane,
     PaneFold,
@@ -21,44 +22,42 @@ from gearpy.ids import MAX_MS, MIN_MS
 _NOTHING: Final[Sequence[Fired]] = ()
 
 
-class CountPanes:
+class CountPanes(ChangedKeys):
     """Keeps a pane for each key; it fires when it is full, or when the stream ends.
 
     A window begins at its oldest record and ends behind its newest one.
 
     Invariant: no pane has as many records as fill a window.
-
-    Attributes:
-        touched: keys whose panes have changed; emptied by the owner.
     """
 
     wake_ms = next_ms = MAX_MS
     fires_early = False
 
     def __init__(self, windows: CountWindows, fold: PaneFold) -> None:
-        self.panes: dict[Any, Pane] = {}
-        self.touched: set[Any] = set()
+        super().__init__()
         self.clock_ms = MIN_MS
         self._records = windows.records
         self._rules = PaneRules(windows, fold)
-        self._orders = 0
         self._unfired = OldestTime()
 
     def add(self, key: Any, record: Any, time_ms: int, now_ms: int) -> Sequence[Fired] | None:
         """Take a record; return its firings."""
         before = self.panes.get(key)
+        self.touched.add(key)  # Before it changes.
         if before is None:
             after = self._rules.begun(self._orders, record, time_ms, now_ms)
         else:
             after = self._rules.grown(before, record, time_ms, now_ms)
         out = self._fired(key, after) if after[FRESH] == self._records else _NOTHING
         self._orders += 1
-        self.touched.add(key)
         self._unfired.move(before and before[OLDEST_MS], None if out else after[OLDEST_MS])
         if not out:
             self.panes[key] = after
-        elif before is not None:
+        elif before is None:
+            self._untouch(key)
+        else:
             del self.panes[key]
+            self._note_end(key, before[ORDER])
         return out
 
     def advance(self, event_ms: int, now_ms: int) -> Iterator[Fired]:
@@ -67,10 +66,11 @@ class CountPanes:
         if event_ms < MAX_MS:
             return
         for key, pane in sorted(self.panes.items(), key=_by_end):
+            self.touched.add(key)
             yield from self._fired(key, pane)
             self._unfired.remove(pane[OLDEST_MS])
-            self.touched.add(key)
             del self.panes[key]
+            self._note_end(key, pane[ORDER])
 
     @property
     def hold_ms(self) -> int:
@@ -81,7 +81,7 @@ class CountPanes:
         """Go on from the clock and the panes that there were; called before all else."""
         self.clock_ms = clock_ms
         self.panes = dict(panes)
-        self._orders = 1 + max((pane[ORDER] for pane in panes.values()), default=-1)
+        self._orders = self._told = 1 + max((pane[ORDER] for pane in panes.values()), default=-1)
         for pane in panes.values():
             self._unfired.add(pane[OLDEST_MS])
 

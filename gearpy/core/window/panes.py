@@ -10,6 +10,7 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from gearpy.core.base.agenda import Agenda, OldestTime
 from gearpy.core.base.copies import own
+from gearpy.core.base.key_copy import KeyCopy
 from gearpy.core.window.trigger import (
     EveryEvent,
     EveryWall,
@@ -219,6 +220,43 @@ class PaneRules:
 
 def _untimed(add: Callable[[Any, Any], Any]) -> Callable[[Any, Any, int], Any]:
     return lambda value, record, _: add(value, record)
+
+
+class ChangedKeys:
+    """Notes which keys have changed, where they come and go; `SessionPanes` and `CountPanes` do.
+
+    They are subclasses, since each record is noted: a call would cost it more.
+
+    Attributes:
+        panes: all that each key has.
+        touched: keys that may have changed, each added before it does. All that have nothing any
+            more are among ``gone``, but for those of which a record was rejected.
+        gone: keys that have lost a pane that was told.
+    """
+
+    def __init__(self) -> None:
+        self.panes: dict[Any, Any] = {}
+        self.touched: set[Any] | KeyCopy = set()
+        self.gone: set[Any] = set()
+        self._orders = 0  # Panes begun so far.
+        self._told = 0  # Those before it were told.
+
+    def tell(self, touched: KeyCopy) -> set[Any]:
+        """Go on with other touched keys, as all so far are told; return those that are gone."""
+        gone, self.gone, self.touched, self._told = self.gone, set(), touched, self._orders
+        return gone
+
+    def _note_end(self, key: Any, order: int) -> None:
+        """Note that a pane is no more, given its number."""
+        if order < self._told:
+            self.gone.add(key)
+        else:
+            self._untouch(key)
+
+    def _untouch(self, key: Any) -> None:
+        """Forget a key that has nothing, and of which nothing was told."""
+        if key not in self.panes and key not in self.gone:
+            self.touched.discard(key)
 
 
 #: What names a window that has a turn, and a pane whose trigger is asked.

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 from gearpy.core.window.panes import (
     ORDER,
     Bounds,
+    ChangedKeys,
     Fired,
     Pane,
     PaneFold,
@@ -26,12 +27,13 @@ _NOTHING: Final[Sequence[Fired]] = ()
 _Session: TypeAlias = tuple[Any, ...]
 _PANE: Final = 3
 _WIDTH: Final = 11
+_ORDER: Final = _PANE + ORDER
 _VALUE: Final = _PANE + 1
 _COUNT: Final = _PANE + 2
 _OLDEST: Final = _PANE + 4
 
 
-class SessionPanes(TimedPanes[Any, Any]):
+class SessionPanes(ChangedKeys, TimedPanes[Any, Any]):
     """Keeps sessions by key; takes records, gives firings.
 
     A record's own window ``[time, time + gap)`` becomes one with all sessions of its key that it
@@ -43,7 +45,6 @@ class SessionPanes(TimedPanes[Any, Any]):
 
     Attributes:
         panes: the sessions of each key, in order of time.
-        touched: keys of which something has changed; emptied by the owner.
         clock_ms: how far the clock of the windows is.
 
     Raises:
@@ -56,9 +57,9 @@ class SessionPanes(TimedPanes[Any, Any]):
                 "sessions that grow together are merged, and this fold cannot: give it merge=..., "
                 "a function of two values"
             )
-        super().__init__(PaneRules(windows, fold))  # Turns: keys that have a session then, or had.
-        self.panes: dict[Any, _Session] = {}
-        self.touched: set[Any] = set()
+        # Turns: keys that have a session then, or had.
+        TimedPanes.__init__(self, PaneRules(windows, fold))
+        ChangedKeys.__init__(self)
         self._gap_ms = windows.gap_ms
         #: A session is over when it closes.
         self._ends_at_once = self._is_plain and not self._rules.lateness_ms
@@ -71,6 +72,7 @@ class SessionPanes(TimedPanes[Any, Any]):
     def add(self, key: Any, record: Any, time_ms: int, now_ms: int) -> Sequence[Fired] | None:
         """Take a record; return its firings, or None if it is too late."""
         kept = self.panes.get(key, ())
+        self.touched.add(key)  # Before it changes.
         if self._is_plain:
             take = self._grow_plainly if kept else self._begin_plainly
             if take(key, kept, record, time_ms):
@@ -80,6 +82,7 @@ class SessionPanes(TimedPanes[Any, Any]):
         mine, others = _split(kept, bounds)
         if not mine:
             if self._expiry_ms(bounds.end_ms) <= self.clock_ms:
+                self._untouch(key)
                 return None
             pane = self._rules.begun(self._orders, record, time_ms, now_ms)
             self._orders += 1
@@ -105,7 +108,6 @@ class SessionPanes(TimedPanes[Any, Any]):
         self.panes[key] = (time_ms, end_ms, end_ms, *begun)
         self._turns.put(end_ms, key)
         self._unfired.add(time_ms)
-        self.touched.add(key)
         return True
 
     def _grow_plainly(self, key: Any, kept: _Session, record: Any, time_ms: int) -> bool:
@@ -127,7 +129,6 @@ class SessionPanes(TimedPanes[Any, Any]):
             start_ms, until_ms, wake_ms, order, value, count + 1, number, oldest_ms, since_ms,
             newest_ms, sent,
         )  # fmt: skip
-        self.touched.add(key)
         return True
 
     def _keep(
@@ -146,7 +147,6 @@ class SessionPanes(TimedPanes[Any, Any]):
             out, pane = self._rules.fired(key, bounds, pane, phase.timing)
         kept = (*bounds, self._wake_of(key, bounds, mine), *pane)
         self._note_oldest(key, phase, kept, mine)
-        self.touched.add(key)
         self._put(key, [kept, *others])
         return out
 
@@ -215,13 +215,14 @@ class SessionPanes(TimedPanes[Any, Any]):
         panes, result_of = self.panes, self._result
         found = set(self._turned(before_ms))  # Some have two turns.
         for end_ms, start_ms, _, key in sorted(found, key=itemgetter(0, 1, 2)):
+            self.touched.add(key)
             session = panes[key]
             if len(session) == _WIDTH:
                 del panes[key]
             else:
                 session = self._taken_out(key, start_ms)
+            self._note_end(key, session[_ORDER])
             self._unfired.remove(session[_OLDEST])
-            self.touched.add(key)
             value = session[_VALUE] if result_of is None else result_of(session[_VALUE])
             yield (key, value, start_ms, end_ms, 0, "on-time", False), end_ms - 1
 
@@ -262,6 +263,7 @@ class SessionPanes(TimedPanes[Any, Any]):
 
     def _fire_at(self, key: Any, bounds: Bounds, before_ms: int, now_ms: int) -> Sequence[Fired]:
         """Let a session fire that time has passed for, if it has a reason; free it at its end."""
+        self.touched.add(key)
         session = self.panes[key]
         if len(session) > _WIDTH:
             session = next(each for each in _each(session) if each[0] == bounds.start_ms)
@@ -283,12 +285,9 @@ class SessionPanes(TimedPanes[Any, Any]):
         self, key: Any, session: _Session, pane: Pane, *, closes: bool, is_freed: bool
     ) -> None:
         """Keep a session as it is after a step of time, or free it."""
-        self.touched.add(key)
-        if is_freed and len(self.panes[key]) == _WIDTH:
-            del self.panes[key]
-            return
         if is_freed:
             self._put(key, [each for each in _each(self.panes[key]) if each[0] != session[0]])
+            self._note_end(key, session[_ORDER])
             return
         start_ms, end_ms, wake_ms = session[:_PANE]
         if closes:
@@ -310,6 +309,7 @@ class SessionPanes(TimedPanes[Any, Any]):
         self.clock_ms = clock_ms
         for key, kept in panes.items():
             self._put(key, [self._reopened(key, each) for each in _each(kept)])
+        self._told = self._orders
 
     def _reopened(self, key: Any, session: _Session) -> _Session:
         start_ms, end_ms, _, *pane = session

@@ -42,24 +42,6 @@ _IN_TUPLES: Final = _ATOMS_AND_TUPLES | {bytes}
 _TUPLES_DEPTH_MAX: Final = 4
 
 
-class _Pairs(NamedTuple):
-    """Changed pairs without their old values; ``is_given`` if nobody else has the dict."""
-
-    table: bytes
-    pairs: dict[Any, Any]
-    is_given: bool = False
-
-    def chunks(self) -> Iterator[Chunk]:
-        keys, values = iter(self.pairs), iter(self.pairs.values())
-        while chunk := list(islice(keys, CHUNK)):
-            yield Chunk(self.table, chunk, list(islice(values, CHUNK)))
-
-    def release(self) -> None:
-        """Free them, unless they may be used."""
-        if self.is_given:
-            drain_all([self.pairs])
-
-
 @dataclass(slots=True)
 class AllPairs:
     """All pairs, and the old values of the first ones; ``keys`` may have grown since.
@@ -107,7 +89,21 @@ class _Deleted(NamedTuple):
         drain_all([self.pairs])
 
 
-_Change: TypeAlias = _Pairs | AllPairs | _Deleted
+class _Gone(NamedTuple):
+    """Keys which have no value any more."""
+
+    table: bytes
+    keys: list[Any]
+
+    def chunks(self) -> Iterator[Chunk]:
+        for at in range(0, len(self.keys), CHUNK):
+            yield Chunk(self.table, self.keys[at : at + CHUNK], None)
+
+    def release(self) -> None:
+        drain_list(self.keys)
+
+
+_Change: TypeAlias = AllPairs | _Deleted | _Gone
 
 
 class BulkState:
@@ -199,27 +195,6 @@ class BulkState:
         except ConfigError as error:
             raise _blamed(self._operator, error) from error
 
-    def put(self, pairs: dict[Any, Any], namespace: Any = None) -> None:
-        """Set the values of keys. Takes the dict.
-
-        Raises:
-            OperatorError: a value cannot be stored.
-        """
-        if pairs:
-            values, can_change = self.isolated(pairs.values())
-            if can_change:
-                pairs = dict(zip(pairs, values, strict=True))
-            self._changes.append(_Pairs(self._tag + part_of(namespace), pairs))
-
-    def give(self, pairs: dict[Any, Any], namespace: Any = None) -> None:
-        """Do as `put` with values that need no check: lists and tuples of immutable values.
-
-        Nobody uses them, or the dict, any more. They are encoded when they are stored; only then
-        a value shows that cannot be encoded.
-        """
-        if pairs:
-            self._changes.append(_Pairs(self._tag + part_of(namespace), pairs, is_given=True))
-
     def put_all(
         self,
         keys: list[Any],
@@ -229,12 +204,13 @@ class BulkState:
         before: list[Any],
         is_last: bool = False,
     ) -> AllPairs:
-        """Set the values of all keys; a value that is the same as before is not stored again.
+        """Set the values of keys; a value that is the same as before is not stored again.
 
         Args:
             keys: only added to from now on.
             values: of the first keys; `isolated`, and not changed any more, but added to by what
-                `go_on_with` is given.
+                `go_on_with` is given. Lists that nobody uses any more need not be isolated:
+                they are encoded when they are stored, and only then one shows that cannot be.
             namespace: where they are.
             before: what the first of them were when they were told last. It is taken.
             is_last: keys and values are taken, too.
@@ -249,6 +225,10 @@ class BulkState:
         See `Copies`.
         """
         self._copies.add(copying, merging)
+
+    def delete(self, keys: list[Any], namespace: Any = None) -> None:
+        """Take keys away. Takes the list, which may be added to by what `go_on_with` is given."""
+        self._changes.append(_Gone(self._tag + part_of(namespace), keys))
 
     def delete_first(self, count: int, pairs: dict[Any, Any], namespace: Any = None) -> None:
         """Take away the first ``count`` keys of a dict. Takes the dict."""

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final, Literal, NotRequired, TypeAlias, TypedD
 
 from gearpy.core.base.copies import ATOMS, own
 from gearpy.core.base.fields import may_have_nan, one_nan
+from gearpy.core.base.key_copy import STEPS_FROM
 from gearpy.core.window.sliding import SlidingPieces
 from gearpy.core.window.windows import SlidingWindows, WindowAssigner
 from gearpy.ids import MAX_MS, MIN_MS
@@ -22,7 +23,7 @@ from gearpy.task.api.sides import Side
 from gearpy.task.api.window_result import result_of
 from gearpy.task.chain.event_gate import EventGate, Waits, marked_late
 from gearpy.task.chain.held import HeldDict
-from gearpy.task.chain.step_state import STEPS_FROM, Changes, step_bulk
+from gearpy.task.chain.step_state import Changes, step_bulk
 from gearpy.task.time.late import LATE, WindowLate
 
 KeyFunction: TypeAlias = Callable[[Any], Any]

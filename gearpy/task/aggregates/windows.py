@@ -21,7 +21,6 @@ from gearpy.core.window.windows import (
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.late_time import late_places
-from gearpy.state.kinds.bulk import BulkState
 from gearpy.task.aggregates.fold import (
     Fold,
     KeyFunction,
@@ -29,12 +28,12 @@ from gearpy.task.aggregates.fold import (
     WindowedStage,
     WindowFold,
 )
+from gearpy.task.aggregates.pane_stores import AlignedStore, KeyStore
 from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.task.api.interfaces import Columns, TaskContext
 from gearpy.task.api.window_result import result_of
 from gearpy.task.chain.chain import Stage
 from gearpy.task.chain.event_gate import marked_late
-from gearpy.task.chain.step_state import Changes
 
 
 def window_stage(
@@ -85,7 +84,7 @@ class WindowStage(WindowedStage):
         self._lateness_ms = windows.allowed_lateness_ms
         self._panes = _panes_of(windows, fold)
         self._may_be_late = bool(self._lateness_ms) or windows.accumulation == "retracting"
-        self._store: _AlignedStore | _KeyStore | None = None
+        self._store: AlignedStore | KeyStore | None = None
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
         """Take the records; yield the results that they cause. Late ones may have to wait."""
@@ -157,7 +156,8 @@ class WindowStage(WindowedStage):
 
         Keyed state has their changes.
         """
-        self._kept().tell()
+        assert self._store is not None, "restore comes first"
+        self._store.tell()
         self._gate.tell()
         lateness_ms = self._lateness_ms
         return [self._panes.clock_ms, *([lateness_ms] if lateness_ms else [])]
@@ -168,12 +168,10 @@ class WindowStage(WindowedStage):
         bulk = self._bulk("panes")
         if isinstance(self._panes, AlignedPanes):
             self._panes.restore(clock_ms, bulk.restored())
-            self._store = _AlignedStore(self._panes, bulk)
-            bulk.holds(self._panes.panes.values, self._store.tell_again)
+            self._store = AlignedStore(self._panes, bulk)
         else:
             self._panes.restore(clock_ms, dict(bulk.restored()).get(None, {}))
-            self._store = _KeyStore(self._panes, bulk)
-            bulk.holds(lambda: (self._panes.panes,), self._store.tell_again)
+            self._store = KeyStore(self._panes, bulk)
         self._gate.restore(self.place, self.name)
 
     @property
@@ -194,17 +192,12 @@ class WindowStage(WindowedStage):
                 yield self._columns(portion)
         except USER_ERRORS as error:  # No record is to blame for the function of results.
             raise operator_error(self.name, error) from error
-        self._kept().tidy()
 
     def _columns(self, fired: Sequence[Fired]) -> Columns:
         rows, times = zip(*fired, strict=True)
         if self._may_be_late and late_places(times):
             self._context.sees_late = True
         return list(map(result_of, rows)), list(times)
-
-    def _kept(self) -> "_AlignedStore | _KeyStore":
-        assert self._store is not None, "restore comes first"
-        return self._store
 
     def _take_late(
         self, key: Any, record: Any, time_ms: int, now_ms: int
@@ -215,91 +208,6 @@ class WindowStage(WindowedStage):
         elif self._late == "restamp":
             return self._panes.add(key, record, self._panes.clock_ms, now_ms)
         return None
-
-
-# -- panes as keyed state ----------------------------------------------------------------------
-
-
-class _AlignedStore:
-    """Panes by window and key; each window is a namespace."""
-
-    def __init__(self, panes: AlignedPanes, kept: BulkState) -> None:
-        self._panes = panes
-        self._kept = kept
-        self._changes: dict[int, Changes] = {}
-        for start_ms in panes.panes:
-            self._begin(start_ms, is_restored=True)
-
-    def tidy(self) -> None:
-        """Forget windows that are gone; called after each step of time."""
-        for start_ms in self._changes.keys() - self._panes.panes.keys():
-            self._changes.pop(start_ms).tell_end()
-
-    def tell(self) -> None:
-        """Pass all changes since the last call to keyed state."""
-        touched = self._panes.touched
-        for start_ms, keys in touched.items():
-            changes = self._changes.get(start_ms) or self._begin(start_ms)
-            changes.note(keys)
-            changes.tell()
-        touched.clear()
-
-    def tell_again(self) -> None:
-        """Have all panes told once more."""
-        for start_ms, changes in self._changes.items():
-            changes.tell_again()
-            self._panes.touched.setdefault(start_ms, set())
-
-    def _begin(self, start_ms: int, *, is_restored: bool = False) -> Changes:
-        changes = self._changes[start_ms] = Changes(
-            self._panes.panes[start_ms],
-            self._kept,
-            start_ms,
-            gathers=set,
-            is_restored=is_restored,
-        )
-        return changes
-
-
-class _KeyStore:
-    """Panes by key, where keys come and go.
-
-    Invariant: ``_stored`` are the keys that are stored.
-    """
-
-    def __init__(self, panes: SessionPanes | CountPanes, kept: BulkState) -> None:
-        self._panes = panes
-        self._kept = kept
-        self._stored: set[Any] = set(panes.panes)
-
-    def tidy(self) -> None:
-        """Forget keys that have gone and were never stored; called after each step of time.
-
-        Not each time: it looks at all that was touched.
-        """
-        touched, live = self._panes.touched, self._panes.panes
-        if len(touched) > 2 * (len(live) + len(self._stored)) + 1024:
-            touched.intersection_update(live.keys() | self._stored)
-
-    def tell(self) -> None:
-        """Pass all changes since the last call to keyed state."""
-        touched, live, stored = self._panes.touched, self._panes.panes, self._stored
-        # Nothing is called for each key: there may be many, and the task waits.
-        keys = touched & live.keys()
-        # Of many, those come one after the other that are so in memory, too.
-        ordered = filter(keys.__contains__, live) if 4 * len(keys) >= len(live) else keys
-        changed = {key: live[key] for key in ordered}
-        gone = dict.fromkeys((touched - keys) & stored)
-        touched.clear()
-        stored |= keys
-        stored.difference_update(gone)
-        self._kept.put(changed, None)
-        if gone:
-            self._kept.delete_first(len(gone), gone, None)
-
-    def tell_again(self) -> None:
-        """Have all panes told once more."""
-        self._panes.touched.update(self._panes.panes)
 
 
 def _panes_of(windows: Windows, fold: Fold) -> AlignedPanes | SessionPanes | CountPanes:

@@ -10,6 +10,7 @@ from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from gearpy.core.base.fields import one_nan
+from gearpy.core.base.key_copy import LOOKED_UP, PIECE, finish, in_steps
 from gearpy.core.window.event_order import EventOrder, Held
 from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS
@@ -26,6 +27,7 @@ from gearpy.wire.values.payload import encode_value
 Waits: TypeAlias = Literal["late", "all"]
 
 _FIELDS: Final = 6  # Of a record that waits.
+_SORTED: Final = 24  #: The cost of a record whose key is asked for.
 _place: Final = itemgetter(0)
 _time: Final = itemgetter(4)
 _value: Final = itemgetter(5)
@@ -72,6 +74,7 @@ class EventGate:
         self._order = EventOrder(_content_of)
         self._kept: BulkState | None = None
         self._told: dict[Any, Any] = {}
+        self._copying: Iterator[int] = iter(())
         self._is_alone = False  # All records that wait are of the only partition.
 
     def __len__(self) -> int:
@@ -129,17 +132,40 @@ class EventGate:
             self._order.load(held for flat in pairs.values() for held in _records(flat))
 
     def tell(self) -> None:
-        """Give the waiting records to keyed state, at the end of an epoch."""
+        """Give the waiting records to keyed state, at the end of an epoch; many, in steps."""
+        finish(self._copying)
         if not (self._told or len(self._order)):
             return
         assert self._kept is not None, "restore comes first"
-        pairs: dict[Any, list[Any]] = {}
-        for held in self._order:
-            pairs.setdefault(self._key_of(held.value), []).extend(held)
-        gone = {key: None for key in self._told if key not in pairs}
-        self._kept.delete_first(len(gone), gone)
-        self._told = dict.fromkeys(pairs)
-        self._kept.give(pairs)
+        keys, values, gone = list[Any](), list[list[Any]](), list[Any]()
+        waiting = [*self._order]
+        self._copying = self._copied(waiting, keys, values, gone)
+        left = in_steps(self._copying, len(waiting) + len(self._told))
+        self._kept.delete(gone)
+        self._kept.put_all(keys, values, before=[], is_last=True)
+        if left is not None:
+            self._kept.go_on_with(left, iter(()))
+
+    def _copied(
+        self, waiting: list[Held], keys: list[Any], values: list[list[Any]], gone: list[Any]
+    ) -> Iterator[int]:
+        """Sort the records that wait by key, and find the keys of which none waits any more."""
+        place_of: dict[Any, int] = {}
+        for at in range(0, len(waiting), PIECE):
+            some = waiting[at : at + PIECE]
+            for held in some:
+                key = self._key_of(held.value)
+                place = place_of.setdefault(key, len(keys))
+                if place == len(keys):
+                    keys.append(key)
+                    values.append([])
+                values[place] += held
+            yield len(some) * _SORTED
+        told, self._told = self._told, place_of
+        while told:
+            some = [told.popitem()[0] for _ in range(min(PIECE, len(told)))]
+            gone += [key for key in some if key not in place_of]
+            yield len(some) * LOOKED_UP
 
     def _has_order(self, late: Sequence[int]) -> bool:
         """Whether the records at hand come in the order that the step is to see."""

@@ -14,8 +14,8 @@ MERGED_AT_ONCE: Final = 1 << 12
 class HeldDict:
     """Stands for a dict that must not change yet: new values of keys are beside it.
 
-    It has only what loops that fold records need. A value that can change is given as a copy, as
-    the one in the dict is to be encoded as it is.
+    It has only what windows and loops that fold records need. A value that can change is given as a
+    copy, as the one in the dict is to be encoded as it is.
 
     Args:
         held: the dict. Only `merge` changes it.
@@ -45,6 +45,18 @@ class HeldDict:
             self._let_go()
             return value
 
+    def __getitem__(self, key: Any) -> Any:
+        """Return the newest value of a key that has one."""
+        value = self.get(key, _MISSING)
+        if value is _MISSING:
+            raise KeyError(key)
+        return value
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the keys in their order."""
+        yield from self._held
+        yield from [key for key in self.changed if key not in self._held]
+
     def __setitem__(self, key: Any, value: Any) -> None:
         """Set the value of a key, beside the dict."""
         self.changed[key] = value
@@ -67,3 +79,4 @@ class HeldDict:
             dict.update(self._held, zip(keys, map(changed.pop, keys), strict=True))
             if steps_left > 1:
                 yield len(keys)
+        self.changed = self._held  # For who has this still at hand.

@@ -6,6 +6,7 @@ from operator import length_hint
 from typing import Any, Final
 
 from gearpy.core.base.fields import one_nan
+from gearpy.core.base.key_copy import LOOKED_UP, STEPS_FROM, finish
 from gearpy.state.keyed import KeyedState
 from gearpy.state.kinds.bulk import AllPairs, BulkState
 from gearpy.state.kinds.steps import STEP
@@ -35,8 +36,6 @@ ENCODED_MAX: Final = 1 << 13
 #: From so many keys on a copy takes more than some 15 ms. Where few of them change from one epoch
 #: to the next they are noted, which costs little then, and the epoch ends sooner.
 FEW_FROM: Final = 1 << 18
-#: From so many keys on what is told is copied in steps, between which the owner goes on.
-STEPS_FROM: Final = 1 << 13
 #: Few are at most one key of so many, for so many epochs, until in one they are twice that. Notes
 #: of keys are fewer than those of pairs: to look up one costs as much as to copy twenty.
 _FEW_OF_PAIRS: Final = 16
@@ -45,8 +44,6 @@ _FEW_EPOCHS: Final = 3
 #: For each key that has changed meanwhile at least so many are copied, which costs as much as to
 #: take the change over: where large batches change very many, the copy is soon made.
 _COPIED_FOR_A_CHANGE: Final = 64
-#: To encode a value, or to look one up, costs as much as to copy so many.
-_COPIED_FOR_ONE: Final = 16
 #: To append a key: many are new at once while a fold is young, and its memory is, too.
 _COPIED_FOR_A_KEY: Final = 2
 #: To look into a tuple, that nothing in it can change.
@@ -71,7 +68,8 @@ class Changes:
         copied_max: keys of a dict that is copied.
         encoded_max: the same where values can change.
         few_from: keys of a dict that is copied only if more than a few change.
-        steps_from: keys that are copied in steps; None: never, as the owner uses its own dict.
+        steps_from: so many keys are copied in steps.
+        use: called with ``held`` when that is to be used, and then with the dict.
     """
 
     def __init__(
@@ -85,10 +83,12 @@ class Changes:
         copied_max: int = COPIED_MAX,
         encoded_max: int = ENCODED_MAX,
         few_from: int = FEW_FROM,
-        steps_from: int | None = None,
+        steps_from: int = STEPS_FROM,
+        use: Callable[[Any], None] = lambda _: None,
     ) -> None:
         self.held: HeldDict | None = None  #: The owner uses it instead of the dict while it is.
-        self._values = values
+        self.values = values
+        self._use = use
         self._kept = kept
         self._namespace = namespace
         self._gathers: Callable[[Iterable[Any]], Any] = gathers
@@ -111,7 +111,7 @@ class Changes:
             if self._is_to_note():
                 self._note_from_now()
             else:
-                _run(self._remember([], None))
+                finish(self._remember([], None))
 
     def note(self, changed: Iterable[Any]) -> None:
         """Note the changes of a batch: pairs, or keys; for one key the last change counts."""
@@ -128,14 +128,14 @@ class Changes:
             OperatorError: a value cannot be stored.
         """
         self.settle()
-        amount = len(self._values if self._noted is None else self._noted)
+        amount = len(self.values if self._noted is None else self._noted)
         if not self._is_changed or not amount:
             return
         copying = self._tell_all() if self._noted is None else self._tell_noted()
         self._is_changed, self._changed = False, 0
-        self._stored = len(self._values)
-        if self._steps_from is None or amount < self._steps_from:
-            _run(copying)
+        self._stored = len(self.values)
+        if amount < self._steps_from:
+            finish(copying)
         else:
             self._hold(copying)
 
@@ -153,7 +153,7 @@ class Changes:
         """Tell that nothing is kept any more; the dict is not used from now on."""
         self.settle()
         if self._stored:
-            self._kept.delete_first(self._stored, self._values, self._namespace)
+            self._kept.delete_first(self._stored, self.values, self._namespace)
 
     def settle(self) -> None:
         """Finish at once what is done in steps; then all is in the dict again.
@@ -162,20 +162,22 @@ class Changes:
             OperatorError: a value cannot be stored.
         """
         if self.held is not None:
-            _run(self._copying)
-            _run(self._merging)
+            finish(self._copying)
+            finish(self._merging)
 
     def _hold(self, copying: Iterator[int]) -> None:
         """Let the dict stand still while it is copied; then take over what has changed."""
         self._copying = copying
-        self.held = HeldDict(self._values, lambda: _run(copying))
+        self.held = HeldDict(self.values, lambda: finish(copying))
         self._merging = self._merged(self.held)
         self._kept.go_on_with(self._copying, self._merging)
+        self._use(self.held)
 
     def _merged(self, held: HeldDict) -> Iterator[int]:
         for _ in held.merge():
             yield STEP
         self.held = None
+        self._use(self.values)
 
     def _tell_all(self) -> Iterator[int]:
         """Tell all values, as the steps that are returned copy them."""
@@ -190,7 +192,7 @@ class Changes:
     def _tell_noted(self) -> Iterator[int]:
         """Tell what was noted, as the steps that are returned copy it."""
         noted, self._noted = self._noted, self._gathers(())
-        keys, now, size = list[Any](), list[Any](), len(self._values)
+        keys, now, size = list[Any](), list[Any](), len(self.values)
         self._kept.put_all(keys, now, self._namespace, before=[], is_last=True)
         if type(noted) is dict:
             steps: Iterator[int] = self._paired(noted, keys, now)
@@ -220,7 +222,7 @@ class Changes:
     def _filled(self, keys: list[Any], now: list[Any]) -> Generator[int, None, bool]:
         """Copy all values, and keys that are not in the list; tell whether values can change."""
         yield from self._appended(keys)
-        values, can_change, known = self._values, False, 0
+        values, can_change, known = self.values, False, 0
         left = iter(values.values())
         while len(now) < len(values):
             changed = 0 if self.held is None else len(self.held.changed)
@@ -233,7 +235,7 @@ class Changes:
 
     def _appended(self, keys: list[Any]) -> Iterator[int]:
         """Append the keys that are not in the list, which are the last ones."""
-        values, known = self._values, len(keys)
+        values, known = self.values, len(keys)
         if len(values) - known <= CHUNK:
             keys += reversed([*islice(reversed(values), len(values) - known)])
             return
@@ -255,7 +257,7 @@ class Changes:
             yield _cost(part, is_encoded=is_encoded)
 
     def _looked_up(self, noted: set[Any], keys: list[Any], now: list[Any]) -> Iterator[int]:
-        value_of, left = self._values.__getitem__, iter(noted)
+        value_of, left = self.values.__getitem__, iter(noted)
         while more := list(islice(left, CHUNK)):
             try:
                 found = list(map(value_of, more))
@@ -264,16 +266,16 @@ class Changes:
                 found = list(map(value_of, more))
             keys += more
             now += self._kept.isolated(found)[0]
-            yield len(more) * _COPIED_FOR_ONE
+            yield len(more) * LOOKED_UP
 
     def _is_to_note(self) -> bool:
         """Tell whether there are too many values for a copy, or little has changed for a while."""
-        self._is_too_large = self._is_too_large or len(self._values) > self._copied_max
+        self._is_too_large = self._is_too_large or len(self.values) > self._copied_max
         return self._is_too_large or self._are_few()
 
     def _are_few(self) -> bool:
         """Tell whether little has changed for some epochs, in a dict that takes long to copy."""
-        size = len(self._values)
+        size = len(self.values)
         is_few = size >= self._few_from and self._few_share * self._changed <= size
         self._few_epochs = self._few_epochs + 1 if is_few else 0
         return self._few_epochs >= _FEW_EPOCHS
@@ -283,12 +285,7 @@ class Changes:
         self._few_epochs = 0
 
 
-def _run(steps: Iterator[int]) -> None:
-    for _ in steps:
-        pass
-
-
 def _cost(part: list[Any], *, is_encoded: bool) -> int:
     if is_encoded:
-        return len(part) * _COPIED_FOR_ONE
+        return len(part) * LOOKED_UP
     return len(part) * (_COPIED_FOR_A_TUPLE if part and type(part[0]) is tuple else 1)

@@ -249,11 +249,13 @@ class JoinStage:
     def snapshot(self) -> list[Any]:
         """Give the changes to keyed state; return the join's description, and the watermark."""
         self._gate.tell()
-        for namespace, pairs, is_deleted in self._join.changes():
-            if is_deleted:
-                self._kept.delete_first(len(pairs), pairs, namespace)
+        for namespace, keys, values, steps in self._join.changes():
+            if values is None:
+                self._kept.delete(keys, namespace)
             else:
-                self._kept.give(pairs, namespace)
+                self._kept.put_all(keys, values, namespace, before=[], is_last=True)
+            if steps is not None:
+                self._kept.go_on_with(steps, iter(()))
         return [self._spec.description, self._watermark_ms]
 
     def restore(self, state: list[Any] | None) -> None:

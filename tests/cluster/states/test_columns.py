@@ -20,6 +20,7 @@ from gearpy.state.keyed import KeyedState
 from gearpy.state.open import heap_state
 from gearpy.state.stores.cells import Tag, runs_of
 from gearpy.wire.values.records import DEFAULT_REGISTRY, NO_CLASSES
+from tests.state.build import put
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def test_each_key_has_its_value_and_its_group(*, keys: set[Any], is_bulk: bool) 
     """Of one type or of several; in a store, or kept by a step itself."""
     state, kept = heap_state(), {key: at for at, key in enumerate(keys)}
     if is_bulk:
-        state.bulk("kept", operator="count").put(dict(kept))
+        put(state.bulk("kept", operator="count"), dict(kept))
     else:
         value = state.value("kept", coder="int")
         for state.key, at in kept.items():
@@ -158,7 +159,7 @@ def test_what_no_column_keeps_is_json_and_its_name_says_so(
 def test_classes_that_are_not_here_are_their_fields() -> None:
     """No module of the program is imported to look at its state."""
     state = values(Visit("home", 3))
-    state.bulk("of", operator="count").put({Place("Bern", 3): 1})
+    put(state.bulk("of", operator="count"), {Place("Bern", 3): 1})
     found = columns_of(state, known=False)
 
     assert found["kept"].table()["value"].to_pylist() == [{"f0": "home", "f1": 3}]
@@ -265,8 +266,8 @@ def test_windows_have_their_starts() -> None:
     """They are the namespaces of what a windowed step keeps."""
     state = heap_state()
     bulk = state.scope("sum-1").bulk("windows", operator="sum")
-    bulk.put({"ada": 3}, 60_000)
-    bulk.put({"ada": 4}, 0)
+    put(bulk, {"ada": 3}, 60_000)
+    put(bulk, {"ada": 4}, 0)
 
     table = table_of(state, "windows")
     starts = zip(table["window_start_ms"].to_pylist(), table["value"].to_pylist(), strict=True)
@@ -284,7 +285,7 @@ def test_state_of_a_task_as_a_whole_has_no_key_and_no_group() -> None:
 def test_keys_of_a_step_come_back_as_they_were() -> None:
     """1.0 and True are no 1 for who looks at them."""
     state = heap_state()
-    state.bulk("kept", operator="count").put({1.0: 1, math.inf: 2})
+    put(state.bulk("kept", operator="count"), {1.0: 1, math.inf: 2})
 
     assert by_key(table_of(state, "kept")) == {1.0: 1, math.inf: 2}
 

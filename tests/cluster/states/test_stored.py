@@ -19,6 +19,7 @@ from gearpy.errors import ConfigError, SnapshotDamaged
 from gearpy.state.keyed import KeyedState
 from gearpy.storage.checkpoints import FolderCheckpoints, MemoryCheckpoints, checkpoints_at
 from tests.cluster.state_build import CLOCK_MS, PREFIX, STORED_MS, a_kept_application
+from tests.state.build import put
 
 
 def first(state: KeyedState) -> None:
@@ -120,8 +121,8 @@ def test_a_step_of_a_chain_has_its_own_state_only() -> None:
     store = MemoryCheckpoints()
 
     def change(state: KeyedState) -> None:
-        state.scope("sum-1").bulk("running", operator="sum").put({"ada": 3})
-        state.scope("other-1").bulk("running", operator="sum").put({"ada": 4})
+        put(state.scope("sum-1").bulk("running", operator="sum"), {"ada": 3})
+        put(state.scope("other-1").bulk("running", operator="sum"), {"ada": 4})
 
     a_kept_application(store, [change], is_whole=False)
     table = StoredStates(store, PREFIX).table("sum")

@@ -7,11 +7,13 @@ from typing import Any, NamedTuple, TypeAlias
 
 from hypothesis import strategies as st
 
+from gearpy.core.base.key_copy import finish
+from gearpy.core.join.changes import CellChange
 from gearpy.core.join.sides import LEFT, RIGHT, Join
 from gearpy.ids import MAX_MS, MIN_MS
 from tests.oracle.joins import JoinPlan, Side, accepted, joined
 
-__all__ = ["STEPS", "Given", "Run", "Step", "columns", "expected", "fed", "with_restarts"]
+__all__ = ["STEPS", "Given", "Run", "Step", "columns", "expected", "fed", "store", "with_restarts"]
 
 
 class Given(NamedTuple):
@@ -118,7 +120,7 @@ def with_restarts(
         run.by_step += one.by_step
         run.late += one.late - late
         watermark_ms = step if isinstance(step, int) else watermark_ms
-        _store(cells, join)
+        store(cells, list(join.changes()))
         if number % every:
             continue
         join = make()
@@ -130,14 +132,17 @@ def with_restarts(
     return run
 
 
-def _store(cells: dict[Any, dict[Any, Any]], join: Join) -> None:
-    for namespace, pairs, is_deleted in join.changes():
+def store(cells: dict[Any, dict[Any, Any]], changes: list[CellChange]) -> None:
+    """Take changes that are whole over into cells by namespace and key."""
+    for change in changes:
+        finish(change.steps or ())
+    for namespace, keys, values, _ in changes:
         stored = cells.setdefault(namespace, {})
-        if is_deleted:
-            for key in pairs:
-                stored.pop(key, None)
+        if values is None:
+            for key in keys:
+                del stored[key]
         else:
-            stored.update((key, _copied(value)) for key, value in pairs.items())
+            stored.update(zip(keys, map(_copied, values), strict=True))
         if not stored:
             del cells[namespace]
 

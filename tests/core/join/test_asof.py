@@ -89,11 +89,11 @@ def test_what_is_too_old_is_forgotten() -> None:
         fed(join, [[Given(second % 2, second // 2, "v", second * 1000)], second * 1000])
         if second % 100 == 50:
             for change in join.changes():
-                told[change.namespace[0]] += len(change.pairs) * (-1 if change.is_deleted else 1)
+                told[change.namespace[0]] += len(change.keys) * (-1 if change.values is None else 1)
 
     assert len(join._newest) < 10  # noqa: SLF001
     assert len(join._log.fresh) < 10  # noqa: SLF001
     assert max(told.values()) < 10
     fed(join, [MAX_MS])
-    assert all(change.is_deleted for change in join.changes())
+    assert all(change.values is None for change in join.changes())
     assert not any([join._newest, join._waiting, join._log.fresh, join._ends])  # noqa: SLF001

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.join.changes import CellChange, Kept, KeyCells, RecordLog
+from gearpy.core.join.changes import Kept, KeyCells, RecordLog
 from gearpy.core.join.sides import LEFT
 from gearpy.errors import ProtocolError
+from tests.core.join.join_build import store
 
 
 def added(log: RecordLog, span: int, key: Any, *, is_waiting: bool = False) -> Kept:
@@ -17,16 +18,6 @@ def added(log: RecordLog, span: int, key: Any, *, is_waiting: bool = False) -> K
     fresh = log.fresh.get(span)
     (log.open(span) if fresh is None else fresh)[key].append(kept)
     return kept
-
-
-def stored(cells: dict[Any, dict[Any, Any]], changes: list[CellChange]) -> None:
-    for namespace, pairs, is_deleted in changes:
-        kept = cells.setdefault(namespace, {})
-        for key, value in pairs.items():
-            if is_deleted:
-                del kept[key]
-            else:
-                kept[key] = value
 
 
 STEPS = st.lists(
@@ -55,7 +46,7 @@ def test_what_was_told_is_what_is_there(steps: list[tuple[str, int, int]]) -> No
             there = [each for each in there if each[0] != number]
             log.drop(number)
         elif what == "tell":
-            stored(cells, list(log.changes()))
+            store(cells, list(log.changes()))
 
     again = RecordLog()
     assert all(
@@ -74,9 +65,9 @@ def test_each_record_is_told_once() -> None:
 
     second = list(log.changes())
 
-    assert [change.pairs for change in first] == [{"a": [1, LEFT, 101, "v1", False]}]
-    assert [change.pairs for change in second] == [
-        {"a": [2, LEFT, 102, "v2", False], "b": [3, LEFT, 103, "v3", False]}
+    assert [each[1:] for each in first] == [(["a"], [[1, LEFT, 101, "v1", False]], None)]
+    assert [each[1:] for each in second] == [
+        (["b", "a"], [[3, LEFT, 103, "v3", False], [2, LEFT, 102, "v2", False]], None)
     ]
     assert list(log.changes()) == []
 
@@ -94,15 +85,15 @@ def test_cells_are_what_the_keys_have(steps: list[tuple[int, bool] | None]) -> N
     keys, cells = KeyCells("table", values.get), dict[Any, dict[Any, Any]]()
     for number, step in enumerate([*steps, None]):
         if step is None:
-            stored(cells, list(keys.changes()))
+            store(cells, list(keys.changes()))
             continue
         key, is_set = step
         if is_set:
-            values[key] = number
             keys.touch(key)
+            values[key] = number
         elif key in values:
-            del values[key]
             keys.remove(key)
+            del values[key]
 
     assert cells.get(("table",), {}) == values
     again = KeyCells("table", values.get)

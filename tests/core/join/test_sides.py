@@ -1,6 +1,5 @@
 """What the joins of all kinds have in common."""
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,6 +15,7 @@ from gearpy.core.join.sides import LEFT, RIGHT, Group, How, Join, Pairing, Row, 
 from gearpy.core.join.window import WindowJoin
 from gearpy.core.window.windows import TumblingWindows
 from gearpy.ids import MAX_MS, MIN_MS
+from tests.core.join.join_build import store
 
 LISTS = st.lists(st.integers(), max_size=7)
 
@@ -61,15 +61,14 @@ JOINS: dict[str, Callable[[], Join]] = {
 def test_state_of_several_tasks_goes_on_in_one(name: str, passed_ms: int) -> None:
     """Although each has numbered its records, and keys cannot be compared."""
     one, wanted = JOINS[name](), list[Any]()
-    stored = defaultdict[Any, dict[Any, Any]](dict)
+    stored: dict[Any, dict[Any, Any]] = {}
     for key in (None, "a", 1, ("a", 2)):
         task = JOINS[name]()
         task.resume(MIN_MS)
         records = [(LEFT, key, "l"), (RIGHT, key, "r"), (LEFT, key, "m"), (LEFT, key, "n")]
         list(task.on_records(records, [15, 16, 20, 33]))
         list(task.on_watermark(passed_ms))
-        for namespace, pairs, _ in task.changes():
-            stored[namespace].update(pairs)
+        store(stored, list(task.changes()))
         wanted += flat(task.on_watermark(MAX_MS))
     for namespace, pairs in stored.items():
         one.load(namespace, pairs)

@@ -86,7 +86,7 @@ def test_closed_windows_leave_nothing_behind() -> None:
             told += list(join.changes())
 
     fed(join, [MAX_MS])
-    assert [change.namespace for change in join.changes() if change.is_deleted] == [
+    assert [change.namespace for change in join.changes() if change.values is None] == [
         change.namespace for change in told
     ]
     assert list(join.changes()) == []

@@ -15,7 +15,7 @@ from gearpy.errors import OperatorError, ProtocolError
 from gearpy.state.keyed import KeyedState
 from gearpy.state.kinds.bulk import BulkState
 from gearpy.state.stores.store import Section
-from tests.state.build import a_state, changes_of
+from tests.state.build import a_state, changes_of, put
 
 
 def a_bulk(
@@ -58,7 +58,7 @@ VALUES = st.one_of(
 def test_pairs_come_back_as_they_were(pairs: dict[Any, Any], namespace: Any) -> None:
     """Keys and values with their types; under their namespace."""
     state, kept = a_bulk()
-    kept.put(pairs, namespace)
+    put(kept, pairs, namespace)
 
     found = restored(changes_of(state)).get(namespace, {})
 
@@ -69,11 +69,12 @@ def test_pairs_come_back_as_they_were(pairs: dict[Any, Any], namespace: Any) -> 
 def test_what_was_told_last_counts() -> None:
     """Over several epochs, and within one."""
     state, kept = a_bulk()
-    kept.put({"a": 1, "b": 1, "c": 1})
+    put(kept, {"a": 1, "b": 1, "c": 1})
     sections = changes_of(state)
-    kept.put({"a": 2})
-    kept.delete_first(2, {"b": 1, "c": 2, "a": 9})
-    kept.put({"c": 3})
+    put(kept, {"a": 2})
+    kept.delete_first(1, {"b": 1, "a": 9})
+    kept.delete(["c"])
+    put(kept, {"c": 3})
     sections += changes_of(state)
 
     assert restored(sections) == {None: {"a": 2, "c": 3}}
@@ -120,10 +121,7 @@ def test_release_frees_what_was_before_and_leaves_what_is_needed() -> None:
 
 def test_nothing_told_is_nothing_stored() -> None:
     """An epoch without changes has no file of its own."""
-    state, kept = a_bulk()
-    kept.put({})
-
-    assert state.snapshot() is None
+    assert a_bulk()[0].snapshot() is None
 
 
 def test_other_state_lives_beside_it() -> None:
@@ -132,7 +130,7 @@ def test_other_state_lives_beside_it() -> None:
     visits = state.value("visits")
     state.key = "ada"
     visits.set(5)
-    kept.put({"ada": 1}, 3)
+    put(kept, {"ada": 1}, 3)
     bodies = [msgpack.unpackb(section.body) for section in changes_of(state)]
     together = Section(
         key_group("ada"), msgpack.packb({k: v for b in bodies for k, v in b.items()})
@@ -151,7 +149,7 @@ def test_other_state_lives_beside_it() -> None:
 def test_pairs_that_nobody_asks_for_are_not_lost() -> None:
     """A program may ask for them again later."""
     state, kept = a_bulk()
-    kept.put({"a": 1})
+    put(kept, {"a": 1})
     sections = changes_of(state)
 
     between = a_state(sections=sections)
@@ -174,10 +172,9 @@ def test_what_may_change_is_encoded_at_once(value: Any) -> None:
 def test_given_values_are_encoded_when_they_are_stored() -> None:
     """Whatever is in them, in the order in which all was told; and freed then."""
     _, kept = a_bulk()
-    given = {"a": [1, {"b": [2]}], "c": [None]}
-    kept.put({"a": 1, "c": [2]})
-    kept.give(given)
-    kept.give({})
+    keys, given = ["a", "c"], [[1, {"b": [2]}], [None]]
+    put(kept, {"a": 1, "c": [2]})
+    kept.put_all(keys, given, before=[], is_last=True)
     delta = kept.snapshot()
     assert delta is not None
 
@@ -185,6 +182,7 @@ def test_given_values_are_encoded_when_they_are_stored() -> None:
     delta.release()
 
     assert restored(sections) == {None: {"a": [1, {"b": [2]}], "c": [None]}}
+    assert not keys
     assert not given
 
 
@@ -208,7 +206,7 @@ def test_value_that_cannot_be_stored_is_refused() -> None:
 def test_given_value_that_cannot_be_stored_is_refused_when_it_is_encoded() -> None:
     """With the name of the operator, too."""
     state, kept = a_bulk()
-    kept.give({"a": [object()]})
+    kept.put_all(["a"], [[object()]], before=[])
 
     with pytest.raises(OperatorError, match="snapshot cannot be stored") as raised:
         changes_of(state)
@@ -218,7 +216,7 @@ def test_given_value_that_cannot_be_stored_is_refused_when_it_is_encoded() -> No
 def test_key_that_cannot_be_stored_is_refused_when_it_is_encoded() -> None:
     """With the name of the operator, too."""
     state, kept = a_bulk()
-    kept.put({unknown_key(): 1})
+    put(kept, {unknown_key(): 1})
 
     with pytest.raises(OperatorError, match="at the top of its module") as raised:
         changes_of(state)
@@ -228,7 +226,7 @@ def test_key_that_cannot_be_stored_is_refused_when_it_is_encoded() -> None:
 def test_malformed_value_is_refused() -> None:
     """It is not what was stored."""
     state, kept = a_bulk()
-    kept.put({1.0: 1})
+    put(kept, {1.0: 1})
     (section,) = changes_of(state)
     ((cell, _),) = msgpack.unpackb(section.body).items()
     broken = Section(section.group, msgpack.packb({cell: b"\xc1\x00"}))
