@@ -22,9 +22,12 @@ def test_copy_is_of_the_moment_at_which_it_began(
     """Property: whatever is changed in place, set or removed meanwhile; None is a step."""
     copied: dict[int, list[int]] = {}
     before = {key: [*value] for key, value in there.items()}
-    copy = KeyCopy(
-        set(there), lambda keys: copied.update((key, [*there[key]]) for key in keys) or 1
-    )
+
+    def take(keys: list[int]) -> int:
+        copied.update((key, [*there[key]]) for key in keys)
+        return 1
+
+    copy = KeyCopy(set(there), take)
     touched = set[int]()
 
     with patch("gearpy.core.base.key_copy.PIECE", 1):
