@@ -35,7 +35,7 @@ class FolderPlace(RowPlace):
         return [json.loads(line)["n"] for line in text_of(self.folder).splitlines()]
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(100))
 def test_readers_see_each_record_once(seed: int) -> None:
     """Between any two steps there may be a crash, a power cut, or a zombie at work."""
     world = EpochWorld(FolderPlace(), Random(seed), batch=a_batch, in_order=True)

@@ -36,7 +36,7 @@ class HivePlace(RowPlace):
         return [n for data in files for n in pq.read_table(BytesIO(data))["n"].to_pylist()]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(10))
 def test_readers_see_each_row_once(seed: int) -> None:
     """Between any two steps there may be a crash, a power cut, or a zombie at work."""
     rng = Random(seed)

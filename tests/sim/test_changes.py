@@ -28,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("no_log")
 # 20,765: what a task has sent comes when both ends have been started again; 20,907: a process in
 # which all is done has the slots that another one waits for; 22,828: a change is asked for while
 # its log cannot be written, and is refused; 24,644: a process starts as its version fails.
-@pytest.mark.parametrize("seed", [0, 1, 20_765, 20_907, 22_828, 24_644])
+@pytest.mark.parametrize("seed", [0, 20_765, 20_907, 22_828, 24_644])
 def test_each_record_is_shown_once_by_the_version_that_read_it(seed: int) -> None:
     """Whatever fails meanwhile, and also if the new version does."""
     result = run_change_seed(seed)

@@ -62,7 +62,7 @@ def test_the_contract_of_a_source_holds(
 ) -> None:
     """Every place to go on from, several ranges, rows that are waited for."""
     check_source(
-        lambda: gp.postgres(postgres.url, name, by="id", **options), records=records, seeds=2
+        lambda: gp.postgres(postgres.url, name, by="id", **options), records=records, seeds=1
     )
 
 

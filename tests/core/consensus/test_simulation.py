@@ -8,7 +8,7 @@ import pytest
 from tests.core.consensus_world import run_consensus_seed
 
 
-@pytest.mark.parametrize("first", [0, 100, 200, 9000])
+@pytest.mark.parametrize("first", [0, 9000])
 def test_all_rules_hold_whatever_fails(first: int) -> None:
     """One leader of a term, one log, nothing lost, no old reads; and an end to every election."""
     for seed in range(first, first + 100):

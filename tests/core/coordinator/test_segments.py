@@ -129,7 +129,7 @@ def test_two_launches_in_every_order() -> None:
     assert explore(a_world_of_two) > 1000
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_first_launches_in_every_order() -> None:
     """There is no log yet, and both make one."""
 
