@@ -19,7 +19,7 @@ from gearpy.task.api.interfaces import Batch, Source, SourceReader
 
 #: What a program has given is passed on after so long, and looked at after so many records.
 _PATIENCE_MS: Final = 5
-_PORTION_MAX: Final = 16
+_PORTION_MAX: Final = 32
 _MAKE: Final = "generate(make)"
 _MS_PER_S: Final = 1000
 
@@ -266,16 +266,18 @@ class GeneratorReader(SourceReader):
     def _take(self, wanted: int) -> tuple[list[Any], bool]:
         """Return the next values, fewer if they are slow to come, and whether it was all."""
         values: list[Any] = []
-        portion, until_ms = 1, self._now_ms() + _PATIENCE_MS
+        portion, now_ms = 1, self._now_ms()
+        until_ms = now_ms + _PATIENCE_MS
         while len(values) < wanted:
             asked = min(portion, wanted - len(values))
             before = len(values)
             values += islice(self._iterator, asked)
             if len(values) - before < asked:
                 return values, True
-            if self._now_ms() >= until_ms:
+            before_ms, now_ms = now_ms, self._now_ms()
+            if now_ms >= until_ms:
                 break
-            portion = min(2 * portion, _PORTION_MAX)
+            portion = min(2 * portion, _PORTION_MAX) if now_ms == before_ms else 1
         return values, False
 
     def snapshot(self) -> GeneratorPlace:

@@ -124,7 +124,7 @@ def test_a_rate_is_kept() -> None:
 
 @pytest.mark.parametrize(
     ("takes_ms", "counts"),
-    [(0, [100, 100]), (1, [7, 7]), (50, [1, 1])],
+    [(0, [100, 100]), (1, [5, 5]), (50, [1, 1])],
     ids=["at once: full batches", "1 ms each: what came in 5 ms", "50 ms each: one by one"],
 )
 def test_a_program_that_is_slow_to_give_records_is_not_waited_for(

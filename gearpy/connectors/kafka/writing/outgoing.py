@@ -10,7 +10,7 @@ from gearpy.connectors.files.stamps import each
 from gearpy.connectors.kafka.writing.values import RecordValues
 from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS
-from gearpy.messages.table import Table
+from gearpy.messages.table import Table, newest_of, oldest_of
 from gearpy.task.api.failure import operator_error
 from gearpy.wire.values.payload import decode_value
 from gearpy.wire.values.pieces import Encoded, Pieces, Scattered, encode_pieces, joined
@@ -204,7 +204,7 @@ class RecordForm:
     def outgoing(
         self,
         results: Sequence[Any],
-        times: Sequence[int],
+        times: list[int],
         facts: Callable[[str], TopicFacts],
         now_ms: int,
     ) -> Outgoing:
@@ -227,15 +227,16 @@ class RecordForm:
         topics = self._topics(rows)
         known = dict.fromkeys(topics)
         bounds = {topic: self._bounds(topic, topics, results, facts) for topic in known}
+        made_times, newest_ms = self._times(rows, times)
         made = Outgoing(
             topics=topics,
             values=self.values.of(topics, results),
-            times=self._times(rows, times),
+            times=made_times,
             keys=self._keys(results, rows),
             partitions=self._partitions(rows),
             headers=[] if self.headers is None else each(self.operator, self._headers, rows),
         )
-        self._check(made, results, bounds, now_ms)
+        self._check(made, results, bounds, newest_ms=newest_ms, now_ms=now_ms)
         return made
 
     def _topics(self, rows: Sequence[Any]) -> list[str]:
@@ -243,13 +244,16 @@ class RecordForm:
             return [self.topic] if len(rows) else []
         return each(self.operator, _checked("topic", self.topic, str), rows)
 
-    def _times(self, rows: Sequence[Any], times: Sequence[int]) -> list[int]:
+    def _times(self, rows: Sequence[Any], times: list[int]) -> tuple[list[int], int]:
+        """Return the times of the records, and the newest one; 0 without records."""
         if self.timestamp is not None:
-            return each(self.operator, _checked("timestamp", self.timestamp, int), rows)
-        plain = list(times)
-        if plain and not 0 <= min(plain) <= max(plain) < MAX_MS:
-            return [time if 0 <= time < MAX_MS else 0 for time in plain]
-        return plain
+            asked = each(self.operator, _checked("timestamp", self.timestamp, int), rows)
+            return asked, max(asked, default=0)
+        newest_ms = newest_of(times, 0)
+        if oldest_of(times, 0) < 0 or newest_ms >= MAX_MS:
+            known = [time if 0 <= time < MAX_MS else 0 for time in times]
+            return known, max(known)
+        return list(times), newest_ms
 
     def _keys(self, results: Sequence[Any], rows: Sequence[Any]) -> list[bytes | None]:
         key = self.key
@@ -279,11 +283,12 @@ class RecordForm:
         made: Outgoing,
         results: Sequence[Any],
         bounds: Mapping[str, TopicFacts],
+        *,
+        newest_ms: int,
         now_ms: int,
     ) -> None:
         """Find what the brokers would refuse, and count the bytes."""
         made.size_bytes = sum(sum(column) for column in _size_columns(made))
-        newest_ms = max(made.times, default=0)
         for topic, facts in bounds.items():
             most, latest_ms = facts.record_bytes_max - _RECORD_BYTES, now_ms + facts.ahead_ms_max
             if made.size_bytes <= most and newest_ms <= latest_ms and not made.partitions:

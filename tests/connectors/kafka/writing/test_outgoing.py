@@ -42,9 +42,7 @@ def form(
     return RecordForm(operator="sink", topic=topic, values=values, **more)
 
 
-def made(
-    a_form: RecordForm, results: Sequence[Any], times: Sequence[int] | None = None
-) -> Outgoing:
+def made(a_form: RecordForm, results: Sequence[Any], times: list[int] | None = None) -> Outgoing:
     """Return the records of results."""
     return a_form.outgoing(results, times or [1] * len(results), lambda _: FACTS, NOW_MS)
 
