@@ -15,6 +15,8 @@ _SAMPLES: Final = 3
 _TIME_BYTES: Final = 8
 _ITEMS_MAX: Final = 16
 _DEPTH_MAX: Final = 4
+#: Have nothing inside; nearly all that records are made of.
+_ATOMS: Final = frozenset({str, bytes, int, float, bool, type(None)})
 
 
 def estimate_bytes(values: Sequence[Any]) -> int:
@@ -31,6 +33,8 @@ def estimate_bytes(values: Sequence[Any]) -> int:
 
 
 def _size(value: Any, depth: int) -> int:
+    if type(value) in _ATOMS:
+        return getsizeof(value)
     own = getsizeof(value, 64)
     if depth == 0 or isinstance(value, (str, bytes, int, float)):
         return own
@@ -57,5 +61,9 @@ def _attributes(value: Any) -> list[Any]:
 
 
 def _sampled(items: Any, count: int, depth: int) -> int:
-    sizes = [_size(item, depth - 1) for item in islice(items, _ITEMS_MAX)]
-    return sum(sizes) * count // len(sizes) if sizes else 0
+    sample = items if count <= _ITEMS_MAX else [*islice(items, _ITEMS_MAX)]
+    if not count:
+        return 0
+    if _ATOMS.issuperset(map(type, sample)):
+        return sum(map(getsizeof, sample)) * count // len(sample)
+    return sum([_size(item, depth - 1) for item in sample]) * count // len(sample)
