@@ -13,7 +13,7 @@ import pytest
 import gearpy as gp
 from gearpy.core.window.windows import Windows
 from gearpy.task.time.late import WindowLate
-from gearpy.testing import Simulation
+from gearpy.testing import FlowDriver, ManualSource, Simulation
 from gearpy.testing.simulation import SMALL_LIMITS
 from tests.sim.random_flows import Event, RandomFlow, numbered
 
@@ -147,6 +147,20 @@ def test_paths_that_meet_again_are_in_order(way: str) -> None:
             assert sorted(out) == [(n, -n) for n in range(500)]
 
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("tasks", [1, 2])
+def test_records_without_event_times_wait_for_nothing_behind_repartition(tasks: int) -> None:
+    """They have no order but that of their arrival, whatever way they take."""
+    app, source, out = gp.StreamApp("arrival"), ManualSource(), list[Any]()
+    spread = app.read(source).repartition(tasks).map(lambda n: n).repartition(2)
+    spread.key_by(lambda n: n % 2).enumerate().write(gp.to_list(out))
+    flow = FlowDriver(app)
+    for number in range(5):
+        flow.send(source, number, timestamp=number)
+
+    assert out == [(0, 0), (0, 1), (1, 2), (1, 3), (2, 4)]
+    flow.stop()
 
 
 class Later(gp.Task[int, int]):

@@ -502,8 +502,8 @@ class _EdgeOutput:
         if origin is not self._told[0]:
             # Where parts of one partition meet again, nobody knows how they were read; those that
             # have no order but that of their arrival have it still.
-            has_met = self._meets_others and not origin.is_by_arrival
-            told = NOWHERE if origin.is_split or has_met else origin
+            may_meet = (origin.is_split or self._meets_others) and not origin.is_by_arrival
+            told = NOWHERE if may_meet else origin
             if told.source >= 0 and self._splits(origin):
                 told = Origin(*told[:-1], is_split=True)
             if not self.is_in_order:
