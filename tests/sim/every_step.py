@@ -19,7 +19,7 @@ import gearpy as gp
 from gearpy.ids import MAX_MS
 from gearpy.messages.data import Batch
 from gearpy.task.api.interfaces import PacedWriter, Sink, SinkContext
-from gearpy.testing import MemoryTransactions, Simulation
+from gearpy.testing import EpochFaults, MemoryTransactions, Simulation
 from gearpy.testing.simulation import SMALL_LIMITS
 
 __all__ = ["SINKS", "SOURCES", "STEPS", "outcome"]
@@ -497,6 +497,7 @@ def outcome(
         limits=_LIMITS,
         cut_every_ms=None if sink == "memory" else 60,
         crash_at_ms=crash_at_ms,
+        faults=EpochFaults(told_again=0.3),
     ).run(steps_max=_STEPS_MAX)
     values = written if isinstance(written, list) else written.values
     return Outcome(
