@@ -35,6 +35,7 @@ __all__ = [
     "PAUSE_MS",
     "PHASES",
     "SHORTER",
+    "AimedFaults",
     "ChangingApp",
     "Variant",
     "run_change_seed",
@@ -306,15 +307,23 @@ class _Changes:
         return isinstance(answer, UpdatePlanned) and not answer.refusal
 
 
-class _AimedFaults(FaultSchedule):
+class AimedFaults(FaultSchedule):
     """Does something bad in phases of changes, however short these are, and not at any time.
 
     It looks after each act and, as a version takes the place of another within one act, whenever
     somebody needs the store.
+
+    Args:
+        app: it can have a record fail; None: it cannot.
+        result: is told of faults and phases.
     """
 
-    def __init__(self, cluster: ClusterSimulation, app: ChangingApp, result: SeedResult) -> None:
-        more = {"killed at its log": self._kill_at_log, "record fails": self._fail_record}
+    def __init__(
+        self, cluster: ClusterSimulation, app: ChangingApp | None, result: SeedResult
+    ) -> None:
+        more = {"killed at its log": self._kill_at_log}
+        if app is not None:
+            more["record fails"] = self._fail_record
         super().__init__(cluster, result.faults, without=("file damaged",), more=more)
         self._app = app
         self._phases = result.phases
@@ -335,6 +344,7 @@ class _AimedFaults(FaultSchedule):
 
     def _fail_record(self, cluster: ClusterSimulation, rng: random.Random) -> bool:
         """Have the next record fail: a version on trial has failed by that, and none else."""
+        assert self._app is not None, "one that can have a record fail"
         self._app.failing += 1
         return True
 
@@ -445,7 +455,7 @@ def run_change_seed(
         changes = _Changes(cluster, app, result, breaking=0.4 if aimed else 0.25, shorter=shorter)
         changes.begin(running.app_id, "changing", first)
         if aimed:
-            _AimedFaults(cluster, app, result)
+            AimedFaults(cluster, app, result)
         elif not calm:
             FaultSchedule(cluster, result.faults, without=("file damaged",))
         summary = cluster.run_to_end(running.app_id, within_ms=_WITHIN_MS)

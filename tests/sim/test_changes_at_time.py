@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Iterable
+from typing import Literal
 
 import pytest
 
@@ -11,12 +12,14 @@ from gearpy.ids import MASTER_EXECUTOR
 from gearpy.messages.client import Refused, UpdatePlanned
 from gearpy.storage.checkpoints import MemoryCheckpoints, StoredFile
 from gearpy.testing.transactions import MemoryTransactions
-from tests.bench.simulate import FaultSchedule, end_problem
+from tests.bench.simulate import FaultSchedule, SeedResult, end_problem
+from tests.bench.simulate_changes import PHASES, AimedFaults
 from tests.bench.simulated_app import SimulatedApp, Words, event_time_of, upper, word_of
 from tests.world.cluster import ClusterSimulation
 
 _RECORDS = 600
 _WITHIN_MS = 300_000
+_PHASES = {"it waits for its event time", *PHASES} - {"going back"}
 
 
 pytestmark = pytest.mark.usefixtures("no_log")
@@ -47,8 +50,19 @@ def _number(before: int, record: tuple[str, int]) -> tuple[int, tuple[str, int, 
     return before + 1, (record[0], before + 1, record[1])
 
 
-def run(seed: int, *, calm: bool = False, cut: str = "position", by_scale: bool = False) -> str:
-    """Run a cluster whose application is changed at an event time; return what is wrong."""
+def run(
+    seed: int,
+    *,
+    faults: Literal["none", "any time", "aimed"] = "any time",
+    cut: str = "position",
+    by_scale: bool = False,
+) -> tuple[str, Counter[str]]:
+    """Run a cluster whose application is changed at an event time.
+
+    Returns:
+        What is wrong, and in which phases of the change something bad was done.
+    """
+    result = SeedResult(seed, "changes")
     rng, app = random.Random(seed), Tagging()
     at_ms = rng.randrange(150, _RECORDS - 50)
     cluster = ClusterSimulation(
@@ -71,30 +85,42 @@ def run(seed: int, *, calm: bool = False, cut: str = "position", by_scale: bool 
             cluster.world.later(50, ask)
 
     cluster.world.later(rng.randrange(1, 1500), ask)
-    faults: list[str] = []
-    if not calm:
-        FaultSchedule(cluster, faults, without=("file damaged",))
+    if faults == "aimed":
+        AimedFaults(cluster, None, result)
+    elif faults == "any time":
+        FaultSchedule(cluster, result.faults, without=("file damaged",))
     summary = cluster.run_to_end(running.app_id, within_ms=_WITHIN_MS)
     shown = Counter(app.shown.values)
     ran = {version for _, version in shown}
     wanted = app.versions_of(at_ms if ran == {0, 1} else _RECORDS + 1)
     if shown != wanted:
-        return f"at {at_ms}: too much {shown - wanted}, missing {wanted - shown}; {faults}"
-    if asked and ran == {0} and calm:
-        return f"it was not changed at {at_ms}"
-    return app.model.problem() or end_problem(summary, "finish")
+        found = f"at {at_ms}: too much {shown - wanted}, missing {wanted - shown}; {result.faults}"
+    elif asked and ran == {0} and faults == "none":
+        found = f"it was not changed at {at_ms}"
+    else:
+        found = app.model.problem() or end_problem(summary, "finish")
+    return found, result.phases
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_each_record_is_shown_once_by_the_version_of_its_event_time(seed: int) -> None:
     """Also out of order, and whatever fails meanwhile."""
-    assert run(seed) == ""
+    assert run(seed)[0] == ""
+
+
+def test_faults_in_each_phase_of_a_change_at_a_time_do_no_harm() -> None:
+    """While it waits, while its processes start, and until its trial is over."""
+    results = [run(seed, faults="aimed") for seed in (1, 2)]
+
+    hit = sum((phases for _, phases in results), Counter[str]())
+    assert [problem for problem, _ in results if problem] == []
+    assert all(hit[f"fault in {phase}"] for phase in _PHASES), hit
 
 
 @pytest.mark.parametrize("cut", ["position", "event-time"])
 def test_without_faults_the_change_is_made_at_that_time(cut: str) -> None:
     """Wherever other epochs end, and with other numbers of tasks."""
-    assert run(100, calm=True, cut=cut, by_scale=True) == ""
+    assert run(100, faults="none", cut=cut, by_scale=True)[0] == ""
 
 
 class _SilentStore(MemoryCheckpoints):
