@@ -199,7 +199,8 @@ def check_stream(
             assert (got is None) == (len(replay.late) > late), f"late at {step}"
         else:
             event = max(event, step[1]) if step[0] == "watermark" else event
-            got, expected = list(panes.advance(event, now)), replay.on_clocks(event, now)
+            got = [each for each in panes.advance(event, now) if each is not None]
+            expected = replay.on_clocks(event, now)
         rows = [(key, list(value), *rest, time) for (key, value, *rest), time in got or ()]
         assert _alike(rows, windows) == _alike(map(_row_of, expected), windows), f"at {step}"
         seen += [(row, list(of[0][1])) for row, of in zip(rows, got or (), strict=True)]

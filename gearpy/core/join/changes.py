@@ -19,6 +19,9 @@ from gearpy.errors import ProtocolError
 _RECORDS: Final = "records"
 _MATCHED: Final = "matched"
 _FIELDS: Final = 5  # Of a record that was told.
+#: The costs of a record, and of a key whose owner is asked.
+_FLATTENED: Final = 2 * LOOKED_UP
+_ASKED: Final = 3 * LOOKED_UP
 _FIELDS_OF: Final = attrgetter("seq", "side", "time_ms", "value", "is_waiting")
 
 
@@ -108,21 +111,20 @@ class RecordLog:
         for namespace, keys in gone:
             yield CellChange(namespace, keys)
         self._chunk += 1
-        told: list[_Told] = []
-        for span, fresh in self.fresh.items():
-            if fresh:
-                self._copies[span] = self._tell(_RECORDS, span, fresh)
-                told.append(self._copies[span])
-        for span in self._copies:
+        fresh = {span: each for span, each in self.fresh.items() if each}
+        for span in fresh:
             self.open(span)
         matched, self._matched = self._matched, {}
-        told += [self._tell(_MATCHED, span, seqs) for span, seqs in matched.items()]
         self._told_seq = self.seq
-        self._copying = self._steps(told)
+        self._copies = {span: self._tell(_RECORDS, span, each) for span, each in fresh.items()}
+        told = [*self._copies.values()]
+        told += [self._tell(_MATCHED, span, seqs) for span, seqs in matched.items()]
+        self._copying = chain.from_iterable(each.steps for each in told)
         left = in_steps(self._copying, sum(len(each.left) for each in told))
+        if left is None:
+            self._copies = {}
         for each in told:
-            yield CellChange(each.namespace, each.keys, each.values, left)
-            left = None
+            yield CellChange(each.namespace, each.keys, each.values, left and each.steps)
 
     def tell_again(self, records: Iterable[tuple[int, Any, Kept]]) -> None:
         """Have all records told once more; the owner gives them, with their spans and keys."""
@@ -137,11 +139,6 @@ class RecordLog:
         told = _Told((kind, span, self._chunk), left)
         self._told.setdefault(span, []).append((told.namespace, told.known))
         return told
-
-    def _steps(self, told: "list[_Told]") -> Iterator[int]:
-        for each in told:
-            yield from each.steps()
-        self._copies = {}
 
     def load(self, namespace: Any, pairs: dict[Any, Any]) -> bool:
         """Load pairs of an earlier `CellChange`; False if they are not of this log."""
@@ -180,6 +177,7 @@ class _Told:
         self.keys: list[Any] = []  #: Told, as are ``values``.
         self.values: list[Any] = []
         self.known: list[Any] = []  #: The same keys, to be kept.
+        self.steps = self._steps()  #: Copy the rest; yield the cost of each piece.
         self._copied = _flat if namespace[0] == _RECORDS else list
 
     def take(self, key: Any) -> None:
@@ -188,8 +186,7 @@ class _Told:
         if kept is not None:
             self._copy([key], [kept])
 
-    def steps(self) -> Iterator[int]:
-        """Copy the rest; yields the cost of each piece."""
+    def _steps(self) -> Iterator[int]:
         left = self.left
         while left:
             keys, found, count = [], [], 0
@@ -199,7 +196,7 @@ class _Told:
                 found.append(kept)
                 count += len(kept)
             self._copy(keys, found)
-            yield count * LOOKED_UP
+            yield count * _FLATTENED
 
     def _copy(self, keys: list[Any], found: list[Any]) -> None:
         self.keys += keys
@@ -270,7 +267,7 @@ class KeyCells:
             elif key in known:
                 gone.append(key)
                 known.remove(key)
-        return len(keys) * LOOKED_UP
+        return len(keys) * _ASKED
 
     def load(self, namespace: Any, pairs: dict[Any, Any]) -> bool:
         """Load pairs of an earlier `CellChange`; False if they are of other cells."""

@@ -3,11 +3,11 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from operator import itemgetter
 from typing import Any, Final, Protocol
 
 from gearpy.core.window.panes import (
     FRESH,
+    LOOKED_AT_ONCE,
     OLDEST_MS,
     ORDER,
     SINCE_MS,
@@ -168,7 +168,7 @@ class AlignedPanes(TimedPanes[int, tuple[int, Any]]):
 
     def _step(
         self, event_ms: int, now_ms: int, *, due: Iterable[tuple[int, list[tuple[int, Any]]]]
-    ) -> Iterator[Fired]:
+    ) -> Iterator[Fired | None]:
         before_ms = self._move_clock(event_ms, now_ms)
         asked = self._asked(due)
         turned = self._turned()
@@ -176,9 +176,14 @@ class AlignedPanes(TimedPanes[int, tuple[int, Any]]):
             panes = self.panes[bounds.start_ms]
             closes = before_ms < bounds.end_ms <= self.clock_ms
             is_freed = self._expiry_ms(bounds) <= self.clock_ms
-            keys: Iterable[Any] = panes if closes or is_freed else asked[bounds]
-            for _, key in sorted(((panes[key][ORDER], key) for key in keys), key=itemgetter(0)):
+            if closes or is_freed:
+                keys = list(panes)  # They are in the order of their numbers.
+            else:
+                keys = sorted(asked[bounds], key=lambda key: panes[key][ORDER])
+            for number, key in enumerate(keys, 1):
                 yield from self._fire_at(key, bounds, now_ms, closes=closes, is_freed=is_freed)
+                if number % LOOKED_AT_ONCE == 0:
+                    yield None
             if is_freed:
                 self._free(bounds.start_ms)
             elif closes:

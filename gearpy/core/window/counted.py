@@ -60,7 +60,7 @@ class CountPanes(ChangedKeys):
             self._note_end(key, before[ORDER])
         return out
 
-    def advance(self, event_ms: int, now_ms: int) -> Iterator[Fired]:
+    def advance(self, event_ms: int, now_ms: int) -> Iterator[Fired | None]:
         """Move event time on; yield the firings of all panes, if it has ended."""
         self.clock_ms = max(self.clock_ms, event_ms)
         if event_ms < MAX_MS:

@@ -77,6 +77,8 @@ NEWEST_MS: Final = 6
 #: What the next firing retracts: value, start, end, number, timing and event time of each; None for
 #: nothing, since a tuple in a tuple costs more to store.
 SHOWN: Final = 7
+#: Keys that are looked at when time has passed until others may go on, as they need not fire.
+LOOKED_AT_ONCE: Final = 1 << 10
 
 
 class Bounds(NamedTuple):
@@ -305,8 +307,8 @@ class TimedPanes(Generic[TurnT, AskT]):
         """The event time at which a trigger is asked or a window closes; `MAX_MS` for never."""
         return min(self._event_asks.next_ms, self._turns.next_ms)
 
-    def advance(self, event_ms: int, now_ms: int) -> Iterator[Fired]:
-        """Move the clocks on; yield the firings that follow. Take all of them.
+    def advance(self, event_ms: int, now_ms: int) -> Iterator[Fired | None]:
+        """Move the clocks on; yield the firings that follow, and None for a pause. Take all.
 
         Triggers are asked in the order of event time, however far it goes on at once, and those
         that wall time has a part in once more at the end.
@@ -331,7 +333,7 @@ class TimedPanes(Generic[TurnT, AskT]):
 
     def _step(
         self, event_ms: int, now_ms: int, *, due: Iterable[tuple[int, list[AskT]]]
-    ) -> Iterator[Fired]:
+    ) -> Iterator[Fired | None]:
         """Move the clocks on; ask the triggers that are due, of panes of which some may be gone."""
         raise NotImplementedError
 

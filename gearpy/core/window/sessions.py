@@ -6,6 +6,7 @@ from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 from gearpy.core.window.panes import (
+    LOOKED_AT_ONCE,
     ORDER,
     Bounds,
     ChangedKeys,
@@ -198,10 +199,10 @@ class SessionPanes(ChangedKeys, TimedPanes[Any, Any]):
 
     def _step(
         self, event_ms: int, now_ms: int, *, due: Iterable[tuple[int, list[Any]]]
-    ) -> Iterator[Fired]:
+    ) -> Iterator[Fired | None]:
         before_ms = self._move_clock(event_ms, now_ms)
         if self._ends_at_once:
-            yield from self._ended(before_ms)
+            yield from self._ended()
             return
         # One may be there more than once. Numbers are not enough to tell them apart: those of
         # sessions that were restored may be of several tasks.
@@ -210,21 +211,44 @@ class SessionPanes(ChangedKeys, TimedPanes[Any, Any]):
         for end_ms, start_ms, _, key in sorted(found.values(), key=itemgetter(0, 1, 2)):
             yield from self._fire_at(key, Bounds(start_ms, end_ms), before_ms, now_ms)
 
-    def _ended(self, before_ms: int) -> Iterator[Fired]:
-        """Yield the results of sessions that fire once, and free them."""
+    def _ended(self) -> Iterator[Fired | None]:
+        """Yield the results of sessions that fire once, and free them.
+
+        Those of one end together: one that has grown has its turn at its new end.
+        """
         panes, result_of = self.panes, self._result
-        found = set(self._turned(before_ms))  # Some have two turns.
-        for end_ms, start_ms, _, key in sorted(found, key=itemgetter(0, 1, 2)):
-            self.touched.add(key)
-            session = panes[key]
-            if len(session) == _WIDTH:
-                del panes[key]
+        looked = 0
+        for time_ms, keys in self._turns.due(self.clock_ms):
+            found: dict[tuple[int, int, Any], None] = {}
+            for key in keys:
+                looked += 1
+                if looked % LOOKED_AT_ONCE == 0:
+                    yield None
+                found.update(dict.fromkeys(self._at_end(key, time_ms)))  # Some have two turns.
+            for start_ms, _, key in sorted(found, key=itemgetter(0, 1)):
+                self.touched.add(key)
+                session = panes[key]
+                if len(session) == _WIDTH:
+                    del panes[key]
+                else:
+                    session = self._taken_out(key, start_ms)
+                self._note_end(key, session[_ORDER])
+                self._unfired.remove(session[_OLDEST])
+                value = session[_VALUE] if result_of is None else result_of(session[_VALUE])
+                yield (key, value, start_ms, time_ms, 0, "on-time", False), time_ms - 1
+
+    def _at_end(self, key: Any, time_ms: int) -> Iterator[tuple[int, int, Any]]:
+        """Yield start, order and key of a session that ends now; of one that has grown, later."""
+        kept = self.panes.get(key, ())
+        for each in (kept,) if len(kept) == _WIDTH else _each(kept):
+            start_ms, end_ms, wake_ms, order, *_ = each
+            if wake_ms != time_ms:  # Left behind when sessions became one.
+                continue
+            if end_ms == time_ms:
+                yield start_ms, order, key
             else:
-                session = self._taken_out(key, start_ms)
-            self._note_end(key, session[_ORDER])
-            self._unfired.remove(session[_OLDEST])
-            value = session[_VALUE] if result_of is None else result_of(session[_VALUE])
-            yield (key, value, start_ms, end_ms, 0, "on-time", False), end_ms - 1
+                self._turns.put(end_ms, key)
+                self._replace(key, each, (start_ms, end_ms, end_ms, *each[_PANE:]))
 
     def _taken_out(self, key: Any, start_ms: int) -> _Session:
         sessions = {each[0]: each for each in _each(self.panes[key])}

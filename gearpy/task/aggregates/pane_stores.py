@@ -16,8 +16,10 @@ from gearpy.core.window.sessions import SessionPanes
 from gearpy.state.kinds.bulk import BulkState
 from gearpy.task.chain.step_state import Changes
 
-#: To encode a pane, as its value can change, costs as much as to copy so many values in a row.
-_ENCODED: Final = 32
+#: To look up a pane, and into it, costs as much as to copy so many values in a row; to encode it,
+#: as its value can change, costs more.
+_COPIED: Final = 2 * LOOKED_UP
+_ENCODED: Final = 4 * LOOKED_UP
 
 
 class AlignedStore:
@@ -123,7 +125,7 @@ class _Told:
         values, is_encoded = self._kept.isolated(found)
         self._keys += keys
         self._values += values
-        return amount * (_ENCODED if is_encoded else LOOKED_UP)
+        return amount * (_ENCODED if is_encoded else _COPIED)
 
     def tell(self, *, is_whole: bool) -> None:
         """Pass them to keyed state; what is not whole is added to later."""

@@ -1,7 +1,6 @@
 """The stage for windows of any kind, with any trigger."""
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import Any, Unpack
 
 from gearpy.core.base.fields import one_nan
@@ -186,14 +185,22 @@ class WindowStage(WindowedStage):
         return wake_ms if wake_ms < MAX_MS else None
 
     def _advance(self, event_ms: int, now_ms: int) -> Iterator[Columns]:
-        fired = self._panes.advance(event_ms, now_ms)
+        out: list[Fired] = []
         try:
-            while portion := list(islice(fired, self._limit)):
-                yield self._columns(portion)
+            for each in self._panes.advance(event_ms, now_ms):
+                if each is not None:
+                    out.append(each)
+                if each is None or len(out) >= self._limit:
+                    yield self._columns(out)
+                    out = []
+            if out:
+                yield self._columns(out)
         except USER_ERRORS as error:  # No record is to blame for the function of results.
             raise operator_error(self.name, error) from error
 
     def _columns(self, fired: Sequence[Fired]) -> Columns:
+        if not fired:
+            return [], []
         rows, times = zip(*fired, strict=True)
         if self._may_be_late and late_places(times):
             self._context.sees_late = True

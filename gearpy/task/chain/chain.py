@@ -32,7 +32,10 @@ class Stage(Protocol):
         ...
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
-        """Learn how far event time has come, yield the records that were waiting for it."""
+        """Learn how far event time has come, yield the records that were waiting for it.
+
+        Where that takes long, portions without any records let others go on.
+        """
         ...
 
     def snapshot(self) -> Any:
@@ -478,7 +481,7 @@ class ChainTask(Task):
     def _push(
         self, place: int, values: list[Any], timestamps: list[int], *, patient: bool = True
     ) -> Iterator[Batch | None]:
-        if place == len(self._stages):
+        if place == len(self._stages) or not len(values):  # Without any, others may go on.
             yield Batch(values, timestamps)
             return
         if patient and place in self._deferring:

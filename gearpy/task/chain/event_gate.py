@@ -27,7 +27,7 @@ from gearpy.wire.values.payload import encode_value
 Waits: TypeAlias = Literal["late", "all"]
 
 _FIELDS: Final = 6  # Of a record that waits.
-_SORTED: Final = 24  #: The cost of a record whose key is asked for.
+_SORTED: Final = 2 * LOOKED_UP  #: The cost of a record whose key is asked for.
 _place: Final = itemgetter(0)
 _time: Final = itemgetter(4)
 _value: Final = itemgetter(5)

@@ -1,7 +1,7 @@
 """A dict that stands still for a while, as it is copied in steps, and whose owner goes on."""
 
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final
 
 from gearpy.core.base.copies import ATOMS, own
@@ -54,8 +54,8 @@ class HeldDict:
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the keys in their order."""
-        yield from self._held
-        yield from [key for key in self.changed if key not in self._held]
+        held = self._held
+        return chain(held, [key for key in self.changed if key not in held])
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Set the value of a key, beside the dict."""

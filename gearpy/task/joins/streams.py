@@ -254,8 +254,8 @@ class JoinStage:
                 self._kept.delete(keys, namespace)
             else:
                 self._kept.put_all(keys, values, namespace, before=[], is_last=True)
-            if steps is not None:
-                self._kept.go_on_with(steps, iter(()))
+            if values is not None and steps is not None:
+                self._kept.go_on_with(self._kept.encoded(steps, values), iter(()))
         return [self._spec.description, self._watermark_ms]
 
     def restore(self, state: list[Any] | None) -> None:

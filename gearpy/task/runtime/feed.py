@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import Any
+from typing import Any, Final
 
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch, Message
@@ -14,6 +14,9 @@ from gearpy.task.api.keyed import KeyedTask
 from gearpy.task.chain.event_gate import EventGate, OrderedOutput, late_message, marked_late
 from gearpy.task.runtime.driving import Job, driver_of
 from gearpy.task.runtime.info import TaskInfo
+
+#: Key timers of which a task is told until others may go on, as they need not put anything out.
+_TIMERS_AT_ONCE: Final = 1 << 9
 
 
 class TaskFeed:
@@ -91,8 +94,8 @@ class TaskFeed:
             yield from self.fire(self._keyed.advance(watermark_ms))
 
     def fire(self, timers: Iterator[KeyTimer]) -> Job:
-        """Tell the task of key timers."""
-        for timer in timers:
+        """Tell the task of key timers, so many at a time."""
+        for number, timer in enumerate(timers, 1):
             try:
                 messages = outputs_of(self._task.on_key_timer(timer), "on_key_timer")
             except ProgramFailure as failure:
@@ -101,6 +104,8 @@ class TaskFeed:
                 self._buffer.append(message)
                 if len(self._buffer) >= self._limit:
                     yield None
+            if number % _TIMERS_AT_ONCE == 0:
+                yield None
 
     def tell(self) -> None:
         """Put the waiting records into the snapshot; see `EventGate.tell`."""

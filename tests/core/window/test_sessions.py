@@ -1,6 +1,7 @@
 """Sessions one by one; all combinations are in `test_panes`."""
 
 from dataclasses import replace
+from unittest.mock import patch
 
 import pytest
 
@@ -30,8 +31,22 @@ def test_session_that_has_two_turns_at_its_end_ends_once() -> None:
         panes.add("k", value, time, 0)
 
     assert list(panes.advance(10, 0)) == []
-    assert [row[2:4] for row, _ in panes.advance(20, 0)] == [(0, 20)]
+    assert [fired and fired[0][2:4] for fired in panes.advance(20, 0)] == [(0, 20)]
     assert panes.hold_ms == MAX_MS
+
+
+def test_sessions_of_one_step_come_by_end_start_and_number() -> None:
+    """Also those that have grown, whose turn was earlier; others may go on in between."""
+    panes = SessionPanes(SessionWindows(10), ANEW)
+    for key, time in [("a", 0), ("b", 3), ("c", 1), ("d", 3), ("a", 9), ("c", 2), ("e", 30)]:
+        panes.add(key, key, time, 0)
+
+    with patch("gearpy.core.window.sessions.LOOKED_AT_ONCE", 2):
+        fired = list(panes.advance(25, 0))
+
+    ended = [each[0][:1] + each[0][2:4] for each in fired if each is not None]
+    assert ended == [("c", 1, 12), ("b", 3, 13), ("d", 3, 13), ("a", 0, 19)]
+    assert fired.count(None) == 3, "of six looks"
 
 
 def test_what_becomes_one_is_retracted_with_its_own_bounds() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -12,7 +13,7 @@ from gearpy.state.encoding.keys import NO_KEY
 from gearpy.state.keyed import KeyedState
 from gearpy.state.kinds.timers import KeyTimer
 from gearpy.task.api.interfaces import Task, TaskContext
-from tests.task.build import Bench
+from tests.task.build import Bench, task_of
 
 
 class CountEach(Task):
@@ -56,6 +57,31 @@ class Reminder(Task):
 
     def on_watermark(self, watermark_ms: int) -> None:
         self.context.output(Message("watermark", watermark_ms))
+
+
+class QuietReminder(Reminder):
+    fired = 0
+
+    def on_key_timer(self, timer: KeyTimer) -> Iterator[Message]:
+        self.fired += 1
+        return iter(())
+
+
+def test_others_may_go_on_while_many_timers_fire() -> None:
+    """Also if they put nothing out."""
+    bench = Bench(QuietReminder, key=first_letter).open()
+    bench.send("apple", "banana", "cherry", "date", "elder", watermark_ms=1)
+    bench.run()
+    bench.runner._turn_ms = 0  # noqa: SLF001 - each piece of work is a turn
+    bench.send(watermark_ms=100)
+
+    fired: list[int] = []
+    with patch("gearpy.task.runtime.feed._TIMERS_AT_ONCE", 2):
+        while bench.runner.turn() == 0:
+            fired.append(task_of(bench).fired)
+
+    assert {2, 4} <= set(fired)
+    assert task_of(bench).fired == 5
 
 
 class ReminderByWall(Reminder):

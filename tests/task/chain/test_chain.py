@@ -1,9 +1,13 @@
 """Chains of stages, sources and sinks as tasks."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
 from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS
+from gearpy.task.api.interfaces import Columns
 from gearpy.task.chain.chain import ChainTask
 from gearpy.task.chain.fused import FusedStage, RowOperator
 from gearpy.task.stages.sink import SinkStage
@@ -26,6 +30,36 @@ def test_records_pass_all_stages() -> None:
     bench.run()
 
     assert bench.target.values == [20, 30]
+
+
+class Pausing(stages.Spread):
+    """Looks at much when event time moves, and finds nothing."""
+
+    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
+        return iter([([], [])] * 3)
+
+
+def test_others_may_go_on_while_a_stage_finds_nothing() -> None:
+    """What it yields for that ends a turn, and goes to no other stage."""
+    seen = SeenStage()
+    bench = Bench(lambda context: ChainTask(context, lambda _: [Pausing(), seen]), turn_ms=0).open()
+    bench.send(watermark_ms=5)
+
+    turns = 0
+    while bench.runner.turn() == 0:
+        turns += 1
+
+    assert turns >= 3
+    assert seen.batches == []
+
+
+class SeenStage(stages.Spread):
+    def __init__(self) -> None:
+        self.batches: list[Any] = []
+
+    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+        self.batches.append(values)
+        return iter(())
 
 
 class Closing(FusedStage):
