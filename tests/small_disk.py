@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-__all__ = ["SmallDisk", "small_disk"]
-
 _NAME: Final = "gearpy-test"
 _BLOCK: Final = bytes(4096)
 

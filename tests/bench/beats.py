@@ -6,8 +6,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-__all__ = ["BEATS", "gaps_between"]
-
 #: How programs begin that have such sinks.
 BEATS: Final = """\
 import os

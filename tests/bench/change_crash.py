@@ -23,8 +23,6 @@ from gearpy.messages.client import UpdateApplication, VersionSummary
 from tests.bench.process_cluster import ProcessCluster
 from tests.eventually import eventually
 
-__all__ = ["SETTINGS", "VICTIMS", "Scene", "change_crash"]
-
 VICTIMS: Final = ("executor", "appmaster", "worker", "master")
 SETTINGS: Final = {
     "checkpoint.interval-ms": "200",

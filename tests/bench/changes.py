@@ -6,8 +6,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["add_changes"]
-
 
 def add_changes(app: typer.Typer) -> None:
     """Add the commands."""

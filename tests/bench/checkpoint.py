@@ -26,18 +26,6 @@ from gearpy.messages.data import Batch
 from gearpy.task.api.interfaces import Sink, SinkWriter, Source, SourceReader
 from tests.bench.process_cluster import ProcessCluster
 
-__all__ = [
-    "NEVER_MS",
-    "PIPELINES",
-    "CheckpointOptions",
-    "Pauses",
-    "checkpoint_application",
-    "main",
-    "measure_overhead",
-    "measure_pauses",
-    "measure_state_recovery",
-]
-
 #: What is submitted; the rest is imported from here in each process.
 _PROGRAM: Final = "from tests.bench.checkpoint import main\n"
 #: Pipelines with the number of their keys.

@@ -22,8 +22,6 @@ from typing import Final
 from tests.bench.peers import write_words
 from tests.bench.probe import PROBES, Figures
 
-__all__ = ["SHORT", "BenchRatios", "MeasuredVersion", "compare_versions", "earlier_revision"]
-
 #: The benches of the short form, which CI prints.
 SHORT: Final = ("sol", "rows", "columns")
 

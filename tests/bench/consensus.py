@@ -6,8 +6,6 @@ from functools import partial
 
 from tests.core.consensus_world import ConsensusResult, run_consensus_seed
 
-__all__ = ["run_consensus_seeds"]
-
 
 def run_consensus_seeds(
     first: int, count: int, events_max: int, *, processes: int

@@ -23,18 +23,6 @@ from tests.bench.epoch_signs import EpochSigns
 from tests.bench.faults import Faults
 from tests.bench.process_cluster import ProcessCluster
 
-__all__ = [
-    "EPOCHS_OFTEN",
-    "Blow",
-    "CrashReport",
-    "CrashRun",
-    "Outcome",
-    "Phase",
-    "Struck",
-    "Target",
-    "crash",
-]
-
 #: When it is struck. "running": at any time. "recovery": not mended since the blow before.
 #: "prepare": a sink has prepared a file, and no executor has stored the epoch. "snapshot": one
 #: has, and the application has not. "commit": the application has, and not all sinks show it.

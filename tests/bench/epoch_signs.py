@@ -15,8 +15,6 @@ from tests.bench import numbered
 from tests.bench.process_cluster import ProcessCluster
 from tests.eventually import eventually
 
-__all__ = ["EpochSigns", "ReadSigns", "names_in"]
-
 _EPOCH: Final = re.compile(r"epoch(\d+)-")
 
 

@@ -15,8 +15,6 @@ from tests.bench.crash import Blow, Phase, Target
 from tests.bench.epoch_signs import EpochSigns
 from tests.bench.faults import ANY_KIND, chosen
 
-__all__ = ["CHAOS", "TARGETS", "chaos_plan", "exactly_once_plan"]
-
 _QUICK: Final = {"cluster.heartbeat-timeout-ms": "2000"}
 _PHASES: Final[tuple[Phase, ...]] = ("running", "recovery", "snapshot", "commit")
 #: Those that harm what takes part in an epoch, at once.

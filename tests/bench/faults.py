@@ -14,8 +14,6 @@ from typing import Final, Protocol
 
 from tests.bench.process_cluster import Daemon, ProcessCluster
 
-__all__ = ["ANY_KIND", "Faults", "Outsider", "chosen"]
-
 #: How often each kind is chosen, compared with the others.
 ANY_KIND: Final[Mapping[str, int]] = {
     "executor SIGKILL": 6,

@@ -18,8 +18,6 @@ from tests.bench.process_cluster import ProcessCluster, children_of
 from tests.eventually import eventually
 from tests.spark.guest.guest_build import guests, jvm_of, spark_conf, with_children
 
-__all__ = ["Speed", "guest_speed", "lines_of"]
-
 #: Half of what a source reads is for the task in the other executor.
 _PROGRAM: Final = """\
 import itertools

@@ -6,8 +6,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["add_guests"]
-
 
 def add_guests(app: typer.Typer) -> None:
     """Add the commands."""

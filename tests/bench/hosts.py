@@ -17,8 +17,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final, Self
 
-__all__ = ["Hosts", "enter", "why_no_hosts"]
-
 _NAMESPACES: Final = Path("/run/netns")
 _CLONE_NEWNET: Final = 0x40000000
 #: Names of namespaces begin with this, who has made them, and when that began.

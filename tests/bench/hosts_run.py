@@ -33,8 +33,6 @@ from tests.bench.hosts import Hosts, enter
 from tests.bench.process_cluster import Daemon
 from tests.transport.fault_proxy import FaultProxy, Network, Shape
 
-__all__ = ["KINDS", "HostsRun", "run_hosts"]
-
 _MASTERS: Final = ("master1", "master2", "master3")
 _WORKERS: Final = ("worker1", "worker2")
 _CLIENT: Final = "client"

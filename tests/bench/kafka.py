@@ -21,8 +21,6 @@ from confluent_kafka.cimpl import NewTopic
 from tests.bench.kafka_writer import WRITERS
 from tests.servers.kafka import Kafka
 
-__all__ = ["PACKAGES", "READERS", "Rate", "filled", "measure_readers", "measure_writers"]
-
 #: What the environment of the others has.
 PACKAGES: Final = ("bytewax==0.21.1", "quixstreams==3.28.1")
 READERS: Final = ("bare", "rows", "arrow", "columns", "bytewax", "quix")

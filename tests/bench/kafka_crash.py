@@ -20,8 +20,6 @@ from tests.bench.process_cluster import ProcessCluster
 from tests.servers.kafka import Kafka
 from tests.servers.process import Server
 
-__all__ = ["KAFKA", "KAFKA_3", "kafka_plan"]
-
 #: Readers may stand for so long behind records of a task that was killed or frozen.
 STALL_MAX_S: Final = 5.0
 _MAKE_S: Final = 60.0

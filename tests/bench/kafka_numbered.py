@@ -11,8 +11,6 @@ from confluent_kafka import Producer
 import gearpy as gp
 from tests.bench.numbered import PARTITIONS, numbered_app
 
-__all__ = ["END", "NUMBERS", "Feeder", "main"]
-
 #: The topic that is read.
 NUMBERS: Final = "numbers"
 #: Records of each of its partitions.

@@ -11,8 +11,6 @@ import gearpy as gp
 from gearpy.task.api.interfaces import Batch, Sink, SinkWriter
 from tests.bench.peer_kafka import Stopwatch
 
-__all__ = ["main"]
-
 SCHEMA = {"id": int, "user": str, "amount": float}
 
 

@@ -18,8 +18,6 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 
 from tests.bench.epoch_signs import ReadSigns
 
-__all__ = ["SERVERS", "KafkaSigns", "Stall", "StallWatch", "read_all"]
-
 #: The file with the addresses of the brokers, in the folder of results.
 SERVERS: Final = "servers"
 _MARKERS: Final = "gearpy-markers"

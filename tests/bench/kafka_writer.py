@@ -13,8 +13,6 @@ from confluent_kafka import Producer
 import gearpy as gp
 from gearpy.connectors.kafka.writing.sink import KafkaGuarantee
 
-__all__ = ["WRITERS"]
-
 WRITERS: Final = ("producer", "transactions", "at-least-once", "exactly-once")
 
 _BYTES: Final = 100

@@ -16,8 +16,6 @@ from tests.bench.linear_masters import KINDS, LinearMasters
 from tests.bench.linear_site import Bug
 from tests.bench.linear_values import PlayedWorker
 
-__all__ = ["LinearRun", "run_linear", "run_many"]
-
 #: Those that a leader may notice late are more frequent.
 _WEIGHTS: Final = {"leader cut off": 3, "leader frozen": 3, "leader killed": 2}
 #: A leader that waits for others to agree answers nobody, so it is asked for no change so often.

@@ -35,8 +35,6 @@ from gearpy.transport.security.secret import load_or_create_secret
 from tests.bench.linear_history import History, Operation, listed
 from tests.bench.process_cluster import ProcessCluster
 
-__all__ = ["Clients"]
-
 _CHANGERS: Final = 4
 _NAMES: Final = 3  # At a time: few, so that clients meet.
 _PAUSE_S: Final = 0.15

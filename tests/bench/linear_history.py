@@ -12,8 +12,6 @@ from typing import Final, Literal, TypeAlias
 
 from tests.servers.checker import checker
 
-__all__ = ["Call", "History", "Op", "Operation", "Verdict", "listed", "verdict_of"]
-
 Op: TypeAlias = Literal["submit", "kill", "list", "store", "load"]
 #: The checker gives up an object after so long; it takes milliseconds.
 _EACH: Final = "60s"

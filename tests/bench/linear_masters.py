@@ -13,8 +13,6 @@ from tests.bench.linear_site import Bug, environment
 from tests.bench.process_cluster import Daemon, ProcessCluster
 from tests.transport.fault_proxy import FaultProxy, Network
 
-__all__ = ["KINDS", "LinearMasters"]
-
 _WITHIN_S: Final = 120.0
 _PAUSE_S: Final = 0.05
 _AWAY_S: Final = (0.3, 2.0)

@@ -18,8 +18,6 @@ from gearpy.messages.client import ApplicationList, ListApplications
 from gearpy.transport.api import split_address
 from gearpy.transport.connection import redial
 
-__all__ = ["BUGS", "Bug", "environment", "install"]
-
 #: Mistakes of masters that a checker must see.
 Bug: TypeAlias = Literal["followers answer", "leaders answer early", "leaders lead for ever"]
 BUGS: Final[tuple[Bug, ...]] = get_args(Bug)

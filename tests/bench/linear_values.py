@@ -29,8 +29,6 @@ from gearpy.transport.security.credentials import Credentials
 from tests.bench.linear_history import History, Operation
 from tests.bench.process_cluster import ProcessCluster
 
-__all__ = ["PlayedWorker"]
-
 _APPS: Final = ("values1", "values2")
 _KEY: Final = "value"
 _SLOTS: Final = 8

@@ -10,8 +10,6 @@ from typing import Final
 
 from tests.world.cluster import ClusterSimulation, Process
 
-__all__ = ["LINK_FAULTS"]
-
 _FOR_MS: Final = 12_000
 _SHORT_MS: Final = (50, 400, 2000)  # Nobody is given up for so long.
 _SLOW_MS: Final = (50, 300, 1500)  # The last is longer than masters wait for their leader.

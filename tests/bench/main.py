@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from tests.bench.kafka import Rate
     from tests.bench.spark import Figure
 
-__all__ = ["app", "main"]
-
 #: Where the environment with other stream processors is, unless it is said.
 _PEERS: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gearpy-peers"
 _KAFKA_PEERS: Final = _PEERS.with_name("gearpy-kafka-peers")

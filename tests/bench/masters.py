@@ -19,8 +19,6 @@ from gearpy.transport.security.secret import load_or_create_secret
 from tests.bench.history import Added, Seen, problem_of
 from tests.bench.process_cluster import Daemon, ProcessCluster
 
-__all__ = ["NOWHERE", "WAITS", "Blow", "Clients", "MastersResult", "measure_masters", "until"]
-
 _KINDS: Final = ("leader SIGKILL", "leader SIGSTOP", "follower SIGKILL", "all SIGKILL")
 _WEIGHTS: Final = (5, 2, 1, 1)
 _WITHIN_S: Final = 120.0

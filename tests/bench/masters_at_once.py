@@ -12,8 +12,6 @@ from tests.bench.history import problem_of
 from tests.bench.masters import Clients, MastersResult, until
 from tests.bench.process_cluster import ProcessCluster
 
-__all__ = ["AtOnceResult", "measure_at_once"]
-
 _AT_MOST_S: Final = 1.0
 _POLL_S: Final = 0.002
 _SMALL_SNAPSHOTS: Final = "tests.bench.small_snapshots"

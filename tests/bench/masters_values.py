@@ -18,8 +18,6 @@ from gearpy.messages.cluster import AppMasterRegistered, LaunchExecutor, PutValu
 from gearpy.transport.security.credentials import Credentials
 from tests.bench.process_cluster import ProcessCluster
 
-__all__ = ["measure_values"]
-
 _PROGRAM: Final = Artifact(kind="file", location="/nowhere.py")
 _VALUE: Final = b"x" * 100
 _TICK_MS: Final = 100

@@ -25,8 +25,6 @@ from gearpy.transport.api import split_address
 from gearpy.transport.security.credentials import Credentials
 from tests.bench.process_cluster import free_port
 
-__all__ = ["MASTERS", "WritesResult", "measure_syncs", "measure_writes"]
-
 MASTERS: Final = 3
 _RECORD: Final = b"x" * 100
 _WARM_S: Final = 1.0

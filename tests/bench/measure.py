@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-__all__ = ["percentile", "rss_mb"]
-
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 

@@ -18,26 +18,6 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import gearpy as gp
 from gearpy.state.kinds.timers import KeyTimer
 
-__all__ = [
-    "LOOK_EVERY",
-    "OUTPUTS",
-    "PARTITIONS",
-    "Line",
-    "SumTask",
-    "Verdict",
-    "check",
-    "check_files",
-    "compare",
-    "end_after",
-    "expected_answer",
-    "main",
-    "numbered_app",
-    "numbers",
-    "set_end",
-    "shown_lines",
-    "was_told_too_late",
-]
-
 PARTITIONS: Final = 4
 #: Numbers of records between two looks for the end of the stream, which is a multiple of this.
 LOOK_EVERY: Final = 50

@@ -8,8 +8,6 @@ from typing import Final
 
 from tests.oracle.examples import KINDS, Outcome, run_examples
 
-__all__ = ["EXAMPLES_EACH", "compare"]
-
 #: Examples of one kind and one seed.
 EXAMPLES_EACH: Final = 25
 

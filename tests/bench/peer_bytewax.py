@@ -32,8 +32,6 @@ from bytewax.outputs import (  # type: ignore[import-not-found]
 )
 from bytewax.testing import run_main  # type: ignore[import-not-found]
 
-__all__ = ["main"]
-
 _ROWS = 1024  # Of a batch.
 _PER_MS = 100  # Records of one ms of event time.
 _BEGIN = datetime(2026, 1, 1, tzinfo=UTC)

@@ -29,8 +29,6 @@ from gearpy.messages.data import Batch
 from gearpy.task.api.interfaces import Sink, SinkWriter, Source, SourceReader
 from tests.bench.windows import measure_throughput
 
-__all__ = ["Figures", "PeerJob", "main", "run_job", "run_source"]
-
 #: What is submitted to executors that are processes; the rest is imported from here.
 _PROGRAM: Final = "from tests.bench.peer_jobs import main\n"
 

@@ -12,8 +12,6 @@ import time
 import uuid
 from typing import Any
 
-__all__ = ["Stopwatch", "main"]
-
 _ROWS = 16_384  # Of a table.
 
 

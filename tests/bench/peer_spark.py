@@ -19,8 +19,6 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-__all__ = ["main"]
-
 _Job: TypeAlias = Callable[[SparkSession, list[str]], list[int]]  # What was counted, by result.
 
 

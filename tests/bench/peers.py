@@ -21,17 +21,6 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from tests.bench.peer_jobs import Figures
 
-__all__ = [
-    "COMPARISONS",
-    "Comparison",
-    "PeersOptions",
-    "Turn",
-    "best_of",
-    "compare_peers",
-    "environment",
-    "write_words",
-]
-
 PACKAGES: Final = ("bytewax==0.21.1", "pyspark==4.3.0", "pyarrow>=26,<27", "pandas>=2.2,<3")
 
 _HERE: Final = Path(__file__).parent

@@ -19,8 +19,6 @@ from tests.bench.faults import ANY_KIND, chosen
 from tests.bench.process_cluster import ProcessCluster
 from tests.servers.postgres import Postgres
 
-__all__ = ["POSTGRES", "postgres_plan"]
-
 #: The file with the address of the database, in the folder of results.
 _URL: Final = "url"
 _LOOK_S: Final = 0.01

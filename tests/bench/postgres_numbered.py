@@ -5,8 +5,6 @@ from pathlib import Path
 import gearpy as gp
 from tests.bench.numbered import numbered_app
 
-__all__ = ["main"]
-
 
 def main(args: list[str]) -> gp.StreamApp:
     """Return the application; ``args``: folder of results, records per second, database."""

@@ -12,8 +12,6 @@ from functools import partial
 from importlib import import_module
 from typing import Final, TypeAlias
 
-__all__ = ["PROBES", "Figures"]
-
 #: Name of a figure, with its unit, to its value.
 Figures: TypeAlias = dict[str, float]
 

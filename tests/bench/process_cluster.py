@@ -23,8 +23,6 @@ from gearpy.messages.summaries import ApplicationDetail
 from gearpy.transport.letters.client import ControlClient
 from gearpy.transport.security.secret import load_or_create_secret
 
-__all__ = ["Daemon", "ProcessCluster", "children_of", "free_port"]
-
 _READY_S: Final = 120.0
 _POLL_S: Final = 0.02
 _KEPT: Final = list[socket.socket]()  #: Bound, and not listening: their ports are taken.

@@ -11,8 +11,6 @@ import gearpy as gp
 from gearpy.cluster.boot.local import LocalCluster
 from gearpy.config.load import load
 
-__all__ = ["RecordingCost", "measure_recording"]
-
 _USERS: Final = 1000
 _RUN_S: Final = 300
 #: Ways to record: settings by name. The first is without.

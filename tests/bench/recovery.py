@@ -15,8 +15,6 @@ from tests.bench.beats import BEATS, gaps_between
 from tests.bench.masters import NOWHERE, WAITS, until
 from tests.bench.process_cluster import Daemon, ProcessCluster, children_of
 
-__all__ = ["KINDS", "PROGRAM", "Recovery", "measure_leader_losses", "measure_recovery"]
-
 PROGRAM: Final = (
     BEATS
     + """

@@ -11,8 +11,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["add_replicas"]
-
 
 def add_replicas(app: typer.Typer) -> None:
     """Add the commands."""

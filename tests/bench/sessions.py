@@ -24,8 +24,6 @@ from gearpy.messages.data import Batch
 from gearpy.task.api.interfaces import Sink, SinkWriter, Source, SourceReader
 from tests.bench.measure import rss_mb
 
-__all__ = ["SessionsOptions", "SessionsReport", "main", "measure_sessions"]
-
 #: What is submitted; the rest is imported from here in each process.
 _PROGRAM: Final = "from tests.bench.sessions import main\n"
 

@@ -25,18 +25,6 @@ from gearpy.testing.simulation import Simulation
 from tests.bench.simulated_app import BRANCHES, SimulatedApp
 from tests.world.cluster import ClusterSimulation, Process
 
-__all__ = [
-    "FAULTS",
-    "FaultSchedule",
-    "SeedResult",
-    "Way",
-    "end_problem",
-    "run_seed",
-    "run_seeds",
-    "run_task_seed",
-    "slots_problem",
-]
-
 _FAULTS_MAX: Final = 12
 _WITHIN_MS: Final = 300_000
 _FREE_WITHIN_MS: Final = 60_000

@@ -31,17 +31,6 @@ from tests.bench.simulate import FaultSchedule, SeedResult, end_problem, slots_p
 from tests.bench.simulated_app import SimulatedApp, Words, upper, word_of
 from tests.world.cluster import ClusterSimulation
 
-__all__ = [
-    "PAUSE_MS",
-    "PHASES",
-    "SHORTER",
-    "AimedFaults",
-    "ChangingApp",
-    "Variant",
-    "run_change_seed",
-    "run_change_seeds",
-]
-
 SHORTER: Final = 6  # So much shorter are most runs.
 _LONG_OF_TEN: Final = 2
 _WITHIN_MS: Final = 300_000

@@ -18,8 +18,6 @@ from tests.bench.simulate import FAULTS, FaultSchedule, end_problem, slots_probl
 from tests.bench.simulated_app import BRANCHES, SimulatedApp
 from tests.world.cluster import ClusterSimulation
 
-__all__ = ["problem_of", "run_masters_seeds"]
-
 _WITHIN_MS: Final = 400_000
 #: Of files that were stored: an answer may then be taken back.
 _DAMAGES: Final = tuple(each for each in FAULTS if "damage" in each)

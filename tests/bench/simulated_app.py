@@ -16,8 +16,6 @@ from gearpy.dsl.streams.stream import Stream
 from gearpy.state.kinds.timers import KeyTimer
 from gearpy.testing.transactions import MemoryTransactions
 
-__all__ = ["BRANCHES", "SimulatedApp", "Words", "event_time_of", "upper", "word_of"]
-
 _WORDS: Final = 7
 _WINDOW_MS: Final = 100
 _OUT_OF_ORDER_MS: Final = 12

@@ -13,8 +13,6 @@ from gearpy.messages.data import Batch
 from gearpy.task.api.interfaces import Sink, SinkWriter
 from tests.bench.measure import rss_mb
 
-__all__ = ["SlowSink", "measure_slow_sink"]
-
 _PAYLOAD = b"x" * 100
 
 

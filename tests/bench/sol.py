@@ -25,8 +25,6 @@ from gearpy.task.api.application import Graph, Processor, StreamApplication
 from gearpy.task.api.interfaces import FINISHED, Task, TaskContext
 from tests.bench.measure import percentile, rss_mb
 
-__all__ = ["PROGRAM", "SolResult", "main", "run_sol", "sol_application"]
-
 #: What is submitted; the rest is imported from here in each process.
 PROGRAM: Final = "from tests.bench.sol import main\n"
 

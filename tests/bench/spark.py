@@ -27,15 +27,6 @@ from gearpy.task.api.interfaces import Sink, SinkContext, TaskLimits, Transactio
 from gearpy.task.api.window_result import WindowResult
 from tests.bench.measure import percentile
 
-__all__ = [
-    "WAYS",
-    "Figure",
-    "measure_handoff",
-    "measure_many",
-    "measure_spark_start",
-    "measure_writer",
-]
-
 #: How windows get to Spark: a sink that calls a function, or a job that reads the log.
 Way: TypeAlias = Literal["sink", "stream"]
 WAYS: Final[tuple[Way, ...]] = ("sink", "stream")

@@ -24,8 +24,6 @@ from tests.bench.spark_plan import CALL_PHASES, READER, SINK
 from tests.bench.spark_program import EXACT, NAIVE, TableVerdict, check_table, expected_windows
 from tests.bench.spark_signs import SparkSigns, jvm_of
 
-__all__ = ["TablesVerdict", "spark_target"]
-
 _SETTINGS: Final = {
     "checkpoint.interval-ms": "200",
     "cluster.heartbeat-timeout-ms": "3000",

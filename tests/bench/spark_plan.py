@@ -7,8 +7,6 @@ from typing import Final
 
 from tests.bench.crash import Blow, Phase
 
-__all__ = ["CALL_PHASES", "READER", "SINK", "again", "plan_of"]
-
 #: The JVMs: of the sink that calls a function, and of the job outside.
 SINK: Final = "sink JVM SIGKILL"
 READER: Final = "reader JVM SIGKILL"

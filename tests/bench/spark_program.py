@@ -19,24 +19,6 @@ from gearpy.connectors.partitioned.hive import hive_folder
 from gearpy.connectors.window_log.sink import window_log_folder
 from tests.bench.numbered import PARTITIONS, numbers
 
-__all__ = [
-    "EXACT",
-    "HANDED",
-    "HIVE",
-    "KEYED",
-    "LOG",
-    "NAIVE",
-    "OUTSIDE",
-    "PARALLELISM",
-    "SINK",
-    "Expected",
-    "TableVerdict",
-    "check_table",
-    "expected_windows",
-    "main",
-    "spark_program",
-]
-
 #: Folders of results: the window log, which a Spark job outside reads into a table of its own ...
 LOG: Final = "log"
 OUTSIDE: Final = "outside"

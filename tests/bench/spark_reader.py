@@ -16,8 +16,6 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from gearpy.windowlog.log import WindowLog
 from tests.bench.spark_program import HIVE, KEYED, LOG, NAIVE, OUTSIDE, small_session
 
-__all__ = ["FINISH", "PROGRESS", "SEEN", "main"]
-
 #: File that ends it; folder of what Spark sees in the end; Spark's notes of how far it has come.
 FINISH: Final = "finish"
 SEEN: Final = "seen"

@@ -11,8 +11,6 @@ from tests.bench.process_cluster import children_of
 from tests.bench.spark_program import HANDED, LOG, NAIVE, OUTSIDE, SINK
 from tests.bench.spark_reader import PROGRESS
 
-__all__ = ["SparkSigns", "jvm_of"]
-
 _NUMBER: Final = re.compile(r"(\d+)(\.compact)?")
 _HANDED: Final = re.compile(re.escape(SINK) + r"\.(\d+)\.(intent|done)")
 

@@ -11,8 +11,6 @@ import time
 
 from gearpy.spark import session, stop
 
-__all__ = ["main"]
-
 
 def main(args: list[str]) -> None:
     """Start, measure, and end; ``args``: plain or archive, and when the process was started."""

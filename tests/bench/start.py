@@ -11,8 +11,6 @@ from gearpy.dsl.application import StreamApp
 from gearpy.messages.summaries import ApplicationSummary
 from tests.bench.measure import rss_mb
 
-__all__ = ["measure_start"]
-
 _KEYED_TASKS = 999
 
 

@@ -21,15 +21,6 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import gearpy as gp
 from tests.bench.numbered import LOOK_EVERY, PARTITIONS, Line, Verdict, compare, numbers
 
-__all__ = [
-    "OUTPUTS",
-    "PARALLELISM",
-    "check",
-    "expected_answer",
-    "language_app",
-    "main",
-]
-
 #: Tasks of each step.
 PARALLELISM: Final = 2
 

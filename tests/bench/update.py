@@ -18,8 +18,6 @@ from gearpy.messages.metrics import GetMetrics, MetricsData
 from tests.bench.beats import BEATS, gaps_between
 from tests.bench.process_cluster import ProcessCluster
 
-__all__ = ["PROGRAM", "Change", "Changed", "measure_update"]
-
 PROGRAM: Final = (
     BEATS
     + """

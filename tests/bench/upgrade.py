@@ -19,8 +19,6 @@ from tests.bench.history import problem_of
 from tests.bench.masters import Clients, MastersResult, until
 from tests.bench.process_cluster import Daemon, ProcessCluster
 
-__all__ = ["Gearpy", "Replaced", "UpgradeResult", "measure_upgrade"]
-
 _TARGET: Final = Target(
     program=numbered.__file__,
     check=numbered.check,

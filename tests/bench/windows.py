@@ -28,14 +28,6 @@ from gearpy.messages.table import Table, Times
 from gearpy.task.api.interfaces import Sink, SinkWriter, Source, SourceReader
 from tests.bench.measure import percentile
 
-__all__ = [
-    "RECORD_PATHS",
-    "WindowsOptions",
-    "measure_latency",
-    "measure_throughput",
-    "windows_application",
-]
-
 #: What the records of a run are.
 RecordPath: TypeAlias = Literal["rows", "columns"]
 RECORD_PATHS: Final[tuple[RecordPath, ...]] = ("rows", "columns")

@@ -72,8 +72,6 @@ from gearpy.messages.summaries import (
 )
 from gearpy.wire.values.payload import encode_value
 
-__all__ = ["CARD", "FakeCluster", "Gear", "a_record"]
-
 NOON_MS: Final = 1_767_268_800_000  # 2026-01-01T12:00:00Z
 _LIVED_MS: Final = 185_000
 

@@ -10,16 +10,6 @@ import gearpy as gp
 from gearpy.cluster.boot.local import LocalCluster
 from tests.eventually import DEADLINE_S
 
-__all__ = [
-    "DEADLINE_S",
-    "Closings",
-    "Stuck",
-    "an_app",
-    "app_modules",
-    "is_at_rest",
-    "word_count",
-]
-
 _WORDS: Final = ("to be or not to be that is the question " * 20).split()
 
 

@@ -15,18 +15,6 @@ from gearpy.storage.coordinator_log import CoordinatorLog
 from gearpy.storage.snapshot_files import TaskPart, snapshot_chunks
 from gearpy.task.api.snapshots import encode_state
 
-__all__ = [
-    "COUNT",
-    "FILES",
-    "NOON_MS",
-    "PREFIX",
-    "a_manifest",
-    "a_snapshot",
-    "an_application",
-    "overrides_of",
-    "segments_of",
-]
-
 PREFIX: Final = "k3f9a1c2/app3"
 NOON_MS: Final = 1_767_268_800_000  # 2026-01-01T12:00:00Z
 FILES: Final = TaskId(0, 0)

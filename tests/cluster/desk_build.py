@@ -53,19 +53,6 @@ from gearpy.messages.summaries import (
 )
 from gearpy.wire.codec import decode_control, encode_control
 
-__all__ = [
-    "APP",
-    "APP_MASTER",
-    "ARTIFACT",
-    "FRAME_BYTES_MAX",
-    "World",
-    "a_record",
-    "app_master",
-    "measured",
-    "raising",
-]
-
-
 APP = AppId(3)
 APP_MASTER = ActorPath("10.0.0.1:4000#1", "app3-appmaster")
 ARTIFACT = Artifact(kind="file", location="app.py")

@@ -40,22 +40,6 @@ from gearpy.storage.log import MemoryLog
 from gearpy.testing.world import World
 from tests.world.actors import WorldActorSystem
 
-__all__ = [
-    "APP",
-    "ARTIFACT",
-    "LONG_MS",
-    "Cluster",
-    "Role",
-    "a_request",
-    "a_running",
-    "a_status",
-    "an_exit",
-    "an_update",
-    "back",
-    "granted",
-    "running",
-]
-
 M = TypeVar("M")
 APP: Final = AppId(1)
 ARTIFACT: Final = Artifact(kind="memory", location="1")

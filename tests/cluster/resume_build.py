@@ -7,8 +7,6 @@ from gearpy.core.epoch.epochs import Manifest
 from gearpy.storage.checkpoints import Checkpoints, FolderCheckpoints, checkpoints_at
 from gearpy.storage.coordinator_log import CoordinatorLog
 
-__all__ = ["a_store", "add_application"]
-
 
 def a_store(folder: Path, *prefixes: str) -> FolderCheckpoints:
     """Return a store where applications have epochs 6 and 7."""

@@ -16,8 +16,6 @@ from gearpy.storage.checkpoints import Checkpoints
 from gearpy.storage.coordinator_log import CoordinatorLog
 from gearpy.storage.snapshot_files import TaskPart, save_snapshot, snapshot_chunks
 
-__all__ = ["CLOCK_MS", "PREFIX", "STORED_MS", "a_kept_application"]
-
 PREFIX: Final = "k3f9a1c2/app3"
 STORED_MS: Final = 1_767_268_800_000
 CLOCK_MS: Final = 5000

@@ -15,9 +15,8 @@ from gearpy.messages.metrics import (
     GetWorkerAddress,
     MetricsData,
 )
-from tests.cluster.build import DEADLINE_S
 from tests.cluster.master_build import Cluster
-from tests.eventually import eventually
+from tests.eventually import DEADLINE_S, eventually
 
 RECORDS: Final = 3000
 _MINUTE_MS: Final = 60_000

@@ -26,8 +26,6 @@ from gearpy.core.consensus.messages import CastVote, EntriesAppended, ReplicaMes
 from gearpy.core.consensus.replica import Replica
 from gearpy.core.consensus.stored import DiskWrite, LogEntry, StateSnapshot, StoredLog
 
-__all__ = ["ConsensusResult", "ConsensusWorld", "FirstNumber", "RuleBroken", "run_consensus_seed"]
-
 _FAULTS_UNTIL_MS: Final = 3000
 _HEALED_FOR_MS: Final = 12_000
 _SPARE: Final = 2

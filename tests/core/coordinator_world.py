@@ -20,18 +20,6 @@ from gearpy.core.coordinator.segments import (
 )
 from gearpy.errors import LogSuperseded, SnapshotDamaged
 
-__all__ = [
-    "LOG",
-    "Launch",
-    "Store",
-    "World",
-    "a_message",
-    "a_writer",
-    "contents_of",
-    "explore",
-    "keys_of",
-]
-
 LOG: Final = "app3/coordinator"
 _T = TypeVar("_T")
 

@@ -40,20 +40,6 @@ from gearpy.messages.app import (
 from gearpy.messages.cluster import Allocation
 from gearpy.messages.summaries import ErrorCard
 
-__all__ = [
-    "LOST",
-    "A",
-    "B",
-    "Bench",
-    "a_dag",
-    "a_worker",
-    "allocation",
-    "kinds",
-    "only",
-    "some_limits",
-    "stopped",
-]
-
 A, B = ExecutorId(0), ExecutorId(1)
 LOST = "messages of task 0.0 are lost"
 

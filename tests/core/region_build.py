@@ -17,28 +17,6 @@ from gearpy.messages.app import (
 )
 from tests.core.manager_bench import some_limits
 
-__all__ = [
-    "INTERVAL_MS",
-    "ONE",
-    "SINK",
-    "SOURCE",
-    "TIMEOUT_MS",
-    "TWO",
-    "a_file",
-    "a_manifest",
-    "begins",
-    "clock",
-    "commits",
-    "committed",
-    "complete_epoch",
-    "file_of",
-    "finish",
-    "some_epochs",
-    "some_running",
-    "store_epoch",
-    "stored",
-]
-
 ONE, TWO = ExecutorId(1), ExecutorId(2)
 SOURCE, SINK = TaskId(0, 0), TaskId(1, 0)
 INTERVAL_MS, TIMEOUT_MS = 300, 10_000

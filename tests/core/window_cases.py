@@ -39,18 +39,6 @@ from gearpy.ids import MAX_MS
 from gearpy.wire.values.payload import decode_value, encode_value
 from tests.oracle.windows import Condition, Firing, WindowPlan, WindowReplay
 
-__all__ = [
-    "FOLDS",
-    "KINDS",
-    "TRIGGERS",
-    "AFold",
-    "Panes",
-    "check_stream",
-    "panes_of",
-    "random_steps",
-    "variants_of",
-]
-
 ACCUMULATIONS: Final[tuple[Accumulation, ...]] = ("discarding", "accumulating", "retracting")
 CLOCKS: Final[tuple[WindowClock, ...]] = ("event", "processing")
 

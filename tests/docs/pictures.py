@@ -15,8 +15,6 @@ from typing import Any, Final, NamedTuple
 import gearpy as gp
 from gearpy.testing import FlowDriver, ManualSource
 
-__all__ = ["PAGES", "PICTURES", "page_with_pictures"]
-
 PAGES: Final = Path(__file__).parents[2] / "docs"
 
 _SECOND_MS: Final = 1000

@@ -9,8 +9,6 @@ import gearpy as gp
 from gearpy.columns.row_schema import RowSchema, row_schema_of
 from gearpy.messages.table import Table, Times
 
-__all__ = ["EVENTS", "SALES", "Sale", "TableSource"]
-
 
 class Sale(TypedDict):
     user: str

@@ -9,17 +9,6 @@ from operator import attrgetter
 from statistics import fmean
 from typing import Any, Final
 
-__all__ = [
-    "ANSWERS",
-    "all_of",
-    "bids_by_person",
-    "passed_on",
-    "rows_of",
-    "site_of",
-    "sums_of",
-    "winning_bids",
-]
-
 
 class Site:
     """All that has happened, as lists."""

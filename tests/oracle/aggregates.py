@@ -9,8 +9,6 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
-__all__ = ["AGGREGATES", "batch_value"]
-
 #: Event time and value of each record, in the order in which they came.
 _Timed = Sequence[tuple[int, Any]]
 

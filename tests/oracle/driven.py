@@ -28,15 +28,6 @@ from tests.oracle.programs import (
 from tests.oracle.streams import End, Idle, Promise, Records, Step, Tick
 from tests.oracle.windows import Arrival, Firing, WindowPlan, WindowReplay
 
-__all__ = [
-    "Expected",
-    "SharedClock",
-    "difference",
-    "driven_join_problem",
-    "driven_windows_problem",
-    "waits_for_order",
-]
-
 #: When a simulation begins. What settles takes some ms, so no time that matters is near others.
 _WALL_MS: Final = 1_000_000
 _BLUR_MS: Final = 1000

@@ -15,8 +15,6 @@ from gearpy.ids import MAX_MS, MIN_MS
 from tests.oracle.joins import JoinPlan, Side
 from tests.oracle.programs import Shown
 
-__all__ = ["by_duckdb", "by_numbers"]
-
 _TABLE: Final = "CREATE OR REPLACE TABLE {name} (k VARCHAR, id BIGINT, t BIGINT)"
 
 _ALIGNED: Final = """

@@ -23,8 +23,6 @@ from tests.oracle.simulated import (
 )
 from tests.oracle.streams import Records, Row, Step
 
-__all__ = ["KINDS", "Outcome", "run_examples"]
-
 
 @dataclass(frozen=True, slots=True)
 class Outcome:

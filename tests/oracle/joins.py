@@ -6,8 +6,6 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from gearpy.ids import MAX_MS, MIN_MS
 
-__all__ = ["JoinPlan", "Joined", "Side", "accepted", "joined"]
-
 #: Key, left, right, start, end.
 Joined: TypeAlias = tuple[Any, Any, Any, int, int]
 

@@ -18,19 +18,6 @@ from tests.oracle.joins import JoinPlan
 from tests.oracle.streams import COLUMNS, Row
 from tests.oracle.windows import Arrival, Condition, WindowPlan
 
-__all__ = [
-    "JoinProgram",
-    "Shown",
-    "WindowProgram",
-    "changed",
-    "joined_stream",
-    "key_of",
-    "plain",
-    "value_of",
-    "windowed_stream",
-    "windows_of",
-]
-
 #: A result in a form that can be compared, and is the same for equal ones.
 Shown: TypeAlias = tuple[Any, ...]
 

@@ -33,15 +33,6 @@ from tests.oracle.programs import (
 from tests.oracle.streams import COLUMNS, End, Promise, Records, Row, ScriptSource, Step
 from tests.oracle.windows import Firing, WindowPlan, WindowReplay
 
-__all__ = [
-    "Trouble",
-    "duckdb_problem",
-    "exact_problem",
-    "joins_problem",
-    "late_joins_problem",
-    "parallel_problem",
-]
-
 #: Pauses in which all that a step leads to has happened.
 _PACE: Final = 6
 

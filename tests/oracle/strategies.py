@@ -11,8 +11,6 @@ from tests.oracle.programs import JoinProgram, WindowProgram
 from tests.oracle.streams import End, Idle, Promise, Records, Row, Step, Tick
 from tests.oracle.windows import Condition, WindowPlan
 
-__all__ = ["join_programs", "partitions", "scripts", "window_programs"]
-
 _TICK_MS: Final = 10_000
 _STEPS_MAX: Final = 24
 _ROWS_MAX: Final = 4

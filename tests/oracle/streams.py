@@ -10,18 +10,6 @@ from gearpy.messages.data import Batch, Message
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.interfaces import Source, SourceReader
 
-__all__ = [
-    "COLUMNS",
-    "End",
-    "Idle",
-    "Promise",
-    "Records",
-    "Row",
-    "ScriptSource",
-    "Step",
-    "Tick",
-]
-
 #: A record, a dict whose ``id`` no other has; ``t`` is its event time.
 Row: TypeAlias = dict[str, Any]
 

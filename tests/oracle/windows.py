@@ -9,8 +9,6 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from gearpy.ids import MAX_MS, MIN_MS
 
-__all__ = ["Arrival", "Condition", "Firing", "WindowPlan", "WindowReplay"]
-
 #: A trigger as plain data: ("count", n), ("event", ms), ("wall", ms), ("any", ...), ("all", ...).
 Condition: TypeAlias = tuple[Any, ...]
 

@@ -12,8 +12,6 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-__all__ = ["SchemaTrial"]
-
 _CHECKS = [
     not_a_server_error,
     status_code_conformance,

@@ -22,8 +22,6 @@ from gearpy.task.api.interfaces import PacedWriter, Sink, SinkContext
 from gearpy.testing import EpochFaults, MemoryTransactions, Simulation
 from gearpy.testing.simulation import SMALL_LIMITS
 
-__all__ = ["SINKS", "SOURCES", "STEPS", "outcome"]
-
 KEYS: Final = 5
 DROPPED_KEY: Final = 4
 PACE_MS: Final = 10  #: Event time between two records.

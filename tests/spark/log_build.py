@@ -15,8 +15,6 @@ from gearpy.storage.folder.at import folder_at
 from gearpy.windowlog.bodies import BatchInfo, Body, SegmentInfo, write_body
 from gearpy.windowlog.schema import SCHEMA_FILE, LogSchema, schema_text
 
-__all__ = ["LANE", "FakeSession", "FakeTarget", "LogOnDisk"]
-
 LANE = "windows-00000"
 SCHEMA = pa.schema([("n", pa.int64())])
 

@@ -8,8 +8,6 @@ from typing import Final
 from gearpy.spark.sessions.settings import LOOPBACK
 from tests.spark.daemons import daemon
 
-__all__ = ["standalone_cluster"]
-
 #: Master and workers tell where they are on standard output.
 _LOGGING: Final = """
 status = error

@@ -7,8 +7,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.eventually import DEADLINE_S, eventually
 
-__all__ = ["run_to_end"]
-
 
 def run_to_end(start: Callable[[], StreamingQuery], within_s: float = DEADLINE_S) -> StreamingQuery:
     """Run a query; again if Spark could not wait for its Python, as it does for 10 s."""

@@ -27,8 +27,6 @@ from tests.spark.connect_server import connect_server
 from tests.spark.streams import run_to_end
 from tests.spark.test_to_spark import EXPECTED, a_config, counted, run
 
-__all__ = ["main"]
-
 ROOT = Path(__file__).parents[2]
 _TIMEOUT_S = 600  # Two servers, on a machine that does a lot besides.
 

@@ -22,17 +22,6 @@ from gearpy.ids import AppId
 from tests.bench.process_cluster import ProcessCluster
 from tests.eventually import DEADLINE_S, eventually
 
-__all__ = [
-    "DEADLINE_S",
-    "GEAR",
-    "Scene",
-    "descendants",
-    "ended",
-    "environment",
-    "gear",
-    "is_gone",
-]
-
 GEAR: Final = (sys.executable, "-P", "-m", "gearpy")
 
 #: Short pauses, so that what is restarted a few times is soon done with that.

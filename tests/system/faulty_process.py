@@ -26,8 +26,6 @@ from gearpy.transport.links.tcp import TcpTransport
 from tests.system.network_build import ELSEWHERE, ProxiedTransport
 from tests.transport.fault_proxy import Fault, FaultProxy, Network, Way
 
-__all__ = ["environment", "install", "noted"]
-
 _FOLDER: Final = "NETWORK_FAULTS_FOLDER"
 _UNTIL: Final = "NETWORK_FAULTS_UNTIL"
 _ROOT: Final = Path(__file__).parents[2]

@@ -11,8 +11,6 @@ import gearpy as gp
 from gearpy.actor.api import ActorSystem
 from gearpy.task.api.interfaces import Batch, Sink, TransactionalWriter
 
-__all__ = ["ACTS", "EXECUTORS", "POINTS", "Act", "Faults", "Point"]
-
 #: Where in a task something may happen: before and after each step of the commit in two phases.
 Point: TypeAlias = Literal[
     "step", "write", "prepare", "prepared", "commit", "committed", "recover", "recovered"

@@ -25,17 +25,6 @@ from tests.eventually import eventually
 from tests.transport.build import PATIENCE_S, SECRET
 from tests.transport.fault_proxy import FaultProxy, Network
 
-__all__ = [
-    "ELSEWHERE",
-    "HEARTBEAT_TIMEOUT_MS",
-    "WINDOW",
-    "WIRE",
-    "Flow",
-    "Host",
-    "Pair",
-    "ProxiedTransport",
-]
-
 ELSEWHERE: Final = "127.0.0.2"  #: Another address of this machine.
 HEARTBEAT_TIMEOUT_MS: Final = 500
 WIRE: Final = TransportLimits(

@@ -12,8 +12,6 @@ from typing import Final
 
 from gearpy.messages.versions import PROTOCOL
 
-__all__ = ["ALL", "environment", "install"]
-
 #: What processes may be: ``child`` is an app master or executor.
 ALL: Final = ("master", "worker", "child")
 _ROLES: Final = "OLDER_PROCESSES"

@@ -15,8 +15,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["environment", "install", "tamper"]
-
 _FOLDER: Final = "TAMPERED_FOLDER"
 _ROOT: Final = Path(__file__).parents[2]
 _LOOK_S: Final = 0.02

@@ -14,8 +14,8 @@ from typing import Any, Final
 import pytest
 
 from gearpy.cli.terminal.exits import FAILED, WRONG_USE
-from tests.eventually import eventually
-from tests.system.cluster_build import DEADLINE_S, GEAR, Scene, environment
+from tests.eventually import DEADLINE_S, eventually
+from tests.system.cluster_build import GEAR, Scene, environment
 
 _PROGRAM: Final = """\
 import itertools, os

@@ -32,22 +32,6 @@ from gearpy.task.runtime.metering import MeterSettings
 from gearpy.task.runtime.outlet import OutputEdge, OutputLimits
 from gearpy.task.runtime.runner import OUTBOX_FULL, TaskRunner
 
-__all__ = [
-    "SESSION",
-    "TARGET",
-    "TASK",
-    "UPSTREAM_SESSION",
-    "Bench",
-    "Echo",
-    "Recorder",
-    "TargetTask",
-    "a_context",
-    "on_next_of",
-    "some_limits",
-    "source_of",
-    "task_of",
-]
-
 SESSION = SessionId(7)
 UPSTREAM_SESSION = SessionId(3)
 #: The task on the bench; processor 0 is upstream of it, 2 and more are downstream.

@@ -23,22 +23,6 @@ from gearpy.task.stages.sink import SinkStage
 from gearpy.task.time.late import SourceLate
 from tests.task.build import Bench
 
-__all__ = [
-    "Bounded",
-    "BoundedSource",
-    "Delayed",
-    "Held",
-    "NotedSink",
-    "Scripted",
-    "ScriptedSource",
-    "Spread",
-    "Written",
-    "a_source_bench",
-    "chained",
-    "chained_sink",
-    "mapped",
-]
-
 
 class Scripted(SourceReader):
     """Does one after the other what its script says.

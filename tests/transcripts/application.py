@@ -36,8 +36,6 @@ from gearpy.messages.app import (
 from tests.core.manager_bench import Bench, allocation
 from tests.transcripts.transcript import Player, Words
 
-__all__ = ["application_player"]
-
 
 def _attempt(number: int) -> str:
     """Return an attempt as the launch of its app master, and its number there."""

@@ -8,8 +8,6 @@ from gearpy.core.dag.graph import Dag, EdgeSpec, ProcessorSpec
 from gearpy.ids import MAX_MS, MIN_MS, ProcessorId, SessionId, TaskId
 from tests.transcripts.transcript import Player, Words
 
-__all__ = ["clock_player"]
-
 
 def _time(text: str) -> int:
     return MAX_MS if text == "end" else int(text)

@@ -28,8 +28,6 @@ from gearpy.core.consensus.stored import DiskWrite, LogEntry, StoredLog
 from tests.core.consensus_world import FirstNumber
 from tests.transcripts.transcript import Player, Words
 
-__all__ = ["consensus_player"]
-
 
 def _entry(entry: LogEntry) -> str:
     if entry.members:

@@ -8,8 +8,6 @@ from gearpy.errors import MessageLost
 from gearpy.ids import MAX_MS, SessionId, TaskId
 from tests.transcripts.transcript import Player, Words
 
-__all__ = ["link_player"]
-
 _SOURCE = TaskId(0, 0)
 
 

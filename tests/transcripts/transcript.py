@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-__all__ = ["Player", "Words", "play"]
-
 _DASHES: Final = "----"
 
 

@@ -22,8 +22,6 @@ from gearpy.transport.api import split_address
 from gearpy.wire.connection.auth import CHALLENGE_BYTES, HELLO_BYTES, PROOF_BYTES
 from gearpy.wire.connection.frames import HEADER_BYTES
 
-__all__ = ["SILENT", "Fault", "FaultProxy", "Network", "Shape", "Way"]
-
 _T = TypeVar("_T")
 _READ_BYTES: Final = 65_536
 _PIECE_BYTES: Final = 2048  # What a slow network carries at once.

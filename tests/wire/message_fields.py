@@ -9,8 +9,6 @@ from collections.abc import Collection, Mapping
 from types import GenericAlias, NoneType, UnionType
 from typing import Any, Final, Literal, NewType, get_args, get_origin, get_type_hints
 
-__all__ = ["fields_of", "record_of"]
-
 #: What a type may be made of, texts of a `Literal` excepted.
 _Hint: Final = (type, NewType, GenericAlias, UnionType)
 _PLAIN: Final[dict[Any, str]] = {

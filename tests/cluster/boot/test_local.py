@@ -39,16 +39,8 @@ from gearpy.messages.summaries import ApplicationDetail
 from gearpy.task.runtime.actor import TaskActor
 from gearpy.transport.letters.client import ControlClient
 from gearpy.transport.security.secret import load_or_create_secret
-from tests.cluster.build import (
-    DEADLINE_S,
-    Closings,
-    Stuck,
-    an_app,
-    app_modules,
-    is_at_rest,
-    word_count,
-)
-from tests.eventually import eventually
+from tests.cluster.build import Closings, Stuck, an_app, app_modules, is_at_rest, word_count
+from tests.eventually import DEADLINE_S, eventually
 
 Configured = Callable[..., Config]
 

@@ -10,8 +10,7 @@ from gearpy.cluster.boot.local import LocalCluster
 from gearpy.cluster.boot.remote import RemoteCluster, connect
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, OperatorError, SubmitRefused
-from tests.cluster.build import DEADLINE_S
-from tests.eventually import eventually
+from tests.eventually import DEADLINE_S, eventually
 
 PROGRAM = """
 import itertools

@@ -26,8 +26,7 @@ from gearpy.ids import ActorPath, AppId, ExecutorId
 from gearpy.messages.client import Artifact
 from gearpy.messages.cluster import LaunchExecutor
 from gearpy.wire.connection.keys import KeyRing, LaunchToken, application_key
-from tests.cluster.build import DEADLINE_S
-from tests.eventually import eventually
+from tests.eventually import DEADLINE_S, eventually
 
 SECRET: Final = b"s" * 32
 

@@ -13,8 +13,6 @@ from gearpy.core.join.sides import LEFT, RIGHT, Join
 from gearpy.ids import MAX_MS, MIN_MS
 from tests.oracle.joins import JoinPlan, Side, accepted, joined
 
-__all__ = ["STEPS", "Given", "Run", "Step", "columns", "expected", "fed", "store", "with_restarts"]
-
 
 class Given(NamedTuple):
     side: int

@@ -18,26 +18,6 @@ from gearpy.spark.guest.cluster import SparkCluster
 from gearpy.windowlog.log import WindowLog
 from tests.system.cluster_build import descendants
 
-__all__ = [
-    "OFTEN",
-    "WINDOW_MS",
-    "Verdict",
-    "counted",
-    "counted_file",
-    "environments",
-    "guests",
-    "jvm_of",
-    "newest_epoch",
-    "newest_epoch_by",
-    "parent",
-    "shown",
-    "since_boot_s",
-    "spark_conf",
-    "started_s",
-    "verdict",
-    "with_children",
-]
-
 WINDOW_MS: Final = 50
 #: What is done again after a failure is little.
 OFTEN: Final = {

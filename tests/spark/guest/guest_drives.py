@@ -15,8 +15,6 @@ from tests.eventually import take_time
 from tests.spark.guest.guest_build import since_boot_s
 from tests.spark.standalone import standalone_cluster
 
-__all__ = ["KINDS", "Recovery", "driver", "drives", "is_exact", "lines", "run", "standalone"]
-
 KINDS: Final = ("spark executor", "worker", "executor", "spark executor", "executor")
 _ROOT: Final = Path(__file__).parents[3]
 _TWO_EXECUTORS: Final = "local-cluster[2,2,1024]"

@@ -8,8 +8,6 @@ from pyarrow import dataset  # type: ignore[import-untyped]
 from tests.examples.nexmark_answers import ANSWERS, site_of
 from tests.examples.program_modules import modules_of
 
-__all__ = ["PROGRAM", "QUERY", "is_right", "words"]
-
 #: Hot items: each bid is in five windows, and they end with the auction that has most bids.
 QUERY: Final = "q5"
 _EXAMPLE: Final = Path(__file__).parents[3] / "examples" / "nexmark"

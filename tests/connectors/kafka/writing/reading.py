@@ -9,8 +9,6 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from tests.connectors.kafka.topic_build import wait_for_topic
 
-__all__ = ["make_topic", "read", "values"]
-
 _WAIT_S: Final = 120.0
 _QUICK: Final = {"fetch.wait.max.ms": 10, "enable.partition.eof": True}
 
