@@ -136,9 +136,13 @@ class ApplicationMetrics:
         for load in report.tasks:
             self._loads[load.task_id] = _Load(report.at_ms, load)
 
-    def on_executor_gone(self, executor_id: ExecutorId) -> None:
-        """Forget the process of an executor."""
-        self._executors.pop(executor_id, None)
+    def forget_gone(self, is_current: Callable[[ExecutorId, int], bool]) -> None:
+        """Forget the processes of executors that do not count any more, by number and launch."""
+        self._executors = {
+            number: each
+            for number, each in self._executors.items()
+            if is_current(number, each.launch)
+        }
 
     def note(self, at_ms: int, kind: EventKind, text: str) -> None:
         """Keep an event; the oldest of very many are forgotten."""

@@ -225,10 +225,6 @@ class WindowLog:
         text = json.dumps({**known.pop("more"), **known})
         self._store.put(f"{READERS}{report.name}.json", text.encode())
 
-    def forget_reader(self, name: str) -> None:
-        """Remove the report of a reader."""
-        self._store.remove(f"{READERS}{name}.json")
-
     # -- removing --------------------------------------------------------------------------
 
     def purge(self, position: Position) -> list[LogSegment]:

@@ -84,6 +84,7 @@ class AppMetrics:
         if isinstance(question, GetSeries):
             return self._kept.series(question)
         at_ms = self._wall_ms()
+        self._kept.forget_gone(core.executors.is_current)
         self._kept.on_report(
             ReportMetrics(
                 executor_id=MASTER_EXECUTOR,

@@ -91,7 +91,7 @@ class AppReplays:
         for record in records:
             task = task_of(record.error.task)
             region = core.regions.of_task(task)
-            if region is None or not region.is_running or region.attempt is None:
+            if region is None or region.attempt is None or not core.takes_records(task):
                 continue
             if self._replays.begin(record, task, region.attempt):
                 self._inject(region, task, record)
@@ -114,7 +114,7 @@ class AppReplays:
         for task in self._replays.tasks():
             if (region := core.regions.of_task(task)) is None:
                 continue
-            running = region.attempt if region.is_running else None
+            running = region.attempt if core.takes_records(task) else None
             news = self._replays.look(task, running, _stored(region))
             for record in news.again:
                 self._inject(region, task, record)

@@ -121,12 +121,11 @@ class ApplicationCore(Recovery):
         region = self.regions.of_task(task)
         return None if region is None else region.placement.get(task)
 
-    def executor_of(self, task: TaskId) -> ExecutorId | None:
-        """Return the executor in which a task takes records at present; None if it takes none."""
+    def takes_records(self, task: TaskId) -> bool:
+        """Tell whether a task takes records by hand at present."""
         region = self.regions.of_task(task)
-        if region is None or not region.is_running or region.epochs.is_finished:
-            return None  # At the end its last epoch may have ended: what came now would be lost.
-        return region.placement[task]
+        # At the end its last epoch may have ended: what came now would be lost.
+        return region is not None and region.is_running and not region.epochs.is_finished
 
     # -- executors -------------------------------------------------------------------------
 

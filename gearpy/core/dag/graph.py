@@ -182,10 +182,6 @@ class Dag:
             pid: tuple(edge for edge in self.edges if edge.source == pid) for pid in self.processors
         }
 
-    def outgoing(self, pid: ProcessorId) -> tuple[EdgeSpec, ...]:
-        """Return the edges that leave a processor."""
-        return self._outgoing[pid]
-
     def upstream(self, pid: ProcessorId) -> tuple[ProcessorId, ...]:
         """Return the processors that send to this one."""
         return tuple(edge.source for edge in self._incoming[pid])

@@ -52,11 +52,6 @@ class WatermarkTracker:
             self._active[link] = known
         return holds and self._advance()
 
-    def holders(self) -> list[TaskId]:
-        """Return the links that hold the watermark where it is."""
-        low = min(self._active.values(), default=None)
-        return [link for link, at_ms in self._active.items() if at_ms == low]
-
     def _advance(self) -> bool:
         moved = (reached_ms := self._reached_ms()) > self.watermark_ms
         self.watermark_ms = max(self.watermark_ms, reached_ms)

@@ -4,11 +4,18 @@ import json
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import gearpy as gp
+from gearpy.cluster.app.quarantine import AppReplays
 from gearpy.cluster.boot.local import LocalCluster
 from gearpy.cluster.programs.artifacts import embed
 from gearpy.config.load import load
+from gearpy.ids import AppId, TaskId
+from gearpy.messages.app import BeginEpoch
+from gearpy.messages.client import QuarantinedRecord
+from gearpy.messages.summaries import ErrorCard
+from tests.core.manager_bench import Bench
 from tests.eventually import eventually
 
 WITHIN_S = 60.0
@@ -48,3 +55,26 @@ def test_a_record_that_was_given_back_survives_a_restart_at_once(tmp_path: Path)
     assert summary.status == "succeeded"
     lines = [line for part in out.glob("*.jsonl") for line in part.read_text().splitlines()]
     assert sorted(map(json.loads, lines)) == list(range(len(lines)))
+
+
+def test_nothing_is_given_to_a_task_at_its_end() -> None:
+    """Its last epoch may have ended: the record would be written and never shown."""
+    bench, told = Bench((1, 1), (1, 1)), list[Any]()
+    replays = AppReplays(AppId(1), lambda *sent: told.append(sent), told.append)
+    bench.unanswered = {(each, BeginEpoch) for each in bench.launches}
+    records = [
+        QuarantinedRecord(
+            number=number,
+            processor_id=pid,
+            value=b"",
+            event_time_ms=0,
+            error=ErrorCard(cause="", task=str(TaskId(pid, 0))),
+            at_ms=0,
+        )
+        for number, pid in enumerate((0, 2))
+    ]
+
+    bench.finish(0)
+
+    assert replays.give(bench.manager, records) == (records[1],)
+    assert [inject.task_id for _, inject in told] == [TaskId(2, 0)]

@@ -593,14 +593,13 @@ def test_a_task_takes_no_record_by_hand_at_the_end() -> None:
     """Its last epoch may have ended: the record would be written and never shown."""
     bench = Bench((1, 1), (1, 1))
     bench.unanswered = {(each, BeginEpoch) for each in (A, B)}
-    before = bench.manager.executor_of(TaskId(0, 0))
+    tasks = [TaskId(0, 0), TaskId(2, 0), TaskId(99, 0)]
+    before = [*map(bench.manager.takes_records, tasks)]
 
     bench.finish(0)
 
-    assert before is not None
-    assert bench.manager.executor_of(TaskId(0, 0)) is None
-    assert bench.manager.executor_of(TaskId(2, 0)) is not None
-    assert bench.manager.executor_of(TaskId(99, 0)) is None
+    assert before == [True, True, False]
+    assert [*map(bench.manager.takes_records, tasks)] == [False, True, False]
 
 
 def test_an_epoch_ends_before_its_time_if_it_is_asked_for() -> None:

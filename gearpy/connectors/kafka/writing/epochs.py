@@ -107,11 +107,6 @@ class EpochSender:
     # -- questions -------------------------------------------------------------------------
 
     @property
-    def goes_on(self) -> bool:
-        """Whether it was not closed."""
-        return not self._is_closed
-
-    @property
     def has_room(self) -> bool:
         """Whether it knows what topics take, and not too much waits."""
         if not self._is_prepared:
