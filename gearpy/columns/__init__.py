@@ -1,4 +1,4 @@
-"""From records to the columns of Arrow: one set of rules, which refuse what they would change.
+"""Makes columns of Arrow from records, by one set of rules that refuse what they would change.
 
 - `values`: the rules: which values a column keeps as they are. Start here.
 - `types`: the column that keeps the values of a Python type, exactly.

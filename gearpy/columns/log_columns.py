@@ -1,4 +1,4 @@
-"""From records to the columns of a window log: results of windows and joins, and other records."""
+"""Makes the columns of a window log from results of windows and joins, and other records."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -137,7 +137,7 @@ class LogColumns:
 
     @property
     def gathered_rows(self) -> int:
-        """How many records were gathered since."""
+        """The number of records that were gathered since."""
         return 0 if self._gathered is None else self._gathered.rows
 
     def gathered(self) -> pa.RecordBatch:

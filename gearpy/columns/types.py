@@ -1,4 +1,4 @@
-"""Which column keeps the values of a Python type, exactly."""
+"""The types of columns that keep the values of Python types exactly."""
 
 import dataclasses
 import types

@@ -1,4 +1,4 @@
-"""Which values a column keeps as they are: one rule for all that makes columns of records.
+"""The values that a column keeps as they are: one rule for all that makes columns of records.
 
 Arrow makes a value fit where it can: it counts a number as a time, takes the zone of a time away,
 cuts off what is finer than the column's unit, reads bytes as text and a tuple as a list. Here such

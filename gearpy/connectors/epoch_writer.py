@@ -128,7 +128,7 @@ class EpochWriter(TransactionalWriter[T_contra]):
 
     @property
     def epoch_fill(self) -> float:
-        """How many records are kept, as a share of ``epoch_records_max``."""
+        """The number of records kept, as a share of ``epoch_records_max``."""
         return len(self._values) / self.epoch_records_max
 
     def prepare(self, epoch: int) -> EpochRecords | None:

@@ -1,4 +1,4 @@
-"""Where files are: paths and patterns of them, on this machine or at URLs that fsspec knows."""
+"""The places of files: paths and patterns, on this machine or at URLs that fsspec knows."""
 
 import bz2
 import errno

@@ -162,7 +162,7 @@ class CollectionSource(Source):
 
     @property
     def schema(self) -> RowSchema | None:
-        """As given."""
+        """The schema that the program gave."""
         return self._schema
 
     @property
@@ -224,7 +224,7 @@ class CollectionReader(SourceReader):
 
     @property
     def watermark_ms(self) -> int:
-        """As far as the values' times allow."""
+        """The watermark by the times of the values."""
         return self._stamps.watermark_ms
 
     @property

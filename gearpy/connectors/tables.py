@@ -185,7 +185,7 @@ class TableSource(Source):
 
     @property
     def schema(self) -> RowSchema:
-        """Of the table."""
+        """The schema of the table."""
         return self._schema
 
     def partitions(self) -> Sequence[str]:
@@ -235,7 +235,7 @@ class TableReader(SourceReader):
 
     @property
     def watermark_ms(self) -> int:
-        """As far as the rows' times allow."""
+        """The watermark by the times of the rows."""
         return self._order.watermark_ms
 
     @property

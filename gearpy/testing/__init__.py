@@ -1,4 +1,4 @@
-"""For tests of programs that run on gearpy.
+"""Helps to test programs that run on gearpy.
 
 - `driver`: `TaskDriver`, one task fed by hand; `FlowDriver`, an application fed by hand.
 - `manual_source`: `ManualSource`, through which a `FlowDriver` feeds an application.

@@ -361,7 +361,7 @@ class FlowDriver:
 
     @property
     def late_records(self) -> int:
-        """How many records were dropped because their window had closed."""
+        """The number of records that were dropped because their window had closed."""
         return sum(clock.late_records for clock in self._simulation.clocks())
 
     def _reader_of(self, source: ManualSource) -> ManualReader:

@@ -60,9 +60,9 @@ class ManualReader(SourceReader[T]):
         return batch if count else None
 
     def snapshot(self) -> None:
-        """There is nothing to come back to."""
+        """Return no place, as there is nothing to come back to."""
 
     @property
     def watermark_ms(self) -> int:
-        """As promised."""
+        """The watermark that was promised last."""
         return self.promised_ms

@@ -59,12 +59,12 @@ class WatchedSource(Source):
 
     @property
     def description(self) -> str:
-        """That of the source."""
+        """The answer of the source."""
         return self._source.description
 
     @property
     def schema(self) -> RowSchema | None:
-        """That of the source."""
+        """The answer of the source."""
         return self._source.schema
 
     def partitions(self) -> Sequence[str]:
@@ -152,12 +152,12 @@ class WatchedReader(SourceReader):
 
     @property
     def watermark_ms(self) -> int:
-        """That of the reader."""
+        """The answer of the reader."""
         return self._reader.watermark_ms
 
     @property
     def progress(self) -> tuple[int, int]:
-        """That of the reader."""
+        """The answer of the reader."""
         return self._reader.progress
 
     def close(self) -> None:

@@ -212,7 +212,7 @@ class _Machine:
         return "resolved"
 
     def reset(self) -> None:
-        """Be quiet."""
+        """Make the rule quiet again."""
         self.alert = self._since_ms = self._quiet_ms = None
 
 

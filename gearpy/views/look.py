@@ -29,7 +29,7 @@ class Look:
 
     @property
     def known_ms(self) -> int:
-        """When all but the summary was so, if its app master went without a word; else 0."""
+        """The time of all but the summary, if its app master went without a word; else 0."""
         return self.detail.known_ms if self.detail else 0
 
 

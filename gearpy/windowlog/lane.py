@@ -154,7 +154,7 @@ class LaneWriter:
 
     @property
     def rows(self) -> int:
-        """How many rows the next batch has."""
+        """The number of rows of the next batch."""
         return self._notes.rows + self._waiting_rows
 
     def prepare(

@@ -1,4 +1,4 @@
-"""From the messages that an app master gets to the events of its core."""
+"""Turns the messages that an app master gets into the events of its core."""
 
 from collections.abc import Iterable
 from typing import TypeAlias, assert_never

@@ -22,7 +22,7 @@ IN_MEMORY: Final = (
 
 
 class AppSavepoints:
-    """Has epochs kept, and gives them names.
+    """Keeps epochs under names.
 
     Runs on: the app master's turns.
     """

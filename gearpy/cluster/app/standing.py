@@ -1,4 +1,4 @@
-"""How an application is, as the master and people are told."""
+"""The state of an application, as the master and people are told."""
 
 from collections import Counter
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What the daemons have in common: the names of their actors, their log files, their ends."""
+"""The common part of the daemons: the names of their actors, their log files, their ends."""
 
 import logging
 import threading

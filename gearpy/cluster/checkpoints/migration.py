@@ -1,4 +1,4 @@
-"""From an epoch of one graph to one that tasks of another graph can begin with.
+"""Turns an epoch of one graph into one that the tasks of another graph can begin with.
 
 Each step finds what it kept by its id, in whatever processor it was; what the new graph has no
 place for is left out. Keyed state goes to the tasks of its key groups, so that their number may

@@ -141,7 +141,7 @@ class BackgroundRun:
 
     @property
     def summary(self) -> ApplicationSummary:
-        """How it is: status, counts, cause of a failure."""
+        """The state of the run: status, counts, cause of a failure."""
         if self._running is not None and not self._ended.is_set():
             with suppress(GearpyError):  # It has just ended.
                 self._summary = self._running.summary()

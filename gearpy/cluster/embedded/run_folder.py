@@ -55,7 +55,7 @@ def run_folder_of(name: str, runs_folder: str) -> Path:
 
 
 class RunFolder:
-    """Has the checkpoints of one run, from its first start to its end, however often it is resumed.
+    """Keeps the checkpoints of one run from its first start to its end, however often resumed.
 
     A context manager: the folder is locked from its beginning to its end.
 
@@ -99,7 +99,7 @@ class RunFolder:
 
     @property
     def prefix(self) -> str:
-        """Below which name of its checkpoint store everything is."""
+        """The name in its checkpoint store below which everything is."""
         return self._note.prefix
 
     @property
@@ -109,7 +109,7 @@ class RunFolder:
 
     @property
     def launches(self) -> int:
-        """How often the app master of the run was launched."""
+        """The number of times that the app master of the run was launched."""
         return newest_launch(self._store, self.prefix)
 
     @property

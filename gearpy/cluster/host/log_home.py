@@ -1,4 +1,4 @@
-"""Where the processes of applications log: apart from those of other clusters."""
+"""The folder in which processes of applications log, apart from those of other clusters."""
 
 import fcntl
 import os

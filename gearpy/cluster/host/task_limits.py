@@ -1,4 +1,4 @@
-"""From the configuration to the limits of tasks. Only what runs tasks loads what these limit."""
+"""Makes the limits of tasks from the configuration. Only processes that run tasks load it."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""From the configuration to how a master keeps applications alive."""
+"""Makes the limits by which a master keeps applications alive, from the configuration."""
 
 from collections.abc import Mapping
 from dataclasses import fields

@@ -1,4 +1,4 @@
-"""How roles reach each other: endpoints, letters between processes, masters, permissions.
+"""The ways in which roles reach each other: endpoints, letters, masters, permissions.
 
 - `post`: delivery of messages to actors by path, in this process and in others.
 - `masters`: questions to the master, over a network that may fail.

@@ -1,4 +1,4 @@
-"""Which module of a program holds the application.
+"""Finds the module of a program that holds the application.
 
 A target is ``PATH``, ``PATH:NAME`` or ``PATH:MODULE:ATTR``. For a ``.py`` file the name is an
 attribute. For all others (a package folder, a folder of modules, a zip or wheel) it is a dotted

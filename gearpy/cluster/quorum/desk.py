@@ -72,7 +72,7 @@ class MemberDesk:
 
     @property
     def standing(self) -> Standing:
-        """Where this master stands."""
+        """The standing of this master: its role, the leader, the members."""
         return self._standing
 
     def inspect(self, read: Callable[[Any], object]) -> Any:

@@ -1,4 +1,4 @@
-"""What all masters have on their disks, as each tells it itself."""
+"""The files that all masters have on their disks, as each tells it itself."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

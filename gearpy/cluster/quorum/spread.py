@@ -21,7 +21,7 @@ _REMEMBERED_S: Final = 600.0
 
 
 class ProgramSpread:
-    """Has a majority of the masters store a program before its application is acknowledged.
+    """Stores a program at a majority of the masters before its application is acknowledged.
 
     Executors may then fetch it from any of them, whichever master is lost.
 

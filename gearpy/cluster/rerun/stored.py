@@ -1,4 +1,4 @@
-"""What is stored of one task, for running it again: its state at an epoch, its recorded input."""
+"""Reads the stored state and input of one task, with which it can run again."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""From a launch message to an actor of an application of actors."""
+"""Makes an actor of an application of actors as a launch message asks."""
 
 import random
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""From a launch message and the configuration to the actor of an app master."""
+"""Makes the actor of an app master as a launch message and the configuration ask."""
 
 import logging
 import random

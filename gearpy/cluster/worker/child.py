@@ -71,7 +71,7 @@ def main() -> NoReturn:
 
 
 def _run(spec: LaunchSpec) -> str:
-    """Be an executor or app master until it ends; return why it failed, "" if it did not."""
+    """Run an executor or app master until it ends; return why it failed, "" if it did not."""
     config = from_overrides(spec.config)
     _log_to_stderr(config)
     limit_resources(config.executor)

@@ -1,4 +1,4 @@
-"""From a launch message and the configuration to the actor of an executor."""
+"""Makes the actor of an executor as a launch message and the configuration ask."""
 
 import random
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""How a process of an application learns that its worker is gone: its standard input ends.
+"""Ends a process of an application when its worker is gone: its standard input ends then.
 
 On Linux the kernel itself then kills the whole process group: it is asked to send a signal when
 the pipe is closed (``F_SETSIG``). That reaches also a process that is stopped or whose code keeps

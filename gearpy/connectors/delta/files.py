@@ -1,4 +1,4 @@
-"""Where the data files of a Delta table are, and what its log tells readers of them."""
+"""The data files of a Delta table: their names, and the notes about them in its log."""
 
 import io
 import json

@@ -121,7 +121,7 @@ class DeltaLog:
 
     @property
     def partition_columns(self) -> list[str]:
-        """By which it is partitioned."""
+        """The columns by which it is partitioned."""
         return list(self._read().metadata().partition_columns)
 
     def check(self) -> None:

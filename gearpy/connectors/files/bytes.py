@@ -1,4 +1,4 @@
-"""Where lines have their bytes from: a file that is complete, or one that is still written to."""
+"""Reads the bytes of lines from a file that is complete, or from one that still grows."""
 
 import logging
 import os
@@ -64,7 +64,7 @@ class RegularFile:
             return _read(file, offset, size)
 
     def has_changed(self, read_to: int) -> bool:
-        """Not asked: `read_at` says so."""
+        """Never asked, as `read_at` tells it."""
         return False
 
     def mark(self, offset: int) -> None:

@@ -30,7 +30,7 @@ _MAGIC: Final = b"ARROW1"
 
 
 class GroupPlace(TypedDict):
-    """Which group of rows is read, and how many rows of it were taken."""
+    """The place of a reader: a group of rows, and the number of its rows that were taken."""
 
     group: int
     row: int

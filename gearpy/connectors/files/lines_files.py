@@ -295,7 +295,7 @@ class FileReader(FollowedFile):
 
     @property
     def watermark_ms(self) -> int:
-        """As far as the lines' times allow; a file's own time is known from the beginning."""
+        """The watermark by the times of lines; a file's own time is known from the beginning."""
         return self._stamps.watermark_ms
 
     @property

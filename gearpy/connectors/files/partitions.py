@@ -306,7 +306,7 @@ class FilesReader(SourceReader):
 
     @property
     def watermark_ms(self) -> int:
-        """As far as the rows' times allow, or the files' own."""
+        """The watermark by the times of the rows, or of the files."""
         return self._order.watermark_ms
 
     @property

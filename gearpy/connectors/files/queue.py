@@ -1,4 +1,4 @@
-"""Which file of a partition is read next: each once, by name, also those that come later."""
+"""Decides which file of a partition is read next: each once, by name, also later ones."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence

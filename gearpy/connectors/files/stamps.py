@@ -1,4 +1,4 @@
-"""Which event time a record gets, and how far a partition's watermark has come by it."""
+"""Gives records their event times, and tells the watermark of a partition that follows."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -28,7 +28,7 @@ class Stamps(Protocol):
 
     @property
     def watermark_ms(self) -> int:
-        """No later record gets an older time."""
+        """The watermark: no later record gets an older time."""
         ...
 
     def of(self, values: Sequence[Any]) -> list[int]:

@@ -60,12 +60,12 @@ class FileTables(Protocol):
 
     @property
     def place(self) -> Any:
-        """Where the next row is, as plain data."""
+        """The place of the next row, as plain data."""
         ...
 
     @property
     def part_read(self) -> float:
-        """How much of the file was read, from 0 to 1."""
+        """The share of the file that was read, from 0 to 1."""
         ...
 
     def close(self) -> None:

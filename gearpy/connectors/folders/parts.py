@@ -32,7 +32,7 @@ class PreparedPart(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderShare:
-    """Which files of a folder belong to one task of one sink."""
+    """The files of a folder that belong to one task of one sink."""
 
     task: int
     tasks: int = 1
@@ -94,7 +94,7 @@ def target_folder(name: str, path: Path) -> Path:
 
 
 class PartFolder:
-    """Has the files of one task.
+    """Keeps the files of one task: drafts, and those that readers see.
 
     A process that was given up and goes on does no harm: what it writes are files of its own that
     nobody shows, what it has prepared it can only show if its successor has not removed that, and

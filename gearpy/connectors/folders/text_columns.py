@@ -1,4 +1,4 @@
-"""From records to the aligned rows of a table, as text."""
+"""Writes records as the aligned rows of a table of text."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta

@@ -51,7 +51,7 @@ class PartFormat(Protocol):
 
     @property
     def ending(self) -> str:
-        """Of the names of files."""
+        """The ending of the names of files."""
         ...
 
     def begin(self, file: BinaryIO) -> RowWriter:

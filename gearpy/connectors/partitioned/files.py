@@ -145,7 +145,7 @@ class PartitionFiles:
 
 @dataclass(slots=True)
 class _OpenFile:
-    """Of one partition; on disk from its first group of rows on."""
+    """The open file of one partition; on disk from its first group of rows on."""
 
     folder: str
     values: tuple[str | None, ...]

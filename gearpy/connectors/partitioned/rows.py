@@ -1,4 +1,4 @@
-"""From the records of a sink to files of partitions."""
+"""Writes the records of a sink into files of partitions."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -195,7 +195,7 @@ class PostgresSource(Source[dict[str, Any]]):
 
     @property
     def schema(self) -> RowSchema:
-        """That of the table; the database is asked for it."""
+        """The schema of the table; the database is asked for it."""
         return RowSchema(pa.schema([each.field for each in self._columns]))
 
     def partitions(self) -> Sequence[str]:
@@ -287,7 +287,7 @@ class PostgresReader(SourceReader[dict[str, Any]]):
 
     @property
     def watermark_ms(self) -> int:
-        """As far as the rows' times allow."""
+        """The watermark by the times of the rows."""
         return self._order.watermark_ms
 
     @property

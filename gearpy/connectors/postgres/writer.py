@@ -151,7 +151,7 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
 
     @property
     def epoch_fill(self) -> float:
-        """How many records are kept, as a share of ``epoch_records_max``."""
+        """The number of records kept, as a share of ``epoch_records_max``."""
         return self._kept_rows / self.epoch_records_max
 
     def prepare(self, epoch: int) -> EpochRecords | None:

@@ -173,7 +173,7 @@ class GeneratorSource(Source):
 
     @property
     def schema(self) -> RowSchema | None:
-        """As given."""
+        """The schema that the program gave."""
         return self._schema
 
     @property
@@ -286,7 +286,7 @@ class GeneratorReader(SourceReader):
 
     @property
     def watermark_ms(self) -> int:
-        """As far as the records' times allow."""
+        """The watermark by the times of the records."""
         return self._stamps.watermark_ms
 
     @property

@@ -102,7 +102,7 @@ class LiveLineReader(SourceReader):
 
     @property
     def watermark_ms(self) -> int:
-        """As far as the lines' times allow."""
+        """The watermark by the times of the lines."""
         return self._stamps.watermark_ms
 
     @property

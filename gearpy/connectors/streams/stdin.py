@@ -77,7 +77,7 @@ class StdinSource(Source):
         return "stdin"
 
     def partitions(self) -> Sequence[str]:
-        """There is one."""
+        """Return the one partition."""
         return [_PARTITION]
 
     def open(self, partition: str, resume: Any | None) -> "StdinReader":

@@ -143,7 +143,7 @@ class TcpSource(Source):
         return f"tcp_lines({self._place})"
 
     def partitions(self) -> Sequence[str]:
-        """There is one, as there is one connection."""
+        """Return the one partition, as there is one connection."""
         return [self._place]
 
     def open(self, partition: str, resume: Any | None) -> "TcpReader":

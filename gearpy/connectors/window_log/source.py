@@ -327,7 +327,7 @@ class WindowLogReader(SourceReader):
 
     @property
     def watermark_ms(self) -> int:
-        """As far as the batches that were read allow."""
+        """The watermark by the batches that were read."""
         return self._lanes.watermark_ms
 
     @property

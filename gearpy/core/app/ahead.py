@@ -23,7 +23,7 @@ _WITHIN_MS: Final = 300_000
 
 
 class ReadingAhead:
-    """Has stored epochs read where the tasks of the next version will be, in rounds.
+    """Lets executors read stored epochs, in rounds, where the tasks of the next version will be.
 
     The first round reads all; each later one what an epoch that ends after it has changed, while
     the next epoch ends. The last round is read while the last epoch of the old version ends: so

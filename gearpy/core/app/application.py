@@ -99,7 +99,7 @@ class ApplicationCore(Recovery):
 
     @property
     def restarts(self) -> int:
-        """How many failures were survived."""
+        """The number of failures that were survived."""
         return self.incidents.count
 
     @property

@@ -1,4 +1,4 @@
-"""How an application ends: the time limits of a drain, and texts for people that say why."""
+"""The ends of applications: the time limits of a drain, and texts for people that say why."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final

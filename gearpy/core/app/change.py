@@ -213,7 +213,7 @@ class Succession:
 
     @property
     def halt(self) -> TimedHalt | None:
-        """Where sources halt for a change that waits, or is under way; None: nowhere."""
+        """The point at which sources halt for a change that waits or is under way, or None."""
         change = self.waiting or self.change
         return None if change is None else change.halt
 

@@ -63,7 +63,7 @@ class _Task:
 
 
 class _ReadTimes:
-    """When the sources had read how far, for as long as the clock is not there.
+    """The times at which the sources had read so far, for as long as the clock is not there.
 
     Args:
         size: so many points are kept at most; then every second one is forgotten.

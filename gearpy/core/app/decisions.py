@@ -110,7 +110,7 @@ class FellBack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropSnapshots:
-    """Nobody needs these any more."""
+    """Have snapshots dropped that nobody needs any more."""
 
     files: tuple[SnapshotFile, ...]
 

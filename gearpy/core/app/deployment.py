@@ -1,4 +1,4 @@
-"""How the tasks of an application are started and stopped, step by step.
+"""Starts and stops the tasks of an application, step by step.
 
 The state machine of the app master's hand-shake with its executors. Gearpump: `TaskManager`,
 whose steps have no time-out, so that one lost message stops an application for ever.
@@ -207,7 +207,7 @@ class Deployment:
         return self._go("start", now_ms)
 
     def on_tasks_launched(self, message: TasksLaunched, now_ms: int) -> list[Command]:
-        """When the tasks of all executors exist, tell everybody where they are."""
+        """Tell all executors where the tasks are, once all of them exist."""
         return self._on_answer("launching", message, now_ms)
 
     def on_snapshots_damaged(self, message: SnapshotsDamaged, now_ms: int) -> list[Command]:
@@ -221,11 +221,11 @@ class Deployment:
     def on_task_locations_received(
         self, message: TaskLocationsReceived, now_ms: int
     ) -> list[Command]:
-        """When every executor can reach every task, start them all."""
+        """Start all tasks, once every executor can reach every task."""
         return self._on_answer("locating", message, now_ms)
 
     def on_tasks_started(self, message: TasksStarted, now_ms: int) -> list[Command]:
-        """When every task runs, the application is ready."""
+        """Note that the application is ready, once every task runs."""
         return self._on_answer("starting", message, now_ms)
 
     # -- the end ---------------------------------------------------------------------------

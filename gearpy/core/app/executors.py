@@ -92,7 +92,7 @@ class _Seat:
 
 
 class ExecutorManager:
-    """Has a process for each executor of an application, again when one is lost.
+    """Keeps a process for each executor of an application; launches another when one is lost.
 
     An executor keeps its id; its ``launch`` number tells one process from the one before.
 
@@ -128,7 +128,7 @@ class ExecutorManager:
 
     @property
     def slots(self) -> Mapping[ExecutorId, int]:
-        """How many slots each executor has, or will have."""
+        """The number of slots that each executor has, or will have."""
         return {executor_id: seat.slots for executor_id, seat in self._seats.items()}
 
     @property

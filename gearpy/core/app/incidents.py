@@ -120,7 +120,7 @@ class BrokenLink:
 
     @property
     def name(self) -> str:
-        """Which link it is, for people."""
+        """The name of the link, for people."""
         return f"link of executors {' and '.join(str(executor_id) for executor_id, _ in self.ends)}"
 
 

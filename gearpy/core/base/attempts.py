@@ -115,7 +115,7 @@ class Attempts:
 
     @property
     def wake_ms(self) -> int | None:
-        """When the next call is overdue, or is made again; None if none will be."""
+        """The time at which the next call is overdue, or made again; None if none will be."""
         times = [self._again[0][0]] if self._again else []
         if self._running and self._limits.timeout_ms is not None:
             times.append(next(iter(self._running.values()))[1])

@@ -1,4 +1,4 @@
-"""How much memory records take, roughly, without touching all of them.
+"""Estimates the memory that records take, without touching all of them.
 
 Flow control counts bytes so that big records fill a window before small ones do. An exact
 figure would cost more than sending them; a few samples of a batch are enough for a limit.

@@ -47,7 +47,7 @@ class Leadership:
 
     @property
     def due_ms(self) -> int:
-        """When the next tick is needed."""
+        """The time at which the next tick is needed."""
         return self._heartbeat_due_ms
 
     @property

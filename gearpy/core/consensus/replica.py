@@ -128,7 +128,7 @@ class Replica:
 
     @property
     def due_ms(self) -> int:
-        """When the next tick is needed."""
+        """The time at which the next tick is needed."""
         return self._election_due_ms if self._leading is None else self._leading.due_ms
 
     @property
@@ -357,7 +357,7 @@ class Replica:
         return bool(self._leader) and self._now_ms - self._heard_ms < self._limits.election_ms
 
     def _follow(self, term: int, leader: str) -> None:
-        """Be a follower, in this term or a newer one."""
+        """Become a follower, in this term or a newer one."""
         if term > self.term:
             self.log.set_term(term)
         if term > self.term or self._leading is not None or self._campaign is not None:

@@ -88,7 +88,7 @@ class Savepoint:
 
     @property
     def files(self) -> frozenset[str]:
-        """Where the files are that it needs."""
+        """The places of the files that it needs."""
         return frozenset(file.location for each in self.manifests for file in each.snapshots)
 
     @property

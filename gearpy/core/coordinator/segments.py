@@ -303,7 +303,7 @@ class CoordinatorLogWriter:
 
     @property
     def opening(self) -> Opening:
-        """Which of the launch's openings it is."""
+        """The opening among those of the launch."""
         return self._opening
 
     @property

@@ -247,7 +247,7 @@ class ApplicationView:
 
     @property
     def succeeded_ms(self) -> int | None:
-        """When the application succeeded, in ms since the epoch; None if it has not."""
+        """The time at which the application succeeded, in ms since the epoch, or None."""
         found = self._state.find(APPLICATION, "outcome")
         return None if found is None else found.timestamp_ms
 

@@ -150,7 +150,7 @@ class Dag:
 
     @cached_property
     def renumbering(self) -> Mapping[ProcessorId, ProcessorId]:
-        """For every processor id its place in topological order."""
+        """The place in topological order of each processor id."""
         return MappingProxyType({pid: ProcessorId(place) for place, pid in enumerate(self.order)})
 
     def renumbered(self) -> "Dag":
@@ -203,7 +203,7 @@ class Dag:
 
     @cached_property
     def _read_from(self) -> Mapping[ProcessorId, frozenset[ProcessorId]]:
-        """For every processor the sources whose records may come to it; a source has its own."""
+        """The sources whose records may come to each processor; a source has its own."""
         found: dict[ProcessorId, frozenset[ProcessorId]] = {}
         for pid in self.order:
             above = self.upstream(pid)
@@ -232,7 +232,7 @@ class Dag:
 
     @cached_property
     def task_count(self) -> int:
-        """How many tasks there are. Gearpump: `DAG.taskCount`."""
+        """The number of tasks. Gearpump: `DAG.taskCount`."""
         return sum(spec.parallelism for spec in self.processors.values())
 
     def upstream_tasks(self, task: TaskId) -> tuple[TaskId, ...]:

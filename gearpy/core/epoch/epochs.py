@@ -51,7 +51,7 @@ class Manifest:
 
     @property
     def total_bytes(self) -> int:
-        """How much a restart from here reads."""
+        """The number of bytes that a restart from here reads."""
         return sum(file.size_bytes for file in self.chain)
 
 

@@ -43,7 +43,7 @@ class EpochHistory:
 
     @property
     def clock_ms(self) -> int:
-        """How far the region was at the newest one."""
+        """The clock of the region at the newest epoch."""
         return self._manifests[-1].clock_ms if self._manifests else MIN_MS
 
     @property

@@ -1,4 +1,4 @@
-"""When a region ends an epoch, and at which event time, if its sources are to agree on one."""
+"""Decides when a region ends an epoch, and at which event time, if its sources agree on one."""
 
 from typing import Final, Literal, TypeAlias
 

@@ -86,7 +86,7 @@ class LinkAlignment(Generic[M]):
         return self._end_epochs()
 
     def hold_back(self) -> None:
-        """Until the epoch ends, pass nothing more on of links that have ended it."""
+        """Hold back messages of links that have ended the epoch, until all links have."""
         self._is_enough = True
 
     def _passed(self, link: TaskId, message: M, epoch: int | None) -> Sequence[M | EpochEnd]:

@@ -1,4 +1,4 @@
-"""Which task of a downstream processor gets which record of a batch.
+"""Partitioners: each decides which task of the next processor gets a record of a batch.
 
 Only batches travel, so a partitioner takes one apart. Start with `Partitioner`; users
 subclass `UnicastPartitioner` or `MulticastPartitioner`. Gearpump: `Partitioner`.

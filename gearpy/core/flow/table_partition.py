@@ -1,4 +1,4 @@
-"""Which task gets which rows of a table, without looking at each row.
+"""Partitions the rows of a table among tasks, without looking at each row.
 
 A key column is turned into its distinct values and, for each row, the place of one of them; so
 only distinct values are hashed, by the same function as those of single records.

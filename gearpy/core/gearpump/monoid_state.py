@@ -61,7 +61,7 @@ class PersistentState(Protocol[T]):
 
     @property
     def late_records(self) -> int:
-        """How many values came too late to count, since the start."""
+        """The number of values that came too late to count, since the start."""
         ...
 
 
@@ -98,7 +98,7 @@ class MonoidState(Generic[T]):
 
     @property
     def part(self) -> T:
-        """Where values of the entered epoch belong: left, or its own part of right."""
+        """The part for values of the entered epoch: left, or its own part of right."""
         if self._entered <= self.epoch:
             return self.left
         if self._entered not in self._later:

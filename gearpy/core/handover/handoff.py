@@ -94,7 +94,7 @@ class WriteDone:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """There is no step before this time; with None, before a new batch is shown."""
+    """Wait until this time; with None, until a new batch is shown."""
 
     until_ms: int | None
 

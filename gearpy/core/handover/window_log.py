@@ -56,7 +56,7 @@ class LogSegment(NamedTuple):
 
     @property
     def batches(self) -> int:
-        """How many batches it has."""
+        """The number of its batches."""
         return self.last - self.first + 1
 
 
@@ -74,12 +74,12 @@ class LogPiece(NamedTuple):
 
     @property
     def batches(self) -> int:
-        """How many batches these are."""
+        """The number of batches."""
         return self.last - self.first + 1
 
     @property
     def rows(self) -> int:
-        """How many rows there are; of a part, as if all batches of the file were alike."""
+        """The number of rows; of a part, as if all batches of the file were alike."""
         if self.is_whole:
             return self.segment.rows
         return -(-self.segment.rows * self.batches // self.segment.batches)
@@ -280,7 +280,7 @@ class LogView:
 
 
 class _Budget:
-    """How much may still be read in one go."""
+    """The number of rows and batches that may still be read in one go."""
 
     def __init__(self, rows: int | None, batches: int | None) -> None:
         self._rows = rows

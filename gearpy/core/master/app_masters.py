@@ -1,4 +1,4 @@
-"""Which app masters run, which have to be launched again, and when one is given up.
+"""Keeps account of app masters: those that run, are launched again, or are given up.
 
 Gearpump: `AppManager`'s recovery, which has no pause, and no word with those that return.
 """

@@ -1,4 +1,4 @@
-"""How many tasks each step should have, by how busy they are.
+"""Decides how many tasks each step should have, by how busy they are.
 
 - `bounds`: what autoscale may choose for a step, as a text and in a graph.
 - `autoscale`: the decisions: how many tasks, and why.

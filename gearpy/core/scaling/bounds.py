@@ -1,4 +1,4 @@
-"""What autoscale may choose for a step: from a text, and in a graph."""
+"""The bounds of the parallelism that autoscale may choose: from a text, and in a graph."""
 
 import re
 from collections.abc import Iterable, Mapping

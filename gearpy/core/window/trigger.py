@@ -24,7 +24,7 @@ class Pending(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EveryCount:
-    """So many records have come since the pane fired last."""
+    """Fires when so many records have come since the pane fired last."""
 
     records: int
 
@@ -46,7 +46,7 @@ class EveryEvent:
 
 @dataclass(frozen=True, slots=True)
 class EveryWall:
-    """So much wall time has gone since the first record that was not fired yet."""
+    """Fires when so much wall time has gone since the first record that was not fired yet."""
 
     interval_ms: int
 
@@ -57,7 +57,7 @@ class EveryWall:
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """One of several triggers holds."""
+    """Fires when one of several triggers holds."""
 
     triggers: "tuple[Repeat, ...]"
 

@@ -1,4 +1,4 @@
-"""From the plan to the graph that runs: chains of steps become one processor each.
+"""Turns the plan into the graph that runs: chains of steps become one processor each.
 
 A step joins the chain of its input unless its records must be redistributed first (by key, or
 because its parallelism differs), or it is scaled, or several steps read that input, or it reads a

@@ -309,7 +309,7 @@ class ReadOperator(ActsInside):
 
     @property
     def keeps(self) -> str:
-        """How far the source was read."""
+        """The place up to which the source was read, for people."""
         return f"places in {type(self.source).__qualname__}"
 
     @property

@@ -184,7 +184,7 @@ class WriteOperator(GivesNewRecords, IgnoresOrder):
 
     @property
     def keeps(self) -> str:
-        """How far the sink was written."""
+        """The place up to which the sink was written, for people."""
         return f"what {type(self.sink).__qualname__} has written"
 
     @property

@@ -1,4 +1,4 @@
-"""From the plan as it was written to the one that runs: conversions, and steps in several parts.
+"""Turns the plan as written into the one that runs: adds conversions, parts of steps.
 
 Where a step takes rows of columns, they are converted once: in the task that makes them, if their
 key is a function, or if several steps need rows; else in the task that takes them, since columns

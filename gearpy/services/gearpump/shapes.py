@@ -28,7 +28,7 @@ class HostPort(Shape):
 
 
 class HistoryMetricsConfig(Shape):
-    """For how long measurements are kept. Gearpump: `HistoryMetricsConfig`."""
+    """The times for which measurements are kept. Gearpump: `HistoryMetricsConfig`."""
 
     retain_history_data_hours: int
     retain_history_data_interval_ms: int

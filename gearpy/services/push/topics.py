@@ -24,7 +24,7 @@ TopicLook: TypeAlias = Callable[[bool], bytes | None]
 
 
 class TooManyViewers(Exception):
-    """There are as many viewers as there may be."""
+    """Refuses a viewer, as there are as many as there may be."""
 
 
 class _Topic:

@@ -1,4 +1,4 @@
-"""How long a connection may be idle, or not be read from, and how many there may be."""
+"""Limits connections: how long one may be idle or not read from, and how many there are."""
 
 import asyncio
 from typing import Any, ClassVar

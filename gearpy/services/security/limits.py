@@ -1,4 +1,4 @@
-"""How often a client may ask, and how much it may send."""
+"""Limits clients: how often one may ask, and how much it may send."""
 
 from collections import OrderedDict
 from dataclasses import dataclass

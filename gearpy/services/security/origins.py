@@ -1,4 +1,4 @@
-"""Which hosts and origins a request may name; against other sites and DNS that is rebound."""
+"""Checks the hosts and origins that requests name, against other sites and rebound DNS."""
 
 import ipaddress
 from collections.abc import Collection, Mapping

@@ -11,7 +11,7 @@ _ID_BYTES: Final = 32
 
 
 class Logins:
-    """Which token each cookie stands for; forgotten when the process ends.
+    """Knows the token that each cookie stands for, until the process ends.
 
     Invariant: there are never more than a fixed number; the oldest goes first.
     """

@@ -30,7 +30,7 @@ _POLL_S: Final = 0.05
 
 
 def be_master(order: MasterOrder, number: int, rows: Iterable[Any]) -> Iterator[Any]:
-    """Be the master of a seat until the task is over.
+    """Run the master of a seat until the task is over.
 
     Raises:
         ConfigError: this machine cannot have a master of that cluster.

@@ -65,7 +65,7 @@ class GuestMasters:
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """Where they are."""
+        """The addresses of the masters."""
         return self._seats.addresses
 
     def start(self, timeout_s: float) -> None:

@@ -78,7 +78,7 @@ class MasterSeats:
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """Where the masters are; none before all have come."""
+        """The addresses of the masters; none before all have come."""
         return tuple(self._seated[number].address for number in sorted(self._seated))
 
     def on_look(

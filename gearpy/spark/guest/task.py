@@ -35,7 +35,7 @@ _ANCESTORS: Final = 3  # The daemon that forks processes of Python, and the JVM.
 
 
 def be_worker(order: WorkerOrder, rows: Iterable[Any]) -> Iterator[Any]:
-    """Be a worker until the task is over, or the worker ends by itself.
+    """Run a worker until the task is over, or the worker ends by itself.
 
     Raises:
         ConfigError: this machine cannot be a worker of that cluster.

@@ -136,7 +136,7 @@ class RecordedSource(Source):
 
     @property
     def schema(self) -> RowSchema | None:
-        """As the source had it."""
+        """The schema that the source had."""
         return self._schema
 
     @property
@@ -196,7 +196,7 @@ class _RecordedReader(SourceReader):
 
     @property
     def watermark_ms(self) -> int:
-        """As it was when it was recorded."""
+        """The watermark of the time when it was recorded."""
         return self._watermark_ms
 
     def close(self) -> None:
@@ -231,12 +231,12 @@ class HeldSource(Source):
 
     @property
     def description(self) -> str:
-        """That of the source."""
+        """The answer of the source."""
         return self._source.description
 
     @property
     def schema(self) -> RowSchema | None:
-        """That of the source."""
+        """The answer of the source."""
         return self._source.schema
 
     def partitions(self) -> Sequence[str]:

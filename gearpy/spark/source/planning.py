@@ -103,7 +103,7 @@ def shares(pieces: Sequence[LogPiece], tasks: int | None = None) -> list[list[Lo
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Which windows are asked for: a file is of use if one of its windows can be among them."""
+    """The windows that are asked for: a file is of use if one of its windows can be among them."""
 
     ends_after_ms: int | None = None
     starts_before_ms: int | None = None

@@ -37,7 +37,7 @@ class StateClock:
 
     @property
     def event_ms(self) -> int:
-        """How far event time has come."""
+        """The event time that has been reached."""
         if self.goes_by_records and self.time_ms > self.watermark_ms:
             return self.time_ms
         return self.watermark_ms

@@ -97,7 +97,7 @@ class _DomainTimers:
 
     @property
     def next_ms(self) -> int | None:
-        """No timer is due before this; None if there is none at all."""
+        """The time of the first timer, or an earlier one; None if there is none at all."""
         return self._queue.first_ms if self._timers else None
 
     def pop(self, until_ms: int) -> tuple[int, bytes, bytes, bytes] | None:
@@ -221,12 +221,12 @@ class KeyTimers:
 
     @property
     def next_event_ms(self) -> int | None:
-        """No timer on event time is due before this; None if there is none."""
+        """The time of the first timer on event time, or an earlier one; None if there is none."""
         return self._event.next_ms
 
     @property
     def next_processing_ms(self) -> int | None:
-        """No timer on wall time is due before this; None if there is none."""
+        """The time of the first timer on wall time, or an earlier one; None if there is none."""
         return self._processing.next_ms
 
     def _due(

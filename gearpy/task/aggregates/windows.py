@@ -180,7 +180,7 @@ class WindowStage(WindowedStage):
 
     @property
     def wake_ms(self) -> int | None:
-        """When something waits for wall time."""
+        """The wall time at which something waits to be done."""
         wake_ms = self._panes.wake_ms
         return wake_ms if wake_ms < MAX_MS else None
 

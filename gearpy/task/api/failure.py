@@ -1,4 +1,4 @@
-"""From an exception in user code to an `OperatorError` that names operator, line and record."""
+"""Turns an exception in user code into an `OperatorError` with operator, line and record."""
 
 import linecache
 import os

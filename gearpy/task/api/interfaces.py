@@ -351,7 +351,7 @@ class Task(Generic[In_contra, Out_co]):
 
     @property
     def passes_ms(self) -> int:
-        """No watermark above this is passed on; `MAX_MS` if nothing holds one up."""
+        """The highest watermark that is passed on; `MAX_MS` if nothing holds one up."""
         return MAX_MS
 
     @property
@@ -417,12 +417,12 @@ class SourceReader(ABC, Generic[T_co]):
 
     @property
     def watermark_ms(self) -> int:
-        """No later record is older than this. It depends on nothing but the records read so far."""
+        """The watermark: no later record is older. It depends only on the records read so far."""
         return MIN_MS
 
     @property
     def progress(self) -> tuple[int, int]:
-        """How much was read of how much, in any unit; (0, 0) if unknown."""
+        """The amount that was read, and of how much, in any unit; (0, 0) if unknown."""
         return (0, 0)
 
     def close(self) -> None:

@@ -219,7 +219,7 @@ class KeyedTask:
 
     @property
     def wait_ms(self) -> int | None:
-        """How long until a timer on wall time is due; None where there is none."""
+        """The time in ms until a timer on wall time is due; None where there is none."""
         if self._state is None:
             return None
         at_ms = self._state.timers.next_processing_ms

@@ -121,7 +121,7 @@ class TimedStage(Stage, Protocol):
 
     @property
     def wake_ms(self) -> int | None:
-        """When `on_time` is to be called, in ms since the epoch; None: not at all.
+        """The time at which to call `on_time`, in ms since the epoch; None: not at all.
 
         Asked after each batch: keep it at hand. Nothing of it is in snapshots; a stage that was
         restored tells again.
@@ -157,7 +157,7 @@ class DeferringStage(Stage, Protocol):
 
     @property
     def passed_ms(self) -> int:
-        """How far event time has come behind it: no record that is older is here. Only grows."""
+        """The event time behind the stage: no older record is in it. Only grows."""
         ...
 
 
@@ -190,7 +190,7 @@ class _Lane:
 
     @property
     def wake_ms(self) -> int | None:
-        """When there is something to do; 0 is now."""
+        """The time at which there is something to do; 0 is now."""
         head = self.head
         if head is not None and (head.is_ready or head.passed_ms > self.told_ms):
             return 0
@@ -199,7 +199,7 @@ class _Lane:
 
     @property
     def passes_ms(self) -> int:
-        """How far the chain may tell that event time has come; `MAX_MS` if nothing waits."""
+        """The highest watermark that the chain may tell; `MAX_MS` if nothing waits."""
         head = self.head
         if head is None or (
             self.work is None and head.hold_ms == MAX_MS and self.told_ms == head.passed_ms
@@ -338,7 +338,7 @@ class ChainTask(Task):
 
     @property
     def wake_ms(self) -> int | None:
-        """When a stage has something to yield by itself, and may."""
+        """The time at which a stage has something to yield by itself, and may."""
         if not self._lanes:
             return None
         return min(
@@ -379,7 +379,7 @@ class ChainTask(Task):
 
     @property
     def passes_ms(self) -> int:
-        """How far all deferring stages let event time be."""
+        """The highest watermark that all deferring stages allow."""
         return min((lane.passes_ms for lane in self._lanes), default=MAX_MS)
 
     @property
@@ -389,7 +389,7 @@ class ChainTask(Task):
 
     @property
     def epoch_fill(self) -> float:
-        """That of the stage that has the least room left."""
+        """The fill of the stage that has the least room left."""
         fill = 0.0
         for stage in self._keeping:
             fill = max(fill, stage.epoch_fill)

@@ -304,7 +304,7 @@ class JoinStage:
 
     @property
     def passed_ms(self) -> int:
-        """How far event time has come behind the join. Only grows: no later result is older."""
+        """The event time behind the join. Only grows: no later result is older."""
         return min(self._watermark_ms, self._join.hold_ms)
 
     def _joined(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:

@@ -297,7 +297,7 @@ class _Refreshed(TableJoinStage):
 
     @property
     def wake_ms(self) -> int | None:
-        """When the table is looked at again."""
+        """The time at which the table is looked at again."""
         return self._next_ms
 
     def on_time(self, now_ms: int) -> Iterator[Columns]:

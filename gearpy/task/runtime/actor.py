@@ -66,7 +66,7 @@ class HaltTask:
 
 @dataclass(frozen=True, slots=True)
 class CommitTask:
-    """This epoch, and all before it, are complete."""
+    """Tells a task that an epoch, and all before it, are complete."""
 
     epoch: int
 
@@ -86,7 +86,7 @@ class InjectMessage:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """There may be work."""
+    """Gives a task a turn, as there may be work."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from gearpy.task.api.interfaces import Task
 
 
 class CommitRequest:
-    """Which epochs a task was told to be complete; each is shown once, but answered as often."""
+    """The epochs that a task was told to be complete; each is shown once, but answered as often."""
 
     def __init__(self) -> None:
         self._asked = 0

@@ -68,7 +68,7 @@ class OutputLimits:
 
 @dataclass(slots=True)
 class _Link:
-    """One target task."""
+    """The link to one target task: its counts, and the batch that is being filled for it."""
 
     target: TaskId
     seq: int = 0

@@ -1,4 +1,4 @@
-"""What a task takes, and digests of what it puts out: enough to run it once more."""
+"""Records the input of a task, and digests of its output: enough to run it once more."""
 
 from collections.abc import Callable, Sized
 from functools import partial

@@ -1,4 +1,4 @@
-"""From an application and a task id to the runner of that task."""
+"""Makes the runner of a task from an application and the id of the task."""
 
 import logging
 import random

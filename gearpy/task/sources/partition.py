@@ -106,7 +106,7 @@ class SourcePartition:
 
     @property
     def promised_ms(self) -> int:
-        """No record that `read` will give is older; or than the cut, if there is one."""
+        """The promise: no record to come from `read` is older; or than the cut, if there is one."""
         return self._backlog[0].before_ms if self._backlog else self._known_ms
 
     @property

@@ -86,7 +86,7 @@ class AsyncFunction:
 
     @property
     def limits(self) -> CallLimits:
-        """Of the calls."""
+        """The limits of the calls."""
         return CallLimits(
             concurrency=self.concurrency, timeout_ms=self.timeout_ms, retries=self.retries
         )
@@ -219,7 +219,7 @@ class AsyncStage:
 
     @property
     def passed_ms(self) -> int:
-        """How far event time is behind this stage."""
+        """The event time behind this stage."""
         return self._window.passed_ms
 
     @property

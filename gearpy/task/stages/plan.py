@@ -71,7 +71,7 @@ class PhysicalPlan:
 
     @property
     def tasks(self) -> int:
-        """How many tasks there are."""
+        """The number of tasks."""
         return sum(each.parallelism for each in self.processors)
 
     def _repr_html_(self) -> str:

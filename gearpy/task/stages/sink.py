@@ -151,7 +151,7 @@ class SinkStage:
 
     @property
     def epoch_fill(self) -> float:
-        """That of the writer."""
+        """The answer of the writer."""
         return self._writer.epoch_fill
 
     def consumers(self) -> Sequence[ConsumerReport]:
@@ -163,7 +163,7 @@ class SinkStage:
 
     @property
     def waits_for(self) -> str:
-        """That of the writer."""
+        """The answer of the writer."""
         return self._writer.waits_for
 
     def close(self, *, completed: bool) -> None:
@@ -210,7 +210,7 @@ class PacedSinkStage(SinkStage):
 
     @property
     def may_end_epoch(self) -> bool:  # type: ignore[override] # of others a constant
-        """That of the writer; the end comes when its hand-over has failed."""
+        """The answer of the writer; the end comes when its hand-over has failed."""
         return self._paced.may_end_epoch or self._paced.failure is not None
 
     @property

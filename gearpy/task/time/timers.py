@@ -38,7 +38,7 @@ class TaskTimers:
 
     @property
     def due_ms(self) -> int | None:
-        """When the first one is due; None where there is none."""
+        """The time at which the first one is due; None where there is none."""
         return self._heap[0][0] if self._heap else None
 
 

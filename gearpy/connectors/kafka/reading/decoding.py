@@ -138,7 +138,7 @@ class RecordDecoder:
 
     @property
     def watermark_ms(self) -> int:
-        """No later record has an older event time."""
+        """The watermark: no later record has an older event time."""
         return self._order.watermark_ms
 
     def batch(self, raw: Raw) -> Batch | None:

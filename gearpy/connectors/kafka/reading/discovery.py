@@ -297,7 +297,7 @@ class KafkaReader(SourceReader[Any]):
 
     @property
     def watermark_ms(self) -> int:
-        """As far as the records' times allow."""
+        """The watermark by the times of the records."""
         return self._decoder.watermark_ms
 
     @property

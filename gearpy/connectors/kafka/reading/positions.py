@@ -146,7 +146,7 @@ class ReadBounds:
 
     @property
     def starts_ms(self) -> int:
-        """No record with an older event time is read."""
+        """The event time to begin at: no older record is read."""
         return self.start if isinstance(self.start, int) else MIN_MS
 
     def begin(

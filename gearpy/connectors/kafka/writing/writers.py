@@ -261,7 +261,7 @@ class EpochsWriter(_KafkaWriter):
 
     @property
     def epoch_fill(self) -> float:
-        """How many bytes are kept, as a share of those that may be."""
+        """The number of bytes kept, as a share of the most that may be."""
         return self._open.size_bytes / EPOCH_BYTES_MAX
 
     @property

@@ -17,7 +17,7 @@ _REPEAT_MS: Final = 2_000
 
 
 class TimedHalt:
-    """Has all sources of a change halt at one event time, and tells when all are there.
+    """Halts all sources of a change at one event time, and tells when all are there.
 
     Exact or not at all: a source that was told too late, or cannot hold back what is newer, makes
     the change impossible. So does one that is not there long after another: what waits is not

@@ -97,7 +97,7 @@ class Region:
 
     @property
     def made_at_ms(self) -> int:
-        """When the tasks of the present attempt existed, with their state; 0 if they do not."""
+        """The time at which the tasks of the present attempt had their state, or 0."""
         return self._deployment.made_at_ms if self._deployment else 0
 
     @property

@@ -158,7 +158,7 @@ class RegionEpochs:
 
     @property
     def last_took_ms(self) -> int:
-        """How long the last complete epoch took from the beginning of its end."""
+        """The time that the last complete epoch took from the beginning of its end."""
         return self._pace.last_took_ms
 
     def is_damage(self, message: SnapshotsDamaged) -> bool:

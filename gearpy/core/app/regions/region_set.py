@@ -86,7 +86,7 @@ class RegionSet:
 
     @property
     def clock_ms(self) -> int:
-        """How far all of them were at the newest epochs."""
+        """The clock of all regions at their newest epochs."""
         return min((each.history.clock_ms for each in self._regions), default=MIN_MS)
 
     @property
