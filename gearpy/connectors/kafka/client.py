@@ -36,6 +36,7 @@ _FINAL: Final = {
     "UNSUPPORTED_VERSION": "the brokers are too old",
 }
 
+_NO_RIGHT: Final = "_AUTHORIZATION_FAILED"
 _NO_PROVIDER: Final = "No provider for SASL mechanism GSSAPI"
 _NO_KERBEROS: Final = (
     "confluent-kafka as PyPI has it was built without Kerberos: build it against a librdkafka with "
@@ -60,15 +61,30 @@ def lasting_cause(error: "KafkaError") -> str:
     return _FINAL.get(error.name(), "")
 
 
-def failure(operator: str, what: str, error: "KafkaError") -> OperatorError:
+def lacking(cluster: KafkaCluster, operation: str, resource: str) -> str:
+    """Return how to mend that the user of a cluster lacks a right.
+
+    Args:
+        cluster: that the user logs in to.
+        operation: such as "Write".
+        resource: as an option of ``kafka-acls.sh``, such as ``--topic orders``.
+    """
+    user = cluster.principal
+    grant = f"--add --allow-principal User:{user or 'NAME'} --operation {operation} {resource}"
+    who = f"user {user!r}" if user else "the user"
+    return f"{who} lacks the right {operation}: have it granted, such as by kafka-acls.sh {grant}"
+
+
+def failure(operator: str, what: str, error: "KafkaError", *, lacks: str = "") -> OperatorError:
     """Return the error that ends the task.
 
     Args:
         operator: the source or sink, for people.
         what: the thing it was about, such as ``topic 'orders'``.
         error: told by the client.
+        lacks: how to mend it if it is about a right; see `lacking`.
     """
-    fix = final_cause(error)
+    fix = lacks if lacks and error.name().endswith(_NO_RIGHT) else final_cause(error)
     return OperatorError(
         operator=operator,
         cause=": ".join(part for part in (what, fix, f"{error.str()} ({error.name()})") if part),
@@ -86,10 +102,14 @@ class ClientState:
     Args:
         cluster: that the client speaks to.
         ignored: names of errors that do not matter to it.
+        lacks: how to mend that the user lacks a right; see `lacking`.
     """
 
-    def __init__(self, cluster: KafkaCluster, ignored: Collection[str] = ()) -> None:
+    def __init__(
+        self, cluster: KafkaCluster, ignored: Collection[str] = (), lacks: str = ""
+    ) -> None:
         self._ignored = ignored
+        self._lacks = lacks
         self._servers = cluster.servers
         self._protocol = cluster.client_settings()["security.protocol"]
         self._trouble = ""
@@ -124,7 +144,7 @@ class ClientState:
             OperatorError: names the cluster and the fix.
         """
         if self._final is not None:
-            raise failure(operator, f"kafka {self._servers}", self._final)
+            raise failure(operator, f"kafka {self._servers}", self._final, lacks=self._lacks)
 
 
 def make_consumer(

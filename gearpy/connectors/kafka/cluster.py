@@ -90,6 +90,11 @@ class KafkaCluster:
         if mistakes:
             raise ConfigError(*mistakes)
 
+    @property
+    def principal(self) -> str:
+        """The name of the user for the brokers' rights; empty if it is not known."""
+        return self.user or str(self.settings.get("sasl.kerberos.principal", "")).partition("@")[0]
+
     def client_settings(self) -> dict[str, Any]:
         """Return the settings of librdkafka that all clients of this cluster have."""
         logs_in = self.user is not None or self.mechanism == KERBEROS

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from gearpy.connectors.kafka.client import failure
+from gearpy.connectors.kafka.client import failure, lacking
+from gearpy.connectors.kafka.cluster import KafkaCluster
 from gearpy.connectors.kafka.reading.positions import WantedTopics, topic_of
 
 if TYPE_CHECKING:
@@ -18,15 +19,15 @@ class Brokers:
     Args:
         consumer: that is asked through, and does nothing else.
         operator: the source, for errors.
-        servers: the addresses of the brokers, for errors.
+        cluster: of the brokers, for errors.
     """
 
-    def __init__(self, consumer: "Consumer", operator: str, servers: str) -> None:
+    def __init__(self, consumer: "Consumer", operator: str, cluster: KafkaCluster) -> None:
         from confluent_kafka import TopicPartition  # noqa: PLC0415 - an extra
 
         self._consumer = consumer
         self._operator = operator
-        self._servers = servers
+        self._cluster = cluster
         self._make = TopicPartition
 
     def topics(self, wanted: WantedTopics) -> dict[str, int]:
@@ -44,8 +45,9 @@ class Brokers:
                 if told.error is None:
                     found[topic] = len(told.partitions)
                 elif topic in wanted.names:
-                    what = f"topic {topic!r} of {self._servers}"
-                    raise failure(self._operator, what, told.error)
+                    what = f"topic {topic!r} of {self._cluster.servers}"
+                    lacks = lacking(self._cluster, "Read", f"--topic {topic}")
+                    raise failure(self._operator, what, told.error, lacks=lacks)
         return wanted.among(found)
 
     def low(self, name: str) -> int:

@@ -5,7 +5,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
-from gearpy.connectors.kafka.client import ClientState, failure, final_cause, make_consumer
+from gearpy.connectors.kafka.client import (
+    ClientState,
+    failure,
+    final_cause,
+    lacking,
+    make_consumer,
+)
 from gearpy.connectors.kafka.cluster import KafkaCluster
 from gearpy.connectors.kafka.reading.brokers import Brokers
 from gearpy.connectors.kafka.reading.decoding import Reading, RecordDecoder
@@ -100,13 +106,14 @@ class KafkaDiscovery(Discovery[Any]):
         reading.records.begin()
         # The client asks for the coordinator of its group, also of one that is never used.
         ignored = () if reading.group is not None else ("GROUP_AUTHORIZATION_FAILED",)
-        self._state = ClientState(reading.cluster, ignored)
+        self._lacks_group = lacking(reading.cluster, "Read", f"--group {reading.group}")
+        self._state = ClientState(reading.cluster, ignored, self._lacks_group)
         cluster, settings = reading.cluster, _settings(reading)
         self._consumer = make_consumer(operator, cluster, self._state, settings)
         # A client does one thing at a time: the one that reads would hold the task up while a
         # question waits for brokers that are away.
         asking = make_consumer(operator, cluster, self._state, settings)
-        self._brokers = Brokers(asking, operator, cluster.servers)
+        self._brokers = Brokers(asking, operator, reading.cluster)
         self._feed = Feed(self._consumer, self._state, operator, reading.records.columns)
         self._errands = Errands(f"gearpy-{operator}")
         self._is_looking = False
@@ -177,7 +184,8 @@ class KafkaDiscovery(Discovery[Any]):
         if error is None:
             raise answer
         if final_cause(error):
-            raise failure(self._reading.operator, "", error) from answer
+            lacks = self._lacks_group if error.name().startswith("GROUP") else ""
+            raise failure(self._reading.operator, "", error, lacks=lacks) from answer
         self._state.on_error(error)
         return {}
 
@@ -222,7 +230,8 @@ class KafkaDiscovery(Discovery[Any]):
                 raise
             if final_cause(error):
                 what = f"commit to group {self._reading.group!r}"
-                raise failure(self._reading.operator, what, error) from caught
+                lacks = self._lacks_group
+                raise failure(self._reading.operator, what, error, lacks=lacks) from caught
             _LOG.warning("%s: offsets not committed: %s", self._reading.operator, error.str())
 
 
@@ -357,7 +366,10 @@ class KafkaReader(SourceReader[Any]):
     def _steps_over(self, error: "KafkaError") -> bool:
         """Step over records that are not there any more; False: brokers do not answer now."""
         if final_cause(error):
-            raise failure(self._reading.operator, f"partition {self._name}", error)
+            topic, _ = topic_of(self._name)
+            lacks = lacking(self._reading.cluster, "Read", f"--topic {topic}")
+            what = f"partition {self._name} of {self._reading.cluster.servers}"
+            raise failure(self._reading.operator, what, error, lacks=lacks)
         try:
             low, high = self._brokers.range(self._name)
         except Exception as caught:

@@ -52,7 +52,7 @@ class EpochSender:
         app: the application, for people.
         earlier: plans of earlier runs, which are settled first.
         plan: of this run.
-        prepare: called once on the thread, before it has room.
+        prepare: called on the thread before it has room, and after trouble.
         wake: called when an answer has changed.
     """
 
@@ -169,12 +169,16 @@ class EpochSender:
         if not own:
             plan.lane.drop()
 
-    def _prepare_once(self) -> None:
-        """Prepare when nobody waits for transactions any more that an earlier start left open."""
-        if not self._is_prepared:
-            self._prepare()
-            self._is_prepared = True
-            self._wake()
+    def _prepare_for_more(self) -> None:
+        """Prepare when nobody waits for transactions any more that an earlier start left open.
+
+        After trouble once more, as a topic may be gone.
+        """
+        if self._is_prepared and not self._troubles:
+            return
+        self._prepare()
+        self._is_prepared = True
+        self._wake()
 
     def _take_new(self) -> None:
         with self._changed:
@@ -188,7 +192,7 @@ class EpochSender:
             case Open():
                 plan.lane.open()
                 plan.transactions.on_opened()
-                self._prepare_once()
+                self._prepare_for_more()
             case ReadMarker():
                 plan.transactions.on_marker(plan.lane.look())
                 self._forget_sent(plan)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from gearpy.connectors.kafka.client import (
     ClientState,
     failure,
+    lacking,
     lasting_cause,
     make_consumer,
     make_producer,
@@ -236,7 +237,11 @@ class TransactionLane:
             is_topic = "TOPIC" in error.name()
             named = f"topic {self._marker[0]!r}, or one of the records," if is_topic else ""
             what = what or named or f"transactional id {self.lane_id!r}"
-            return failure(self._operator, f"{what} of {self._cluster.servers}", error)
+            resource = "--transactional-id gearpy- --resource-pattern-type prefixed"
+            if is_topic:
+                resource = f"--topic {self._marker[0]}"
+            lacks = lacking(self._cluster, "Write", resource)
+            return failure(self._operator, f"{what} of {self._cluster.servers}", error, lacks=lacks)
         return TransactionTrouble(f"{error.str()} ({error.name()})")
 
     def _on_delivery(self, error: "KafkaError", message: "Message") -> None:

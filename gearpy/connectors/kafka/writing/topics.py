@@ -5,7 +5,13 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from gearpy.connectors.kafka.client import ClientState, failure, final_cause, make_admin
+from gearpy.connectors.kafka.client import (
+    ClientState,
+    failure,
+    final_cause,
+    lacking,
+    make_admin,
+)
 from gearpy.connectors.kafka.cluster import KafkaCluster
 from gearpy.connectors.kafka.registry import RegistryAway
 from gearpy.connectors.kafka.writing.outgoing import TopicFacts
@@ -21,6 +27,7 @@ _RECORD_BYTES_MAX: Final = 1_048_588
 _AHEAD_MS_MAX: Final = 3_600_000
 _TIMEOUT_S: Final = 5.0
 _PAUSE_S: Final = 0.1
+_SLICE_S: Final = 0.5
 _REGISTRY_PAUSE_S: Final = 0.5
 
 
@@ -77,6 +84,18 @@ class SinkTopics:
             self._known[topic] = found
         return found
 
+    def look_again(self, topic: str) -> Any:
+        """Return the description of a topic, which may be gone; waits for the brokers.
+
+        Raises:
+            OperatorError: it is not there.
+            GearpyError: the task has ended meanwhile.
+        """
+        described = self._described(topic)
+        if described is None:
+            raise self._failed(topic, "does not exist: correct its name, or make it")
+        return described
+
     def make(self, topic: str, partitions: int, settings: dict[str, str]) -> None:
         """Make a topic, if it is not there; waits for the brokers.
 
@@ -86,17 +105,18 @@ class SinkTopics:
         """
         from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined] # noqa: PLC0415 - an extra
 
-        described = self._described(topic)
+        described = self._described(topic, "Read")
         if described is not None:
             if len(described.partitions) < partitions:
                 raise self._failed(topic, f"has fewer than {partitions} partitions: add some")
             return
         made = NewTopic(topic, partitions, config=settings)
-        try:
-            self._wait(topic, lambda admin: admin.create_topics([made])[topic].result(_TIMEOUT_S))
-        except OperatorError as error:
-            if "TOPIC_ALREADY_EXISTS" not in error.cause:
-                raise
+        self._wait(
+            topic,
+            lambda admin: admin.create_topics([made])[topic],
+            right="Create",
+            none_if="TOPIC_ALREADY_EXISTS",
+        )
         _log.info("%s has made topic %s", self._operator, topic)
 
     def end_offset(self, topic: str, partition: int) -> int:
@@ -117,7 +137,7 @@ class SinkTopics:
                 isolation_level=IsolationLevel.READ_UNCOMMITTED,
                 request_timeout=_TIMEOUT_S,
             )
-            return asked[place].result(_TIMEOUT_S)
+            return asked[place]
 
         return int(self._wait(topic, ask).offset)
 
@@ -126,12 +146,11 @@ class SinkTopics:
     def _asked(self, topic: str) -> TopicFacts:
         from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined] # noqa: PLC0415 - an extra
 
-        described = self._described(topic)
-        if described is None:
-            raise self._failed(topic, "does not exist: correct its name, or make it")
+        described = self.look_again(topic)
         allowed = described.authorized_operations
         if allowed is not None and AclOperation.WRITE not in allowed:
-            raise self._failed(topic, "must not be written by this user: have the right granted")
+            lacks = lacking(self._cluster, "Write", f"--topic {topic}")
+            raise self._failed(topic, f"must not be written: {lacks}")
         settings = self._settings(topic)
         return TopicFacts(
             partitions=len(described.partitions),
@@ -154,24 +173,18 @@ class SinkTopics:
             time.sleep(_REGISTRY_PAUSE_S)
             self._check_goes_on()
 
-    def _described(self, topic: str) -> Any:
+    def _described(self, topic: str, right: str = "Write") -> Any:
         """Return the description of a topic; None if it is not there."""
-        from confluent_kafka import KafkaException, TopicCollection  # noqa: PLC0415 - an extra
+        from confluent_kafka import TopicCollection  # noqa: PLC0415 - an extra
 
         def ask(admin: "AdminClient") -> Any:
-            asked = admin.describe_topics(
+            return admin.describe_topics(
                 TopicCollection([topic]),
                 include_authorized_operations=True,
                 request_timeout=_TIMEOUT_S,
-            )
-            try:
-                return asked[topic].result(_TIMEOUT_S)
-            except KafkaException as error:
-                if error.args[0].name() == "UNKNOWN_TOPIC_OR_PART":
-                    return None
-                raise
+            )[topic]
 
-        return self._wait(topic, ask)
+        return self._wait(topic, ask, right=right, none_if="UNKNOWN_TOPIC_OR_PART")
 
     def _settings(self, topic: str) -> dict[str, str]:
         """Return the settings of a topic; none if the user may not read them."""
@@ -179,30 +192,43 @@ class SinkTopics:
 
         resource = ConfigResource(ResourceType.TOPIC, topic)
         try:
-            found = self._wait(
-                topic,
-                lambda admin: admin.describe_configs([resource])[resource].result(_TIMEOUT_S),
-            )
+            found = self._wait(topic, lambda admin: admin.describe_configs([resource])[resource])
         except OperatorError:
             return {}
         return {name: entry.value for name, entry in found.items() if entry.value is not None}
 
-    def _wait(self, topic: str, ask: "Callable[[AdminClient], Any]") -> Any:
-        """Return an answer of the brokers about a topic, however long they are away."""
+    def _wait(
+        self,
+        topic: str,
+        ask: "Callable[[AdminClient], Any]",
+        *,
+        right: str = "Read",
+        none_if: str = "",
+    ) -> Any:
+        """Return an answer of the brokers about a topic, however long they are away.
+
+        Args:
+            topic: that is asked about.
+            ask: returns the answer to come.
+            right: that the user needs for it.
+            none_if: the name of an error that stands for None.
+        """
         from confluent_kafka import KafkaException  # noqa: PLC0415 - an extra
 
-        what = f"topic {topic!r} of {self._cluster.servers}"
         while True:
             if self._admin is None:
                 self._admin = make_admin(self._operator, self._cluster, self._state)
             try:
-                answer = ask(self._admin)
+                answer = self._answer(ask(self._admin))
             except (KafkaException, TimeoutError) as error:
                 told = error.args[0] if isinstance(error, KafkaException) else None
+                if told is not None and told.name() == none_if:
+                    self._state.on_answer()
+                    return None
                 if told is not None and final_cause(told):
-                    raise failure(self._operator, what, told) from error
-                if told is not None and told.name() == "TOPIC_ALREADY_EXISTS":
-                    raise failure(self._operator, what, told) from error
+                    what = f"topic {topic!r} of {self._cluster.servers}"
+                    lacks = lacking(self._cluster, right, f"--topic {topic}")
+                    raise failure(self._operator, what, told, lacks=lacks) from error
                 self._admin.poll(_PAUSE_S)
                 self._admin = None  # It would keep to what it knows of leaders, however wrong.
             else:
@@ -210,6 +236,17 @@ class SinkTopics:
                 return answer
             self._state.check(self._operator)
             self._check_goes_on()
+
+    def _answer(self, asked: Any) -> Any:
+        """Wait for an answer; the end of the task is seen meanwhile."""
+        until_s = time.monotonic() + _TIMEOUT_S
+        while True:
+            try:
+                return asked.result(_SLICE_S)
+            except TimeoutError:
+                if time.monotonic() > until_s:
+                    raise
+                self._check_goes_on()
 
     def _check_goes_on(self) -> None:
         if not self._goes_on():

@@ -137,7 +137,10 @@ class _KafkaWriter(PacedWriter):
 
     def _ask_topics(self) -> None:
         for topic in self._plan.fixed_topics:
-            self._topics.facts(topic)
+            if self._topics.knows([topic]):
+                self._topics.look_again(topic)
+            else:
+                self._topics.facts(topic)
 
 
 class EpochsWriter(_KafkaWriter):

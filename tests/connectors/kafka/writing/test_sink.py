@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 from confluent_kafka import Message, Producer
+from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import AclOperation
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
@@ -489,6 +490,24 @@ def test_a_missing_topic_ends_the_application(kafka: KafkaAddress, guarantee: An
         gp.run(app)
 
 
+def test_a_topic_that_is_gone_is_told_after_trouble(
+    kafka: KafkaAddress, runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client itself would wait half a minute for it, again and again."""
+    writer = begun(runs.start(1))
+
+    def fail(self: TransactionLane, records: Any, marker: EpochMarker) -> None:
+        raise TransactionTrouble("no answer")
+
+    monkeypatch.setattr(TransactionLane, "write", fail)
+    admin = AdminClient({"bootstrap.servers": kafka.plain})
+    admin.delete_topics([runs.topic])[runs.topic].result(60)
+    writer.write_batch(batch("a"))
+    writer.commit(1, writer.prepare(1))
+
+    assert f"topic '{runs.topic}' of {kafka.plain} does not exist" in refused(writer)
+
+
 def write(records: list[Any], topic: str, **options: Any) -> None:
     """Write records by an application of their own."""
     app = gp.StreamApp("writing")
@@ -512,22 +531,33 @@ def test_a_user_without_rights_is_told_which_one_is_missing(own_acls: TopicBuild
     options: dict[str, Any] = {"servers": cluster, "value": "text", "marker_topic": markers}
     write_right = AclOperation.WRITE
 
-    with pytest.raises(GearpyError, match=r"id 'gearpy-.*' of .*: the user has no right"):
+    def lacks(right: str, option: str) -> str:
+        grant = f"--allow-principal User:ann --operation {right} {option}"
+        return f"user 'ann' lacks the right {right}: have it granted, such as by .* {grant}"
+
+    all_ids = "--transactional-id gearpy- --resource-pattern-type prefixed"
+    with pytest.raises(GearpyError, match=f"id 'gearpy-.*' of .*: {lacks('Write', all_ids)}"):
         write(["a"], topic, **options)
-    with pytest.raises(GearpyError, match=f"topic '{topic}' of .*: the user has no right"):
+    of_topic = f"topic '{topic}' of .*: {lacks('Write', f'--topic {topic}')}"
+    with pytest.raises(GearpyError, match=of_topic):
         write(["a"], topic, **options, guarantee="at-least-once")
     id_kind = ResourceType.TRANSACTIONAL_ID
     own_acls.allow(
         "ann", "gearpy-", write_right, kind=id_kind, pattern=ResourcePatternType.PREFIXED
     )
     own_acls.allow("ann", topic, AclOperation.DESCRIBE)
-    with pytest.raises(GearpyError, match=f"topic '{topic}' of .* must not be written by this"):
+    with pytest.raises(GearpyError, match=of_topic):
         write(["a"], topic, **options)
     own_acls.allow("ann", topic, write_right)
-    with pytest.raises(GearpyError, match=f"topic '{markers}' of .*: the user has no right"):
+    no_markers = options | {"marker_topic": f"{markers}-not-there"}
+    own_acls.allow("ann", no_markers["marker_topic"], AclOperation.DESCRIBE)
+    with pytest.raises(GearpyError, match=lacks("Create", f"--topic {markers}-not-there")):
+        write(["a"], topic, **no_markers)
+    with pytest.raises(GearpyError, match=lacks("Read", f"--topic {markers}")):
         write(["a"], topic, **options)
     own_acls.allow("ann", markers, AclOperation.READ)
-    with pytest.raises(GearpyError, match=f"topic '{markers}', or one of the records, of"):
+    or_one = f"topic '{markers}', or one of the records, of .*: "
+    with pytest.raises(GearpyError, match=or_one + lacks("Write", f"--topic {markers}")):
         write(["a"], topic, **options)
     own_acls.allow("ann", markers, write_right)
     write(["a"], topic, **options)
