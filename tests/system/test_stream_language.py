@@ -23,10 +23,10 @@ _END: Final = 200
 _POINTS: Final[tuple[Point, ...]] = ("prepared", "recovered")
 
 
-# Crashes of windows, joins and columns: `tests/sim/test_same_output`; the steps of a commit:
-# `test_exactly_once`.
-@pytest.mark.long
-@pytest.mark.parametrize(("cut", "backend"), [("position", "heap"), ("event-time", "disk")])
+@pytest.mark.parametrize(
+    ("cut", "backend"),
+    [pytest.param("position", "heap", marks=pytest.mark.long), ("event-time", "disk")],
+)
 def test_windows_joins_and_columns_are_exact_whatever_fails(
     tmp_path: Path, cut: str, backend: str
 ) -> None:
