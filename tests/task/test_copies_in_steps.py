@@ -185,9 +185,27 @@ def test_nothing_tells_that_an_epoch_is_still_copied(
 
     So what is stored is the state at the end of the epoch, whatever came while it was copied.
     """
+    check_results(events, steps, name)
+
+
+_ALL: Final = [(number, number % 9) for number in range(20)]
+
+
+@pytest.mark.parametrize("steps", [0, 1])
+@pytest.mark.parametrize("name", STAGES)
+def test_all_keys_may_change_while_they_are_copied(name: str, steps: int) -> None:
+    """In place, and as time passes; keys may go, and come again."""
+    later = [(value, time_ms + 12) for value, time_ms in _ALL]
+    for passed in ([], [5], [21], [41, later]):
+        check_results([_ALL, "end", _ALL, *passed, "restart", later], steps, name)
+        check_results([_ALL, "end", _ALL, "end", later, *passed, _ALL, "restart"], steps, name)
+
+
+def check_results(events: list[Any], steps: int, name: str) -> None:
+    """See that a step gives what one gives that is never copied; ``steps`` after each event."""
     order: Callable[[Any], Any] = list
     life, plain = Life(STAGES[name]), Life(STAGES[name])
-    since: list[Any] = []  # The events that a restart forgets.
+    since: list[tuple[Any, list[str]]] = []  # What a restart forgets: it comes again.
     reached_ms = MIN_MS
     for each in [*events, "end", MAX_MS, "restart", MAX_MS]:
         event = each
@@ -202,11 +220,12 @@ def test_nothing_tells_that_an_epoch_is_still_copied(
             life.go_on(None)
             life.start()
             order = sorted
-            for past in since:
-                outcome(life.stage, past)
+            for past, results in since:
+                assert sorted(outcome(life.stage, past)) == sorted(results)
         else:
-            assert order(outcome(life.stage, event)) == order(outcome(plain.stage, event))
-            since.append(event)
+            results = outcome(plain.stage, event)
+            assert order(outcome(life.stage, event)) == order(results)
+            since.append((event, results))
         life.go_on(steps)
 
 

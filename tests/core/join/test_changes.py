@@ -1,6 +1,7 @@
 """What joins keep, and what of it they tell."""
 
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -70,6 +71,19 @@ def test_each_record_is_told_once() -> None:
         (["b", "a"], [[3, LEFT, 103, "v3", False], [2, LEFT, 102, "v2", False]], None)
     ]
     assert list(log.changes()) == []
+
+
+def test_a_record_that_finds_a_partner_while_it_is_copied_is_told_as_it_was() -> None:
+    """And the next epoch tells of the partner."""
+    log, cells = RecordLog(), dict[Any, dict[Any, Any]]()
+    kept = added(log, 7, "a", is_waiting=True)
+    with patch("gearpy.core.base.key_copy.STEPS_FROM", 1):
+        first = list(log.changes())
+    log.match(7, "a", kept)
+
+    store(cells, first)
+    assert list(cells.values()) == [{"a": [1, LEFT, 101, "v1", True]}]
+    assert [each[1:] for each in log.changes()] == [(["a"], [[1]], None)]
 
 
 def test_malformed_records_are_refused() -> None:
