@@ -5,13 +5,13 @@ from collections.abc import Set as AbstractSet
 from itertools import pairwise
 from typing import Any, Final
 
-from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.summaries import (
     ApplicationDetail,
     ExecutorSummary,
     LongTurnSummary,
     ProcessorSummary,
 )
+from gearpy.metrics.samples import known_ms
 from gearpy.views import text
 from gearpy.views.findings import HELD_BACK, SLOTS, findings_of, keeps_up, processor_of
 from gearpy.views.look import Look
@@ -119,7 +119,7 @@ def _totals(look: Look, before: Look | None, measured: Measurements) -> TotalsVi
         "records_out_rate": out_rate,
         "epoch_bytes": sum(sizes) if sizes else None,
         "epochs_failed": sum(each.aborted for each in detail.epochs) if detail else 0,
-        "clock_ms": _known(progress.watermark_ms),
+        "clock_ms": known_ms(progress.watermark_ms),
         **measured.totals(),
     }
     if in_rate is None and was is not None:
@@ -132,7 +132,7 @@ def _totals(look: Look, before: Look | None, measured: Measurements) -> TotalsVi
         skipped=progress.skipped_records,
         quarantined=progress.quarantined_records,
         restarts=progress.restarts,
-        watermark_ms=_known(progress.watermark_ms),
+        watermark_ms=known_ms(progress.watermark_ms),
         lag_ms=detail.lag_ms if detail and detail.why else None,
         epoch=progress.epoch,
         **known,
@@ -293,8 +293,3 @@ def _rate(now: int, was: int | None, span_ms: int) -> float | None:
     if was is None or span_ms < SPAN_MIN_MS or now < was:
         return None
     return (now - was) * 1000 / span_ms
-
-
-def _known(time_ms: int | None) -> int | None:
-    """Return an event time, or None at the beginning and the end of time."""
-    return None if time_ms in {MIN_MS, MAX_MS} else time_ms

@@ -6,7 +6,6 @@ the same drawing fits a page, a report and a notebook.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from html import escape
 from typing import Final, NamedTuple
 
 from gearpy.views import text
@@ -75,7 +74,7 @@ def _edge(edge: EdgeView, points: Sequence[Point], fastest: float) -> str:
         )
     says = [edge.partitioner, text.rate(edge.rate)]
     says += ["back-pressure"] * edge.backpressured + ["holds the clock"] * edge.holds_clock
-    title = _safe(", ".join(each for each in says if each))
+    title = text.html(", ".join(each for each in says if each))
     return f'<path d="{_curve(points)}" fill="none" {style}><title>{title}</title></path>'
 
 
@@ -93,10 +92,10 @@ def _curve(points: Sequence[Point]) -> str:
 def _box(processor: ProcessorFigures, place: Point, *, is_accent: bool, has_run: bool) -> str:
     x, y = place
     frame = f'stroke="{RED}" stroke-width="2.5"' if is_accent else _FRAME
-    count = text.count(_records_of(processor)) if has_run else ""
-    rate = text.rate(_rate_of(processor)) or count
+    count = text.count(processor.records) if has_run else ""
+    rate = text.rate(processor.rate) or count
     parts = [
-        f"<title>{_safe(_title(processor))}</title>",
+        f"<title>{text.html(_title(processor))}</title>",
         _FACE.format(x=x, y=y, frame=frame),
         _words(x + 12, y + 23, "n", _cut(processor.name, _NAME_MAX)),
         _words(x + 12, y + 41, "q", _cut(_about(processor), _ABOUT_MAX)),
@@ -134,15 +133,6 @@ def _title(processor: ProcessorFigures) -> str:
     lines = [f"{name}: {fact}" for name, fact in facts.items() if fact]
     clock = ["it holds the clock"] if processor.holds_clock else []
     return "\n".join([f"{processor.name} ({processor.id})", *lines, *clock])
-
-
-def _rate_of(processor: ProcessorFigures) -> float | None:
-    is_source = processor.role == "source"
-    return processor.records_out_rate if is_source else processor.records_in_rate
-
-
-def _records_of(processor: ProcessorFigures) -> int:
-    return processor.records_out if processor.role == "source" else processor.records_in
 
 
 def _bar(processor: ProcessorFigures, x: float, y: float, width: float) -> str:
@@ -225,10 +215,10 @@ def _events(at_ms: Sequence[int], events: Iterable[tuple[int, str]]) -> Iterator
     for when, what in events:
         if at_ms and at_ms[0] <= when <= at_ms[-1]:
             x = _x(when, at_ms)
+            title = f"<title>{text.html(text.time(when))} {text.html(what)}</title>"
             yield (
                 f'<path d="M{x:.1f} {_PLOT_TOP:.0f}V{_PLOT_BOTTOM:.0f}" stroke="{RED}" '
-                f'stroke-dasharray="3 3"><title>{_safe(text.time(when))} {_safe(what)}</title>'
-                "</path>"
+                f'stroke-dasharray="3 3">{title}</path>'
             )
 
 
@@ -250,7 +240,7 @@ def _line(line: Line, at_ms: Sequence[int], top: float, *, is_only: bool) -> Ite
             continue
         yield (
             f'<polyline points="{path}" fill="none" stroke="{line.colour}" stroke-width="1.6">'
-            f"<title>{_safe(line.name)}</title></polyline>"
+            f"<title>{text.html(line.name)}</title></polyline>"
         )
 
 
@@ -276,18 +266,14 @@ def _x(when: int, at_ms: Sequence[int]) -> float:
 def _svg(width: float, height: float, label: str, parts: Iterable[str]) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="gp-g" role="img" '
-        f'aria-label="{_safe(label)}" viewBox="0 0 {width:.0f} {height:.0f}" '
+        f'aria-label="{text.html(label)}" viewBox="0 0 {width:.0f} {height:.0f}" '
         f'width="{width:.0f}" height="{height:.0f}">{_STYLE}{"".join(parts)}</svg>'
     )
 
 
 def _words(x: float, y: float, kind: str, words: str) -> str:
-    return f'<text x="{x:.0f}" y="{y:.0f}" class="{kind}">{_safe(words)}</text>'
+    return f'<text x="{x:.0f}" y="{y:.0f}" class="{kind}">{text.html(words)}</text>'
 
 
 def _cut(words: str, most: int) -> str:
     return words if len(words) <= most else f"{words[: most - 1]}…"
-
-
-def _safe(words: str) -> str:
-    return escape(text.printable(words))

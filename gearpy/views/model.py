@@ -164,6 +164,16 @@ class ProcessorFigures(Figures):
     steps: tuple[str, ...] = ()
     rates: tuple[float, ...] = ()
 
+    @property
+    def records(self) -> int:
+        """The records that came in; those that went out of a source."""
+        return self.records_out if self.role == "source" else self.records_in
+
+    @property
+    def rate(self) -> float | None:
+        """Their number per second lately."""
+        return self.records_out_rate if self.role == "source" else self.records_in_rate
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFigures(Figures):

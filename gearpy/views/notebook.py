@@ -6,7 +6,6 @@ light and a dark notebook.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from html import escape
 from typing import Any, Final
 
 from gearpy.ids import MAX_MS, MIN_MS
@@ -32,10 +31,10 @@ _QUIET: Final = 'style="opacity:.68"'
 
 def app_html(view: AppView) -> str:
     """Return an application as it is: status, why, the data flow with its numbers, and totals."""
-    title = f"<b>{_safe(view.name)}</b> <span {_QUIET}>{_safe(view.status)}</span>"
+    title = f"<b>{text.html(view.name)}</b> <span {_QUIET}>{text.html(view.status)}</span>"
     parts = [f"<div>{title}</div>", _headline(view.headline), _scrolling(graph_svg(view))]
     facts = " · ".join(fact for fact in _facts(view) if fact)
-    return f"{_BOX}{''.join(parts)}<div {_QUIET}>{_safe(facts)}</div></div>"
+    return f"{_BOX}{''.join(parts)}<div {_QUIET}>{text.html(facts)}</div></div>"
 
 
 def plan_html(view: AppView, *, about: Sequence[str] = ()) -> str:
@@ -44,15 +43,15 @@ def plan_html(view: AppView, *, about: Sequence[str] = ()) -> str:
     Args:
         view: with the processors and edges, at no time.
     """
-    title = f"<b>{_safe(view.name)}</b> <span {_QUIET}>plan</span>"
-    lines = "".join(f"<div {_QUIET}>{_safe(each)}</div>" for each in about)
+    title = f"<b>{text.html(view.name)}</b> <span {_QUIET}>plan</span>"
+    lines = "".join(f"<div {_QUIET}>{text.html(each)}</div>" for each in about)
     return f"{_BOX}<div>{title}</div>{_scrolling(graph_svg(view))}{lines}</div>"
 
 
 def mistakes_html(name: str, mistakes: Sequence[str]) -> str:
     """Return the reasons why a program cannot run."""
-    wrong = "".join(f'<div style="color:{RED}">{_safe(each)}</div>' for each in mistakes)
-    return f"{_BOX}<div><b>{_safe(name)}</b> cannot run:</div>{wrong}</div>"
+    wrong = "".join(f'<div style="color:{RED}">{text.html(each)}</div>' for each in mistakes)
+    return f"{_BOX}<div><b>{text.html(name)}</b> cannot run:</div>{wrong}</div>"
 
 
 def records_html(records: Sequence[Any]) -> str:
@@ -64,11 +63,11 @@ def records_html(records: Sequence[Any]) -> str:
         f"{len(names) - _COLUMNS_MAX} more columns" if len(names) > _COLUMNS_MAX else "",
     ]
     names = names[:_COLUMNS_MAX]
-    head = "".join(f'<th style="text-align:left">{_safe(name)}</th>' for name in names)
+    head = "".join(f'<th style="text-align:left">{text.html(name)}</th>' for name in names)
     body = "".join(_row(row, names) for row in shown)
     note = ", ".join(each for each in left_out if each) or text.plural(len(records), "record")
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return f"{_BOX}{_scrolling(table)}<div {_QUIET}>{_safe(note)}</div></div>"
+    return f"{_BOX}{_scrolling(table)}<div {_QUIET}>{text.html(note)}</div></div>"
 
 
 # -- an application ----------------------------------------------------------------------------
@@ -77,10 +76,10 @@ def records_html(records: Sequence[Any]) -> str:
 def _headline(headline: Headline) -> str:
     colour = _COLOURS[headline.level]
     advice = f": {headline.advice}" if headline.advice else ""
-    words = _safe(f"{_WORDS[headline.level]}{headline.text}")
+    words = text.html(f"{_WORDS[headline.level]}{headline.text}")
     return (
         f'<div style="border-left:3px solid {colour};padding-left:8px;margin:4px 0">'
-        f"{words}<span {_QUIET}>{_safe(advice)}</span></div>"
+        f"{words}<span {_QUIET}>{text.html(advice)}</span></div>"
     )
 
 
@@ -135,15 +134,11 @@ def _row(row: Mapping[str, Any], names: Iterable[str]) -> str:
 
 def _cell(value: Any) -> str:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return f'<td style="text-align:right">{_safe(str(value))}</td>'
+        return f'<td style="text-align:right">{text.html(str(value))}</td>'
     shown = value if isinstance(value, str) else repr(value)
     cut = shown if len(shown) <= _CELL_CHARS_MAX else f"{shown[: _CELL_CHARS_MAX - 1]}…"
-    return f'<td style="text-align:left">{_safe(cut)}</td>'
+    return f'<td style="text-align:left">{text.html(cut)}</td>'
 
 
 def _scrolling(inner: str) -> str:
     return f'<div style="overflow-x:auto">{inner}</div>' if inner else ""
-
-
-def _safe(words: str) -> str:
-    return escape(text.printable(words))

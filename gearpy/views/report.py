@@ -5,7 +5,6 @@ It loads nothing and runs nothing: drawings are SVG, styles are in it, and text 
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Final
 
 from gearpy.messages.client import QuarantinedRecord
@@ -48,7 +47,7 @@ def report_html(report: Report) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta http-equiv="Content-Security-Policy" '
         "content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-        f"<title>{_safe(title)}</title><style>{_STYLE}</style></head>\n"
+        f"<title>{text.html(title)}</title><style>{_STYLE}</style></head>\n"
         f"<body><main>\n{body}\n</main></body></html>\n"
     )
 
@@ -60,7 +59,7 @@ def _parts(report: Report) -> Iterator[str]:
     if graph := graph_svg(view):
         note = "bar: share of its time that it is busy, then held back · dotted: the path that "
         note += "holds the clock, or back-pressure"
-        yield f'<section class="card wide">{graph}<p class="quiet">{_safe(note)}</p></section>'
+        yield f'<section class="card wide">{graph}<p class="quiet">{text.html(note)}</p></section>'
     yield _charts(report.series)
     yield _section("Totals", f'<div class="columns">{_facts(_totals(view))}</div>')
     yield _section("Alerts", _list(f"{each.rule}: {each.text}" for each in view.alerts))
@@ -98,15 +97,15 @@ def _head(report: Report) -> str:
     ]
     line = " · ".join(each for each in facts if each)
     return (
-        f'<h1>{_safe(view.name)} <span class="status">{view.status}</span></h1>'
-        f'<p class="quiet">{_safe(line)}</p>'
+        f'<h1>{text.html(view.name)} <span class="status">{view.status}</span></h1>'
+        f'<p class="quiet">{text.html(line)}</p>'
     )
 
 
 def _headline(view: AppView) -> str:
     headline = view.headline
-    advice = f"<br>{_safe(headline.advice)}" if headline.advice else ""
-    return f'<p class="headline {headline.level}"><b>{_safe(headline.text)}</b>{advice}</p>'
+    advice = f"<br>{text.html(headline.advice)}" if headline.advice else ""
+    return f'<p class="headline {headline.level}"><b>{text.html(headline.text)}</b>{advice}</p>'
 
 
 # -- charts ------------------------------------------------------------------------------------
@@ -153,12 +152,13 @@ def _chart(
     if all(value is None for line in lines for value in line.values):
         return ""
     keys = " · ".join(
-        f'<span style="color:{line.colour}">{_safe(line.name)}</span> <b>{_safe(_newest(line))}</b>'
+        f'<span style="color:{line.colour}">{text.html(line.name)}</span> '
+        f"<b>{text.html(_newest(line))}</b>"
         for line in lines
     )
     drawn = chart_svg(name, at_ms, lines, events=events)
     return (
-        f'<div class="card"><p><span class="quiet">{_safe(name)}, {unit}</span> '
+        f'<div class="card"><p><span class="quiet">{text.html(name)}, {unit}</span> '
         f'<span class="right">{keys}</span></p>{drawn}</div>'
     )
 
@@ -266,7 +266,7 @@ def _tasks(processor: ProcessorView) -> str:
     skew = f", the fastest {processor.skew:.1f} times the mean" if processor.skew else ""
     summary = f"{processor.name}: {text.plural(len(processor.tasks), 'task')}{skew}"
     table = _table(_TASK, [_task_row(each) for each in shown])
-    return f'<details class="card"><summary>{_safe(summary)}</summary>{table}</details>'
+    return f'<details class="card"><summary>{text.html(summary)}</summary>{table}</details>'
 
 
 def _task_row(task: TaskFigures) -> tuple[str, ...]:
@@ -391,11 +391,11 @@ def _card(app_id: int, what: str, when: str, card: ErrorCard) -> str:
     traceback = ""
     if card.traceback:
         traceback = (
-            f"<details><summary>traceback</summary><pre>{_safe(card.traceback)}</pre></details>"
+            f"<details><summary>traceback</summary><pre>{text.html(card.traceback)}</pre></details>"
         )
     return (
-        f'<div class="error"><p><b>{_safe(card.cause)}</b></p>'
-        f'<p class="quiet">{_safe(when)} {_safe(what)}</p>{_facts(facts)}{traceback}</div>'
+        f'<div class="error"><p><b>{text.html(card.cause)}</b></p>'
+        f'<p class="quiet">{text.html(when)} {text.html(what)}</p>{_facts(facts)}{traceback}</div>'
     )
 
 
@@ -418,18 +418,20 @@ def _quarantine(records: Sequence[QuarantinedRecord]) -> str:
 
 
 def _section(title: str, body: str) -> str:
-    return f'<section class="card"><h2>{_safe(title)}</h2>{body}</section>' if body else ""
+    return f'<section class="card"><h2>{text.html(title)}</h2>{body}</section>' if body else ""
 
 
 def _facts(facts: Mapping[str, str]) -> str:
     rows = "".join(
-        f"<dt>{_safe(name)}</dt><dd>{_safe(fact)}</dd>" for name, fact in facts.items() if fact
+        f"<dt>{text.html(name)}</dt><dd>{text.html(fact)}</dd>"
+        for name, fact in facts.items()
+        if fact
     )
     return f"<dl>{rows}</dl>" if rows else ""
 
 
 def _list(lines: Iterable[str]) -> str:
-    items = "".join(f"<li>{_safe(line)}</li>" for line in lines)
+    items = "".join(f"<li>{text.html(line)}</li>" for line in lines)
     return f"<ul>{items}</ul>" if items else ""
 
 
@@ -441,7 +443,7 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     numbers = {at for at in used if columns[at].startswith("#")}
 
     def cell(kind: str, at: int, words: str) -> str:
-        return f"<{kind}{_NUMBER if at in numbers else ''}>{_safe(words)}</{kind}>"
+        return f"<{kind}{_NUMBER if at in numbers else ''}>{text.html(words)}</{kind}>"
 
     heads = "".join(cell("th", at, columns[at].lstrip("#")) for at in used)
     lines = ("".join(cell("td", at, row[at]) for at in used) for row in rows)
@@ -451,10 +453,6 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 _NUMBER: Final = ' class="n"'
-
-
-def _safe(words: str) -> str:
-    return escape(text.printable(words))
 
 
 _STYLE: Final = """

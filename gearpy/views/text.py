@@ -1,6 +1,7 @@
 """Numbers, times and foreign text, as people read them."""
 
 from datetime import UTC, datetime, timedelta
+from html import escape
 from typing import Final
 
 from gearpy.ids import MAX_MS, MIN_MS
@@ -80,6 +81,11 @@ def printable(text: str) -> str:
         char if char.isprintable() or char in "\n\t" else char.encode("unicode_escape").decode()
         for char in text
     )
+
+
+def html(words: str) -> str:
+    """Return text of users as it may stand in a page."""
+    return escape(printable(words))
 
 
 def short(number: float) -> str:

@@ -11,15 +11,8 @@ from gearpy.connectors.memory import collection, to_list
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch, Message
-from gearpy.task.api.interfaces import Source, SourceReader
-
-
-def rest_of(reader: SourceReader, max_records: int = 2) -> list[Message]:
-    """Read to the end."""
-    read: list[Message] = []
-    while not reader.finished:
-        read += (reader.read_batch(max_records) or Batch([], [])).messages()
-    return read
+from gearpy.task.api.interfaces import Source
+from tests.connectors.reading import rest_of
 
 
 def all_of(source: Source) -> list[Message]:

@@ -20,15 +20,7 @@ from gearpy.ids import MAX_MS, MIN_MS, TaskId
 from gearpy.task.api.interfaces import FINISHED
 from gearpy.testing.simulation import SMALL_LIMITS, Simulation
 from tests.sim.random_flows import TINY_LIMITS
-
-WORDS = ["to", "be", "or", "not", "to", "be", "that", "is", "the", "question"]
-
-
-def some_words(rng: Random, count: int) -> list[gp.Message]:
-    """Return words with event times that grow, but for up to 20 ms."""
-    return [
-        gp.Message(rng.choice(WORDS), 5 * number + rng.randrange(20)) for number in range(count)
-    ]
+from tests.sim.words import some_words
 
 
 def word_count(sources: list[list[gp.Message]], parallelism: int, results: list[Any]) -> StreamApp:

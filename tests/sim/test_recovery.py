@@ -29,10 +29,10 @@ from gearpy.task.api.rejects import OnError
 from gearpy.task.api.snapshots import TaskState
 from gearpy.testing.simulation import SMALL_LIMITS, Simulation
 from tests.sim.random_flows import TINY_LIMITS
+from tests.sim.words import WORDS, some_words
 
 #: A batch is larger than the window, so what an epoch has gathered may have to wait.
 LARGE_BATCHES = replace(TINY_LIMITS, batch_records=8)
-WORDS = ["to", "be", "or", "not", "that", "is"]
 
 
 class Watched(Simulation):
@@ -147,13 +147,6 @@ class CutWriter(gp.SinkWriter):
 
 
 # -- the stream language -----------------------------------------------------------------------
-
-
-def some_words(rng: Random, count: int) -> list[gp.Message]:
-    """Return words with event times that grow, but for up to 20 ms."""
-    return [
-        gp.Message(rng.choice(WORDS), 5 * number + rng.randrange(20)) for number in range(count)
-    ]
 
 
 def word_count(sources: list[list[gp.Message]], parallelism: int, sink: gp.Sink) -> StreamApp:

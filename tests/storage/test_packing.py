@@ -9,17 +9,9 @@ import pytest
 from gearpy.errors import ConfigError
 from gearpy.storage.archives import ArtifactLimits, unpack
 from gearpy.storage.packing import files_in, pack
+from tests.folders import write
 
 LIMITS: Final = ArtifactLimits(bytes_max=10**6, unpacked_bytes_max=10**6, files_max=10)
-
-
-def write(folder: Path, files: dict[str, str]) -> Path:
-    """Make a folder with these files."""
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    return folder
 
 
 def packed(folder: Path, target: Path) -> bytes:

@@ -9,7 +9,7 @@ from gearpy.core.app.application import ApplicationCore
 from gearpy.core.app.clock import ClockHolder
 from gearpy.core.app.consumers import consumers_of
 from gearpy.core.app.regions.region import Region
-from gearpy.ids import MAX_MS, MIN_MS, AppId, ProcessorId
+from gearpy.ids import AppId, ProcessorId
 from gearpy.messages.client import StoredEpoch
 from gearpy.messages.summaries import (
     ApplicationDetail,
@@ -23,6 +23,7 @@ from gearpy.messages.summaries import (
     RegionSummary,
     ScaledStep,
 )
+from gearpy.metrics.samples import known_ms
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.stages.guarantees import guarantees_of
 from gearpy.task.stages.plan import physical_plan
@@ -117,7 +118,7 @@ def epochs_of(
             stored_ms=stored_ms(region.number, each.epoch),
             size_bytes=each.total_bytes,
             files=len(each.snapshots),
-            clock_ms=_known(each.clock_ms),
+            clock_ms=known_ms(each.clock_ms),
             cut_time_ms=each.cut_time_ms,
         )
         for region in regions
@@ -151,14 +152,14 @@ def _processor(core: ApplicationCore, pid: ProcessorId) -> ProcessorSummary:
         processor_id=pid,
         name=spec.name,
         parallelism=spec.parallelism,
-        clock_ms=_known(core.clock.processor_min_ms(pid)),
+        clock_ms=known_ms(core.clock.processor_min_ms(pid)),
         records_in=sum(each.records_in for each in reports),
         records_out=sum(each.records_out for each in reports),
         late_records=sum(each.late_records for each in reports),
         skipped_records=sum(each.skipped_records for each in reports),
         quarantined_records=sum(each.quarantined_records for each in reports),
         steps=tuple(step.name or step.kind for step in spec.steps),
-        birth_ms=_known(spec.life.birth_ms),
+        birth_ms=known_ms(spec.life.birth_ms),
     )
 
 
@@ -185,12 +186,7 @@ def _holder(holder: ClockHolder) -> ClockHolderSummary:
     return ClockHolderSummary(
         task=str(holder.task_id),
         name=holder.name,
-        clock_ms=_known(holder.clock_ms),
-        watermark_ms=_known(holder.watermark_ms),
+        clock_ms=known_ms(holder.clock_ms),
+        watermark_ms=known_ms(holder.watermark_ms),
         waits_for=holder.waits_for,
     )
-
-
-def _known(time_ms: int) -> int | None:
-    """Return an event time, or None at the beginning and the end of time."""
-    return None if time_ms in {MIN_MS, MAX_MS} else time_ms

@@ -14,6 +14,7 @@ from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import AppId, ExecutorId
 from gearpy.messages.client import Artifact
 from tests.cluster.build import app_modules
+from tests.folders import write
 
 ONE, TWO, ME = AppId(1), AppId(2), ExecutorId(0)
 APP: Final = """\
@@ -33,14 +34,6 @@ def _same_process_after() -> Iterator[None]:
         if not name.startswith("gearpy."):
             sys.modules.pop(name, None)
     sys.path[:], sys.meta_path[:] = path, finders
-
-
-def write(folder: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    return folder
 
 
 def stored(filename: str = "app.py", **fields: Any) -> Artifact:

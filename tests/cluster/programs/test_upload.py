@@ -24,6 +24,7 @@ from gearpy.messages.client import (
 )
 from gearpy.storage.archives import ArtifactLimits
 from gearpy.storage.artifacts import PART_BYTES, ArtifactDesk, ArtifactStore
+from tests.folders import write
 
 APP: Final = """\
 import gearpy as gp
@@ -36,14 +37,6 @@ app.read(gp.collection([1])).write(gp.to_list([]))
 def config(**overrides: str) -> Config:
     keys = {f"artifact.{key.replace('_', '-')}": value for key, value in overrides.items()}
     return load(env={}, overrides=keys)
-
-
-def write(folder: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    return folder
 
 
 class Master:

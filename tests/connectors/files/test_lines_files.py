@@ -13,8 +13,8 @@ from gearpy.connectors.files.lines import Decoder
 from gearpy.connectors.files.lines_files import FileReader, FileSource, files
 from gearpy.errors import ConfigError, GearpyError, OperatorError
 from gearpy.ids import MIN_MS
-from gearpy.messages.data import Batch, Message
-from gearpy.task.api.interfaces import SourceReader
+from gearpy.messages.data import Batch
+from tests.connectors.reading import rest_of
 
 
 def a_source(
@@ -33,14 +33,6 @@ def a_source(
         decoder=Decoder("utf-8", "strict"),
         now_ms=now_ms,
     )
-
-
-def rest_of(reader: SourceReader, max_records: int = 2) -> list[Message]:
-    """Read to the end."""
-    read: list[Message] = []
-    while not reader.finished:
-        read += (reader.read_batch(max_records) or Batch([], [])).messages()
-    return read
 
 
 def the_reader(source: FileSource) -> FileReader:

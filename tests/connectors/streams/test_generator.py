@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from gearpy.connectors.streams.generator import GeneratorSource, Pace, generate
 from gearpy.errors import ConfigError, OperatorError
-from gearpy.messages.data import Batch, Message
-from gearpy.task.api.interfaces import SourceReader
+from tests.connectors.reading import rest_of
 
 
 def a_source(
@@ -33,14 +32,6 @@ def a_source(
         bound_ms=0,
         now_ms=now_ms,
     )
-
-
-def rest_of(reader: SourceReader, max_records: int = 2) -> list[Message]:
-    """Read to the end."""
-    read: list[Message] = []
-    while not reader.finished:
-        read += (reader.read_batch(max_records) or Batch([], [])).messages()
-    return read
 
 
 def test_the_limit_is_shared_by_the_partitions() -> None:

@@ -12,16 +12,7 @@ from gearpy.dsl.application import StreamApp
 from gearpy.dsl.streams.stream import Stream
 from gearpy.errors import ConfigError, GraphError
 from gearpy.task.api.application import StreamApplication
-
-
-def shape(app: StreamApp) -> list[str]:
-    """Return processors with their parallelism, then edges with their partitioners."""
-    dag = app.build().dag
-    processors = [dag.processors[pid] for pid in dag.order]
-    name = {spec.id: spec.name for spec in processors}
-    return [f"{spec.name} x{spec.parallelism}" for spec in processors] + [
-        f"{name[edge.source]} -> {name[edge.target]}: {edge.partitioner}" for edge in dag.edges
-    ]
+from tests.dsl.chains import chains
 
 
 def an_app(*, parallelism: int = 1, partitions: int = 1) -> tuple[StreamApp, Stream[Any]]:
@@ -42,7 +33,7 @@ def test_key_begins_a_new_processor() -> None:
 
     numbers.map(str).key_by(len).count().map(str).write(gp.to_list([]), name="write")
 
-    assert shape(app) == [
+    assert chains(app) == [
         "read > map(str) x2",
         "count > map(str) > write x2",
         "read > map(str) -> count > map(str) > write: group-by",
@@ -56,7 +47,7 @@ def test_repartition_deals_to_its_tasks_whatever_there_were_before(partitions: i
 
     numbers.repartition(3).map(str).write(gp.to_list([]), name="write")
 
-    assert shape(app) == [
+    assert chains(app) == [
         f"read x{partitions}",
         "repartition > map(str) > write x3",
         "read -> repartition > map(str) > write: shuffle",
@@ -70,7 +61,7 @@ def test_stream_with_two_readers_ends_its_chain() -> None:
     numbers.map(str).write(gp.to_list([]), name="write")
     numbers.filter(bool)
 
-    assert shape(app) == [
+    assert chains(app) == [
         "read x2",
         "map(str) > write x2",
         "filter(bool) x2",
@@ -86,7 +77,7 @@ def test_merge_joins_streams_of_any_parallelism() -> None:
 
     numbers.merge(other).map(str)
 
-    assert shape(app) == [
+    assert chains(app) == [
         "read x2",
         "other x1",
         "merge > map(str) x2",
@@ -101,7 +92,7 @@ def test_own_task_is_a_processor_of_its_own() -> None:
 
     numbers.map(str).process(gp.Task, name="call", dispatcher="pinned").map(int)
 
-    assert shape(app) == [
+    assert chains(app) == [
         "read > map(str) x1",
         "call x1",
         "map(int) x1",
@@ -136,7 +127,7 @@ def test_late_records_have_an_edge_of_their_own() -> None:
     numbers.map(str).write(gp.to_list([]), name="write")
     numbers.late.map(str, name="late").write(gp.to_list([]), name="aside")
 
-    assert shape(app) == [
+    assert chains(app) == [
         "read > map(str) > write x2",
         "late > aside x2",
         "read > map(str) > write -> late > aside: co-location of late@0",
@@ -153,7 +144,7 @@ def test_late_records_are_spread_as_other_records_are() -> None:
     counts.late.process(gp.Task, name="own")
     counts.write(gp.to_list([]), name="write")
 
-    assert [line for line in shape(app) if "->" in line] == [
+    assert [line for line in chains(app) if "->" in line] == [
         "read -> windows > write: group-by",
         "windows > write -> by key: group-by of late@0",
         "windows > write -> all: shuffle of late@0",
@@ -169,7 +160,7 @@ def test_two_steps_of_a_chain_may_set_records_aside() -> None:
     numbers.late.map(str, name="a")
     counts.late.map(str, name="b")
 
-    assert shape(app)[-2:] == [
+    assert chains(app)[-2:] == [
         "read > windows -> a: co-location of late@0",
         "read > windows -> b: co-location of late@1",
     ]
@@ -233,7 +224,7 @@ def test_source_has_no_more_tasks_than_partitions_by_default() -> None:
 
     numbers.key_by(str).count()
 
-    assert shape(app)[:2] == ["read x2", "count x3"]
+    assert chains(app)[:2] == ["read x2", "count x3"]
 
 
 def test_all_mistakes_are_told_at_once() -> None:

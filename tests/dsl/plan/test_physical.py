@@ -20,6 +20,7 @@ from gearpy.dsl.operators.records import ToColumnsOperator
 from gearpy.dsl.operators.routes import SideOperator
 from gearpy.dsl.plan.physical import physical
 from gearpy.dsl.streams.stream import Stream
+from tests.dsl.chains import chains
 from tests.dsl.operators.test_columns import Trade, to_trade
 from tests.dsl.tables import EVENTS, TableSource
 
@@ -37,16 +38,6 @@ def shown(app: StreamApp) -> list[str]:
 
 def _name(node: Operator) -> str:
     return f"{node.inputs[0].name}.{node.tag}" if isinstance(node, SideOperator) else node.name
-
-
-def chains(app: StreamApp) -> list[str]:
-    """Return processors with their parallelism, then edges with their partitioners."""
-    dag = app.build().dag
-    processors = [dag.processors[pid] for pid in dag.order]
-    name = {spec.id: spec.name for spec in processors}
-    return [f"{spec.name} x{spec.parallelism}" for spec in processors] + [
-        f"{name[edge.source]} -> {name[edge.target]}: {edge.partitioner}" for edge in dag.edges
-    ]
 
 
 def test_plan_of_rows_stays_as_it_is() -> None:
