@@ -126,6 +126,7 @@ def test_a_drain_that_takes_too_long_fails_and_says_what_it_waits_for() -> None:
     assert ended.cause is not None
     assert "the drain did not end within 5 s: it waits for " in ended.cause.cause
     assert "application.drain-timeout-seconds" in ended.cause.cause
+    assert "'gear run --resume' or 'gear app submit --from-checkpoint'" in ended.cause.cause
     assert any(stop.kill for stop in only(done, Stop))
 
 
