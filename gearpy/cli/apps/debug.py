@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
@@ -108,6 +109,10 @@ def _lines(place: str, again: TaskAgain, outcome: RerunOutcome, *, verbose: bool
         yield f"the recorded input ends too early: {outcome.cut}"
     if outcome.error is not None:
         yield from card_lines(outcome.error, verbose=verbose)
+    if outcome.rejected is not None:
+        aside = text.plural(outcome.rejects, "record")
+        yield f"it has put aside {aside}, the first for this:"
+        yield from card_lines(outcome.rejected, verbose=verbose)
     yield _verdict(outcome)
 
 
@@ -127,8 +132,9 @@ def _verdict(outcome: RerunOutcome) -> str:
     if outcome.error is None and not outcome.failed_then:
         return compared or "it has not raised"
     if not outcome.is_same:
-        then = outcome.failed_then or "it had not failed"
-        return f"not as then: {then}"
+        then = f"it failed with {outcome.failed_then}" if outcome.failed_then else "it did not fail"
+        now = ", and now it does not" if outcome.error is None else ""
+        return f"not as then: then {then}{now}"
     return "as then: it has failed in the same way" if outcome.failed_then else "it has raised"
 
 
@@ -152,6 +158,8 @@ def _values(again: TaskAgain, outcome: RerunOutcome) -> dict[str, Any]:
         "failed_then": outcome.failed_then,
         "error": None if outcome.error is None else json_of_error(outcome.error),
         "cut": outcome.cut,
+        "put_aside": outcome.rejects,
+        "put_aside_first": None if outcome.rejected is None else asdict(outcome.rejected),
         "notes": again.notes,
     }
 

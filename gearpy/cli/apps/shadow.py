@@ -95,11 +95,27 @@ def _verdict(found: ShadowReport, *, verbose: bool) -> Iterator[str]:
         if side.error is not None:
             yield f"{text.printable(side.program)} has failed:"
             yield from card_lines(side.error, verbose=verbose)
+        if side.rejected is not None and not _are_alike(found):
+            aside = text.plural(side.rejects, "record")
+            yield f"{text.printable(side.program)} has put aside {aside}, the first for this:"
+            yield from card_lines(side.rejected, verbose=verbose)
+    if found.then.rejected is not None and _are_alike(found):
+        aside = text.plural(found.then.rejects, "record")
+        yield f"both have put aside {aside}, the first for this: {found.then.rejected.cause}"
     if compared.is_same:
-        yield "no difference"
+        yield "no difference" if found.is_same else "no difference in what was put out"
         return
-    keys = text.plural(len(compared.keys), "key")
-    yield f"different: {compared.missing} records are missing, {compared.added} are new, of {keys}"
+    keys, missing = text.plural(len(compared.keys), "key"), text.plural(compared.missing, "record")
+    lack = "is" if compared.missing == 1 else "are"
+    new = "is" if compared.added == 1 else "are"
+    yield f"different: {missing} {lack} missing, {text.count(compared.added)} {new} new, of {keys}"
+
+
+def _are_alike(found: ShadowReport) -> bool:
+    """Tell whether both versions have put aside as many records, the first for the same cause."""
+    then, now = found.then, found.now
+    causes = [each.rejected and each.rejected.cause for each in (then, now)]
+    return then.rejects == now.rejects and causes[0] == causes[1]
 
 
 def _cost(side: ShadowSide, records: int) -> str:
@@ -141,4 +157,6 @@ def _side_values(side: ShadowSide, outputs: int) -> dict[str, Any]:
         "outputs": outputs,
         "seconds": side.seconds,
         "error": None if side.error is None else json_of_error(side.error),
+        "put_aside": side.rejects,
+        "put_aside_first": None if side.rejected is None else asdict(side.rejected),
     }

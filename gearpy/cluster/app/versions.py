@@ -339,14 +339,19 @@ class AppVersions:
             return None
         if isinstance(decided, GoBack):
             _log.warning("version %d has failed: %s", core.dag.version, decided.cause.cause)
-            return self.go_back(decided.cause.cause)
+            return self.go_back(decided.cause.cause, first=core.regions.unused_epoch)
         planned = self.planned
         if planned is None or core.succession.change is None:
             return None
-        return planned.loaded, self.put_in_place(core.last_manifests(), core.dag)
+        last = core.last_manifests()
+        first = core.regions.unused_epoch
+        return planned.loaded, self.put_in_place(last, core.dag, first=first)
 
-    def put_in_place(self, manifests: Sequence[Manifest], old: Dag) -> FoundEpochs:
+    def put_in_place(self, manifests: Sequence[Manifest], old: Dag, *, first: int) -> FoundEpochs:
         """Let the planned version go on from the last epochs of the one before.
+
+        Args:
+            first: the number from which on epochs are its own.
 
         Raises:
             LogBroken: it may be there; call this again, and do nothing else.
@@ -362,6 +367,7 @@ class AppVersions:
                 planned.version,
                 state="trial",
                 epoch=max((each.epoch for each in moved), default=0),
+                first=first,
                 base=tuple(manifests),
             )
             before = replace(self.current, state="replaced", base=())
@@ -391,8 +397,11 @@ class AppVersions:
         files, self._surplus = self._surplus, []
         self._checkpoints.drop(files)
 
-    def go_back(self, reason: str) -> tuple[LoadedVersion, FoundEpochs]:
+    def go_back(self, reason: str, *, first: int) -> tuple[LoadedVersion, FoundEpochs]:
         """Put the version before in place again, from where it has ended.
+
+        Args:
+            first: the number from which on epochs are its own.
 
         Raises:
             LogBroken: it may be there; call this again, and do nothing else.
@@ -408,6 +417,7 @@ class AppVersions:
                 at_ms=self._wall_ms(),
                 state="running",
                 epoch=max((each.epoch for each in failed.base), default=0),
+                first=first,
                 base_of=base.number,
             )
             loaded = self._loaded(again)

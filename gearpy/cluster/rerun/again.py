@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -17,9 +17,12 @@ from gearpy.cluster.programs.artifacts import ApplicationLoader, stream_of, with
 from gearpy.cluster.programs.fetch import ArtifactCache
 from gearpy.cluster.rerun.stored import KeptState, StoredTask
 from gearpy.config.schema import Config
+from gearpy.core.coordinator.versions import ProgramVersion
+from gearpy.core.epoch.recorded import RerunPath
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import AppId, ProcessorId, SessionId, TaskId
 from gearpy.messages.client import Artifact, QuarantinedRecord
+from gearpy.messages.summaries import ErrorCard
 from gearpy.storage.archives import ArtifactLimits
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.api.rejects import OnError
@@ -56,6 +59,8 @@ class RerunOutcome:
         failed_then: what it failed with then; empty if it did not, None if nobody knows.
         error: what it failed with now.
         cut: why the recorded input ends too early; empty if it does not.
+        rejects: so many records were put aside, as they may have been then.
+        rejected: the error of the first of them.
     """
 
     input: str
@@ -67,6 +72,8 @@ class RerunOutcome:
     outputs: int = 0
     difference: OutputDifference | None = None
     cut: str = ""
+    rejects: int = 0
+    rejected: ErrorCard | None = None
 
     @property
     def is_same(self) -> bool:
@@ -109,6 +116,7 @@ class TaskAgain:
         self.after = 0  #: The epoch whose state it has, when it has run.
         self._stored = StoredTask(store, self._prefix, self.task)
         self._config = configured(*(f"{k}={v}" for k, v in self._stored.config.items()))
+        self._path = self._recorded()
         self.notes: list[str] = []
 
     @contextmanager
@@ -119,7 +127,7 @@ class TaskAgain:
             ConfigError: it is not a program that can be loaded here.
             OperatorError: the program itself raised.
         """
-        artifact = program_of(self._client, self._app_id, self._stored)
+        artifact = program_of(self._client, self._app_id, self._version())
         limits = ArtifactLimits.of(self._config.artifact)
         with (
             TemporaryDirectory(prefix="gearpy-debug-") as folder,
@@ -160,9 +168,8 @@ class TaskAgain:
     def _run_record(
         self, application: StreamApplication, record: QuarantinedRecord
     ) -> RerunOutcome:
-        before = record.error.epoch - 1
-        epoch = self._stored.nearest(before if before >= 0 else None)
-        self._note_age(epoch, before)
+        epoch = self._epoch_of(record)
+        self._note_age(epoch, record.error.epoch - 1)
         outcome = RerunOutcome(
             input=f"record {record.number} of the quarantine", failed_then=record.error.cause
         )
@@ -171,9 +178,9 @@ class TaskAgain:
         return outcome
 
     def _run_recorded(self, application: StreamApplication) -> RerunOutcome:
-        path = self._stored.path(after=self._wanted.epoch, until=self._wanted.until)
+        path = self._path or self._find_path()
         recordings = self._stored.recordings(path)
-        policy = self._config.application.on_error
+        policy = kept_policy(self._config.application.on_error)
         outcome = RerunOutcome(
             input=f"recorded input of {_epochs(recordings)}",
             failed_then=recordings[-1].failed,
@@ -182,12 +189,11 @@ class TaskAgain:
         first = recordings[0].first
         with self._again(application, path.after or 0, policy, first=first) as (rerun, _):
             self._watch(outcome, rerun, lambda: rerun.run(recordings))
+        outcome.rejects, outcome.rejected = rerun.rejects, rerun.rejected
         return outcome
 
     def _run_source(self, application: StreamApplication) -> RerunOutcome:
-        epoch, until = self._stored.nearest(self._wanted.epoch), self._wanted.until
-        if self._wanted.epoch is None and len(self._stored.epochs) > 1:
-            epoch = self._stored.epochs[-2]
+        epoch, until = self._source_epoch(), self._wanted.until
         if self._wanted.epoch is not None and epoch > self._wanted.epoch:
             there = ", ".join(map(str, self._stored.epochs))
             raise ConfigError(
@@ -257,12 +263,68 @@ class TaskAgain:
         outcome.compared, outcome.outputs = rerun.compared, rerun.outputs
         outcome.difference = rerun.difference
 
+    # -- the version of the program --------------------------------------------------------
+
+    def _version(self) -> ProgramVersion | None:
+        """Return the version whose input and state the task gets; None if there is only one."""
+        versions = self._stored.versions
+        if self._record is not None:
+            version = versions.on_state(self._epoch_of(self._record))
+            self._note_version(version, versions.of_epoch(self._record.error.epoch))
+            return version
+        if self._path is None:
+            version = versions.on_state(self._source_epoch())
+        else:
+            version = versions.of_epoch(self._path.recorded[0].first)
+            if version is not None and version.epoch and not self._path.after:
+                self.notes.append(
+                    f"version {version.number} began with the state of epoch {version.epoch}, "
+                    "which is not stored any more: the task begins without it, and may do "
+                    "something else than then"
+                )
+        self._note_version(version, versions.current)
+        return version
+
+    def _note_version(self, version: ProgramVersion | None, other: ProgramVersion | None) -> None:
+        if version is None or other is None or _code(version) == _code(other):
+            return
+        name = f"version {version.number} of the program"
+        if self._record is None:
+            self.notes.append(f"{name} is what ran then; version {other.number} runs now")
+        else:
+            self.notes.append(
+                f"{name} is what gets the record; version {other.number} put it aside"
+            )
+
     # -- what is wanted --------------------------------------------------------------------
 
     def _quarantined(self, number: int | None) -> QuarantinedRecord | None:
         if number is None:
             return None
         return self._client.quarantined(self._app_id, [number]).records[0]
+
+    def _recorded(self) -> RerunPath | None:
+        """Return the recordings that are wanted; None if there are none, or they are not needed."""
+        if self._record is not None:
+            return None
+        try:
+            return self._find_path()
+        except ConfigError:
+            return None  # A task that reads a source needs none.
+
+    def _find_path(self) -> RerunPath:
+        return self._stored.path(after=self._wanted.epoch, until=self._wanted.until)
+
+    def _epoch_of(self, record: QuarantinedRecord) -> int:
+        """Return the stored epoch whose state is the nearest to that which a record met."""
+        before = record.error.epoch - 1
+        return self._stored.nearest(before if before >= 0 else None)
+
+    def _source_epoch(self) -> int:
+        """Return the stored epoch from which on a source is read again."""
+        if self._wanted.epoch is None and len(self._stored.epochs) > 1:
+            return self._stored.epochs[-2]
+        return self._stored.nearest(self._wanted.epoch)
 
     def _task(self) -> TaskId:
         if self._record is None:
@@ -293,13 +355,18 @@ class RerunPlace:
     prefix: str
 
 
-def program_of(client: ClusterClient, app_id: AppId, stored: StoredTask) -> Artifact:
-    """Return the program that an application runs.
+def kept_policy(on_error: OnError) -> OnError:
+    """Return the policy of a task that runs again: what it would skip is told, too."""
+    return "quarantine" if on_error == "skip" else on_error
+
+
+def program_of(client: ClusterClient, app_id: AppId, version: ProgramVersion | None) -> Artifact:
+    """Return the program of a version of an application; None: as it was submitted.
 
     Raises:
         ConfigError: only the process that runs it has it.
     """
-    artifact = stored.artifact or client.submission(app_id).artifact
+    artifact = client.submission(app_id).artifact if version is None else version.artifact
     if artifact is None or artifact.kind == "memory":
         raise ConfigError(
             f"application {app_id} is an object of the process that runs it: submit its file with "
@@ -339,6 +406,11 @@ def rerun_of(
     runner = factory.make(task, SessionId(1), epoch=epoch, resume=resume)
     runner.context.wake = woken.set
     return Rerun(runner, output=output, clock=clock, wait=lambda: _wait(woken))
+
+
+def _code(version: ProgramVersion) -> Artifact:
+    """Return the program of a version without what was scaled."""
+    return replace(version.artifact, scale=(), bounds=())
 
 
 class _Enough:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.programs.artifacts import ApplicationLoader, stream_of
 from gearpy.cluster.programs.fetch import ArtifactCache
-from gearpy.cluster.rerun.again import RerunPlace, program_of, rerun_of
+from gearpy.cluster.rerun.again import RerunPlace, kept_policy, program_of, rerun_of
 from gearpy.cluster.rerun.stored import StoredTask
 from gearpy.config.schema import Config
 from gearpy.core.dag.graph import Dag
@@ -22,6 +22,7 @@ from gearpy.core.epoch.recorded import RecordedName
 from gearpy.errors import ConfigError, OperatorError, ProtocolError, SnapshotDamaged
 from gearpy.ids import AppId, ProcessorId, TaskId
 from gearpy.messages.client import Artifact
+from gearpy.messages.summaries import ErrorCard
 from gearpy.storage.archives import ArtifactLimits
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.runtime.digest import OutputDigest
@@ -40,11 +41,13 @@ class KeptOutput(OutputDigest):
 
     def __init__(self) -> None:
         super().__init__()
+        self.seconds = 0.0  #: The time that this took, which is none of the task's.
         self._kept: list[PutOut] = []
         self._pack = EncoderPool(DEFAULT_REGISTRY).pack
 
     def add(self, values: Sequence[Any], timestamps: Sequence[int]) -> None:
         """Add records in order."""
+        began_s = time.perf_counter()
         super().add(values, timestamps)
         for value, at_ms in zip(values, timestamps, strict=True):
             try:
@@ -52,6 +55,7 @@ class KeptOutput(OutputDigest):
             except ConfigError:
                 mark = repr(value), int(at_ms)
             self._kept.append(PutOut(mark=mark, key=_key_of(value), value=value))
+        self.seconds += time.perf_counter() - began_s
 
     def take_records(self) -> list[PutOut]:
         """Return the records since the last time."""
@@ -61,11 +65,25 @@ class KeptOutput(OutputDigest):
 
 @dataclass(slots=True)
 class ShadowSide:
-    """The cost of one version, and the error that it has failed with."""
+    """The cost of one version, and the records and errors that it has failed with.
+
+    Attributes:
+        seconds: the time that its tasks took, without that for the comparison.
+        error: what has ended it.
+        rejects: so many records were put aside.
+        rejected: the error of the first of them.
+    """
 
     program: str
     seconds: float = 0.0
     error: OperatorError | None = None
+    rejects: int = 0
+    rejected: ErrorCard | None = None
+
+    def reject(self, rejects: int, first: ErrorCard | None) -> None:
+        """Count records that were put aside, and keep the error of the first."""
+        self.rejects += rejects
+        self.rejected = self.rejected or first
 
 
 @dataclass(slots=True, kw_only=True)
@@ -91,7 +109,8 @@ class ShadowReport:
     @property
     def is_same(self) -> bool:
         """Tell whether the new version has done the same, and did not fail."""
-        return self.compared.is_same and self.now.error is None
+        is_whole = self.now.error is None and self.now.rejects == self.then.rejects
+        return self.compared.is_same and is_whole
 
     def note(self, text: str) -> None:
         """Add a note, once."""
@@ -154,7 +173,7 @@ class Shadow:
         store, prefix = self._client.store(self._app_id)
         stored = StoredTask(store, prefix, TaskId(0, 0))
         config = self._configured(*(f"{k}={v}" for k, v in stored.config.items()))
-        before = program_of(self._client, self._app_id, stored)
+        before = program_of(self._client, self._app_id, stored.versions.current)
         after = replace(self._artifact, scale=before.scale)  # So it has as many tasks.
         with self._loaded(config, before, after) as (then, now):
             pid = _processor(then.dag, now.dag, self._step)
@@ -230,9 +249,8 @@ class _ShadowedTask:
         """Compare what was recorded meanwhile; return whether there was anything."""
         store, prefix = self._place.client.store(self._place.rerun.app_id)
         stored = StoredTask(store, prefix, self._task)
-        if _code(program_of(self._place.client, self._place.rerun.app_id, stored)) != (
-            _code(self._place.artifact)
-        ):
+        app_id, current = self._place.rerun.app_id, stored.versions.current
+        if _code(program_of(self._place.client, app_id, current)) != _code(self._place.artifact):
             self.is_over = True
             self._report.note(
                 "another version of the application runs now: this is of the one before"
@@ -287,7 +305,7 @@ class _ShadowedTask:
                     resume=state.resume,
                     output=output,
                     clock=RerunClock(),
-                    on_error=place.rerun.config.application.on_error,
+                    on_error=kept_policy(place.rerun.config.application.on_error),
                 )
                 self._sides.append((side, rerun, kept))
                 self._guarded(side, rerun.open)
@@ -295,11 +313,10 @@ class _ShadowedTask:
     def _compare(self, recording: Recording) -> None:
         if recording.cut:
             self._report.note(f"some input was not recorded: {recording.cut}")
-        (then, first, kept), (now, second, shadowed) = self._sides
+        (_, first, kept), (_, _, shadowed) = self._sides
         before = first.records
-        for side, rerun in ((then, first), (now, second)):
-            if side.error is None:
-                side.seconds += self._guarded(side, partial(rerun.run, [recording]))
+        for each in reversed(self._sides) if self.epochs % 2 else self._sides:
+            self._run(*each, recording)
         self._report.records += first.records - before
         self._report.compared.add(recording.epoch, kept.take_records(), shadowed.take_records())
         self.epochs += 1
@@ -308,6 +325,15 @@ class _ShadowedTask:
                 "the version that runs does not repeat what it did: its output depends on more "
                 "than its input, such as the time, chance or calls; so differences tell less"
             )
+
+    def _run(self, side: ShadowSide, rerun: Rerun, kept: KeptOutput, recording: Recording) -> None:
+        """Run one version over a recording; which one is first changes, as the first is slower."""
+        if side.error is not None:
+            return
+        apart_s, rejects = kept.seconds, rerun.rejects
+        took_s = self._guarded(side, partial(rerun.run, [recording]))
+        side.seconds += took_s - (kept.seconds - apart_s)
+        side.reject(rerun.rejects - rejects, rerun.rejected)
 
     def _guarded(self, side: ShadowSide, work: Callable[[], None]) -> float:
         """Do some work of one version; return the seconds that it took."""
@@ -327,15 +353,19 @@ def _processor(then: Dag, now: Dag, step: str) -> ProcessorId:
     """
     found = _processors_of(then, step)
     if len(found) != 1:
-        ids = ", ".join(each.id for spec in then.processors.values() for each in spec.steps)
         several = "several steps are" if found else "no step is"
-        raise ConfigError(f"{several} called {step!r}: take one of {ids}")
+        raise ConfigError(f"{several} called {step!r}: take one of {_ids(then)}")
     (pid,) = found
     old = then.processors[pid]
     if not then.upstream(pid):
         raise ConfigError(f"{old.name} reads a source: take a step behind it")
+    if not (placed := _processors_of(now, step)):
+        raise ConfigError(
+            f"the new version has no step {step!r}: a shadow finds a step by its name, so give it "
+            f"name={step!r} there too; there are {_ids(now)}"
+        )
     inputs = [_shape(dag, pid) for dag in (then, now)]
-    if pid not in _processors_of(now, step) or inputs[0] != inputs[1]:
+    if pid not in placed or inputs[0] != inputs[1]:
         raise ConfigError(
             f"{step} takes other streams in the new version, or has other tasks: a shadow takes "
             "the input of the old one. 'gear app update --dry-run' tells what is different"
@@ -349,6 +379,10 @@ def _processor(then: Dag, now: Dag, step: str) -> ProcessorId:
             "something else in the new one"
         )
     return pid
+
+
+def _ids(dag: Dag) -> str:
+    return ", ".join(each.id for spec in dag.processors.values() for each in spec.steps)
 
 
 def _processors_of(dag: Dag, step: str) -> set[ProcessorId]:

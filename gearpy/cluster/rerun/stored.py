@@ -11,7 +11,6 @@ from gearpy.core.epoch.epochs import Manifest
 from gearpy.core.epoch.recorded import RECORDED, RecordedName, RerunPath, following, rerun_path
 from gearpy.errors import ConfigError
 from gearpy.ids import TaskId
-from gearpy.messages.client import Artifact
 from gearpy.state.stores.store import Section
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.storage.snapshot_files import SnapshotChain
@@ -59,10 +58,9 @@ class StoredTask:
         return sorted(each.epoch for each in self._manifests)
 
     @property
-    def artifact(self) -> Artifact | None:
-        """The program that runs, if it was changed since it was submitted."""
-        current = Versions(self._stored.state).current
-        return None if current is None else current.artifact
+    def versions(self) -> Versions:
+        """The versions of the program; none if it was not changed since it was submitted."""
+        return Versions(self._stored.state)
 
     @property
     def config(self) -> dict[str, str]:

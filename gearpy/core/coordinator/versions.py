@@ -1,5 +1,6 @@
 """View of the versions of the program that an application has had."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final, Literal, TypeAlias
 
@@ -32,6 +33,8 @@ class ProgramVersion:
         state: what became of it.
         reason: why it was asked for, or has failed.
         epoch: the newest epoch that it has begun with; 0: it began from the beginning.
+        first: the number from which on epochs are its own; 0: it never began, or an older gearpy
+            has begun it.
         base: while it is on trial, the epochs that the version before goes back to.
         base_of: the number of that version.
         kept: the regions that the change did not touch; their epochs are those of before.
@@ -47,6 +50,7 @@ class ProgramVersion:
     state: VersionState = "preparing"
     reason: str = ""
     epoch: int = 0
+    first: int = 0
     base: tuple[Manifest, ...] = ()
     base_of: int = 0
     kept: tuple[int, ...] = ()
@@ -87,6 +91,22 @@ class Versions:
         """
         return next((each for each in self.read() if each.state == "waiting"), None)
 
+    def of_epoch(self, epoch: int) -> ProgramVersion | None:
+        """Return the version that an epoch ended in, or was given up in; None if it is not known.
+
+        Raises:
+            ProtocolError: a message cannot be understood.
+        """
+        return _last(each for each in self._begun() if (each.first or each.epoch + 1) <= epoch)
+
+    def on_state(self, epoch: int) -> ProgramVersion | None:
+        """Return the newest version that may go on from a stored epoch; None if it is not known.
+
+        Raises:
+            ProtocolError: a message cannot be understood.
+        """
+        return _last(each for each in self._begun() if each.epoch <= epoch)
+
     def write(self, version: ProgramVersion) -> CoordinatorMessage:
         """Return the message that adds a version, or tells its new state."""
         values: dict[str, Any] = {
@@ -97,6 +117,7 @@ class Versions:
             "state": version.state,
             "reason": version.reason,
             "epoch": version.epoch,
+            "first": version.first,
             "base": [encode_manifest(each) for each in version.base],
             "base_of": version.base_of,
             "kept": list(version.kept),
@@ -105,6 +126,11 @@ class Versions:
         }
         return draft(_VERSION, str(version.number), values)
 
+    def _begun(self) -> Iterator[ProgramVersion]:
+        """Yield those that have run, the oldest first."""
+        run = {"trial", "running", "replaced"}
+        return (each for each in self.read() if each.first or each.state in run)
+
     def end_unfinished(self, reason: str) -> list[CoordinatorMessage]:
         """Return the messages that say of versions in preparation that they never began."""
         return [
@@ -112,6 +138,10 @@ class Versions:
             for each in self.read()
             if each.state == "preparing"
         ]
+
+
+def _last(versions: Iterator[ProgramVersion]) -> ProgramVersion | None:
+    return next(reversed([*versions]), None)
 
 
 def _version(message: CoordinatorMessage) -> ProgramVersion:
@@ -126,6 +156,7 @@ def _version(message: CoordinatorMessage) -> ProgramVersion:
             state=msgspec.convert(values["state"], VersionState),
             reason=str(values["reason"]),
             epoch=int(values["epoch"]),
+            first=int(values.get("first", 0)),
             base=tuple(decode_manifest(each) for each in values["base"]),
             base_of=int(values["base_of"]),
             kept=tuple(map(int, values.get("kept", ()))),

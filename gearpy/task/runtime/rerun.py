@@ -15,6 +15,7 @@ from gearpy.messages.data import (
     LinkMessage,
     Unmanaged,
 )
+from gearpy.messages.summaries import ErrorCard
 from gearpy.task.runtime.digest import OutputDigest
 from gearpy.task.runtime.inlet import Injected
 from gearpy.task.runtime.recording import LinkPlace, RecordedEntry, Recording, is_same_output
@@ -92,6 +93,8 @@ class Rerun:
         compared: after so many messages the output was compared.
         outputs: so many records were put out.
         difference: the first one that there was.
+        rejects: so many records were put aside.
+        rejected: the error of the first of them; None if there is none.
     """
 
     def __init__(
@@ -104,6 +107,8 @@ class Rerun:
     ) -> None:
         self.messages = self.records = self.compared = self.outputs = 0
         self.difference: OutputDifference | None = None
+        self.rejects = 0
+        self.rejected: ErrorCard | None = None
         self._joined = 0  # Messages whose output is told with that of a later one.
         self._has_begun = False
         self._runner = runner
@@ -248,8 +253,16 @@ class Rerun:
         for ack in self._acks(sent):
             self._runner.receive(ack)
         self._runner.snapshots.clear()
+        self._count_rejects()
         is_due = wake_ms is not None and wake_ms <= self._clock.read()
         return bool(sent) or is_due or self._runner.is_blocked
+
+    def _count_rejects(self) -> None:
+        rejected = self._runner.rejected
+        if rejected and self.rejected is None:
+            self.rejected = rejected[0].error
+        self.rejects += len(rejected)
+        rejected.clear()
 
     def _acks(self, sent: Sequence[LinkMessage]) -> Iterator[Ack]:
         me = self._runner.info.task_id

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
 
 import pytest
 
@@ -13,62 +12,7 @@ from gearpy.config.load import load
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError
 from gearpy.messages.client import Artifact
-from tests.eventually import eventually
-
-_PROGRAM: Final = """\
-import time
-import gearpy as gp
-
-class Numbers(gp.Source):
-    replayable = True
-
-    def partitions(self):
-        return ["0"]
-
-    def open(self, partition, resume):
-        return Reader(resume or 0)
-
-class Reader(gp.SourceReader):
-    def __init__(self, at):
-        self.at = at
-
-    def read_batch(self, max_records):
-        time.sleep(0.02)
-        self.at += 3
-        values = [self.at - 3, self.at - 2, self.at - 1]
-        return gp.Batch(values, values)
-
-    def snapshot(self):
-        return self.at
-
-def count(before, number):
-    return before + 1, (number % 5, COUNTED)
-
-app = gp.StreamApp("numbers")
-read = app.read(Numbers(), name="numbers")
-keyed = read.key_by(lambda number: number % 5, parallelism=2, ordered=False)
-keyed.map_with_state(count, initial=0, name=NAME).write(gp.to_list([]), name="show")
-"""
-_SETTINGS: Final = {"checkpoint.interval-ms": "100", "application.record-input-bytes": "100000"}
-
-
-def program(
-    folder: Path, name: str, *, counted: str = "before + 1", step: str = "count"
-) -> Artifact:
-    path = folder / f"{name}.py"
-    path.write_text(_PROGRAM.replace("COUNTED", counted).replace("NAME", repr(step)))
-    return Artifact(kind="file", location=str(path))
-
-
-def wait_for_epochs(running: RunningApplication) -> None:
-    """Wait until some are stored."""
-
-    def is_there() -> bool:
-        summary = running.summary()
-        assert summary.status != "failed", summary.cause
-        return summary.progress.epoch > 1
-
-    eventually(is_there, within_s=120)
+from tests.cluster.rerun.build import SETTINGS, configured, program, wait_for_epochs
 
 
 @pytest.fixture(scope="module")
@@ -76,14 +20,9 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningApplica
     folder = tmp_path_factory.mktemp("shadow")
     config = load(env={}, overrides={"transport.secret-file": str(folder / "secret")})
     with LocalCluster(config, workers=1, slots=8) as cluster:
-        running = cluster.client.submit("numbers", program(folder, "old"), config=_SETTINGS)
+        running = cluster.client.submit("numbers", program(folder, "old"), config=SETTINGS)
         wait_for_epochs(running)
         yield running
-
-
-def configured(*settings: str) -> Config:
-    pairs = (each.partition("=") for each in settings)
-    return load(env={}, overrides={key: value for key, _, value in pairs})
 
 
 def report(running: RunningApplication, new: Artifact, step: str = "count") -> ShadowReport:
@@ -105,7 +44,7 @@ def test_where_one_epoch_of_three_is_recorded_these_are_compared(
     running: RunningApplication, tmp_path: Path
 ) -> None:
     """Each from the state at the end of the one before it."""
-    settings = {**_SETTINGS, "application.record-input-epochs": "3"}
+    settings = {**SETTINGS, "application.record-input-epochs": "3"}
     sampled = running.client.submit("sampled", program(tmp_path, "sampled"), config=settings)
     wait_for_epochs(sampled)
 
@@ -139,12 +78,34 @@ def test_a_version_that_fails_is_told_with_its_error(
     assert not found.is_same
 
 
+def test_records_that_a_version_puts_aside_are_told_with_the_error_of_the_first(
+    running: RunningApplication, tmp_path: Path
+) -> None:
+    """Nothing ends it then; that it puts out less would not say why."""
+    settings = {**SETTINGS, "application.on-error": "skip"}
+    skips = running.client.submit("skips", program(tmp_path, "skips"), config=settings)
+    wait_for_epochs(skips)
+
+    found = report(skips, program(tmp_path, "raises", counted="1 // (number % 5)"))
+
+    assert not found.is_same
+    assert (found.then.rejects, found.then.rejected) == (0, None)
+    assert found.now.rejects == found.compared.then - found.compared.now > 0
+    assert found.now.rejected is not None
+    assert "ZeroDivisionError" in found.now.rejected.cause
+    skips.shutdown()
+
+
 @pytest.mark.parametrize(
     ("step", "new", "mistake"),
     [
         ("cuont", "count", "no step is called 'cuont': take one of numbers, count, show"),
         ("numbers", "count", "reads a source: take a step behind it"),
-        ("count", "other", "takes other streams in the new version, or has other tasks"),
+        (
+            "count",
+            "other",
+            "no step 'count': .* there are numbers, other, show",
+        ),
     ],
 )
 def test_steps_that_cannot_be_compared_are_refused(

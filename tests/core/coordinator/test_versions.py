@@ -48,6 +48,35 @@ def test_nothing_is_current_without_a_change() -> None:
     assert Versions(CoordinatorState()).current is None
 
 
+def test_an_epoch_is_of_the_version_that_had_its_number() -> None:
+    """A failed one has numbers of its own; one that never began has none, waiting ones neither."""
+    first = ProgramVersion(number=0, artifact=_PROGRAM, change="submitted", state="replaced")
+    failed = replace(_TRIAL, state="failed", first=9)
+    back = replace(_TRIAL, number=2, state="running", first=11)
+    never = replace(_TRIAL, number=3, state="failed", epoch=0)
+    written = [Versions(CoordinatorState()).write(e) for e in (first, failed, back, never)]
+    versions = Versions(CoordinatorState(written))
+
+    def number(found: ProgramVersion | None) -> int | None:
+        return None if found is None else found.number
+
+    assert [number(versions.of_epoch(each)) for each in (1, 7, 8, 9, 10, 11, 99)] == [
+        *(0, 0, 0, 1, 1, 2, 2)
+    ]
+    assert [number(versions.on_state(each)) for each in (0, 6, 7, 99)] == [0, 0, 2, 2]
+    assert Versions(CoordinatorState()).of_epoch(5) is None
+
+
+def test_an_epoch_of_a_version_that_an_older_gearpy_has_begun() -> None:
+    """It did not note the first number; the epoch that it began with tells nearly the same."""
+    first = ProgramVersion(number=0, artifact=_PROGRAM, change="submitted", state="replaced")
+    written = [Versions(CoordinatorState()).write(e) for e in (first, _TRIAL)]
+    versions = Versions(CoordinatorState(written))
+
+    assert versions.of_epoch(7) == first
+    assert versions.of_epoch(8) == _TRIAL
+
+
 def test_a_version_in_preparation_ends_with_its_app_master() -> None:
     """Nobody would go on with it."""
     prepared = replace(_TRIAL, number=2, state="preparing", base=())

@@ -1,0 +1,52 @@
+"""A task that runs again does so with the version of the program that it had then."""
+
+from pathlib import Path
+
+import pytest
+
+from gearpy.cluster.boot.local import LocalCluster
+from gearpy.cluster.rerun.again import RerunOutcome, TaskAgain, Wanted
+from gearpy.config.load import load
+from gearpy.errors import ChangeFailed
+from gearpy.ids import TaskId
+from tests.cluster.rerun.build import SETTINGS, configured, program, wait_for_epochs
+
+
+def test_after_an_update_the_program_is_the_one_that_ran_then(tmp_path: Path) -> None:
+    """Of the failure of a version on trial, too, in place of which the one before runs again."""
+    secret = {"transport.secret-file": str(tmp_path / "secret")}
+    kept = {**SETTINGS, "checkpoint.retained": "100", "application.trial-seconds": "1"}
+    with LocalCluster(load(env={}, overrides=secret), workers=1, slots=16) as cluster:
+        running = cluster.client.submit("numbers", program(tmp_path, "old"), config=kept)
+        wait_for_epochs(running)
+        with pytest.raises(ChangeFailed):
+            running.update(program(tmp_path, "bad", counted="1 // 0").location).wait()
+        running.update(program(tmp_path, "new", counted="-before").location).wait()
+        wait_for_epochs(running)
+
+        def again(**wanted: int) -> tuple[RerunOutcome, list[str]]:
+            task = TaskId(1, 0)
+            found = TaskAgain(
+                running.client, running.app_id, Wanted(task=task, **wanted), configured=configured
+            )
+            with found.program() as application:
+                return found.run(application), found.notes
+
+        first, its_notes = again(until=1)
+        failed, notes = again()
+        newest = running.summary().progress.epoch
+        last, none = again(epoch=newest - 1)
+        running.scale(count=3).wait()
+        _, (stateless, _) = again()
+
+    assert (first.is_same, first.failed_then, first.compared > 0) == (True, "", True)
+    assert its_notes == [
+        "version 0 of the program is what ran then; version 3 runs now",
+    ]
+    assert failed.is_same
+    assert failed.error is not None
+    assert "ZeroDivisionError" in failed.error.cause
+    assert notes == ["version 1 of the program is what ran then; version 3 runs now"]
+    assert (last.is_same, last.compared > 0) == (True, True)
+    assert none == []
+    assert stateless.startswith("version 1 began with the state of epoch ")
