@@ -279,7 +279,9 @@ _HANDLERS: Final[Mapping[type, Callable[[_Comparison, Any, Any], None]]] = {
 
 def _check(is_same: bool, old: Any, new: Any, reason: str = "") -> None:  # noqa: FBT001 - says it
     if not is_same:
-        raise _DifferentError(reason or f"{_shown(old)} is {_shown(new)}")
+        before, now = _shown(old), _shown(new)
+        other = f"{now} is not the same" if before == now else f"{before} is {now} now"
+        raise _DifferentError(reason or other)
 
 
 def _shown(value: Any) -> str:

@@ -313,3 +313,9 @@ def test_modules_of_the_test_are_not_needed() -> None:
     """What both versions have as one object is alike, whatever it is."""
     made: Callable[[], Any] = lambda: sys.stdin  # noqa: E731
     assert difference(made, made) == ""
+
+
+def test_a_difference_is_said_in_the_order_of_the_versions() -> None:
+    """Where both look alike it says no more than that."""
+    assert difference(3, 1) == "what it uses: 3 is 1 now"
+    assert difference([[1]], [[1, 2]]) == "what it uses: a list is not the same"
