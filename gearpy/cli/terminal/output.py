@@ -151,3 +151,8 @@ def _fixes(error: GearpyError) -> Iterator[str]:
         )
     elif isinstance(error, ConnectionLost) and str(error).startswith("no cluster"):
         yield f"start a cluster with {program('local')}, or name another with --master host:port"
+    elif isinstance(error, ConnectionLost) and str(error).startswith("no master leads"):
+        yield (
+            "start those that are away over their folders: of all masters more than half must "
+            "answer, and find a leader within seconds; what runs goes on"
+        )

@@ -135,6 +135,7 @@ class Masters:
         """Return an answer, or the error why there is none yet."""
         failure: GearpyError = ConnectionLost("no master leads at present")
         refused: Refused | None = None
+        words: list[str] = []  # What became of each.
         for client in self._in_order():
             try:
                 answer = self._reach(client) or self._ask(client, message)
@@ -142,14 +143,18 @@ class Masters:
                 raise
             except (*_LOSSES, ProtocolError) as error:
                 failure, self._leader = error, ""
+                words.append(str(error))
                 continue
             if isinstance(answer, NotLeader):
                 self._leader = answer.leader
                 self._learn(answer.masters)
+                words.append(f"{client.address} answers and does not lead")
             elif isinstance(answer, Refused) and isinstance(message, GetArtifactPart):
                 refused = answer  # Another master may have it.
             else:
                 return answer
+        if len(words) > 1 and isinstance(failure, ConnectionLost | AskTimeout):
+            failure = ConnectionLost(f"no master leads at present: {'; '.join(words)}")
         return refused or failure
 
     def _ask(self, client: ControlClient, message: Any) -> Any:

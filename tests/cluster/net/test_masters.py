@@ -203,7 +203,12 @@ def test_who_asks_masters_of_which_none_leads_is_told(
 
     with pytest.raises(ConnectionLost, match="no master leads at present"):
         client.ask(QUESTION)
+    away = nobody()
+    with pytest.raises(ConnectionLost, match="no master leads at present") as told:
+        Masters([away, made[0].address], SECRET, LIMITS, timeout_s=10.0).ask(QUESTION)
 
+    assert f"no cluster at {away}: " in str(told.value)
+    assert f"{made[0].address} answers and does not lead" in str(told.value)
     assert [each.asked for each in made] == [[], [], []]
 
 
