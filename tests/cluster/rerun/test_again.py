@@ -1,15 +1,32 @@
 """A task that runs again does so with the version of the program that it had then."""
 
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from gearpy.cluster.boot.local import LocalCluster
+from gearpy.cluster.client.changes import AskedChange
 from gearpy.cluster.rerun.again import RerunOutcome, TaskAgain, Wanted
 from gearpy.config.load import load
-from gearpy.errors import ChangeFailed
+from gearpy.errors import ChangeFailed, SubmitRefused
 from gearpy.ids import TaskId
 from tests.cluster.rerun.build import SETTINGS, configured, program, wait_for_epochs
+from tests.eventually import eventually
+
+
+def changed(ask: Callable[[], AskedChange]) -> AskedChange:
+    """Ask for a change as soon as none is under way."""
+    asked: list[AskedChange] = []
+
+    def is_taken() -> bool:
+        with suppress(SubmitRefused):
+            asked.append(ask())
+        return bool(asked)
+
+    eventually(is_taken, within_s=120)
+    return asked[0]
 
 
 def test_after_an_update_the_program_is_the_one_that_ran_then(tmp_path: Path) -> None:
@@ -21,8 +38,6 @@ def test_after_an_update_the_program_is_the_one_that_ran_then(tmp_path: Path) ->
         wait_for_epochs(running)
         with pytest.raises(ChangeFailed):
             running.update(program(tmp_path, "bad", counted="1 // 0").location).wait()
-        running.update(program(tmp_path, "new", counted="-before").location).wait()
-        wait_for_epochs(running)
 
         def again(**wanted: int) -> tuple[RerunOutcome, list[str]]:
             task = TaskId(1, 0)
@@ -32,12 +47,14 @@ def test_after_an_update_the_program_is_the_one_that_ran_then(tmp_path: Path) ->
             with found.program() as application:
                 return found.run(application), found.notes
 
-        first, its_notes = again(until=1)
         failed, notes = again()
-        newest = running.summary().progress.epoch
-        last, none = again(epoch=newest - 1)
-        running.scale(count=3).wait()
+        new = program(tmp_path, "new", counted="-before").location
+        changed(lambda: running.update(new)).wait()
+        wait_for_epochs(running)
+
+        first, its_notes = again(until=1)
         _, (stateless, _) = again()
+        last, none = again(epoch=running.summary().progress.epoch - 1)
 
     assert (first.is_same, first.failed_then, first.compared > 0) == (True, "", True)
     assert its_notes == [
@@ -46,7 +63,7 @@ def test_after_an_update_the_program_is_the_one_that_ran_then(tmp_path: Path) ->
     assert failed.is_same
     assert failed.error is not None
     assert "ZeroDivisionError" in failed.error.cause
-    assert notes == ["version 1 of the program is what ran then; version 3 runs now"]
+    assert notes == ["version 1 of the program is what ran then; version 2 runs now"]
     assert (last.is_same, last.compared > 0) == (True, True)
     assert none == []
     assert stateless.startswith("version 1 began with the state of epoch ")
