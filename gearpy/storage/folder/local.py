@@ -253,7 +253,10 @@ class LocalFolder:
         """See `LogFolder`."""
         with told(self._path / name):
             # The handle that it was written with: a new one might not hear of an error before it.
-            os.fsync(self._add(name, data))
+            handle = self._add(name, data)
+            os.fsync(handle)
+            if not os.fstat(handle).st_nlink:
+                raise FileNotFoundError(errno.ENOENT, "the file was removed while it was in use")
 
     def note(self, name: str, data: bytes) -> None:
         """See `LogFolder`."""

@@ -155,6 +155,17 @@ def test_files_and_names_reach_the_disk(tmp_path: Path, monkeypatch: pytest.Monk
     ]
 
 
+def test_what_is_appended_to_a_file_that_was_removed_is_not_promised(tmp_path: Path) -> None:
+    """The system takes it, and nobody would find it again."""
+    folder = LocalFolder(tmp_path / "out")
+    folder.make("")
+    folder.append("log", b"1")
+    (tmp_path / "out" / "log").unlink()
+
+    with pytest.raises(FileNotFoundError, match="was removed while it was in use"):
+        folder.append("log", b"2")
+
+
 def _path_of(handle: int) -> str:
     return str(Path(f"/dev/fd/{handle}").readlink())
 
