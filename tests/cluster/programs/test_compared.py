@@ -132,4 +132,4 @@ def test_a_comparison_says_what_is_different(tmp_path: Path) -> None:
 
     found = {ComparedPrograms(old, new).difference(pid, pid) for pid in new.dag.order}
 
-    assert "what is_dear uses: 10 is 11" in found
+    assert "what is_dear uses: 10 is 11 now" in found
