@@ -56,6 +56,7 @@ _LINK: Final = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 _KEY: Final = re.compile(r"`([a-z]+(?:-[a-z]+)*\.[a-z]+(?:-[a-z]+)*)(?:\s?=\s?[^`]*)?`")
 _CODE: Final = frozenset({"state.key", "state.namespace"})
 _SECONDS: Final = re.compile(r"\d+\.\d s")
+_PROGRESS: Final = re.compile(r"^\d+ s  [\d,]+ records  .*\n", re.MULTILINE)
 
 
 class Block(NamedTuple):
@@ -258,7 +259,9 @@ def _commands(block: Block) -> list[tuple[list[str], str]]:
 
 
 def _plain(text: str, folder: Path) -> str:
-    return _SECONDS.sub("0.0 s", text.replace(str(folder), HOME))
+    """Leave out what depends on the machine, such as what a run tells that has to wait for it."""
+    told = _PROGRESS.sub("", text.replace(str(folder), HOME))
+    return _SECONDS.sub("0.0 s", told)
 
 
 def _diagram(table: Mapping[tuple[str, str], str]) -> str:
