@@ -177,7 +177,7 @@ class ArtifactConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointConfig:
-    """How often, and where, an application stores the state that a restart goes back to."""
+    """The checkpoints of an application: where its state is stored, how often, for how long."""
 
     folder: Annotated[
         _Folder,
@@ -243,7 +243,7 @@ class CheckpointConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateConfig:
-    """Where tasks keep keyed state between epochs."""
+    """The place in which tasks keep keyed state between epochs: memory or files."""
 
     backend: Annotated[
         Literal["heap", "disk"],
@@ -264,7 +264,7 @@ class StateConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkConfig:
-    """How finished windows are handed to a function that runs on Spark."""
+    """The hand-over of finished windows to a function that runs on Spark."""
 
     batch_max_rows: Annotated[
         _Rows,
@@ -326,7 +326,7 @@ class LogConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationConfig:
-    """How an application is started and kept alive."""
+    """The start of an application, its restarts, its changes and its end."""
 
     executors: Annotated[
         int,
@@ -507,7 +507,7 @@ class StreamingConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceConfig:
-    """How sources are read."""
+    """The reading of sources."""
 
     read_batch_records: Annotated[
         _Records,
@@ -518,7 +518,7 @@ class SourceConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MasterClientConfig:
-    """How a program reaches the master."""
+    """The questions of a program to the master."""
 
     timeout_s: Annotated[
         _Seconds,

@@ -147,7 +147,7 @@ class StateReadAhead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskLocation:
-    """Which executor hosts which tasks, and where its data listener is."""
+    """The tasks that an executor hosts, and the address of its data listener."""
 
     executor_id: ExecutorId
     data_address: str
@@ -298,7 +298,7 @@ class HaltSources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbortEpoch:
-    """This epoch took too long: it will not be complete. Its snapshots are part of the next one."""
+    """Gives up an epoch that took too long. Its snapshots are part of the next one."""
 
     version: int
     attempt: int
@@ -307,7 +307,7 @@ class AbortEpoch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitEpoch:
-    """This epoch, and all before it, are complete for ever: sinks may commit them.
+    """Tells that an epoch, and all before it, are complete for ever: sinks may commit them.
 
     Answered by `EpochCommitted`, and sent again when it was not.
     """
@@ -436,7 +436,7 @@ class TaskFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorFailed:
-    """This process cannot go on, though it lives: another one has to take its place.
+    """Tells that an executor cannot go on, though it lives: another one has to take its place.
 
     Not ``is_replaceable`` are threads of the process that all of the application runs in.
     """

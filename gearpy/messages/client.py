@@ -84,7 +84,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotLeader:
-    """This master does not lead, and answers nothing; ``leader`` does, if that is known.
+    """Tells that a master does not lead, and answers nothing; ``leader`` does, if that is known.
 
     ``masters``: all, as far as this one knows.
     """
@@ -242,7 +242,7 @@ class GetArtifactPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactPart:
-    """Some bytes of it; ``last`` with the last ones."""
+    """A part of the bytes of an artifact; ``last`` with the last ones."""
 
     sha256: str
     offset: int

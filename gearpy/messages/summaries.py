@@ -31,7 +31,7 @@ class ErrorCard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationProgress:
-    """How far an application is. Counts are since its start; ``done`` of ``total`` where known.
+    """The progress of an application. Counts are since its start; ``done`` of ``total`` if known.
 
     ``stall`` tells what holds the application clock when it has stood still for too long;
     ``waits_for`` what a source or sink waits for outside of the application, such as a server

@@ -67,7 +67,7 @@ class Table(_Values):
 
     @property
     def size_bytes(self) -> int:
-        """How much memory the rows take; exactly, as far as Arrow knows."""
+        """The bytes of memory that the rows take; exactly, as far as Arrow knows."""
         return int(self.batch.nbytes)
 
     def take(self, places: "pa.Array") -> "Table":

@@ -1,4 +1,4 @@
-"""How link messages and control messages get from process to process.
+"""Carries link messages and control messages from process to process.
 
 - `api`: the interface of a transport, its limits and its counters. Start here.
 

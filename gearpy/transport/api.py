@@ -119,7 +119,7 @@ class Transport(Protocol):
 
     @property
     def address(self) -> str:
-        """Where peers reach this transport: ``host:port`` or ``memory:name``."""
+        """The address at which peers reach this transport: ``host:port`` or ``memory:name``."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""How far an application is, while it runs: a bar on a terminal, else a line now and then."""
+"""Shows the progress of an application: a bar on a terminal, else a line now and then."""
 
 import sys
 import time
@@ -39,7 +39,7 @@ class Rate:
 
 
 class View:
-    """Is told how an application is. A context manager: showing ends with it."""
+    """Shows an application that it is told about. A context manager: showing ends with it."""
 
     def __init__(self) -> None:
         self.last: ApplicationSummary | None = None

@@ -1,4 +1,4 @@
-"""How a command ends, as the shell sees it."""
+"""The ends of commands as the shell sees them: exit status and a text."""
 
 import signal
 from typing import Final

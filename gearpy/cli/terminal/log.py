@@ -1,4 +1,4 @@
-"""Where the command line sends gearpy's log."""
+"""The handler of gearpy's log on the command line."""
 
 import logging
 import sys

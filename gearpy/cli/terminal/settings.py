@@ -1,4 +1,4 @@
-"""From options to a configuration."""
+"""Makes a configuration from the options of a command."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

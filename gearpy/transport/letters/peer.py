@@ -176,7 +176,7 @@ class LetterPeer(Redial):
             self._on_idle(self)
 
     def on_rest(self) -> None:
-        """Be forgotten, until the next letter."""
+        """Have this peer forgotten, until the next letter."""
         self._on_idle(self)
 
     # -- what the other end says -----------------------------------------------------------

@@ -125,7 +125,7 @@ class VirtualLoop:
             )
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """It stays until its time has come."""
+        """Leave the timer until its time has come."""
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"an event loop in virtual time has no {name}: no I/O in simulations")

@@ -66,7 +66,7 @@ class TlsPipe:
 
     @property
     def peer_expires_s(self) -> float:
-        """When the certificate of the peer expires, in seconds since the epoch."""
+        """The time at which the certificate of the peer expires, in seconds since the epoch."""
         certificate: Any = self._tls.getpeercert()
         return float(ssl.cert_time_to_seconds(certificate["notAfter"]))
 

@@ -36,7 +36,7 @@ class TokenScope(IntEnum):
 
     @property
     def names(self) -> list[str]:
-        """This scope and all that are part of it, by name."""
+        """The names of this scope and of all that are part of it."""
         return [each.text for each in TokenScope if each <= self]
 
 

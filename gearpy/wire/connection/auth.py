@@ -47,7 +47,7 @@ REFUSED: Final = bytes(PROOF_BYTES)
 
 
 class Role(IntEnum):
-    """Which end of a connection one is."""
+    """The end of a connection: client or server."""
 
     CLIENT = 1
     SERVER = 2

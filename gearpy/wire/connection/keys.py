@@ -24,7 +24,7 @@ _INT64_END: Final = 1 << 63
 
 
 class Principal(NamedTuple):
-    """In whose name a process speaks: that of the cluster, or of one application."""
+    """The name in which a process speaks: that of the cluster, or of one application."""
 
     application: AppId | None = None
 

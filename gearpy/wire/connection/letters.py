@@ -1,4 +1,4 @@
-"""How letters get from node to node exactly once and in order, and when a node counts as lost.
+"""Carries letters from node to node, exactly once and in order; tells which node is lost.
 
 A node keeps an `Outbox` for each node it writes to, and one `Intake` for all that write to it.
 Letters are numbered and kept until they were taken, so that a broken connection costs nothing:
@@ -54,7 +54,7 @@ class Outbox:
 
     @property
     def untaken(self) -> int:
-        """How many letters are kept."""
+        """The number of letters that are kept."""
         return len(self._kept)
 
     def post(

@@ -136,7 +136,7 @@ class Connection:
 
     @property
     def principal(self) -> Principal:
-        """In whose name the peer speaks; means nothing before `Authenticated`.
+        """The name in which the peer speaks; means nothing before `Authenticated`.
 
         It knows the key of this principal. A holder of the cluster secret can be any of them.
         """
@@ -149,7 +149,7 @@ class Connection:
 
     @property
     def deadline_ms(self) -> int | None:
-        """When `on_tick` must be called at the latest; None once it is not needed."""
+        """The latest time at which to call `on_tick`; None once it is not needed."""
         return None if self.authenticated or self.closed else self._deadline_ms
 
     @property

@@ -1,4 +1,4 @@
-"""How instances of a class are taken apart into columns of plain values, and put together again.
+"""Takes instances of a class apart into columns of plain values, and puts them together again.
 
 There is a form for each kind of class: dataclasses, NamedTuples, attrs classes and msgspec structs
 (their fields), enumerations (names of members), pydantic models (what pydantic itself would

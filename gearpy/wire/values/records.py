@@ -1,4 +1,4 @@
-"""Which classes can travel between processes, and under which names.
+"""The classes that can travel between processes, and their names there.
 
 A class travels as a name, a fingerprint of its form and the values it is taken apart into; never as
 code. `RecordRegistry` maps names to classes: to classes that were registered, and to those that are
