@@ -1,7 +1,6 @@
 """The actor system on threads, whose actors are listed in pykka's registry."""
 
 import logging
-import time
 from random import Random
 from typing import Final, Self
 
@@ -11,6 +10,7 @@ from gearpy.actor.life import running
 from gearpy.actor.local_system import LocalActorSystem
 from gearpy.actor.mailbox import Reply
 from gearpy.actor.timers import TimerThread
+from gearpy.clocks import monotonic_ms, wall_ms
 from gearpy.errors import ConfigError
 
 _log = logging.getLogger("gearpy.actor")
@@ -48,11 +48,11 @@ class ThreadedActorSystem(LocalActorSystem):
 
     def now_ms(self) -> int:
         """See `ActorSystem`."""
-        return time.monotonic_ns() // 1_000_000
+        return monotonic_ms()
 
     def wall_ms(self) -> int:
         """See `ActorSystem`."""
-        return time.time_ns() // 1_000_000
+        return wall_ms()
 
     def wait(self, reply: Reply, timeout_s: float) -> bool:
         """See `ActorSystem`."""

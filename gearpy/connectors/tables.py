@@ -7,9 +7,9 @@ from typing import Any, Final, TypedDict, overload
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from gearpy.clocks import wall_ms
 from gearpy.columns.row_schema import RowSchema, SchemaLike, inferred_schema, row_schema_of
 from gearpy.connectors.files.column_times import TimeUnit, check_time_column, check_unit, times_of
-from gearpy.connectors.files.stamps import wall_clock_ms
 from gearpy.connectors.files.tables import conformed
 from gearpy.connectors.streams.generator import Pace, check_generator, share_of, takes_part
 from gearpy.core.base.times import Duration, duration_ms
@@ -258,7 +258,7 @@ class _MadeTables(Source):
         limit: int | None,
         parts: int,
         bound_ms: int,
-        now_ms: Callable[[], int] = wall_clock_ms,
+        now_ms: Callable[[], int] = wall_ms,
     ) -> None:
         self.bounded = limit is not None
         self._make = make

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
+from gearpy.clocks import wall_ms
 from gearpy.messages.metrics import ProcessSample
 
 _PROC: Final = "/proc/self"
@@ -23,7 +24,7 @@ class ProcessMeter:
         self,
         *,
         clock_s: Callable[[], float] = time.perf_counter,
-        wall_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        wall_ms: Callable[[], int] = wall_ms,
     ) -> None:
         self._clock_s = clock_s
         self._started_ms = wall_ms() - int(_age_s() * 1000)

@@ -1,10 +1,10 @@
 """Opens the keyed state of a task. Start here, apart from the states themselves."""
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from gearpy.clocks import wall_ms
 from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS
 from gearpy.state.keyed import KeyedState
@@ -46,7 +46,7 @@ def open_state(
 
 def heap_state(now_ms: Callable[[], int] | None = None, watermark_ms: int = MIN_MS) -> KeyedState:
     """Return empty state in memory, for tests and examples."""
-    return KeyedState(HeapStore(), now_ms=now_ms or _wall_ms, watermark_ms=watermark_ms)
+    return KeyedState(HeapStore(), now_ms=now_ms or wall_ms, watermark_ms=watermark_ms)
 
 
 def _store(settings: StateSettings, name: str) -> CellStore:
@@ -57,7 +57,3 @@ def _store(settings: StateSettings, name: str) -> CellStore:
     from gearpy.state.stores.disk import DiskStore, folder_of  # noqa: PLC0415 - loads a library
 
     return DiskStore(folder_of(settings.folder, name), settings.disk_max_bytes)
-
-
-def _wall_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any, Final
@@ -14,9 +13,9 @@ from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.groups import add_lazy, group
 from gearpy.cli.terminal.options import AppRef, Given, asking
 from gearpy.cli.terminal.output import print_hints, print_json, table
+from gearpy.clocks import monotonic_ms, wall_ms
 from gearpy.cluster.checkpoints.reading import plain
 from gearpy.cluster.client.client import ClusterClient, RunningApplication
-from gearpy.cluster.net.limits import monotonic_ms
 from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import ConfigError
 from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId
@@ -386,7 +385,7 @@ def _table_of_applications(applications: Sequence[ApplicationSummary]) -> None:
         "watermark",
         "note",
     )
-    now_ms = time.time_ns() // 1_000_000
+    now_ms = wall_ms()
     table("applications", columns, [_application_row(each, now_ms) for each in applications])
 
 

@@ -1,11 +1,11 @@
 """Shows all there is to know of one application."""
 
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Final
 
 from gearpy.cli.terminal.output import card_lines, error_lines, print_json, print_lines, table
+from gearpy.clocks import wall_ms
 from gearpy.cluster.client.client import ClusterClient, error_of
 from gearpy.cluster.client.looking import detail_of
 from gearpy.core.master.registry import TERMINAL
@@ -56,7 +56,7 @@ def describe_application(client: ClusterClient, ref: str, *, as_json: bool, verb
         print_json({"application": asdict(summary), "detail": values, "note": note})
         return
     of_actors = detail is not None and detail.of_actors
-    print_lines(_head(summary, time.time_ns() // 1_000_000, of_actors=of_actors))
+    print_lines(_head(summary, wall_ms(), of_actors=of_actors))
     if summary.status == "failed":
         print()
         error = error_of(summary)

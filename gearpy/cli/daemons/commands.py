@@ -18,13 +18,13 @@ from gearpy.cli.terminal.log import log_to_console, log_to_stderr
 from gearpy.cli.terminal.options import Given, MetricsPlace, configured, takes
 from gearpy.cli.terminal.output import print_json
 from gearpy.cli.terminal.services import open_services
+from gearpy.clocks import wall_ms
 from gearpy.cluster.boot.master import MasterDaemon, address_to_listen
 from gearpy.cluster.boot.worker import WorkerDaemon
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.client.measured import cluster_sample
 from gearpy.cluster.host.metrics_page import metrics_page
 from gearpy.cluster.host.open_files import allow_open_files
-from gearpy.cluster.net.limits import wall_ms
 from gearpy.cluster.net.masters import the_only
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, LeadershipLost, NodeGivenUp

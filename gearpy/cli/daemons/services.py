@@ -1,7 +1,6 @@
 """``gear services``: the REST API and the page of a cluster; ``gear token ...``: who may use it."""
 
 import threading
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Annotated, Literal, TypeAlias
@@ -14,6 +13,7 @@ from gearpy.cli.terminal.log import log_to_stderr
 from gearpy.cli.terminal.options import Given, asking, configured
 from gearpy.cli.terminal.output import print_json, table
 from gearpy.cli.terminal.services import open_services
+from gearpy.clocks import wall_ms
 from gearpy.transport.security.tokens import TOKEN_SCOPES, StoredToken, TokenFile
 from gearpy.views import text
 
@@ -87,7 +87,7 @@ def add(
 ) -> None:
     """Make a token and print it; it is stored as a hash, so that nobody can see it again."""
     file = TokenFile(given.config().services.token_file)
-    secret = file.add(name, TOKEN_SCOPES[scope], now_ms=time.time_ns() // 1_000_000)
+    secret = file.add(name, TOKEN_SCOPES[scope], now_ms=wall_ms())
     if given.as_json:
         print_json({"name": name, "scope": scope, "token": secret})
     else:

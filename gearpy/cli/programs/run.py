@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -27,6 +26,7 @@ from gearpy.cli.terminal.options import (
     takes,
 )
 from gearpy.cli.terminal.output import print_guarantee
+from gearpy.clocks import wall_ms
 from gearpy.cluster.client.client import RunningApplication
 from gearpy.cluster.client.measured import cluster_sample
 from gearpy.cluster.embedded.run import EMBEDDED, Beside, run_until
@@ -190,10 +190,6 @@ def _print_summary(summary: ApplicationSummary | None, *, as_json: bool, quiet: 
     if as_json:
         print(json.dumps(asdict(summary)), file=sys.stderr)
     elif not quiet:
-        print(text.printable(summary_line(summary, _now_ms())), file=sys.stderr)
+        print(text.printable(summary_line(summary, wall_ms())), file=sys.stderr)
         if summary.progress.late_records:
             print(_LATE_HINT, file=sys.stderr)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -1,7 +1,6 @@
 """``gear checkpoint ...``: prints, checks and changes the stored epochs of applications."""
 
 import json
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ from gearpy.cli.terminal.exits import FAILED, HELP
 from gearpy.cli.terminal.groups import group
 from gearpy.cli.terminal.options import Given, StoredAppId, storing
 from gearpy.cli.terminal.output import print_hints, print_json, print_lines, table
+from gearpy.clocks import wall_ms
 from gearpy.cluster.checkpoints.changing import (
     SOURCE,
     Orphan,
@@ -195,7 +195,7 @@ def set_offsets(
     wanted = _of_file(file) if file else {task or "": _assigned(places or (), task or "", epochs)}
     planned = plan_places(epochs, wanted)
     if apply and planned:
-        now_ms = _now_ms()
+        now_ms = wall_ms()
         if not force:
             _refuse_while_running(config, stored, OR_FORCE)
         set_places(epochs, planned, wall_ms=lambda: now_ms)
@@ -287,7 +287,7 @@ def repair(
     found, aside = salvage(stored.checkpoints, stored.prefix), ""
     if apply and found.damage:
         _refuse_hopeless(stored, found)
-        now_ms, messages = _now_ms(), found.state.messages()
+        now_ms, messages = wall_ms(), found.state.messages()
         refuse_while_running(config, stored, messages, now_ms=now_ms, advice=STOP_FIRST)
         aside = repair_log(
             stored.checkpoints,
@@ -318,7 +318,7 @@ def _store_errors(stored: StoredApplication) -> Iterator[None]:
 
 def _refuse_while_running(config: Config, stored: StoredApplication, advice: str) -> None:
     messages = read_log(stored.checkpoints, stored.prefix).history
-    refuse_while_running(config, stored, messages, now_ms=_now_ms(), advice=advice)
+    refuse_while_running(config, stored, messages, now_ms=wall_ms(), advice=advice)
 
 
 def _place_text(place: Any) -> str:
@@ -332,10 +332,6 @@ def _of(stored: StoredApplication) -> dict[str, Any]:
 
 def _print_json(stored: StoredApplication, **values: Any) -> None:
     print_json({**_of(stored), **values})
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 # -- list and show -----------------------------------------------------------------------------
@@ -363,7 +359,7 @@ def _print_epochs(stored: StoredApplication, summaries: Sequence[EpochSummary]) 
 
 
 def _age(epoch: EpochSummary) -> str:
-    return text.duration(max(0, time.time_ns() // 1_000_000 - epoch.stored_ms))
+    return text.duration(max(0, wall_ms() - epoch.stored_ms))
 
 
 def _print_contents(contents: EpochContents, epochs: StoredEpochs) -> None:

@@ -3,7 +3,6 @@
 import base64
 import binascii
 import json
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
@@ -22,6 +21,7 @@ from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.groups import group
 from gearpy.cli.terminal.options import Given, StoredAppId, storing, takes
 from gearpy.cli.terminal.output import print_hints, print_json, table
+from gearpy.clocks import wall_ms
 from gearpy.cluster.app.config import check_setting
 from gearpy.config.schema import Config
 from gearpy.core.coordinator.codec import check_message
@@ -163,7 +163,7 @@ def append(
     """Append a message; the next launch of the application's app master reads it."""
     made, config = _draft(type_, key, values), given.config()
     stored = find_stored(given, app, config)
-    now_ms = time.time_ns() // 1_000_000
+    now_ms = wall_ms()
     if not dry_run:
         _append(config, stored, made, now_ms=now_ms, force=force)
     if given.as_json:

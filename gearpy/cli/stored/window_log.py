@@ -1,6 +1,5 @@
 """``gear window-log ...``: lists, shows, checks, compacts and purges window logs."""
 
-import time
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -10,6 +9,7 @@ from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.groups import group
 from gearpy.cli.terminal.options import Given, takes
 from gearpy.cli.terminal.output import print_json, print_lines, table
+from gearpy.clocks import wall_ms
 from gearpy.core.base.times import duration_ms
 from gearpy.core.handover.window_log import LogPiece, LogSegment, LogView
 from gearpy.errors import ConfigError, GearpyError
@@ -22,7 +22,6 @@ from gearpy.windowlog.verify import verify as verify_log
 
 commands = group("Window logs: what finished windows are handed on in.")
 
-_NS_PER_MS: Final = 1_000_000
 _READER_COLUMNS: Final = ("reader", "reported", "#batches left", "#rows left", "#rows/s")
 
 _Path: TypeAlias = Annotated[
@@ -172,7 +171,7 @@ def purge(
     elif reader:
         raise ConfigError("give --reader or --older-than, not both")
     else:
-        before_ms = time.time_ns() // _NS_PER_MS - duration_ms(older_than)
+        before_ms = wall_ms() - duration_ms(older_than)
         removed = log.expire(log.view().ends(), before_ms=before_ms)
     if given.as_json:
         print_json({"path": log.place, "removed": _names(removed)})

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from gearpy.actor.api import Ref
+from gearpy.clocks import wall_ms
 from gearpy.cluster.boot.daemon import MASTER, DaemonExit, begin_log, usable
 from gearpy.cluster.client.alerting import following
 from gearpy.cluster.client.client import ClusterClient
@@ -23,7 +24,6 @@ from gearpy.cluster.master.actor import MasterActor, MasterMailbox
 from gearpy.cluster.master.programs import FindNeeded, NeededPrograms, ProgramSweeper
 from gearpy.cluster.master.store import MasterFold
 from gearpy.cluster.net.endpoint import Endpoint
-from gearpy.cluster.net.limits import wall_ms
 from gearpy.config.schema import ArtifactConfig, Config
 from gearpy.errors import ActorStopped, AskTimeout, ConfigError, LeadershipLost, MailboxFull
 from gearpy.ids import ActorPath

@@ -1,6 +1,5 @@
 """Asks a cluster for all that a view of an application, or of the cluster, is made of."""
 
-import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -8,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from gearpy import __version__
+from gearpy.clocks import wall_ms
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import AskTimeout, SubmitRefused
@@ -43,7 +43,7 @@ def look_at(client: ClusterClient, app_id: AppId, *, lately_ms: int | None = _LA
     try:
         detail = client.describe(app_id, or_last=True)
     except (SubmitRefused, AskTimeout):  # Nobody knows it yet, or any more.
-        return Look(at_ms=_now_ms(), summary=summary)
+        return Look(at_ms=wall_ms(), summary=summary)
     return _measured(client, summary, detail, lately_ms)
 
 
@@ -74,7 +74,7 @@ def detail_of(
 def _look(client: ClusterClient, summary: ApplicationSummary, lately_ms: int) -> Look:
     detail, _ = detail_of(client, summary)
     if detail is None:
-        return Look(at_ms=_now_ms(), summary=summary)
+        return Look(at_ms=wall_ms(), summary=summary)
     return _measured(client, summary, detail, lately_ms)
 
 
@@ -84,7 +84,7 @@ def _measured(
     detail: ApplicationDetail,
     lately_ms: int | None,
 ) -> Look:
-    at_ms = _now_ms()
+    at_ms = wall_ms()
     try:
         is_past = detail.known_ms > 0
         metrics = client.metrics(summary.app_id, or_last=is_past)
@@ -93,10 +93,6 @@ def _measured(
     except (SubmitRefused, AskTimeout):  # It has just gone, or is of an earlier version.
         return Look(at_ms=at_ms, summary=summary, detail=detail)
     return Look(at_ms=at_ms, summary=summary, detail=detail, metrics=metrics, series=series)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 class ClusterWatch:
@@ -141,7 +137,7 @@ class ClusterWatch:
         rows, workers = self._rows(summaries), self._client.workers()
         use = self._use_of_workers(workers)
         return overview_view(
-            at_ms=_now_ms(),
+            at_ms=wall_ms(),
             cluster_id=self._client.cluster().cluster_id,
             version=__version__,
             rows=rows,
@@ -194,7 +190,7 @@ class ClusterWatch:
         return [
             row_of(self._view(looks[each.app_id]))
             if each.app_id in looks
-            else row_of_summary(each, _now_ms())
+            else row_of_summary(each, wall_ms())
             for each in summaries
         ]
 

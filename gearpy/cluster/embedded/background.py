@@ -11,12 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from gearpy.clocks import wall_ms
 from gearpy.cluster.client.client import ClusterClient, RunningApplication, StateAt
 from gearpy.cluster.client.looking import look_at
 from gearpy.cluster.embedded.launch import launched
 from gearpy.cluster.embedded.run import EMBEDDED, RESUMED, Watch
 from gearpy.cluster.embedded.signals import StopSignals
-from gearpy.cluster.net.limits import wall_ms
 from gearpy.cluster.programs.artifacts import stream_here
 from gearpy.config.load import load
 from gearpy.config.schema import Config

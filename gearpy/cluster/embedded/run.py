@@ -7,10 +7,10 @@ from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
+from gearpy.clocks import monotonic_ms
 from gearpy.cluster.client.client import RunningApplication
 from gearpy.cluster.embedded.launch import OnProgress, launched
 from gearpy.cluster.embedded.signals import StopSignals
-from gearpy.cluster.net.limits import monotonic_ms
 from gearpy.cluster.programs.artifacts import stream_here
 from gearpy.config.load import load
 from gearpy.config.schema import Config

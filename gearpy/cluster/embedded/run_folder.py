@@ -8,8 +8,8 @@ from typing import BinaryIO, Final, Self
 
 import msgspec
 
+from gearpy.clocks import wall_ms
 from gearpy.cluster.app.checkpoints import dag_version, is_same_program
-from gearpy.cluster.net.limits import wall_ms
 from gearpy.core.coordinator.views import DagVersions
 from gearpy.core.dag.difference import graph_difference
 from gearpy.core.master.checkpoint_names import new_cluster_id, prefix_of

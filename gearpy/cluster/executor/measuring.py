@@ -1,8 +1,8 @@
 """The measurements of one executor, for its own page of metrics."""
 
-import time
 from collections.abc import Iterable, Mapping
 
+from gearpy.clocks import wall_ms
 from gearpy.ids import AppId, ExecutorId, TaskId
 from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import TaskClock
@@ -28,7 +28,7 @@ def executor_data(
     pairs = [(clock, load) for load in loads if (clock := (clocks or {}).get(load.task_id))]
     return MetricsData(
         app_id=app_id,
-        at_ms=time.time_ns() // 1_000_000,
+        at_ms=wall_ms(),
         tasks=tuple(
             sample_of(clock, load, executor_id)
             for clock, load in pairs

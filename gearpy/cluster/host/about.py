@@ -2,8 +2,8 @@
 
 import os
 import socket
-import time
 
+from gearpy.clocks import wall_ms
 from gearpy.config.load import as_overrides
 from gearpy.config.schema import Config
 from gearpy.messages.client import ProcessDetail
@@ -21,7 +21,7 @@ def this_process(
     """Describe this process, whose role starts now."""
     return ProcessDetail(
         address=address,
-        started_ms=time.time_ns() // 1_000_000,
+        started_ms=wall_ms(),
         host=socket.gethostname(),
         pid=os.getpid(),
         folder=folder,

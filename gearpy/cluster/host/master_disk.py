@@ -1,11 +1,11 @@
 """The files of a master: how large they are, and how much room is left."""
 
 import shutil
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 from gearpy import __version__
+from gearpy.clocks import wall_ms
 from gearpy.messages.masters import MasterDisk
 from gearpy.storage.artifacts import ArtifactStore
 
@@ -19,7 +19,7 @@ def disk_of(folder: Path, log: str, store: ArtifactStore) -> Callable[[], Master
         folder: of the master.
         log: the folder in it that has its log.
     """
-    started_ms = time.time_ns() // _NS_PER_MS
+    started_ms = wall_ms()
     where = folder.expanduser()
 
     def describe() -> MasterDisk:

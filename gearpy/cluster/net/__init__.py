@@ -3,7 +3,6 @@
 - `post`: delivery of messages to actors by path, in this process and in others.
 - `masters`: questions to the master, over a network that may fail.
 - `watched`: MasterWatch: knows the master that an actor belongs to, and which orders count.
-- `limits`: from the configuration to the limits of transports and restarts, and the clocks they
-  run on.
+- `limits`: from the configuration to the limits of transports and restarts.
 - `endpoint`: Endpoint: everything for a process in a cluster: a listener, a node, actors.
 """

@@ -1,6 +1,5 @@
-"""From the configuration to the limits of transports and restarts, and the clocks they run on."""
+"""From the configuration to the limits of transports and restarts."""
 
-import time
 from typing import Final
 
 from gearpy.config.schema import Config
@@ -13,16 +12,6 @@ REPORT_INTERVAL_MS: Final = 100
 _HEARTBEATS: Final = 6
 #: So many times the first pause between restarts is the longest.
 _BACKOFF_GROWTH: Final = 50
-
-
-def monotonic_ms() -> int:
-    """Return monotonic ms."""
-    return time.monotonic_ns() // 1_000_000
-
-
-def wall_ms() -> int:
-    """Return ms since the epoch."""
-    return time.time_ns() // 1_000_000
 
 
 def restart_policy(config: Config) -> RestartPolicy:

@@ -10,9 +10,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from gearpy.clocks import wall_ms
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.host.task_limits import output_limits, task_limits
-from gearpy.cluster.net.limits import wall_ms
 from gearpy.cluster.programs.artifacts import ApplicationLoader, stream_of, with_serializers
 from gearpy.cluster.programs.fetch import ArtifactCache
 from gearpy.cluster.rerun.stored import KeptState, StoredTask

@@ -22,11 +22,12 @@ from types import FrameType
 from typing import Any, Final, NoReturn
 
 from gearpy.actor.api import Actor, Exited, ExitReason, Failed, Killed, Ref
+from gearpy.clocks import wall_ms
 from gearpy.cluster.host.logs import log_to
 from gearpy.cluster.host.open_files import allow_open_files
 from gearpy.cluster.host.tuning import ProcessTuning
 from gearpy.cluster.net.endpoint import Endpoint
-from gearpy.cluster.net.limits import transport_limits, wall_ms
+from gearpy.cluster.net.limits import transport_limits
 from gearpy.cluster.net.masters import Masters
 from gearpy.cluster.programs.artifacts import ApplicationLoader, Program, loaded_as
 from gearpy.cluster.programs.fetch import ArtifactCache

@@ -6,10 +6,11 @@ from functools import partial
 from typing import Final
 
 from gearpy.actor.dispatcher import SharedDispatcher
+from gearpy.clocks import monotonic_ms, wall_ms
 from gearpy.cluster.executor.actor import ExecutorActor, ExecutorSettings
 from gearpy.cluster.host.task_limits import output_limits, state_settings, task_limits
 from gearpy.cluster.host.tuning import ProcessTuning
-from gearpy.cluster.net.limits import REPORT_INTERVAL_MS, monotonic_ms, wall_ms
+from gearpy.cluster.net.limits import REPORT_INTERVAL_MS
 from gearpy.cluster.net.post import Post
 from gearpy.cluster.programs.artifacts import with_serializers
 from gearpy.config.schema import Config

@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from gearpy.clocks import wall_ms
 from gearpy.cluster.app.config import keys_asked
 from gearpy.cluster.host.folders import WorkFolders, files_in
 from gearpy.cluster.host.leftovers import end_of_dead_workers
 from gearpy.cluster.host.log_home import LogHome
 from gearpy.cluster.host.logs import LogSettings, application_log
-from gearpy.cluster.net.limits import wall_ms
 from gearpy.cluster.worker.child_process import ChildProcess
 from gearpy.cluster.worker.launch_spec import LaunchSpec
 from gearpy.config.load import as_overrides, from_overrides

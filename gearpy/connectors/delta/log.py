@@ -20,6 +20,7 @@ from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
+from gearpy.clocks import wall_ms
 from gearpy.core.handover.table_commits import Change, Lane, Noted, Shown
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.storage.folder.files import sync_folder
@@ -192,7 +193,7 @@ class DeltaLog:
         Raises:
             CommitConflict: nothing was written, look again.
         """
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = wall_ms()
         noted, table = change.noted, self._read()
         added = [
             AddAction(each.path, each.size, each.values, now_ms, data_change=True, stats=each.stats)

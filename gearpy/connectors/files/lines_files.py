@@ -9,11 +9,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NotRequired, TypedDict, get_args
 
+from gearpy.clocks import wall_ms
 from gearpy.connectors.files.bytes import GrowingFile, OnLost, ReadableFile, RegularFile
 from gearpy.connectors.files.following import FollowedFile, FollowedFiles
 from gearpy.connectors.files.lines import Decoder, LineBlocks
 from gearpy.connectors.files.rotation import FileMark
-from gearpy.connectors.files.stamps import Fixed, FromClock, FromRecords, Stamps, wall_clock_ms
+from gearpy.connectors.files.stamps import Fixed, FromClock, FromRecords, Stamps
 from gearpy.connectors.files.writers import FileSink, json_lines, text_lines
 from gearpy.connectors.locations import no_match
 from gearpy.core.base.times import Duration, duration_ms
@@ -166,7 +167,7 @@ class FileSource(Source):
         decoder: Decoder,
         poll_ms: int = 1000,
         on_lost: OnLost = "fail",
-        now_ms: Callable[[], int] = wall_clock_ms,
+        now_ms: Callable[[], int] = wall_ms,
     ) -> None:
         _check_patterns(patterns)
         if on_lost not in get_args(OnLost):

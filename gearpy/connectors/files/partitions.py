@@ -9,10 +9,10 @@ from typing import Any, Final, TypedDict
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from gearpy.clocks import wall_ms
 from gearpy.columns.row_schema import RowSchema, row_schema_of
 from gearpy.connectors.files.column_times import TimeUnit, check_time_column, check_unit
 from gearpy.connectors.files.queue import FileQueue, part_of
-from gearpy.connectors.files.stamps import wall_clock_ms
 from gearpy.connectors.files.tables import (
     BadRows,
     FileFormat,
@@ -91,7 +91,7 @@ class RowFiles(Source):
         patterns: Sequence[str | Path],
         options: ReadOptions,
         *,
-        now_ms: Callable[[], int] = wall_clock_ms,
+        now_ms: Callable[[], int] = wall_ms,
     ) -> None:
         self._form = form
         self._locations = Locations(form.name, patterns, options.storage_options)

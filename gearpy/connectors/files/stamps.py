@@ -1,6 +1,5 @@
 """Gives records their event times, and tells the watermark of a partition that follows."""
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -140,11 +139,6 @@ def each(
         record = value if records is None else records[len(out)]
         raise operator_error(operator, error, record=record) from error
     return out
-
-
-def wall_clock_ms() -> int:
-    """Return the wall time in ms since the epoch."""
-    return time.time_ns() // 1_000_000
 
 
 def _are_plain(times: list[Any]) -> bool:

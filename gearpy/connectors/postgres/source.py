@@ -1,6 +1,5 @@
 """A table of PostgreSQL as a source: read once from end to end, or polled for new rows."""
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.csv as arrow_csv  # type: ignore[import-untyped]
 
+from gearpy.clocks import wall_ms
 from gearpy.columns.row_schema import RowSchema
 from gearpy.connectors.files.column_times import TimeUnit, check_time_column, check_unit, times_of
 from gearpy.connectors.postgres.columns import PostgresColumn, columns_of
@@ -236,7 +236,7 @@ class PostgresReader(SourceReader[dict[str, Any]]):
         columns: Sequence[PostgresColumn],
         span: tuple[int | None, int | None],
         resume: PostgresPlace | None,
-        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        now_ms: Callable[[], int] = wall_ms,
     ) -> None:
         self._operator = operator
         self._address = address

@@ -7,8 +7,9 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, Final, TypedDict, overload
 
+from gearpy.clocks import wall_ms
 from gearpy.columns.row_schema import RowSchema, SchemaLike, row_schema_of
-from gearpy.connectors.files.stamps import FromClock, FromRecords, Stamps, wall_clock_ms
+from gearpy.connectors.files.stamps import FromClock, FromRecords, Stamps
 from gearpy.core.base.times import Duration, duration_ms
 from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS
@@ -156,7 +157,7 @@ class GeneratorSource(Source):
         parts: int,
         bound_ms: int,
         schema: RowSchema | None = None,
-        now_ms: Callable[[], int] = wall_clock_ms,
+        now_ms: Callable[[], int] = wall_ms,
     ) -> None:
         check_generator("generate", make, rate=rate, limit=limit, parts=parts)
         self.bounded = limit is not None

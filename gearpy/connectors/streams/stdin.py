@@ -6,8 +6,9 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from gearpy.clocks import wall_ms
 from gearpy.connectors.files.lines import Decoder
-from gearpy.connectors.files.stamps import FromClock, FromRecords, Stamps, wall_clock_ms
+from gearpy.connectors.files.stamps import FromClock, FromRecords, Stamps
 from gearpy.connectors.streams.live_lines import LineBuffer, LiveLineReader
 from gearpy.core.base.times import Duration, EventTime, duration_ms
 from gearpy.task.api.interfaces import Source
@@ -62,7 +63,7 @@ class StdinSource(Source):
         encoding: str,
         errors: str,
         file: int | None = None,
-        now_ms: Callable[[], int] = wall_clock_ms,
+        now_ms: Callable[[], int] = wall_ms,
     ) -> None:
         self._timestamp = timestamp
         self._bound_ms = bound_ms

@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, Final, Protocol
 
+from gearpy.clocks import wall_ms
 from gearpy.connectors.files.lines import Decoder
-from gearpy.connectors.files.stamps import FromClock, FromRecords, Stamps, wall_clock_ms
+from gearpy.connectors.files.stamps import FromClock, FromRecords, Stamps
 from gearpy.connectors.streams.live_lines import LineBuffer, LiveLineReader
 from gearpy.core.base.pauses import pause_after
 from gearpy.core.base.times import Duration, EventTime, duration_ms
@@ -125,7 +126,7 @@ class TcpSource(Source):
         pauses_ms: tuple[int, int],
         connect_timeout_ms: int,
         text: tuple[str, str],
-        now_ms: Callable[[], int] = wall_clock_ms,
+        now_ms: Callable[[], int] = wall_ms,
     ) -> None:
         self.bounded = until_closed
         self._address = address

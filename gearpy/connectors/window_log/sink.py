@@ -14,6 +14,7 @@ from uuid import uuid4
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from gearpy.clocks import wall_ms
 from gearpy.columns.gathered import GATHERED_ROWS_MAX
 from gearpy.columns.log_columns import LogColumns
 from gearpy.columns.spark_types import exact_schema, spark_schema
@@ -46,7 +47,6 @@ _WRITER: Final = "windows"
 _CODECS: Final = ("lz4", "snappy", "zstd", "gzip", "brotli", "none")
 _COMPACT_FILES_MIN: Final = 2
 _EXPIRE_EVERY_S: Final = 10.0
-_NS_PER_MS: Final = 1_000_000
 
 
 def window_log_folder(
@@ -235,7 +235,7 @@ class WindowLogWriter(TransactionalWriter):
         self._shown = 0  # Files, since compaction was thought of.
         self._expired_s = -_EXPIRE_EVERY_S
         self._tells = task == 0  # Of readers, for all tasks.
-        self._readers = LogConsumers(log, lambda: time.time_ns() // _NS_PER_MS)
+        self._readers = LogConsumers(log, wall_ms)
 
     def consumers(self) -> Sequence[ConsumerReport]:
         """Return the readers of the log, and how far they are."""
@@ -397,7 +397,7 @@ class WindowLogWriter(TransactionalWriter):
             arrow,
             spark_schema(arrow),
             uuid4().hex,
-            time.time_ns() // _NS_PER_MS,
+            wall_ms(),
             self._columns.identity,
         )
         is_first = self._log.store.put_new(SCHEMA_FILE, schema_text(made))
@@ -456,7 +456,7 @@ class WindowLogWriter(TransactionalWriter):
         if retain_ms is None or now_s < self._expired_s + _EXPIRE_EVERY_S:
             return
         self._expired_s = now_s
-        before_ms = time.time_ns() // _NS_PER_MS - retain_ms
+        before_ms = wall_ms() - retain_ms
         self._log.expire({self._lane.lane: self._lane.next_seq}, before_ms=before_ms)
 
     def _body(self) -> Body:

@@ -9,9 +9,9 @@ from typing import Any, Final, TypedDict
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
+from gearpy.clocks import wall_ms
 from gearpy.columns.row_schema import RowSchema, SchemaLike, row_schema_of
 from gearpy.connectors.files.column_times import TimeUnit, check_time_column, check_unit, times_of
-from gearpy.connectors.files.stamps import wall_clock_ms
 from gearpy.core.base.stable_hash import stable_hash
 from gearpy.core.base.times import Duration, duration_ms
 from gearpy.core.handover.lanes import LanePlace, Lanes
@@ -138,7 +138,7 @@ class WindowLogSource(Source):
         follow: bool,
         poll_ms: int,
         idle_ms: int,
-        now_ms: Callable[[], int] = wall_clock_ms,
+        now_ms: Callable[[], int] = wall_ms,
     ) -> None:
         self._log = log
         self._time = time

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +9,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from gearpy.clocks import wall_ms
 from gearpy.errors import GearpyError
 from gearpy.services.push.frames import HEARTBEAT, HELLO, frame
 
@@ -169,7 +169,7 @@ class Topics:
 
 def _tell_trouble(topic: _Topic, error: str) -> None:
     if topic.trouble_since_ms is None:
-        topic.trouble_since_ms = time.time_ns() // 1_000_000
+        topic.trouble_since_ms = wall_ms()
     content = {"error": error, "since_ms": topic.trouble_since_ms}
     topic.put(frame("trouble", msgspec.json.encode(content)))
 

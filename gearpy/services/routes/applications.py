@@ -1,12 +1,12 @@
 """Routes of applications as Gearpump describes them; and to kill, restart and drain them."""
 
 import json
-import time
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypeAlias
 
 from fastapi import APIRouter, Body, Depends, Query
 
+from gearpy.clocks import wall_ms
 from gearpy.cluster.app.config import application_config
 from gearpy.cluster.checkpoints.reading import plain
 from gearpy.cluster.client.client import ClusterClient
@@ -68,7 +68,7 @@ def get_application(
     if not detail:
         return app_master_data(summary, client.workers())
     plan: dict[str, Any] = json.loads(client.plan(app_id))
-    return app_master_summary(summary, client.describe(app_id), plan, client.master(), _now_ms())
+    return app_master_summary(summary, client.describe(app_id), plan, client.master(), wall_ms())
 
 
 @router.delete("")
@@ -185,7 +185,3 @@ def _detail_if_there(client: ClusterClient, app_id: AppId) -> ApplicationDetail 
         return client.describe(app_id)
     except SubmitRefused:
         return None
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -1,10 +1,10 @@
 """Routes of the master, of workers, of partitioners, and of the supervisor that is not there."""
 
-import time
 from typing import Annotated, Any, Final, TypeAlias
 
 from fastapi import APIRouter, Depends, Path
 
+from gearpy.clocks import wall_ms
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.config.load import from_overrides
 from gearpy.core.flow.partition import (
@@ -56,7 +56,7 @@ WorkerIdInPath: TypeAlias = Annotated[WorkerId, Path(ge=0, le=_ID_MAX)]
 @router.get("/master")
 def get_master(client: Client) -> MasterData:
     """Return the master: its address, how long it lives, its folders."""
-    return master_data(client.master(), _now_ms())
+    return master_data(client.master(), wall_ms())
 
 
 @router.get("/master/applist", response_model_exclude_none=True)
@@ -93,7 +93,7 @@ def get_worker(client: Client, worker_id: WorkerIdInPath) -> WorkerSummaryShape:
     detail = client.worker(worker_id)
     for each in client.workers():
         if each.worker_id == worker_id:
-            return worker_data(each, detail, _now_ms())
+            return worker_data(each, detail, wall_ms())
     raise ProblemRaised(404, f"no worker has id {worker_id}: it has just gone")
 
 
@@ -131,10 +131,6 @@ def remove_worker(client: Client, _: _Drains, worker_id: WorkerIdInPath) -> Supe
 def _worker_if_there(client: ClusterClient, summary: WorkerSummary) -> WorkerSummaryShape | None:
     """Return a worker of a list; None if it has gone meanwhile."""
     try:
-        return worker_data(summary, client.worker(summary.worker_id), _now_ms())
+        return worker_data(summary, client.worker(summary.worker_id), wall_ms())
     except SubmitRefused:
         return None
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

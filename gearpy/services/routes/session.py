@@ -1,6 +1,5 @@
 """Routes about who asks: session, login, logout; and the version."""
 
-import time
 from dataclasses import dataclass
 from typing import Annotated, Final
 
@@ -8,6 +7,7 @@ from fastapi import APIRouter, Body, Depends, Request
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 from gearpy import __version__
+from gearpy.clocks import wall_ms
 from gearpy.cluster.host.audit import note_action
 from gearpy.services.deps import Given, caller_of, deps_of
 from gearpy.services.problems import ProblemRaised
@@ -74,7 +74,7 @@ def login(
     answer = JSONResponse({"user": found.name})
     answer.set_cookie(
         given.guard.cookie,
-        given.logins.begin(found.name, time.time_ns() // 1_000_000),
+        given.logins.begin(found.name, wall_ms()),
         max_age=LOGIN_LASTS_MS // 1000,
         secure=request.url.scheme == "https",
         httponly=True,

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from gearpy.clocks import wall_ms
 from gearpy.cluster.host.audit import note_action
 from gearpy.errors import ConfigError
 from gearpy.services.problems import ProblemRaised, problem_answer
@@ -182,7 +183,7 @@ class Guard:
             return self._of_header(request, header)
         if not settings.needs_login and not settings.tokens.tokens():
             return Caller(name=settings.user, scope=TokenScope.ADMIN, address=request.client)
-        name = self._logins.token_name(login, _wall_ms()) if login else None
+        name = self._logins.token_name(login, wall_ms()) if login else None
         token = settings.tokens.named(name) if name else None
         return _caller_of(token, request.client) if token else None
 
@@ -287,7 +288,3 @@ def _too_often(wait_s: float) -> ProblemRaised:
 
 def _too_slow() -> ProblemRaised:
     return ProblemRaised(408, "the body of the request did not come in time")
-
-
-def _wall_ms() -> int:
-    return time.time_ns() // 1_000_000

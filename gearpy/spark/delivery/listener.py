@@ -3,11 +3,11 @@
 import json
 import logging
 import re
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from gearpy.clocks import wall_ms
 from gearpy.core.handover.window_log import LogView
 from gearpy.errors import GearpyError
 from gearpy.windowlog.log import ReaderReport, WindowLog
@@ -94,7 +94,7 @@ class QueryNotes:
         if self._query is not None and progress.get("name") != self._query:
             return
         try:
-            report = report_of(progress, self._log.view(), now_ms=_now_ms())
+            report = report_of(progress, self._log.view(), now_ms=wall_ms())
         except _ERRORS as error:
             _LOG.warning("window log %s: no report of a query: %s", self._log.place, error)
             return
@@ -108,7 +108,7 @@ class QueryNotes:
         if report is not None:
             reason = (failure or "").strip().partition("\n")[0]
             more = {**report.more, "trouble": reason or "the query was stopped"}
-            self._write(replace(report, at_ms=_now_ms(), rows_per_s=0.0, more=more))
+            self._write(replace(report, at_ms=wall_ms(), rows_per_s=0.0, more=more))
 
     def _write(self, report: ReaderReport) -> None:
         try:
@@ -149,7 +149,3 @@ def _reads(source: Mapping[str, Any], view: LogView) -> bool:
     if not isinstance(offset, Mapping) or not offset:
         return False
     return all(isinstance(seq, int) and seq <= ends.get(lane, 0) for lane, seq in offset.items())
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

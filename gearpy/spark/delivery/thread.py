@@ -2,7 +2,6 @@
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from pyspark.sql import DataFrame, SparkSession
 
+from gearpy.clocks import monotonic_ms, wall_ms
 from gearpy.config.schema import SparkConfig
 from gearpy.core.handover.handoff import (
     Call,
@@ -90,7 +90,7 @@ class Delivery:
             app=spec.app,
             in_memory_rows=spec.config.in_memory_max_rows,
         )
-        self._backlog = Backlog(rows_max=spec.config.waiting_max_rows, wall_ms=_wall_ms)
+        self._backlog = Backlog(rows_max=spec.config.waiting_max_rows, wall_ms=wall_ms)
         self._view = LogView(())
         self._foreign: dict[str, int] = {}  # Ends of the lanes that are none of its business.
         self._session: SparkSession | None = None
@@ -137,7 +137,7 @@ class Delivery:
         since_ms, most_ms = self._calling_since_ms, self._spec.config.call_max_ms
         if self._failure is not None or since_ms is None or not most_ms:
             return self._failure
-        return self._stuck(most_ms) if _now_ms() - since_ms >= most_ms else None
+        return self._stuck(most_ms) if monotonic_ms() - since_ms >= most_ms else None
 
     def report(self) -> ConsumerReport:
         """Return how far it is."""
@@ -162,11 +162,11 @@ class Delivery:
 
     def _acquired(self, lock: threading.Lock) -> bool:
         """Wait until an earlier start, in this process, has ended its last call."""
-        deadline_ms = _now_ms() + self._spec.config.outage_max_ms
+        deadline_ms = monotonic_ms() + self._spec.config.outage_max_ms
         while not self._backlog.is_closed:
             if lock.acquire(timeout=0.1):
                 return True
-            if _now_ms() > deadline_ms:
+            if monotonic_ms() > deadline_ms:
                 raise GearpyError(
                     f"a call of {_name_of(self._spec.function)} that an earlier start of the sink "
                     f"has begun still runs after {self._spec.config.outage_max_ms} ms"
@@ -191,7 +191,7 @@ class Delivery:
         while not self._backlog.is_closed or self._handoff.was_called:
             if self._backlog.is_changed:
                 self._refresh()
-            step = self._handoff.next(self._view, _now_ms())
+            step = self._handoff.next(self._view, monotonic_ms())
             self._do(step)
 
     def _do(self, step: Step) -> None:
@@ -294,7 +294,7 @@ class Delivery:
         most_ms = self._spec.config.call_max_ms
         timer = threading.Timer((most_ms + 1) / 1000, self._wake)
         timer.daemon = True
-        self._calling_since_ms = _now_ms()
+        self._calling_since_ms = monotonic_ms()
         if most_ms:
             timer.start()
         try:
@@ -316,13 +316,13 @@ class Delivery:
         self._error, self._raised = error, what
         who = what if what == _FRAME else "the function"
         self._backlog.on_trouble(f"{who} has raised: {_brief(error)}")
-        self._handoff.on_call_failed(_now_ms())
+        self._handoff.on_call_failed(monotonic_ms())
 
     def _lose(self, error: BaseException) -> None:
         self._error = error
         _log.warning("%s: Spark is not there: %s", self._spec.operator, _brief(error))
         self._backlog.on_trouble(f"Spark is not there: {_brief(error)}")
-        self._handoff.on_spark_lost(_now_ms())
+        self._handoff.on_spark_lost(monotonic_ms())
         self._wake()
 
     def _finish(self, batch: HandoffBatch) -> None:
@@ -330,18 +330,18 @@ class Delivery:
         self._handoff.on_done_written()
         self._backlog.on_taken(batch.batch_id, batch.rows)
         self._count()
-        if self._backlog.is_empty or _now_ms() - self._reported_ms >= _REPORT_MS:
+        if self._backlog.is_empty or monotonic_ms() - self._reported_ms >= _REPORT_MS:
             self._tell_others()
         self._expire()
         self._wake()
 
     def _tell_others(self) -> None:
         """Report the position, for `gear window-log` and for the removal of old files."""
-        self._reported_ms = _now_ms()
+        self._reported_ms = monotonic_ms()
         report = ReaderReport(
             name=f"{READER_PREFIX}{self._spec.name}",
             lanes={**self._foreign, **(self._handoff.position or {})},
-            at_ms=_wall_ms(),
+            at_ms=wall_ms(),
             rows_per_s=self._backlog.report("").rows_per_s,
             batch_id=self._handoff.done_id,
             more={"kind": "to_spark", "app": self._spec.app},
@@ -353,13 +353,13 @@ class Delivery:
 
     def _expire(self) -> None:
         """Remove old files that were handed over; a file that was not stays, however old it is."""
-        retain_ms, now_ms = self._spec.retain_ms, _now_ms()
+        retain_ms, now_ms = self._spec.retain_ms, monotonic_ms()
         if retain_ms is None or now_ms - self._expired_ms < _EXPIRE_MS:
             return
         self._expired_ms = now_ms
         taken = {self._spec.lane: (self._handoff.position or {}).get(self._spec.lane, 0)}
         try:
-            self._log.expire(taken, before_ms=_wall_ms() - retain_ms)
+            self._log.expire(taken, before_ms=wall_ms() - retain_ms)
         except OSError as error:
             _log.warning("%s cannot remove old files: %s", self._spec.operator, error)
 
@@ -367,7 +367,7 @@ class Delivery:
         if until_ms is None:
             self._backlog.wait_for_more()
         else:
-            self._backlog.wait_for_end((until_ms - _now_ms()) / 1000)
+            self._backlog.wait_for_end((until_ms - monotonic_ms()) / 1000)
 
     def _log_id(self) -> str:
         """Return which log it is; empty while there is none."""
@@ -422,11 +422,3 @@ def _brief(error: BaseException) -> str:
     """Return the first line; those of Spark have many."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]:.300}" if lines else type(error).__name__
-
-
-def _now_ms() -> int:
-    return time.monotonic_ns() // 1_000_000
-
-
-def _wall_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -21,7 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.resource import ResourceProfileBuilder, TaskResourceRequests
 from pyspark.sql import SparkSession
 
-from gearpy.cluster.net.limits import monotonic_ms
+from gearpy.clocks import monotonic_ms
 from gearpy.core.base.restart import RestartAfter, RestartBudget, RestartPolicy
 from gearpy.spark.guest.room import cause_of
 from gearpy.spark.sessions.sessions import is_alive

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, Self
 
+from gearpy.clocks import monotonic_ms
 from gearpy.cluster.client.client import ClusterClient
-from gearpy.cluster.net.limits import monotonic_ms
 from gearpy.errors import GearpyError
 from gearpy.ids import WorkerId
 from gearpy.spark.guest.departures import Departures

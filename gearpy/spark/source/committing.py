@@ -8,7 +8,6 @@ last batch of each query, which is made before anything else is written into the
 
 import io
 import json
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from uuid import uuid4
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
+from gearpy.clocks import wall_ms
 from gearpy.columns.spark_types import exact_schema, spark_schema
 from gearpy.connectors.files.column_times import times_of
 from gearpy.core.handover.window_log import (
@@ -105,7 +105,7 @@ def begin_log(log: WindowLog, schema: pa.Schema) -> None:
 def _begun(log: WindowLog, wanted: pa.Schema) -> pa.Schema:
     """Make a new log; return its columns, or those of a writer that made it first."""
     log.store.make(*LOG_FOLDERS)
-    schema = LogSchema(wanted, spark_schema(wanted), log=uuid4().hex, created_ms=_now_ms())
+    schema = LogSchema(wanted, spark_schema(wanted), log=uuid4().hex, created_ms=wall_ms())
     log.store.put_new(SCHEMA_FILE, schema_text(schema))
     return log.schema.arrow
 
@@ -180,7 +180,7 @@ class _Ledger:
     def note(self, run: str, number: int | None, seq: int) -> None:
         """Note a batch; one that can come only once is not worth it."""
         if number is not None:
-            text = json.dumps({"batch": number, "seq": seq, "at_ms": _now_ms()})
+            text = json.dumps({"batch": number, "seq": seq, "at_ms": wall_ms()})
             self._store.put(self._file(run), text.encode())
 
     def _file(self, run: str) -> str:
@@ -361,7 +361,3 @@ def _alone(store: Folder, lane: str) -> Iterator[None]:
                 file, fcntl.LOCK_EX
             )  # Given up when the file is closed, or the process ends.
         yield
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

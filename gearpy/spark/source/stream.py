@@ -1,7 +1,6 @@
 """Streams that read and write a log: offsets, limits, reports, and batches that come again."""
 
 import logging
-import time
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -23,6 +22,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from gearpy.clocks import wall_ms
 from gearpy.core.handover.window_log import LogView
 from gearpy.errors import GearpyError
 from gearpy.spark.source.committing import (
@@ -134,7 +134,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _report(self, view: LogView, position: dict[str, int], *, has_more: bool) -> None:
         """Let others know how far this reader has come. No query fails because it cannot."""
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = wall_ms()
         if not self._pace.is_due(position, has_more=has_more, now_ms=now_ms):
             return
         rows_per_s = self._pace.on_report(view, position, now_ms=now_ms)

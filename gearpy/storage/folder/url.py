@@ -12,6 +12,7 @@ from tempfile import NamedTemporaryFile, mkstemp
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 from uuid import uuid4
 
+from gearpy.clocks import monotonic_ms
 from gearpy.storage.folder.api import TEMPORARY, FileFacts, any_folder
 from gearpy.storage.folder.promises import promises_of
 from gearpy.storage.folder.retries import PATIENCE_MS, Retries
@@ -287,13 +288,13 @@ class UrlFolder:
         Raises:
             OSError: the last error.
         """
-        retries = Retries(_now_ms(), Random(), patience_ms=self._patience_ms)
+        retries = Retries(monotonic_ms(), Random(), patience_ms=self._patience_ms)
         while True:
             try:
                 with only_os_errors():
                     return step(*args, **options)
             except OSError as error:
-                pause_ms = retries.pause_ms(error, _now_ms())
+                pause_ms = retries.pause_ms(error, monotonic_ms())
                 if pause_ms is None:
                     raise
                 _log.warning(
@@ -369,10 +370,6 @@ def only_os_errors(*others: type[Exception]) -> Iterator[None]:
         raise
     except Exception as error:
         raise OSError(f"{type(error).__name__}: {error}") from error
-
-
-def _now_ms() -> float:
-    return time.monotonic() * _MS_PER_S
 
 
 def _ms_of(time: Any) -> int:

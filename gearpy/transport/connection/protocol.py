@@ -3,10 +3,10 @@
 import asyncio
 import secrets
 import socket
-import time
 from collections.abc import Iterable
 from typing import Final, Protocol, cast
 
+from gearpy.clocks import monotonic_ms
 from gearpy.errors import ConnectionLost, ProtocolError
 from gearpy.transport.api import TransportLimits
 from gearpy.transport.security.credentials import Shown, credentials_of
@@ -29,11 +29,6 @@ NO_TLS_THERE = (
 
 _KEEPALIVE_PROBES: Final = 3
 _KEEPALIVE_S_MAX: Final = 32_767  # More is refused by Linux.
-
-
-def monotonic_ms() -> int:
-    """Return a time in ms that never goes backwards."""
-    return time.monotonic_ns() // 1_000_000
 
 
 def new_connection(

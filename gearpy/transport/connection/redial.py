@@ -5,9 +5,10 @@ import errno
 import re
 from abc import ABC, abstractmethod
 
+from gearpy.clocks import monotonic_ms
 from gearpy.errors import ConnectionLost, ProtocolError
 from gearpy.transport.api import TransportLimits, split_address
-from gearpy.transport.connection.protocol import WireProtocol, client_protocol, monotonic_ms
+from gearpy.transport.connection.protocol import WireProtocol, client_protocol
 from gearpy.transport.security.credentials import Shown, credentials_of
 from gearpy.wire.connection.auth import Purpose
 from gearpy.wire.connection.frames import Frame

@@ -8,11 +8,12 @@ from contextlib import suppress
 from itertools import count
 from typing import NoReturn, Self
 
+from gearpy.clocks import monotonic_ms
 from gearpy.errors import AskTimeout, ConnectionLost, GearpyError, ProtocolError
 from gearpy.late_dataclass import dataclass
 from gearpy.messages.peer import Letter
 from gearpy.transport.api import TransportLimits, split_address
-from gearpy.transport.connection.protocol import NO_TLS_THERE, monotonic_ms, new_connection
+from gearpy.transport.connection.protocol import NO_TLS_THERE, new_connection
 from gearpy.transport.security.credentials import Shown, credentials_of
 from gearpy.transport.security.tls import TlsPipe
 from gearpy.wire.codec import decode_answer, decode_peer, encode_control, encode_peer

@@ -6,11 +6,12 @@ import random
 import threading
 from collections.abc import Callable
 
+from gearpy.clocks import monotonic_ms
 from gearpy.errors import AuthenticationFailed, ConnectionLost, ProtocolError
 from gearpy.ids import address_of, incarnation_of, is_same_node
 from gearpy.messages.peer import Fenced, LettersTaken, PeerMessage, Pong, Welcome
 from gearpy.transport.api import PeerLost, TransportLimits
-from gearpy.transport.connection.protocol import WireProtocol, monotonic_ms
+from gearpy.transport.connection.protocol import WireProtocol
 from gearpy.transport.connection.redial import Redial, is_refusal
 from gearpy.transport.loop.loop import LoopThread
 from gearpy.transport.security.credentials import Shown

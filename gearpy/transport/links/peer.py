@@ -5,9 +5,10 @@ import random
 import threading
 from collections import deque
 
+from gearpy.clocks import monotonic_ms
 from gearpy.errors import AuthenticationFailed, ConnectionLost, ProtocolError
 from gearpy.transport.api import Counters, LinkLost, TransportLimits
-from gearpy.transport.connection.protocol import WireProtocol, monotonic_ms
+from gearpy.transport.connection.protocol import WireProtocol
 from gearpy.transport.connection.redial import Redial, is_refusal
 from gearpy.transport.loop.loop import LoopThread
 from gearpy.transport.security.credentials import Shown

@@ -7,7 +7,6 @@ import datetime as dt
 import ipaddress
 import os
 import re
-import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
@@ -24,7 +23,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from gearpy.errors import ConfigError
-from gearpy.transport.security.secret import check_private, make_private_folders
+from gearpy.transport.security.secret import check_private, write_private
 from gearpy.transport.security.tls import AUTHORITY_FILE, CERTIFICATE_FILE, KEY_FILE
 
 AUTHORITY_KEY_FILE: Final = "ca.key"
@@ -171,14 +170,7 @@ def _write_key(file: Path, key: ec.EllipticCurvePrivateKey) -> None:
 
 
 def _write(file: Path, data: bytes) -> None:
-    """Write a file for this user only, whole or not at all."""
     try:
-        make_private_folders(file.parent)
-        handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-        with os.fdopen(handle, "wb") as opened:
-            opened.write(data)
-            opened.flush()
-            os.fsync(opened.fileno())
-        Path(temporary).replace(file)
+        write_private(file, data)
     except OSError as error:
         raise ConfigError(f"{file} cannot be written: {error.strerror}") from None

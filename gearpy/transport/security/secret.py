@@ -10,6 +10,7 @@ from typing import Final
 
 from gearpy.errors import ConfigError
 
+SECRET_BYTES: Final = 32
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -34,7 +35,32 @@ def make_private_folders(folder: Path) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)
 
 
-SECRET_BYTES: Final = 32
+def write_private(file: Path, data: bytes, *, replaces: bool = True) -> None:
+    """Write a file for this user only, whole or not at all.
+
+    Args:
+        file: in a folder that is made, if need be.
+        data: all of it.
+        replaces: a file of this name that is there; else that one stays.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    make_private_folders(file.parent)
+    handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as opened:
+            opened.write(data)
+            opened.flush()
+            os.fsync(opened.fileno())
+        if replaces:
+            temporary.replace(file)
+        else:
+            with contextlib.suppress(FileExistsError):
+                os.link(temporary, file)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def load_or_create_secret(path: str | Path) -> bytes:
@@ -73,18 +99,7 @@ def _load(file: Path) -> bytes:
 
 
 def _create(file: Path) -> None:
-    """Write a new secret under a temporary name, then give it its name unless another was first."""
     try:
-        make_private_folders(file.parent)
-        handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-        try:
-            with os.fdopen(handle, "w") as opened:
-                opened.write(secrets.token_hex(SECRET_BYTES) + "\n")
-                opened.flush()
-                os.fsync(opened.fileno())
-            with contextlib.suppress(FileExistsError):
-                os.link(temporary, file)
-        finally:
-            Path(temporary).unlink()
+        write_private(file, f"{secrets.token_hex(SECRET_BYTES)}\n".encode(), replaces=False)
     except OSError as error:
         raise ConfigError(f"secret file {file} cannot be created: {error.strerror}") from error

@@ -5,16 +5,14 @@ import json
 import os
 import re
 import secrets
-import tempfile
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, Final
 
 from gearpy.errors import ConfigError
-from gearpy.transport.security.secret import check_private, make_private_folders
+from gearpy.transport.security.secret import check_private, write_private
 
 _PREFIX: Final = "gear_"
 _RANDOM_BYTES: Final = 32  # A hash without salt or work is enough for what nobody can guess.
@@ -151,17 +149,7 @@ class TokenFile:
             for each in tokens.values()
         ]
         try:
-            make_private_folders(self.path.parent)
-            handle, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=".tokens-")
-            try:
-                with os.fdopen(handle, "w") as file:
-                    json.dump({"tokens": content}, file, indent=1)
-                    file.flush()
-                    os.fsync(file.fileno())
-                Path(temporary).replace(self.path)
-            finally:
-                with suppress(FileNotFoundError):
-                    Path(temporary).unlink()
+            write_private(self.path, json.dumps({"tokens": content}, indent=1).encode())
         except OSError as error:
             raise ConfigError(
                 f"token file {self.path} cannot be written: {error.strerror}"

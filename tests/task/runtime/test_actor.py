@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 
 from gearpy.actor.threaded import ThreadedActorSystem
-from gearpy.cluster.net.limits import monotonic_ms
+from gearpy.clocks import monotonic_ms
 from gearpy.ids import MAX_MS, SessionId, TaskId
 from gearpy.messages.app import FailureKind, TaskClock
 from gearpy.messages.data import Batch, DataMessage, Message

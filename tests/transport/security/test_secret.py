@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gearpy.errors import ConfigError
-from gearpy.transport.security.secret import SECRET_BYTES, load_or_create_secret
+from gearpy.transport.security.secret import SECRET_BYTES, load_or_create_secret, write_private
 
 
 def mode_of(path: Path) -> int:
@@ -83,3 +83,18 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         load_or_create_secret(tmp_path / "file" / "secret")
     with pytest.raises(ConfigError, match="cannot be read"):
         load_or_create_secret(tmp_path)
+
+
+def test_a_private_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    """What was begun for one that cannot have its name is gone; another may be kept."""
+    taken = tmp_path / "folder"
+    (taken / "below").mkdir(parents=True)
+    with pytest.raises(OSError, match="folder"):
+        write_private(taken, b"1")
+    assert list(tmp_path.iterdir()) == [taken]
+    file = tmp_path / "new" / "file"
+    for data, replaces in ((b"1", True), (b"2", True), (b"3", False)):
+        write_private(file, data, replaces=replaces)
+    assert file.read_bytes() == b"2"
+    assert [mode_of(each) for each in (file.parent, file)] == [0o700, 0o600]
+    assert list(file.parent.iterdir()) == [file]

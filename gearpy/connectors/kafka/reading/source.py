@@ -6,9 +6,9 @@ from typing import Any, Final, overload
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from gearpy.clocks import wall_ms
 from gearpy.columns.row_schema import RowSchema, SchemaLike, row_schema_of
 from gearpy.connectors.files.column_times import TimeUnit, check_time_column, check_unit
-from gearpy.connectors.files.stamps import wall_clock_ms
 from gearpy.connectors.files.tables import Fit, OnBad, check_on_bad
 from gearpy.connectors.kafka.cluster import KafkaCluster, cluster_of
 from gearpy.connectors.kafka.reading.decoding import RECORD_COLUMNS, Reading
@@ -207,7 +207,7 @@ class KafkaSource(Source[Any]):
     replayable = True
     discovers = True
 
-    def __init__(self, reading: KafkaReading, *, now_ms: Callable[[], int] = wall_clock_ms) -> None:
+    def __init__(self, reading: KafkaReading, *, now_ms: Callable[[], int] = wall_ms) -> None:
         self._reading = reading
         self._now_ms = now_ms
         self.bounded = reading.bounds.until is not None

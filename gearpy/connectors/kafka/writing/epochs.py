@@ -2,11 +2,11 @@
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from gearpy.clocks import monotonic_ms
 from gearpy.connectors.kafka.writing.lane import TransactionLane, TransactionTrouble
 from gearpy.connectors.kafka.writing.outgoing import OutgoingEpoch
 from gearpy.core.handover.handoff import Pause
@@ -160,12 +160,12 @@ class EpochSender:
         while not self._is_closed and (own or not plan.transactions.is_settled):
             if own:
                 self._take_new()
-            step = plan.transactions.next(_now_ms())
+            step = plan.transactions.next(monotonic_ms())
             try:
                 self._do(plan, step)
             except TransactionTrouble as error:
                 self._on_trouble(error)
-                plan.transactions.on_failed(_now_ms())
+                plan.transactions.on_failed(monotonic_ms())
         if not own:
             plan.lane.drop()
 
@@ -216,7 +216,7 @@ class EpochSender:
         with self._changed:
             if self._is_closed or (until_ms is None and self._new):
                 return
-            self._changed.wait(None if until_ms is None else (until_ms - _now_ms()) / 1000)
+            self._changed.wait(None if until_ms is None else (until_ms - monotonic_ms()) / 1000)
 
     def _on_trouble(self, error: TransactionTrouble) -> None:
         self._troubles += 1
@@ -249,7 +249,3 @@ class EpochSender:
                 "was removed or emptied: bring it back, or begin a new run"
             )
         return OperatorError(operator=self._operator, cause=cause, is_final=True)
-
-
-def _now_ms() -> int:
-    return time.monotonic_ns() // 1_000_000

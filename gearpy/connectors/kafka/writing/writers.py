@@ -10,6 +10,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
+from gearpy.clocks import wall_ms
 from gearpy.connectors.kafka.client import ClientState, failure, make_producer
 from gearpy.connectors.kafka.cluster import KafkaCluster
 from gearpy.connectors.kafka.writing.epochs import EpochSender, LanePlan
@@ -131,9 +132,7 @@ class _KafkaWriter(PacedWriter):
         self._app = context.app_name
 
     def _outgoing(self, batch: Batch) -> Outgoing:
-        return self._form.outgoing(
-            batch.values, batch.timestamps, self._topics.facts, time.time_ns() // 1_000_000
-        )
+        return self._form.outgoing(batch.values, batch.timestamps, self._topics.facts, wall_ms())
 
     def _ask_topics(self) -> None:
         for topic in self._plan.fixed_topics:
