@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import gearpy as gp
+from gearpy.clocks import monotonic_ms
 from gearpy.core.flow.link import FlowLimits
 from gearpy.errors import GearpyError
 from gearpy.ids import MAX_MS, MIN_MS, SessionId, TaskId
@@ -18,7 +19,6 @@ from gearpy.task.api.interfaces import TaskLimits
 from gearpy.task.runtime.outlet import OutputLimits
 from gearpy.task.runtime.wiring import RunnerFactory
 from gearpy.transport.api import LinkHandler, Transport, TransportLimits, TransportStats
-from gearpy.transport.connection.protocol import monotonic_ms
 from gearpy.transport.links.tcp import TcpTransport
 from gearpy.transport.security.credentials import Credentials
 from tests.eventually import eventually

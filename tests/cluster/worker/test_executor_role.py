@@ -12,10 +12,10 @@ import pytest
 from gearpy.actor.api import Actor
 from gearpy.actor.dispatcher import SharedDispatcher
 from gearpy.actor.threaded import ThreadedActorSystem
+from gearpy.clocks import monotonic_ms, wall_ms
 from gearpy.cluster.executor.actor import ExecutorActor, ExecutorSettings
 from gearpy.cluster.host.task_limits import output_limits, task_limits
 from gearpy.cluster.host.tuning import ProcessTuning
-from gearpy.cluster.net.limits import monotonic_ms, wall_ms
 from gearpy.cluster.net.post import Post
 from gearpy.cluster.programs.artifacts import ApplicationLoader, embed
 from gearpy.config.schema import Config

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from gearpy.clocks import monotonic_ms
 from gearpy.errors import (
     AskTimeout,
     AuthenticationFailed,
@@ -20,7 +21,7 @@ from gearpy.ids import AppId
 from gearpy.messages.client import GetApplication, ListWorkers, Refused, Submitted, WorkerList
 from gearpy.messages.peer import Letter
 from gearpy.transport.api import TransportLimits, split_address
-from gearpy.transport.connection.protocol import monotonic_ms, new_connection
+from gearpy.transport.connection.protocol import new_connection
 from gearpy.transport.letters.client import ControlClient
 from gearpy.transport.links.tcp import TcpTransport
 from gearpy.wire.codec import encode_control, encode_peer
