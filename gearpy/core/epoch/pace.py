@@ -9,6 +9,8 @@ PacePolicy: TypeAlias = Literal["fixed", "max-overhead", "max-replay"]
 
 #: What storing takes is believed at once when it rises, and by this part of it when it falls.
 _FALL: Final = 4
+#: A pause is this part of what is owed, so that one slow epoch holds up results for a while only.
+_SPREAD: Final = 8
 _WHOLE: Final = 100  # Percent.
 
 
@@ -16,9 +18,10 @@ class EpochPace:
     """Decides when the next epoch may begin to end, from the time it took to store the last ones.
 
     ``fixed``: an interval after the one before. ``max-overhead``: later if the time in which epochs
-    are stored would be more than so many percent of all time. ``max-replay``: as late as it can be
-    while a restart at the worst moment, just before the next epoch is stored, repeats no more than
-    so much work. Gearpump takes an interval, whatever storing costs.
+    are stored would be more than so many percent of all time, in the long run: the pauses that a
+    slow epoch asks for come bit by bit, behind it and behind those that follow. ``max-replay``: as
+    late as it can be while a restart at the worst moment, just before the next epoch is stored,
+    repeats no more than so much work. Gearpump takes an interval, whatever storing costs.
 
     Invariant: between two epochs that are complete lies at least the interval.
     """
@@ -38,6 +41,8 @@ class EpochPace:
         self._max_replay_ms = max_replay_ms
         self._took_ms = 0
         self.last_took_ms = 0  #: To store the last epoch.
+        self._done_ms = 0  # When it was complete.
+        self._owed_ms = 0  # Pauses that there have not been yet.
 
     def first_ms(self, now_ms: int) -> int:
         """Return when the first epoch of an attempt may begin to end that runs from now on."""
@@ -47,19 +52,22 @@ class EpochPace:
         """Note the duration of an epoch; return when the next one may begin to end."""
         self.last_took_ms = took_ms = now_ms - began_ms
         self._took_ms = max(took_ms, self._took_ms - (self._took_ms - took_ms) // _FALL)
-        return max(began_ms + self._wait_ms(), now_ms + self._pause_ms(took_ms))
+        self._owe(began_ms, now_ms)
+        return max(began_ms + self._wait_ms(), now_ms + -(-self._owed_ms // _SPREAD))
 
     def _wait_ms(self) -> int:
         if self._policy != "max-replay":
             return self._interval_ms
         return max(self._interval_ms, self._max_replay_ms - self._took_ms)
 
-    def _pause_ms(self, took_ms: int) -> int:
-        """Return the pause in which no epoch may be stored, after storing took this long."""
+    def _owe(self, began_ms: int, done_ms: int) -> None:
+        """Count the pause before an epoch as had, and the one that it asks for as owed."""
         if self._policy != "max-overhead":
-            return 0
+            return
         percent = self._max_overhead_percent
-        return -(-took_ms * (_WHOLE - percent) // percent)
+        paused_ms, self._done_ms = began_ms - self._done_ms, done_ms
+        asked_ms = -(-(done_ms - began_ms) * (_WHOLE - percent) // percent)
+        self._owed_ms = max(0, self._owed_ms - paused_ms) + asked_ms
 
 
 EpochCut: TypeAlias = Literal["position", "event-time"]
