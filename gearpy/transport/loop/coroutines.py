@@ -125,7 +125,6 @@ class LoopCalls:
         self._inbox: deque[Sequence[tuple[int, Any]]] = deque()
         self._outcomes: deque[Outcome] = deque()
         self._posted_s = 0.0  # When the loop was asked to look into the inbox; 0: it was not.
-        self._is_told = False  # That there are outcomes.
         self._is_closed = False
         self._is_spawning = False
         self._workers: set[_Worker] = set()
@@ -143,7 +142,6 @@ class LoopCalls:
 
     def take(self) -> list[Outcome]:
         """See `Calls`."""
-        self._is_told = False  # First: what comes from now on is told again.
         taken = []
         outcomes = self._outcomes
         while outcomes:
@@ -226,10 +224,14 @@ class LoopCalls:
             self._arm()
 
     def _tell(self, outcome: Outcome) -> None:
-        """Hand an outcome over; those of one round of the loop are told at one go."""
+        """Hand an outcome over; those of one round of the loop are told at one go.
+
+        Who takes them takes all, so one that is not the first was told with that. A flag would not
+        do: set behind outcomes that are taken at that moment, it would stay, and the next would
+        never be told.
+        """
         self._outcomes.append(outcome)
-        if not self._is_told:
-            self._is_told = True
+        if len(self._outcomes) == 1:
             asyncio.get_running_loop().call_soon(self._on_ready)
 
     def _arm(self) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import heapq
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
@@ -112,6 +113,27 @@ def test_outcomes_of_one_moment_are_told_once() -> None:
     caller.clock.go_to(20)
 
     assert caller.told == 2
+
+
+def test_outcomes_are_told_though_the_one_before_was_taken_as_it_came() -> None:
+    """The task is at it on a thread of its own, and may come before the word that it has one."""
+    caller, taken = Caller(sleep_for), list[Outcome]()
+
+    class TakenAtOnce(deque[Outcome]):
+        def append(self, outcome: Outcome, /) -> None:
+            super().append(outcome)
+            if not taken:
+                taken.extend(caller.calls.take())
+
+    caller.calls._outcomes = TakenAtOnce()  # noqa: SLF001 - two threads could not be so exact
+    caller.start(10, 20)
+
+    caller.clock.go_to(10)
+    told = caller.told
+    caller.clock.go_to(20)
+    assert taken == [Outcome(10, 10)]
+    assert caller.told == told + 1
+    assert caller.calls.take() == [Outcome(20, 20)]
 
 
 def test_calls_that_wait_for_nothing_need_one_task() -> None:
