@@ -5,6 +5,7 @@ import json
 import pkgutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -94,6 +95,13 @@ def test_importing_the_cores_loads_no_actor_and_no_event_loop() -> None:
 
     # What is stored is encoded by msgspec, which does nothing else.
     assert not loaded & ({*HEAVY, "gearpy.actor", "gearpy.transport"} - {"msgspec"})
+
+
+def test_columns_of_a_sink_have_all_loaded_before_the_first_record() -> None:
+    """Arrow imports pandas for its first column; the stream would stand for as long."""
+    loaded = _loaded_by("from gearpy.columns.log_columns import LogColumns; LogColumns('sink')")
+
+    assert ("pandas" in loaded) == (find_spec("pandas") is not None)
 
 
 def _loaded_by(code: str) -> set[str]:

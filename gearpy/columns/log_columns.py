@@ -82,6 +82,9 @@ class LogColumns:
         self.schema: pa.Schema | None = None  #: Of all columns; None before the first records.
         #: Columns that tell rows apart; empty if only all of them do.
         self.identity: tuple[str, ...] = ()
+        # For its first column Arrow imports pandas where that is installed, for half a second and
+        # more. Better now than with the first records, when a stream would stand.
+        pa.array([], pa.null())
 
     def adopt(self, schema: pa.Schema, identity: Sequence[str] = ()) -> None:
         """Keep to the schema of all columns that earlier rows were written with."""
