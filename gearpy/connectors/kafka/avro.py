@@ -5,7 +5,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from gearpy.connectors.kafka.registry import HEAD_BYTES, MAGIC, RegistrySchema, SchemaRegistry
+from gearpy.connectors.kafka.registry import (
+    HEAD_BYTES,
+    MAGIC,
+    RegistrySchema,
+    SchemaRegistry,
+    number_of,
+)
 from gearpy.errors import ConfigError, GearpyError
 
 _NAME: Final = "avro"
@@ -71,11 +77,12 @@ class AvroForm:
         """See `ValueForm`."""
         try:
             import fastavro  # noqa: PLC0415 - an extra
+            from fastavro import validation  # noqa: PLC0415 - an extra
         except ImportError as error:
             raise ConfigError(
                 f"{operator}: Avro needs fastavro: pip install 'gearpy-streaming[kafka]'"
             ) from error
-        self._avro = fastavro
+        self._avro, self._validation = fastavro, validation
         if self._schema is not None:
             try:
                 self._parsed = fastavro.parse_schema(self._schema)
@@ -112,9 +119,7 @@ class AvroForm:
 
     def _writer(self, body: bytes) -> Any:
         assert self._registry is not None
-        if body[:1] != MAGIC or len(body) < HEAD_BYTES:
-            raise ValueError("does not name a schema of the registry: was it written without one?")
-        number = int.from_bytes(body[1:HEAD_BYTES], "big")
+        number = number_of(body)
         if number not in self._writers:
             schema = self._registry.schema(number)
             try:
@@ -138,9 +143,12 @@ class AvroForm:
     def _encoded(self, value: Any) -> bytes:
         stream = io.BytesIO()
         try:
+            # The writer alone makes 1 of 1.5, and an int of any number: readers get another value.
+            self._validation.validate(value, self._parsed)
             self._avro.schemaless_writer(stream, self._parsed, value)
         except Exception as error:  # fastavro raises errors of many kinds.
-            raise ValueError(f"the value does not fit the Avro schema: {error}") from error
+            told = "; ".join(map(str, getattr(error, "errors", ()))) or error
+            raise ValueError(f"the value does not fit the Avro schema: {told}") from error
         return stream.getvalue()
 
     def _head(self, topic: str) -> bytes:

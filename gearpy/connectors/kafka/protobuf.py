@@ -11,11 +11,13 @@ from gearpy.connectors.kafka.registry import (
     Reference,
     RegistrySchema,
     SchemaRegistry,
+    number_of,
 )
 from gearpy.errors import ConfigError
 
 #: Files whose names begin so are known to every registry.
 _KNOWN_TO_ALL: Final = "google/protobuf/"
+_KIND: Final = "PROTOBUF"
 
 
 def protobuf(message: Any, *, registry: SchemaRegistry | str | None = None) -> "ProtobufForm":
@@ -29,7 +31,8 @@ def protobuf(message: Any, *, registry: SchemaRegistry | str | None = None) -> "
     Args:
         message: the class that protoc has made of the ``.proto`` file.
         registry: give it, or its address, if records begin with the number of a schema, as
-            Confluent's clients write them. The class alone says what the fields are.
+            Confluent's clients write them. The class alone says what the fields are; of each
+            number the registry is asked whether its schema is one of Protobuf.
 
     Raises:
         ConfigError: the class is none of Protobuf.
@@ -56,6 +59,7 @@ class ProtobufForm:
         self._message = message
         self._registry = registry
         self._heads: dict[str, bytes] = {}  # Of the records of a topic.
+        self._known: set[int] = set()  # Schemas of the registry that are of Protobuf.
 
     def begin(self, operator: str) -> None:
         """See `ValueForm`."""
@@ -92,12 +96,22 @@ class ProtobufForm:
         """Return where the message begins: behind the number of its schema and its place there."""
         if self._registry is None:
             return 0
-        if body[:1] != MAGIC or len(body) <= HEAD_BYTES:
-            raise ValueError("does not name a schema of the registry: was it written without one?")
+        self._check_kind(number_of(body))
         count, at = _number(body, HEAD_BYTES)
         for _ in range(count):
             _, at = _number(body, at)
         return at
+
+    def _check_kind(self, number: int) -> None:
+        """Refuse a record of another kind: its bytes may be those of a message by chance."""
+        assert self._registry is not None
+        if number not in self._known:
+            kind = self._registry.schema(number).kind
+            if kind != _KIND:
+                raise ValueError(
+                    f"its schema, {number} of the registry, is {kind} and none of Protobuf"
+                )
+            self._known.add(number)
 
     def _message_of(self, value: Any) -> Any:
         if isinstance(value, self._base):
@@ -135,7 +149,7 @@ def _schema_of(registry: SchemaRegistry, file: Any) -> RegistrySchema:
         version = registry.version(imported.name, schema)
         references.append(Reference(imported.name, imported.name, version))
     text = base64.b64encode(file.serialized_pb).decode()
-    return RegistrySchema(text, "PROTOBUF", references)
+    return RegistrySchema(text, _KIND, references)
 
 
 def _number(body: bytes, at: int) -> tuple[int, int]:

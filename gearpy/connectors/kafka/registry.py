@@ -2,12 +2,15 @@
 
 import base64
 import json
+import ssl
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
-from urllib.parse import quote
+from http.client import HTTPException, IncompleteRead
+from typing import Any, Final, NamedTuple, TypeVar
+from urllib.parse import quote, urlsplit
 
 from gearpy.errors import ConfigError, GearpyError
 
@@ -20,12 +23,22 @@ _SAID_BYTES: Final = 100_000  # Some add a trace behind what they say.
 _SAID_CHARACTERS: Final = 500
 _JSON: Final = "application/vnd.schemaregistry.v1+json"
 _NOT_FOUND: Final = 404
-_REFUSED: Final = (401, 403)
-_DOES_NOT_FIT: Final = 409
-_NO_SCHEMA: Final = 422
+#: Also of a web server that is no registry, or has it below another path.
+_NOT_THERE: Final = (_NOT_FOUND, 405)
+_NO_LOGIN: Final = 401
+_FIXES: Final = {
+    _NO_LOGIN: "the login was refused: correct user= and password= of the SchemaRegistry",
+    403: "the user has no right to this: have it granted, or correct user= and password=",
+    _NOT_FOUND: "it has no such schema: is it the registry that the producer uses?",
+    409: "the schema does not fit those before it: change it so that readers of both can go on, or "
+    "lower the compatibility of the subject",
+    422: "it refuses the schema: correct it",
+}
 #: The registry is there, and at present can do nothing: as if it were away.
 _LATER: Final = (429, 500, 502, 503, 504)
 _AVRO: Final = "AVRO"
+
+T = TypeVar("T")
 
 
 class RegistryAway(GearpyError):
@@ -33,15 +46,18 @@ class RegistryAway(GearpyError):
 
 
 class RegistryRefused(GearpyError):
-    """A question that a schema registry refuses.
+    """A question that a schema registry refuses; it would refuse it again."""
 
-    ``is_final``: it would refuse again. A number that it does not know it may know in a moment,
-    where it is one of several servers.
+    is_final = True
+
+
+class SchemaUnknown(RegistryRefused, ValueError):
+    """A schema that the registry does not have: a record that names it is a bad one.
+
+    A registry that is one of several servers may know it in a moment.
     """
 
-    def __init__(self, text: str, *, is_final: bool) -> None:
-        super().__init__(text)
-        self.is_final = is_final
+    is_final = False
 
 
 class Reference(NamedTuple):
@@ -77,7 +93,7 @@ class SchemaRegistry:
         password: of the user.
 
     Raises:
-        ConfigError: the address is none of HTTP.
+        ConfigError: the address is none of HTTP, or the login is half given.
 
     Example:
         >>> import gearpy as gp
@@ -90,29 +106,38 @@ class SchemaRegistry:
     password: str | None = field(default=None, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
-        if not self.url.startswith(("http://", "https://")):
+        if "@" in self.url:
+            raise ConfigError(
+                "SchemaRegistry: the address has a login: leave it out, and give user= and "
+                "password="
+            )
+        if not _is_address(self.url):
             raise ConfigError(
                 f"SchemaRegistry: {self.url!r} is no address: write http://host:port or https://..."
             )
+        if self.password is not None and self.user is None:
+            raise ConfigError("SchemaRegistry: a login needs user= and password=: user= is missing")
 
     def schema(self, number: int) -> RegistrySchema:
         """Return a schema by its number.
 
         Raises:
             RegistryAway: the registry does not answer.
-            RegistryRefused: there is none.
+            SchemaUnknown: there is none.
+            RegistryRefused: it refuses the question.
         """
-        return _schema_of(self._ask("GET", f"/schemas/ids/{number}"))
+        return self._ask("GET", f"/schemas/ids/{number}", _schema_of)
 
     def referred(self, reference: Reference) -> RegistrySchema:
         """Return a schema that another one uses.
 
         Raises:
             RegistryAway: the registry does not answer.
-            RegistryRefused: there is none.
+            SchemaUnknown: there is none.
+            RegistryRefused: it refuses the question.
         """
-        subject = quote(reference.subject, safe="")
-        return _schema_of(self._ask("GET", f"/subjects/{subject}/versions/{reference.version}"))
+        path = f"{_versions(reference.subject)}/{reference.version}"
+        return self._ask("GET", path, _schema_of)
 
     def register(self, subject: str, schema: RegistrySchema) -> int:
         """Return the number of a schema, which is added to its subject if it is not there.
@@ -125,8 +150,7 @@ class SchemaRegistry:
             RegistryAway: the registry does not answer.
             RegistryRefused: it refuses the schema.
         """
-        number: int = self._ask("POST", _versions(subject), _body_of(schema))["id"]
-        return number
+        return self._ask("POST", _versions(subject), lambda said: int(said["id"]), _body_of(schema))
 
     def version(self, subject: str, schema: RegistrySchema) -> int:
         """Return which version of its subject a schema is that was registered.
@@ -136,10 +160,12 @@ class SchemaRegistry:
             RegistryRefused: it was not.
         """
         path = f"/subjects/{quote(subject, safe='')}"
-        version: int = self._ask("POST", path, _body_of(schema))["version"]
-        return version
+        return self._ask("POST", path, lambda said: int(said["version"]), _body_of(schema))
 
-    def _ask(self, method: str, path: str, body: Any = None) -> Any:
+    def _ask(
+        self, method: str, path: str, take: Callable[[Any], T], body: dict[str, Any] | None = None
+    ) -> T:
+        """Return the wanted part of an answer."""
         request = urllib.request.Request(  # noqa: S310 - the address was checked
             self.url.rstrip("/") + path,
             data=None if body is None else json.dumps(body).encode(),
@@ -148,22 +174,15 @@ class SchemaRegistry:
         )
         try:
             with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:  # noqa: S310 - as above
-                return json.load(answer)
+                return take(json.load(answer))
         except urllib.error.HTTPError as error:
-            with error:
-                text = error.read(_SAID_BYTES).decode("utf-8", "replace")
-            if error.code in _LATER:
-                said = f"status {error.code}: {_message_of(text)}"
-                raise RegistryAway(f"schema registry {self.url}: {said}") from error
-            told = self._told(path, error.code, text)
-            raise RegistryRefused(told, is_final=error.code != _NOT_FOUND) from error
-        except OSError as error:
-            raise RegistryAway(
-                f"schema registry {self.url} does not answer: {getattr(error, 'reason', error)}"
-            ) from error
-        except ValueError as error:
-            text = f"{self.url} is no schema registry: its answer is no JSON: correct the address"
-            raise RegistryRefused(text, is_final=True) from error
+            raise self._told(path, error.code, _text_of(error)) from error
+        except (OSError, IncompleteRead) as error:
+            raise self._silent(getattr(error, "reason", error)) from error
+        except HTTPException as error:
+            raise self._none("its answer is no HTTP; with TLS it is https://") from error
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise self._none("its answer is not that of one") from error
 
     def _login(self) -> dict[str, str]:
         if self.user is None:
@@ -171,25 +190,64 @@ class SchemaRegistry:
         pair = f"{self.user}:{self.password or ''}".encode()
         return {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
 
-    def _told(self, path: str, code: int, text: str) -> str:
-        if code in _REFUSED:
-            fix = "the login was refused: correct user= and password= of the SchemaRegistry"
-        elif code == _DOES_NOT_FIT:
+    def _told(self, path: str, code: int, text: str) -> GearpyError:
+        """Return the error of an answer by its status and text."""
+        said = f"status {code}: {_message_of(text)}"
+        if code in _LATER:
+            return RegistryAway(f"schema registry {self.url}: {said}")
+        if code in _NOT_THERE and not _is_of_registry(text):
+            return self._none(f"it has no {path} ({said})")
+        fix = _FIXES.get(code, "it refuses")
+        if code == _NO_LOGIN and self.user is None:
+            fix = "it wants a login: give registry=gp.SchemaRegistry(..., user=, password=)"
+        kind = SchemaUnknown if code == _NOT_FOUND else RegistryRefused
+        return kind(f"schema registry {self.url}{path}: {fix} ({said})")
+
+    def _silent(self, reason: object) -> GearpyError:
+        """Return the error of a server that gave no answer."""
+        if isinstance(reason, ssl.SSLCertVerificationError):
             fix = (
-                "the schema does not fit those before it: change it so that readers of both can go "
-                "on, or lower the compatibility of the subject"
+                "name the file with that of its authority in SSL_CERT_FILE, or correct the address"
             )
-        elif code == _NO_SCHEMA:
-            fix = "it refuses the schema: correct it"
-        elif code == _NOT_FOUND:
-            fix = "it has no such schema: is it the registry that the producer uses?"
-        else:
-            fix = "it refuses"
-        return f"schema registry {self.url}{path}: {fix} (status {code}: {_message_of(text)})"
+            told = f"its certificate is not trusted: {fix} ({reason})"
+            return RegistryRefused(f"schema registry {self.url}: {told}")
+        return RegistryAway(f"schema registry {self.url} does not answer: {reason}")
+
+    def _none(self, why: str) -> RegistryRefused:
+        path = "correct the address and its path, such as /apis/ccompat/v7 with Apicurio"
+        return RegistryRefused(f"{self.url} is no schema registry: {why}: {path}")
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        is_known = parts.scheme in {"http", "https"} and parts.port != 0
+    except ValueError:  # The port is none.
+        return False
+    return is_known and bool(parts.hostname) and not any(map(str.isspace, url))
+
+
+def _is_of_registry(text: str) -> bool:
+    """Tell whether an error is in the form that registries have."""
+    try:
+        return "error_code" in json.loads(text)
+    except (ValueError, TypeError):
+        return False
 
 
 def _versions(subject: str) -> str:
     return f"/subjects/{quote(subject, safe='')}/versions"
+
+
+def number_of(body: bytes) -> int:
+    """Return the number of the schema that a record names.
+
+    Raises:
+        ValueError: it names none.
+    """
+    if body[:1] != MAGIC or len(body) < HEAD_BYTES:
+        raise ValueError("does not name a schema of the registry: was it written without one?")
+    return int.from_bytes(body[1:HEAD_BYTES], "big")
 
 
 def _body_of(schema: RegistrySchema) -> dict[str, Any]:
@@ -207,6 +265,12 @@ def _schema_of(answer: Any) -> RegistrySchema:
         for each in answer.get("references") or ()
     ]
     return RegistrySchema(answer["schema"], answer.get("schemaType", _AVRO), references)
+
+
+def _text_of(answer: urllib.error.HTTPError) -> str:
+    with answer, suppress(OSError, HTTPException):
+        return answer.read(_SAID_BYTES).decode("utf-8", "replace")
+    return ""
 
 
 def _message_of(text: str) -> str:

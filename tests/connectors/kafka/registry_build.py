@@ -1,8 +1,10 @@
 """A schema registry that fails as it is told, for tests."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from socketserver import BaseRequestHandler, TCPServer
 from threading import Thread
 from typing import Any, Self
 
@@ -27,39 +29,10 @@ class FakeRegistry:
         answers: Iterable[int] = (),
         schemas: Iterable[dict[str, Any]] = (),
     ) -> None:
-        self._answers = list(answers)
+        self.answers = list(answers)
         self.schemas = list(schemas)
-        fake = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                """Give a schema by its number."""
-                number = int(self.path.rsplit("/", 1)[1])
-                if number > len(fake.schemas):
-                    self._answer(404, {"error_code": 40403, "message": "Schema not found"})
-                else:
-                    self._answer(200, fake.schemas[number - 1])
-
-            def do_POST(self) -> None:
-                """Add a schema."""
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                if self.headers["Authorization"] != _LOGIN:
-                    self._answer(401, {"message": "Unauthorized"})
-                elif fake._answers:
-                    self._answer(fake._answers.pop(0), {"message": "no such luck"})
-                else:
-                    fake.schemas.append(body)
-                    self._answer(200, {"id": len(fake.schemas)})
-
-            def log_message(self, *_: object) -> None:
-                """Say nothing."""
-
-            def _answer(self, status: int, body: Any) -> None:
-                self.send_response(status)
-                self.end_headers()
-                self.wfile.write(json.dumps(body).encode())
-
-        self._server = HTTPServer(("127.0.0.1", port), Handler)
+        handler = type("Handler", (_Handler,), {"fake": self})
+        self._server = HTTPServer(("127.0.0.1", port), handler)
         self._thread = Thread(target=self._server.serve_forever, args=(0.01,))
 
     @property
@@ -80,3 +53,61 @@ class FakeRegistry:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    fake: FakeRegistry
+
+    def do_GET(self) -> None:
+        """Give a schema by its number."""
+        number = int(self.path.rsplit("/", 1)[1])
+        if self._fails():
+            return
+        if number > len(self.fake.schemas):
+            self._answer(404, {"error_code": 40403, "message": "Schema not found"})
+        else:
+            self._answer(200, self.fake.schemas[number - 1])
+
+    def do_POST(self) -> None:
+        """Add a schema."""
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.headers["Authorization"] != _LOGIN:
+            self._answer(401, {"message": "Unauthorized"})
+        elif not self._fails():
+            self.fake.schemas.append(body)
+            self._answer(200, {"id": len(self.fake.schemas)})
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+    def _fails(self) -> bool:
+        """Give the next of the answers that it was told to give."""
+        if self.fake.answers:
+            self._answer(self.fake.answers.pop(0), {"message": "no such luck"})
+            return True
+        return False
+
+    def _answer(self, status: int, body: Any) -> None:
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(json.dumps(body).encode())
+
+
+@contextmanager
+def server_that_says(answer: bytes) -> Iterator[str]:
+    """Run a server that gives this answer to all that is asked; return its address."""
+
+    class Handler(BaseRequestHandler):
+        def handle(self) -> None:
+            """Read something, and answer."""
+            self.request.recv(65_536)
+            self.request.sendall(answer)
+
+    with TCPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -23,11 +24,16 @@ from hypothesis import strategies as st
 
 from gearpy.connectors.kafka.avro import avro
 from gearpy.connectors.kafka.protobuf import protobuf
-from gearpy.connectors.kafka.registry import RegistryAway, RegistrySchema, SchemaRegistry
+from gearpy.connectors.kafka.registry import (
+    RegistryAway,
+    RegistryRefused,
+    RegistrySchema,
+    SchemaRegistry,
+)
 from gearpy.connectors.kafka.values import ValueForm, form_of
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.task.api.failure import is_final
-from tests.connectors.kafka.registry_build import FakeRegistry
+from tests.connectors.kafka.registry_build import FakeRegistry, server_that_says
 
 CLICK = {
     "type": "record",
@@ -162,10 +168,48 @@ def test_avro_of_an_older_writer_is_read_by_the_schema_that_is_given(
     assert form.decode(bodies) == [{"page": "a", "user": "nobody"}]
 
 
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ({"page": 5, "n": 1}, "Click.page is <5> of type <class 'int'> expected string"),
+        ({"page": "a", "n": 2**40}, "Click.n is <1099511627776> .* expected int"),
+        ({"page": "a", "n": 1.5}, "Click.n is <1.5> .* expected int"),
+        ({"page": "a"}, "Click.n"),
+        ("a", "Click"),
+    ],
+)
+def test_a_value_that_is_none_of_the_avro_schema_is_refused(value: Any, told: str) -> None:
+    """Its field is named; a number that would be another one for readers is not written."""
+    with pytest.raises(ValueError, match=f"the value does not fit the Avro schema: .*{told}"):
+        begun(avro(schema=CLICK)).encode("t", [value])
+
+
+def test_avro_of_many_types_is_read_as_it_was_written() -> None:
+    """Also values that refer to their own schema, and such as have a type of their own."""
+    kinds: dict[str, Any] = {
+        "at": {"type": "long", "logicalType": "timestamp-millis"},
+        "price": {"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 2},
+        "kind": {"type": "enum", "name": "Kind", "symbols": ["A", "B"]},
+        "tags": {"type": "array", "items": "string"},
+        "by": {"type": "map", "values": "double"},
+        "next": ["null", "All"],
+    }
+    fields = [{"name": name, "type": kind} for name, kind in kinds.items()]
+    form = begun(avro(schema={"type": "record", "name": "All", "fields": fields}))
+    last = {
+        "at": datetime(2026, 11, 22, tzinfo=UTC),
+        "price": Decimal("1.50"),
+        "kind": "B",
+        "tags": ["a"],
+        "by": {"x": 1.5},
+        "next": None,
+    }
+    first = {**last, "next": last}
+    assert form.decode(form.encode("t", [first])) == [first]
+
+
 def test_avro_that_does_not_fit_is_refused(registry: SchemaRegistry) -> None:
-    """A value, a record without a head, a schema that cannot be read so, one that is none."""
-    with pytest.raises(ValueError, match="the value does not fit the Avro schema"):
-        begun(avro(schema=CLICK)).encode("t", [{"page": 5}])
+    """A record without a head, a schema that cannot be read so, one that is none."""
     with pytest.raises(ValueError, match="does not name a schema of the registry"):
         begun(avro(registry=registry)).decode([b"\x02a\x06"])
     with pytest.raises(GearpyError, match="it has no such schema: is it the registry"):
@@ -364,8 +408,6 @@ def test_a_registry_that_refuses_or_is_away_is_named(registry: SchemaRegistry) -
     assert is_final(told.value)
     with pytest.raises(RegistryAway, match=r"registry http://127\.0\.0\.1:1 does not answer"):
         SchemaRegistry("http://127.0.0.1:1").schema(1)
-    with pytest.raises(ConfigError, match="'registry:8081' is no address"):
-        SchemaRegistry("registry:8081")
     assert "secret" not in repr(registry)
 
 
@@ -394,8 +436,78 @@ def test_a_registry_that_has_trouble_is_as_if_it_were_away() -> None:
     form.prepare("t")
 
 
+@pytest.mark.parametrize(
+    "url",
+    ["registry:8081", "http://", "http://a:port", "http://a:8081,http://b:8081", "http://a b", ""],
+)
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    """At once: to wait for it would be in vain."""
+    with pytest.raises(ConfigError, match=f"'{url}' is no address: write http://host:port"):
+        SchemaRegistry(url)
+
+
+def test_a_login_that_is_half_given_is_refused() -> None:
+    """So is one in the address, which is shown to people."""
+    with pytest.raises(ConfigError, match="leave it out, and give user= and pass") as told:
+        SchemaRegistry("http://ann:secret@registry:8081")
+    assert "secret" not in str(told.value)
+    with pytest.raises(ConfigError, match="user= is missing"):
+        SchemaRegistry("http://registry:8081", password="secret")
+
+
+@pytest.mark.parametrize(
+    ("status", "user", "said"),
+    [
+        (401, None, r"/schemas/ids/1: it wants a login: give registry=gp\.SchemaRegistry\("),
+        (401, "ann", "the login was refused: correct user= and password="),
+        (403, "ann", "the user has no right to this: have it granted"),
+        (404, None, r"is no schema registry: it has no /schemas/ids/1 .*: correct the address"),
+        (405, None, "is no schema registry: "),
+        (200, None, "is no schema registry: its answer is not that of one: correct the address"),
+    ],
+)
+def test_a_reader_is_told_what_the_registry_refuses(
+    status: int, user: str | None, said: str
+) -> None:
+    """No record is to blame, and no other try mends it."""
+    with FakeRegistry(answers=[status]) as fake:
+        form = avro(registry=SchemaRegistry(fake.client.url, user=user, password=user))
+        with pytest.raises(RegistryRefused, match=said) as told:
+            begun(form).decode([b"\x00\x00\x00\x00\x01\x02a\x06"])
+    assert is_final(told.value)
+    assert not isinstance(told.value, ValueError)
+
+
+def test_a_schema_that_the_registry_does_not_have_is_the_record_s_fault() -> None:
+    """It may be left out as any bad record; or the registry may know it in a moment."""
+    with FakeRegistry() as fake, pytest.raises(ValueError, match="no such schema") as told:
+        begun(protobuf(Duration, registry=fake.client)).decode([b"\x00\x00\x00\x00\x09\x00"])
+    assert not is_final(told.value)
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "said"),
+    [
+        (b"", RegistryAway, "does not answer: "),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{", RegistryAway, "does not answer: "),
+        (b"\x15\x03\x03\x00\x02\x02\x50\n", RegistryRefused, "its answer is no HTTP; with TLS"),
+        (b"HTTP/1.1 200 OK\r\n\r\n<html>", RegistryRefused, "its answer is not that of one"),
+    ],
+)
+def test_an_answer_that_is_cut_off_or_of_another_server_is_told(
+    answer: bytes, kind: type[GearpyError], said: str
+) -> None:
+    """The first comes from a registry that goes away meanwhile: that is waited for."""
+    with server_that_says(answer) as url, pytest.raises(kind, match=said):
+        SchemaRegistry(url).schema(1)
+
+
 def test_a_schema_of_another_kind_is_named() -> None:
-    """A topic of Protobuf is read as Avro."""
+    """A topic of Protobuf is read as Avro, and the other way round."""
+    with FakeRegistry() as fake:
+        (body,) = begun(avro(registry=fake.client, schema='"string"')).encode("t", ["a"])
+        with pytest.raises(ValueError, match="its schema, 1 of the registry, is AVRO and none of"):
+            begun(protobuf(Duration, registry=fake.client)).decode([body])
     with FakeRegistry() as fake:
         (body,) = begun(protobuf(Duration, registry=fake.client)).encode("t", [Duration()])
         with pytest.raises(ValueError, match="its schema, 1 of the registry, is PROTOBUF"):

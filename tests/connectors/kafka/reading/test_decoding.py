@@ -10,19 +10,21 @@ from hypothesis import strategies as st
 
 from gearpy.columns.row_schema import row_schema_of
 from gearpy.connectors.files.tables import Fit
+from gearpy.connectors.kafka.avro import avro
 from gearpy.connectors.kafka.reading.decoding import Reading, RecordDecoder
 from gearpy.connectors.kafka.reading.raw import Raw, RawColumns
 from gearpy.connectors.kafka.values import form_of
 from gearpy.errors import OperatorError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
+from tests.connectors.kafka.registry_build import FakeRegistry
 
 SCHEMA = row_schema_of({"at": int})
 
 
 def a_decoder(
     *,
-    form: str = "json",
+    form: Any = "json",
     is_table: bool = False,
     time: Any = None,
     on_bad: Any = "skip",
@@ -141,3 +143,19 @@ def test_a_value_without_the_field_of_event_times_says_which_field(body: bytes) 
 
     with pytest.raises(OperatorError, match="t/3, offset 10: there is no 'at', which has the ev"):
         decoder.batch(a_raw([body]))
+
+
+def test_a_record_of_an_unknown_schema_is_a_bad_one() -> None:
+    """By default the error names its place; or it is left out, and the others are given."""
+    with FakeRegistry() as fake:
+        form = avro(registry=fake.client, schema='"string"')
+        form.begin("kafka(t)")
+        (good,) = form.encode("t", ["a"])
+        raw = a_raw([good, b"\x00\x00\x00\x00\x63\x02a", good])
+        with pytest.raises(
+            OperatorError, match=r"t/3, offset 11: schema registry .*/99: it has no"
+        ):
+            a_decoder(form=form, on_bad="error").batch(raw)
+        decoder = a_decoder(form=form)
+        assert told(decoder.batch(raw)) == [("a", 100), ("a", 102)]
+    assert decoder.skipped == 1
