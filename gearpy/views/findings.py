@@ -5,6 +5,7 @@ wherever it is shown, and `gear why` prints them all.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 from typing import Final
 
@@ -57,6 +58,8 @@ _NOT_ADVANCED: Final = "source has not advanced"
 _OF_SOURCES: Final = ("idle", _NOT_ADVANCED)
 _WINDOWS: Final = "open windows or state"
 _AS_IT_SHOULD_BE: Final = (*_OF_SOURCES, _WINDOWS)
+#: Also said of a task while one behind it, or itself, waits for something outside.
+_HELD_UP: Final = ("unacknowledged output", "unprocessed input", _NOT_ADVANCED)
 _UPSTREAM: Final = "upstream"
 #: What a summary says first of an application that waits for slots; `cluster.master.answers`.
 SLOTS: Final = "waits for slots: "
@@ -91,12 +94,12 @@ def findings_of(
     if not found and (detail is None or not (detail.processors or detail.why)):
         found.append(_beginning(summary, detail))
     elif not found and detail is not None:
-        found += _held_back(processors, hot)
-        found.append(clock_finding(detail, stall=summary.progress.stall))
+        found += _held_back(processors, hot, _waiting_in(detail, summary.progress.waits_for))
+        found.append(clock_finding_of(summary, detail))
     if detail is not None:
         found += [stuck_finding(each, now_ms) for each in stalled(detail.consumers, now_ms)]
         found += [_unstored(each) for each in detail.unstored]
-    found += _counted(summary)
+    found += [each for each in _counted(summary) if each.text not in {one.text for one in found}]
     return tuple(sorted(found, key=lambda each: _LOUDNESS.index(each.level)))
 
 
@@ -237,11 +240,18 @@ def _of_actors(detail: ApplicationDetail) -> Headline:
 # -- while it runs -----------------------------------------------------------------------------
 
 
-def clock_finding(detail: ApplicationDetail, *, stall: str = "") -> Headline:
+def clock_finding_of(summary: ApplicationSummary, detail: ApplicationDetail) -> Headline:
+    """Name the task that holds the clock, or what it and all before it wait for outside."""
+    progress = summary.progress
+    return clock_finding(detail, stall=progress.stall, outside=progress.waits_for)
+
+
+def clock_finding(detail: ApplicationDetail, *, stall: str = "", outside: str = "") -> Headline:
     """Name the task that holds the clock, and the remedy; ``task`` is None if none does.
 
     Args:
         stall: what its summary says of a clock that rests for too long.
+        outside: what its summary says that a source or sink waits for.
     """
     if detail.long_turns:
         return _turn(detail.long_turns[0], is_stalled=bool(stall))
@@ -253,6 +263,8 @@ def clock_finding(detail: ApplicationDetail, *, stall: str = "") -> Headline:
         )
     if keeps_up(detail) and not stall:
         return _keeping_up(detail, holder)
+    if waiting := _waiting_behind(detail, holder, outside):
+        return _waits(holder, waiting, outside, is_stalled=bool(stall))
     task = f"{holder.name} (task {holder.task})"
     if holder.waits_for == _NOT_ADVANCED and holder.watermark_ms == MIN_MS:
         return Headline(level="warn" if stall else "ok", text=f"{task} has given no event time yet")
@@ -264,6 +276,43 @@ def clock_finding(detail: ApplicationDetail, *, stall: str = "") -> Headline:
         task=holder.task,
         processor=processor_of(holder.task),
     )
+
+
+def _waits(
+    holder: ClockHolderSummary, waiting: AbstractSet[int], outside: str, *, is_stalled: bool
+) -> Headline:
+    here = processor_of(holder.task)
+    return Headline(
+        level="bad" if is_stalled else "warn",
+        text=_outside(outside),
+        task=holder.task if here in waiting else None,
+        processor=here if here in waiting else min(waiting),
+    )
+
+
+def _outside(waits_for: str) -> str:
+    return f"a source or sink waits for {waits_for}"
+
+
+def _waiting_in(detail: ApplicationDetail, outside: str) -> set[int]:
+    """Return the processors that may be what waits for something outside; its step is named."""
+    return {
+        each.processor_id for each in detail.processors if outside.endswith(f"(step {each.name})")
+    }
+
+
+def _waiting_behind(
+    detail: ApplicationDetail, holder: ClockHolderSummary, outside: str
+) -> set[int]:
+    """Return the processors, from the holder of the clock on, that hold it back by waiting."""
+    start = processor_of(holder.task)
+    if start is None or holder.waits_for not in _HELD_UP:
+        return set()
+    reached, new = set[int](), {start}
+    while new:
+        reached |= new
+        new = {each.target for each in detail.edges if each.source in new} - reached
+    return _waiting_in(detail, outside) & reached
 
 
 def _turn(turn: LongTurnSummary, *, is_stalled: bool) -> Headline:
@@ -315,9 +364,14 @@ def _holder_of(chain: Sequence[ClockHolderSummary]) -> ClockHolderSummary | None
 
 
 def _held_back(
-    processors: Iterable[ProcessorFigures], hot: Mapping[int, HotTask | None]
+    processors: Iterable[ProcessorFigures],
+    hot: Mapping[int, HotTask | None],
+    waiting: AbstractSet[int],
 ) -> Iterator[Headline]:
-    """Name the processor that others wait for: the busiest, where some are held back."""
+    """Name the processor that others wait for: the busiest, where some are held back.
+
+    None is named if it is among those ``waiting`` for something outside.
+    """
     known = [each for each in processors if each.backpressured is not None]
     held = max(known, key=lambda each: each.backpressured or 0, default=None)
     share = held.backpressured if held is not None else None
@@ -325,7 +379,7 @@ def _held_back(
         return
     free = [each for each in known if (each.backpressured or 0) < HELD_BACK]
     slow = max(free, key=lambda each: each.busy or 0, default=None)
-    if slow is None:
+    if slow is None or slow.id in waiting:
         return
     busy = f"is busy {text.share(slow.busy)} of its time" if slow.busy else "is slower"
     much, advice = "", f"give {slow.name} more parallelism, or make it cheaper"
@@ -361,7 +415,7 @@ def stuck_finding(consumer: ConsumerSummary, now_ms: int) -> Headline:
 def _counted(summary: ApplicationSummary) -> Iterator[Headline]:
     progress = summary.progress
     if progress.waits_for:
-        yield Headline(level="warn", text=f"a source or sink waits for {progress.waits_for}")
+        yield Headline(level="warn", text=_outside(progress.waits_for))
     if records := progress.quarantined_records:
         yield Headline(
             level="info",

@@ -11,14 +11,18 @@ from gearpy.core.app.clock import WaitsFor
 from gearpy.ids import MIN_MS, AppId, ExecutorId, WorkerId
 from gearpy.messages.summaries import (
     ApplicationDetail,
+    ApplicationProgress,
     ApplicationSummary,
     ClockHolderSummary,
     ConsumerReport,
     ConsumerSummary,
+    EdgeSummary,
     ExecutorSummary,
     LongTurnSummary,
+    ProcessorSummary,
 )
 from gearpy.views.findings import clock_finding, findings_of, sentence, stuck_finding
+from gearpy.views.model import ProcessorFigures
 
 WAITS = get_args(WaitsFor)
 
@@ -163,6 +167,59 @@ def test_the_culprit_is_a_link_and_nobody_after_it_is_to_blame(waits: list[str])
     if culprit is not None:
         at = [each.task for each in detail.why].index(culprit)
         assert all(each.waits_for == "upstream" for each in detail.why[at + 1 :])
+
+
+def findings_while(*waits_for: str, outside: str, stall: str = "") -> list[tuple[Any, ...]]:
+    """Return level, text and processor of the findings about three steps, p0 to p2.
+
+    Args:
+        waits_for: of the chain that holds the clock.
+        outside: the step that waits for something outside.
+        stall: what is said of a clock that rests.
+    """
+    steps = [
+        ProcessorSummary(processor_id=at, name=f"p{at}", parallelism=1, clock_ms=0)
+        for at in range(3)
+    ]
+    edges = [EdgeSummary(source=at, target=at + 1, partitioner="hash") for at in range(2)]
+    detail = a_detail(*waits_for, processors=tuple(steps), edges=tuple(edges))
+    progress = ApplicationProgress(waits_for=f"kafka b:1: gone (step {outside})", stall=stall)
+    summary = ApplicationSummary(app_id=AppId(1), name="orders", status="active", progress=progress)
+    figures = [
+        ProcessorFigures(
+            id=at, name=f"p{at}", role="step", parallelism=1, busy=0.0, backpressured=b
+        )
+        for at, b in enumerate((0.9, 0.9, 0.0))
+    ]
+    found = findings_of(summary, detail, 0, processors=figures)
+    return [(each.level, each.text, each.processor) for each in found]
+
+
+@pytest.mark.parametrize(
+    "chain",
+    [
+        ("source has not advanced",),
+        ("unacknowledged output",),
+        ("upstream", "unprocessed input"),
+        ("upstream", "upstream", "unacknowledged output"),
+    ],
+)
+def test_a_server_that_is_away_is_the_cause_of_what_waits_before_it(chain: tuple[str, ...]) -> None:
+    """It alone is told: more parallelism would not help, and no step is slow."""
+    told = "a source or sink waits for kafka b:1: gone (step p2)"
+    assert findings_while(*chain, outside="p2") == [("warn", told, 2)]
+    assert findings_while(*chain, outside="p2", stall="p1 holds it") == [("bad", told, 2)]
+
+
+def test_a_source_that_waits_does_not_excuse_a_step_behind_it() -> None:
+    """Both are told."""
+    found = findings_while("upstream", "unprocessed input", outside="p0")
+
+    assert [(level, processor) for level, _, processor in found] == [
+        ("warn", 2),
+        ("warn", 1),
+        ("warn", None),
+    ]
 
 
 def a_stuck(**report: Any) -> ConsumerSummary:

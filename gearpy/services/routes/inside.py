@@ -18,7 +18,7 @@ from gearpy.messages.summaries import (
 from gearpy.services.deps import Action, AppIdInPath, Client, ExecutorIdInPath
 from gearpy.transport.security.tokens import TokenScope
 from gearpy.views.app import findings_in
-from gearpy.views.findings import clock_finding
+from gearpy.views.findings import clock_finding_of
 from gearpy.views.model import Headline
 
 router: Final = APIRouter(prefix="/appmaster/{app_id}", tags=["inside"])
@@ -38,7 +38,8 @@ class Why:
     Attributes:
         chain: from a source to the task that holds the clock.
         lag_ms: how long ago the sources had read what the slowest task has processed.
-        culprit: the task that others wait for; null if the clock keeps up.
+        culprit: the task that others wait for; null if the clock keeps up, or a task behind them
+            waits for something outside.
         findings: all that is wrong, the worst first.
     """
 
@@ -106,7 +107,7 @@ def get_why(client: Client, app_id: AppIdInPath) -> Why:
         chain=detail.why,
         lag_ms=detail.lag_ms,
         long_turns=detail.long_turns,
-        culprit=clock_finding(detail, stall=summary.progress.stall).task,
+        culprit=clock_finding_of(summary, detail).task,
         consumers=detail.consumers,
         findings=findings_in(look),
     )
