@@ -18,6 +18,10 @@ from gearpy.messages.app import EpochStored, SnapshotFile, TaskOffsets
 
 #: What is not answered is said again after so long.
 REPEAT_MS: Final = 2_000
+#: After so many epochs in a row that were given up, each next one has twice the time of the one
+#: before, up to 2 ** 4 times as much.
+_GIVEN_UP: Final = 3
+_DOUBLED_MAX: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +89,10 @@ class Cut(NamedTuple):
 class EpochCoordinator:
     """Ends epochs of one attempt of a region, one after the other.
 
+    Where so many records wait that the end of an epoch takes longer than it may, no epoch would
+    ever be complete. So epochs have more time behind some that were given up, until one does with
+    the usual time again.
+
     Invariant: an epoch is complete only when every executor of the attempt has stored it; complete
     epochs come in order; an epoch that was not complete in time never will be, and no number
     comes twice.
@@ -92,7 +100,7 @@ class EpochCoordinator:
     Args:
         base: the files that the tasks have gone on from.
         pace: when the next epoch may begin to end.
-        timeout_ms: an epoch that is not complete by then is given up.
+        timeout_ms: an epoch that is not complete by then is given up; see `timeout_ms`.
     """
 
     def __init__(
@@ -115,6 +123,7 @@ class EpochCoordinator:
         self._base = tuple(base)
         self._pace = pace
         self._timeout_ms = timeout_ms
+        self._given_up = 0  # Since one was complete in that time.
         self._is_ending = False
         self._due_ms = pace.first_ms(now_ms)
         self._began_ms = self._announce_ms = now_ms
@@ -144,13 +153,18 @@ class EpochCoordinator:
         """The executors that have not stored the epoch."""
         return sorted(self._executors - self._stored.keys())
 
+    @property
+    def timeout_ms(self) -> int:
+        """The time in which an epoch has to be complete."""
+        return self._timeout_ms << min(_DOUBLED_MAX, max(0, self._given_up - _GIVEN_UP + 1))
+
     def is_due(self, now_ms: int) -> bool:
         """Tell whether the next epoch may begin to end."""
         return not self._is_ending and now_ms >= self._due_ms
 
     def is_late(self, now_ms: int) -> bool:
         """Tell whether the epoch that is being ended should be complete by now."""
-        return self._is_ending and now_ms - self._began_ms >= self._timeout_ms
+        return self._is_ending and now_ms - self._began_ms >= self.timeout_ms
 
     def awaits(self, message: EpochStored) -> bool:
         """Tell whether the epoch that is being ended lacks this."""
@@ -186,12 +200,15 @@ class EpochCoordinator:
             return None
         manifest = self._manifest()
         self._base = manifest.snapshots
+        if now_ms - self._began_ms < self._timeout_ms:
+            self._given_up = 0
         self._go_on(self._pace.on_complete(began_ms=self._began_ms, now_ms=now_ms))
         return manifest
 
     def abort(self, now_ms: int) -> None:
         """Give the epoch up; the next one may begin to end at once."""
         assert self._is_ending, self._epoch
+        self._given_up += 1
         self._go_on(now_ms)
 
     def _go_on(self, due_ms: int) -> None:

@@ -119,6 +119,27 @@ def test_an_epoch_that_takes_too_long_is_given_up() -> None:
     assert not coordinator.awaits(stored(ONE))
 
 
+def test_epochs_have_more_time_when_none_is_complete_in_time() -> None:
+    """Else nothing is ever stored where records wait for so long; the time is not without end."""
+    coordinator, now_ms, times = a_coordinator(), 100, []
+    for _ in range(9):
+        coordinator.begin(now_ms, clock_ms=5, cut_time_ms=None)
+        now_ms += coordinator.timeout_ms
+        assert not coordinator.is_late(now_ms - 1)
+        assert coordinator.is_late(now_ms)
+        times.append(coordinator.timeout_ms // TIMEOUT_MS)
+        coordinator.abort(now_ms)
+    assert times == [1, 1, 1, 2, 4, 8, 16, 16, 16]
+
+    for took_ms, times_the_usual in ((TIMEOUT_MS, 16), (TIMEOUT_MS - 1, 1)):
+        epoch = coordinator.epoch
+        coordinator.begin(now_ms, clock_ms=5, cut_time_ms=None)
+        now_ms += took_ms
+        for executor in (ONE, TWO):
+            coordinator.on_stored(stored(executor, epoch=epoch), now_ms)
+        assert coordinator.timeout_ms == times_the_usual * TIMEOUT_MS
+
+
 @pytest.mark.parametrize(
     "message",
     [stored(ONE, attempt=6), stored(ONE, epoch=0), stored(ONE, epoch=2), stored(ExecutorId(3))],

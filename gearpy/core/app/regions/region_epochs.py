@@ -267,7 +267,7 @@ class RegionEpochs:
             return commands
         if coordinator.is_late(now_ms):
             names = ", ".join(map(str, coordinator.missing))
-            reason = f"not stored within {self._timeout_ms} ms by executor {names}"
+            reason = f"not stored within {coordinator.timeout_ms} ms by executor {names}"
             commands += self._abort(coordinator, now_ms, reason)
         if self._may_begin(coordinator, now_ms):
             self._begin(coordinator, now_ms)
