@@ -36,7 +36,7 @@ def test_each_record_is_shown_once_by_the_version_that_read_it(seed: int) -> Non
     assert not result.problem, result
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(200))
 def test_changes_that_follow_each_other_closely_are_exact(seed: int) -> None:
     """In short runs, as there is time for many of them."""
     result = run_change_seed(seed, aimed=seed % 2 == 1, shorter=SHORTER)
@@ -46,7 +46,7 @@ def test_changes_that_follow_each_other_closely_are_exact(seed: int) -> None:
 
 def test_faults_in_each_phase_of_a_change_do_no_harm() -> None:
     """Also while a version takes the place of another, which is over within one turn."""
-    results = [run_change_seed(seed, aimed=True) for seed in (50_003, 50_009)]
+    results = [run_change_seed(seed, aimed=True) for seed in (50_003, 50_008)]
 
     hit = sum((each.phases for each in results), Counter[str]())
     assert not [each for each in results if each.problem]
