@@ -169,11 +169,13 @@ def test_a_run_ends_with_the_first_failure_if_that_is_asked_for(tmp_path: Path) 
 
         @pytest.fixture
         def started():
-            Path("started").touch()
             yield
             Path("ended").touch()
 
-        def test_long(started): time.sleep(600)
+        def test_long(started):
+            Path("started").touch()
+            time.sleep(600)
+
         def test_never(): Path("never").touch()
     """,
             "test_two.py": """
