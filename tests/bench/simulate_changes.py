@@ -23,7 +23,7 @@ from gearpy.core.coordinator.log import CoordinatorState
 from gearpy.core.coordinator.versions import ProgramVersion, Versions
 from gearpy.core.coordinator.views import EpochManifests
 from gearpy.errors import GearpyError, SnapshotDamaged
-from gearpy.ids import MASTER_EXECUTOR, MAX_MS, AppId
+from gearpy.ids import MASTER_EXECUTOR, AppId
 from gearpy.messages.client import MakeSavepoint, SavepointMade, UpdatePlanned
 from gearpy.storage.coordinator_log import read_log
 from gearpy.testing.transactions import MemoryTransactions
@@ -384,7 +384,7 @@ class AimedFaults(FaultSchedule):
             return ""
         if doing := core.succession.doing:
             trial = core.succession.trial
-            is_begun = trial is None or trial.first_end_ms < MAX_MS
+            is_begun = trial is None or trial.is_begun
             return _DOING.get(doing, doing) if is_begun else "start of tasks"
         was_on_trial = self._phase in {"start of tasks", "trial", "going back"}
         return "going back" if was_on_trial and core.why_unchangeable() else ""

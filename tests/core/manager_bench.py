@@ -71,6 +71,7 @@ def some_limits(
     pace: PacePolicy = "fixed",
     epoch_timeout_ms: int = 60_000,
     retained: int = 2,
+    trial_ms: int = 0,
 ) -> RecoveryLimits:
     return RecoveryLimits(
         restarts=RestartPolicy(
@@ -88,6 +89,7 @@ def some_limits(
         epoch_timeout_ms=epoch_timeout_ms,
         epochs_retained=retained,
         stall_after_ms=60_000,
+        trial_ms=trial_ms,
     )
 
 
@@ -101,12 +103,16 @@ class Bench:
         restarts: int = 5,
         backoff_ms: int = 100,
         epoch_timeout_ms: int = 60_000,
+        trial_ms: int = 0,
         is_begun: bool = True,
         dag: Dag | None = None,
     ) -> None:
         self.now_ms = 1000
         self._limits = some_limits(
-            restarts=restarts, backoff_ms=backoff_ms, epoch_timeout_ms=epoch_timeout_ms
+            restarts=restarts,
+            backoff_ms=backoff_ms,
+            epoch_timeout_ms=epoch_timeout_ms,
+            trial_ms=trial_ms,
         )
         self.dag = dag or a_dag(*regions or [(2, 2)])
         self._wanted = executors

@@ -660,17 +660,24 @@ class ApplicationCore(Recovery):
         return commands + self._drops() + self._end_if_done(now_ms)
 
     def _activated(self, now_ms: int) -> list[Command]:
-        if self._is_active or self._has_gone_back or not self.regions.are_active:
+        if self._has_gone_back:
+            return []
+        self._begin_trial(now_ms)
+        if self._is_active or not self.regions.are_active():
             return []
         self._is_active = self._has_run = True
-        if self.succession.trial is not None:
-            self.succession.trial.begin(now_ms)
-            self._hold_epochs()
         pause, self.succession.pause = self.succession.pause, None
         if pause is None:
             return [Activated()]
         pause.made = max(each.made_at_ms for each in self.regions.but(self.succession.kept))
         return [Activated(pause=pause.text(now_ms))]
+
+    def _begin_trial(self, now_ms: int) -> None:
+        """Have a trial begin as the tasks that it is about run, also when they run again."""
+        trial, kept = self.succession.trial, self.succession.kept
+        if trial is not None and not trial.is_begun and self.regions.are_active(but=kept):
+            trial.begin(now_ms)
+            self._hold_epochs()
 
     def _held_up(self) -> list[Command]:
         if not self._is_active:

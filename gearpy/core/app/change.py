@@ -126,7 +126,8 @@ class Trial:
     epoch at which the change was made, without a record lost or shown twice.
 
     Args:
-        lasts_ms: the first epoch ends no sooner than this after all tasks run.
+        lasts_ms: the first epoch ends no sooner than this after all its tasks run, the last time
+            that they were started.
         timeout_ms: it must be stored so long after that, and all tasks must run within this time.
     """
 
@@ -136,10 +137,19 @@ class Trial:
         self._until_ms = now_ms + lasts_ms + timeout_ms
         self.first_end_ms = MAX_MS  #: No epoch ends earlier.
 
+    @property
+    def is_begun(self) -> bool:
+        """Whether its tasks run."""
+        return self.first_end_ms < MAX_MS
+
     def begin(self, now_ms: int) -> None:
-        """Note that all tasks run."""
+        """Note that all its tasks run."""
         self.first_end_ms = now_ms + self._lasts_ms
         self._until_ms = self.first_end_ms + self.timeout_ms
+
+    def begin_again(self) -> None:
+        """Note that tasks of it are started anew: they may have read nothing so far."""
+        self.first_end_ms = MAX_MS
 
     def is_late(self, now_ms: int) -> bool:
         """Tell whether an epoch should have been stored by now."""

@@ -358,6 +358,9 @@ class Recovery:
         if isinstance(decision, GiveUp):
             return self._fail(error, now_ms, of=regions)
         commands: list[Command] = [Survived(what=what, error=error, delay_ms=decision.delay_ms)]
+        if (trial := self.succession.trial) is not None and any(map(self._is_on_trial, regions)):
+            trial.begin_again()
+            self._hold_epochs()
         for region in regions:
             steps = region.restart(now_ms + decision.delay_ms, now_ms)
             commands += self._after(region, steps, now_ms)

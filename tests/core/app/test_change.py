@@ -42,8 +42,8 @@ def follow(bench: Bench, *, is_trial: bool = True) -> ApplicationCore:
     return before
 
 
-def on_trial() -> tuple[Bench, ApplicationCore]:
-    bench = Bench()
+def on_trial(*, trial_ms: int = 0) -> tuple[Bench, ApplicationCore]:
+    bench = Bench(trial_ms=trial_ms)
     change(bench)
     return bench, follow(bench)
 
@@ -250,6 +250,21 @@ def test_a_process_that_is_lost_in_the_trial_is_replaced() -> None:
     assert only(done, Survived)
     assert not only(done, GoBack)
     assert bench.states == ["running"]
+
+
+def test_a_trial_lasts_anew_when_its_tasks_are_started_again() -> None:
+    """What they are about to read may be what breaks them."""
+    bench, _ = on_trial(trial_ms=2000)
+    bench.tick(1900)
+    bench.lose(_NEXT[0])
+
+    early = bench.tick(1500)
+    assert bench.states == ["running"]
+    bench.tick(1000)
+    passed = bench.end_epoch()
+
+    assert not [each for each in only(early, Send) if isinstance(each.message, BeginEpoch)]
+    assert only(passed, TrialPassed)
 
 
 def test_a_trial_without_an_epoch_fails_some_time() -> None:
