@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -28,6 +28,11 @@ _WAITING_EPOCHS_MAX: Final = 2
 _WAITING_BYTES_MAX: Final = 4 * 1024 * 1024
 _CLOSE_S: Final = 5.0  # A transaction that is under way may take so long.
 _TROUBLES_TOLD: Final = 3  # One that passes at once need not be told of.
+#: What gives a run transactional ids of its own.
+_APART: Final = (
+    "give its kafka_sink another name= and resume it; on a cluster "
+    "'gear app submit --from-checkpoint' does it without that"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +57,8 @@ class EpochSender:
         app: the application, for people.
         earlier: plans of earlier runs, which are settled first.
         plan: of this run.
-        prepare: called on the thread before it has room, and after trouble.
+        prepare: called on the thread before it has room, and after trouble with the topics of the
+            records that wait.
         wake: called when an answer has changed.
     """
 
@@ -63,7 +69,7 @@ class EpochSender:
         app: str,
         earlier: Sequence[LanePlan],
         plan: LanePlan,
-        prepare: Callable[[], object],
+        prepare: Callable[[Collection[str]], object],
         wake: Callable[[], object],
     ) -> None:
         self._operator = operator
@@ -176,7 +182,8 @@ class EpochSender:
         """
         if self._is_prepared and not self._troubles:
             return
-        self._prepare()
+        waiting = self._plan.records.values() if self._troubles else ()
+        self._prepare({topic for records in waiting for topic in records.topics})
         self._is_prepared = True
         self._wake()
 
@@ -231,16 +238,14 @@ class EpochSender:
             cause = (
                 f"a later start of this task, or another run of {self._app!r}, writes with the "
                 f"same transactional id {lane_id}: that one goes on, and this one ends. A run and "
-                "a copy of its checkpoint cannot both write: begin one as a new run, such as by "
-                "'gear app submit --from-checkpoint', or give its sink another name="
+                f"a copy of its folder or checkpoint cannot both write: for one of them, {_APART}"
             )
             return OperatorError(operator=self._operator, cause=cause, is_final=True)
         if because == "ahead":
             cause = (
                 f"{lane_id} has shown epochs up to {marker.epoch}, and the application goes on "
-                "from an earlier one, or from a copy of its checkpoint: their records would come "
-                "twice; Kafka takes nothing back. Submit it with --from-checkpoint to go on all "
-                "the same, as a new run"
+                "from an earlier one, or from a copy of its folder or checkpoint: their records "
+                f"would come twice; Kafka takes nothing back. To write them all the same, {_APART}"
             )
         else:
             cause = (

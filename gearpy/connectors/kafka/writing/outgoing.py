@@ -153,6 +153,11 @@ class OutgoingEpoch:
     def __len__(self) -> int:
         return sum(map(len, self.portions))
 
+    @property
+    def topics(self) -> set[str]:
+        """The topics of all records."""
+        return {topic for each in self.portions for topic in each.topics}
+
     def add(self, more: Outgoing) -> None:
         """Add records of the same form; none were asked for since."""
         if not more:

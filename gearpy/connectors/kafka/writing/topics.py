@@ -163,6 +163,8 @@ class SinkTopics:
             try:
                 self._prepare(topic)
             except RegistryAway as error:
+                if not self.waits_for:  # The task itself may wait here, and report nothing.
+                    _log.warning("%s waits for %s", self._operator, error)
                 self.waits_for = str(error)
             except GearpyError as error:
                 cause = f"topic {topic!r}: {error}"
@@ -216,10 +218,11 @@ class SinkTopics:
         from confluent_kafka import KafkaException  # noqa: PLC0415 - an extra
 
         while True:
-            if self._admin is None:
-                self._admin = make_admin(self._operator, self._cluster, self._state)
+            admin = self._admin  # Another thread may put it away.
+            if admin is None:
+                admin = self._admin = make_admin(self._operator, self._cluster, self._state)
             try:
-                answer = self._answer(ask(self._admin))
+                answer = self._answer(ask(admin))
             except (KafkaException, TimeoutError) as error:
                 told = error.args[0] if isinstance(error, KafkaException) else None
                 if told is not None and told.name() == none_if:
@@ -229,7 +232,7 @@ class SinkTopics:
                     what = f"topic {topic!r} of {self._cluster.servers}"
                     lacks = lacking(self._cluster, right, f"--topic {topic}")
                     raise failure(self._operator, what, told, lacks=lacks) from error
-                self._admin.poll(_PAUSE_S)
+                admin.poll(_PAUSE_S)
                 self._admin = None  # It would keep to what it knows of leaders, however wrong.
             else:
                 self._state.on_answer()

@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from random import Random
@@ -134,8 +134,9 @@ class _KafkaWriter(PacedWriter):
     def _outgoing(self, batch: Batch) -> Outgoing:
         return self._form.outgoing(batch.values, batch.timestamps, self._topics.facts, wall_ms())
 
-    def _ask_topics(self) -> None:
-        for topic in self._plan.fixed_topics:
+    def _ask_topics(self, waiting: Collection[str] = ()) -> None:
+        """Ask for the topic that all records have, and for those of records that wait."""
+        for topic in sorted({*self._plan.fixed_topics, *waiting}):
             if self._topics.knows([topic]):
                 self._topics.look_again(topic)
             else:

@@ -51,7 +51,8 @@ class Runs:
 
     def sink(self, **more: Any) -> KafkaSink:
         """Return the sink."""
-        made = gp.kafka_sink(self.topic, servers=self.servers, value="text", **more)
+        given = {"topic": self.topic, "name": self.topic, "value": "text"} | more
+        made = gp.kafka_sink(servers=self.servers, **given)
         assert isinstance(made, KafkaSink)
         return made
 
@@ -311,7 +312,7 @@ def test_of_a_run_and_a_copy_of_its_checkpoint_the_later_one_goes_on(runs: Runs)
 
     said = refused(former)
     assert "another run of 'test', writes with the same transactional id gearpy-" in said
-    assert "a new run" in said
+    assert "for one of them, give its kafka_sink another name=" in said
     assert runs.seen(2) == ["a", "b"]
 
 
@@ -328,9 +329,27 @@ def test_going_back_behind_what_was_shown_is_refused(runs: Runs) -> None:
     said = refused(runs.start(2, 1, {1: prepared[1]}))
 
     assert "has shown epochs up to 2" in said
-    assert "--from-checkpoint" in said
+    assert "give its kafka_sink another name= and resume it; on a cluster" in said
     delivered(runs.start(1, 1, {1: prepared[1]}, run="other-" + runs.run))
     assert runs.seen(2) == ["r1", "r2"]
+
+
+def test_a_copy_goes_on_under_another_name(runs: Runs) -> None:
+    """What it had prepared and the other has shown is not written again, and what follows is."""
+    first = runs.start(1)
+    prepared = {}
+    for epoch in (1, 2):
+        first.write_batch(batch(f"r{epoch}"))
+        prepared[epoch] = first.prepare(epoch)
+        first.commit(epoch, prepared[epoch])
+    delivered(first)
+
+    copy = delivered(runs.start(2, 1, {1: prepared[1]}, name="other"))
+    copy.write_batch(batch("r2"))
+    copy.commit(2, copy.prepare(2))
+
+    delivered(copy)
+    assert runs.seen(3) == ["r1", "r2", "r2"]
 
 
 def test_a_lost_marker_is_told(runs: Runs) -> None:
@@ -490,19 +509,23 @@ def test_a_missing_topic_ends_the_application(kafka: KafkaAddress, guarantee: An
         gp.run(app)
 
 
+@pytest.mark.parametrize("by_function", [False, True])
 def test_a_topic_that_is_gone_is_told_after_trouble(
-    kafka: KafkaAddress, runs: Runs, monkeypatch: pytest.MonkeyPatch
+    kafka: KafkaAddress,
+    runs: Runs,
+    monkeypatch: pytest.MonkeyPatch,
+    by_function: bool,  # noqa: FBT001 - a parameter
 ) -> None:
     """The client itself would wait half a minute for it, again and again."""
-    writer = begun(runs.start(1))
+    writer = begun(runs.start(1, topic=lambda _: runs.topic) if by_function else runs.start(1))
 
     def fail(self: TransactionLane, records: Any, marker: EpochMarker) -> None:
         raise TransactionTrouble("no answer")
 
+    writer.write_batch(batch("a"))
     monkeypatch.setattr(TransactionLane, "write", fail)
     admin = AdminClient({"bootstrap.servers": kafka.plain})
     admin.delete_topics([runs.topic])[runs.topic].result(60)
-    writer.write_batch(batch("a"))
     writer.commit(1, writer.prepare(1))
 
     assert f"topic '{runs.topic}' of {kafka.plain} does not exist" in refused(writer)
