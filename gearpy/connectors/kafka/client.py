@@ -29,7 +29,7 @@ _FINAL: Final = {
     ),
     "UNKNOWN_TOPIC_OR_PART": "there is no such topic: correct its name, or make it",
     "_UNKNOWN_TOPIC": "there is no such topic: correct its name, or make it",
-    "_UNKNOWN_PARTITION": "there is no such partition",
+    "_UNKNOWN_PARTITION": "there is no such partition, or its topic was deleted",
     "TOPIC_EXCEPTION": "this is no name of a topic",
     "MSG_SIZE_TOO_LARGE": "the record is larger than the topic takes: max.message.bytes",
     "RECORD_LIST_TOO_LARGE": "the records are larger than the topic takes: max.message.bytes",

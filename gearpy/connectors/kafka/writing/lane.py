@@ -2,12 +2,13 @@
 
 import json
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import islice, starmap
 from operator import length_hint
 from typing import TYPE_CHECKING, Any, Final
 
+from gearpy.clocks import monotonic_ms
 from gearpy.connectors.kafka.client import (
     ClientState,
     failure,
@@ -35,6 +36,7 @@ MARKER_SETTINGS: Final[Mapping[str, str]] = {
 }
 _SLICE_S: Final = 0.5  # Calls of the client last no longer, so that the end of the task is seen.
 _ABORT_S: Final = 2.0
+_LOOK_MS: Final = 5_000
 _POLL_S: Final = 0.1
 _READ_RECORDS: Final = 10_000
 _READ_S: Final = 0.02
@@ -43,6 +45,10 @@ _TOGETHER: Final = 1024
 #: After so many writes that failed the client tells for each record what became of it. That takes
 #: as long as to send the record, so it is not asked for where brokers were away for a moment.
 _ASKED_AFTER: Final = 2
+
+
+#: Where it is not said of which topic, the brokers are asked for each before the next try.
+_NO_TOPIC: Final = ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC")
 
 
 class TransactionTrouble(GearpyError):
@@ -150,7 +156,7 @@ class TransactionLane:
                 hand_over(made, portion, self._check)
             marked = Outgoing([topic], [value], [0], [self.lane_id.encode()], [partition])
             hand_over(made, marked, self._check)
-        self._repeat(made, made.commit_transaction)
+        self._repeat(made, made.commit_transaction, set() if records is None else records.topics)
         self._failed_writes = 0
         self.state.on_answer()
 
@@ -199,10 +205,16 @@ class TransactionLane:
         finally:
             consumer.close()
 
-    def _repeat(self, made: "Producer", call: Callable[[float], object]) -> None:
-        """Call until it has returned."""
+    def _repeat(
+        self, made: "Producer", call: Callable[[float], object], topics: Collection[str] = ()
+    ) -> None:
+        """Call until it has returned; where that takes long, see whether topics are still there.
+
+        The client itself tries for as long as a transaction may last to write to one that is gone.
+        """
         from confluent_kafka import KafkaException  # noqa: PLC0415 - an extra
 
+        look_ms = monotonic_ms() + _LOOK_MS
         while True:
             try:
                 call(_SLICE_S)
@@ -214,6 +226,10 @@ class TransactionLane:
             else:
                 return
             self._check()
+            if topics and monotonic_ms() >= look_ms:
+                for topic in topics:
+                    self._topics.look_again(topic)
+                look_ms = monotonic_ms() + _LOOK_MS
 
     def _check(self) -> None:
         self.state.check(self._operator)
@@ -233,7 +249,7 @@ class TransactionLane:
         if not what and self._refused is not None:
             topic, error = self._refused
             what = f"topic {topic!r}"
-        if lasting_cause(error):
+        if lasting_cause(error) and (what or error.name() not in _NO_TOPIC):
             is_topic = "TOPIC" in error.name()
             named = f"topic {self._marker[0]!r}, or one of the records," if is_topic else ""
             what = what or named or f"transactional id {self.lane_id!r}"
