@@ -1,6 +1,7 @@
 """Steps whose state is copied in steps after an epoch, while records go on coming."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from typing import Any, Final
 from unittest.mock import patch
@@ -30,6 +31,7 @@ from gearpy.task.api.interfaces import Columns, TaskContext
 from gearpy.task.api.snapshots import decode_state, encode_state
 from gearpy.task.chain.event_gate import OrderedStage
 from gearpy.task.joins.streams import JoinSpec, JoinStage
+from tests.core.pieces import tiny_pieces
 from tests.task.aggregates.test_fold import COUNT, JOIN, results_at
 from tests.task.build import a_context
 
@@ -110,6 +112,7 @@ def a_window(context: TaskContext, fold: Fold) -> WindowFold:
 def tiny_steps() -> Iterator[None]:
     """Copy and take over a key or two at a time."""
     with (
+        tiny_pieces(),
         patch("gearpy.core.base.key_copy.STEPS_FROM", 1),
         patch("gearpy.core.base.key_copy.PIECE", 1),
         patch("gearpy.core.join.changes.PIECE", 1),
@@ -224,17 +227,22 @@ def check_results(events: list[Any], steps: int, name: str) -> None:
                 assert sorted(outcome(life.stage, past)) == sorted(results)
         else:
             results = outcome(plain.stage, event)
-            assert order(outcome(life.stage, event)) == order(results)
+            assert order(outcome(life.stage, event, partial(life.go_on, 1))) == order(results)
             since.append((event, results))
         life.go_on(steps)
 
 
-def outcome(stage: Any, event: Any) -> list[str]:
-    """Return what a stage puts out, for records or when event time moves."""
+def outcome(stage: Any, event: Any, between: Callable[[], None] = lambda: None) -> list[str]:
+    """Return what a stage puts out, for records or when event time moves; copies go on between."""
     if isinstance(event, int):
-        return [repr(each) for each in results_at(stage, event)]
-    values, times = map(list, zip(*event, strict=True))
-    return [repr(out) for out, _ in stage.process(values, times)]
+        portions = stage.on_watermark(event)
+    else:
+        portions = stage.process(*map(list, zip(*event, strict=True)))
+    results: list[str] = []
+    for portion in portions:
+        results += map(repr, zip(*portion, strict=True))
+        between()
+    return results
 
 
 def test_parts_of_counts_are_merged_beside() -> None:

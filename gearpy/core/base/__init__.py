@@ -12,5 +12,6 @@
 - `attempts`: calls of slow functions: how many at once, how long, and how many retries.
 - `versions`: versions of what masters say and store, while an upgrade goes from one to the next.
 - `key_copy`: a copy of what keys have at one moment, made in steps while they change.
+- `in_pieces`: long work in pieces, between which others may go on: freeing much, and sorting it.
 - `copies`: copies of records: only the parts that somebody else could change are copied.
 """

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from gearpy.core.base.in_pieces import LOOKED_AT_ONCE
 from gearpy.core.join.changes import CellChange, Fresh, Kept, KeyCells, RecordLog
 from gearpy.core.join.sides import LEFT, RIGHT, Row, Rows
 from gearpy.ids import MAX_MS, MIN_MS
@@ -37,6 +38,10 @@ class _Left(msgspec.Struct):
     value: Any
     found: _Right | None
     is_waiting: bool = True
+
+
+#: Key, left record and its match, if any.
+_Decided: TypeAlias = tuple[Any, _Left, _Right | None]
 
 
 class AsOfJoin:
@@ -111,9 +116,22 @@ class AsOfJoin:
     def on_watermark(self, watermark_ms: int) -> Iterator[Rows]:
         """Go through the records that the watermark has passed."""
         self._watermark_ms = watermark_ms
+        yield from self._rows(watermark_ms)
+        while self._spans and (self._spans[0] + 1) * _SPAN_MS <= watermark_ms:
+            for _ in self._log.drop(heappop(self._spans)):
+                yield [], []
+        for looked, _ in enumerate(self._forgotten(watermark_ms), 1):
+            if looked % LOOKED_AT_ONCE == 0:
+                yield [], []
+
+    def _rows(self, watermark_ms: int) -> Iterator[Rows]:
         rows: list[Row] = []
         times: list[int] = []
-        for key, left, right in self._decided(watermark_ms):
+        for each in self._decided(watermark_ms):
+            if each is None:
+                yield [], []
+                continue
+            key, left, right = each
             if right is not None:
                 start, newest = sorted((left.time_ms, right.time_ms))
                 rows.append((key, left.value, right.value, start, newest + 1))
@@ -124,7 +142,6 @@ class AsOfJoin:
             if len(rows) >= self._limit:
                 yield rows, times
                 rows, times = [], []
-        self._forget(watermark_ms)
         if rows:
             yield rows, times
 
@@ -167,7 +184,8 @@ class AsOfJoin:
     @property
     def hold_ms(self) -> int:
         """Oldest left record that has not come out."""
-        return min(self._oldest_ahead(), self._oldest_waiting())
+        lefts, waiting = self._ahead_lefts, self._waiting_times
+        return min(lefts[0] if lefts else MAX_MS, waiting[0][0] if waiting else MAX_MS)
 
     # -- what the watermark has not passed ---------------------------------------------------
 
@@ -190,23 +208,20 @@ class AsOfJoin:
                 self._await(key, kept)
         self._spans = sorted(spans)
 
-    def _oldest_ahead(self) -> int:
-        # Both heaps are emptied in the order of times.
-        lefts, is_passed = self._ahead_lefts, self._watermark_ms
-        while lefts and (lefts[0] < is_passed or is_passed == MAX_MS):
-            heappop(lefts)
-        return lefts[0] if lefts else MAX_MS
-
     # -- in the order of time ----------------------------------------------------------------
 
-    def _decided(self, watermark_ms: int) -> Iterator[tuple[Any, _Left, _Right | None]]:
-        """Yield keys, left records and their matches; None without a match."""
-        ahead = self._ahead
+    def _decided(self, watermark_ms: int) -> Iterator[_Decided | None]:
+        """Yield keys, left records and their matches, if any; None for a pause."""
+        ahead, looked = self._ahead, 0
         while ahead and ahead[0][0] < watermark_ms:
             _, _, _, _, key, kept = heappop(ahead)
+            looked += 1
+            if looked % LOOKED_AT_ONCE == 0:
+                yield None
             if kept.side == RIGHT:
                 yield from self._on_right(key, _Right(kept.time_ms, kept.value))
             else:
+                heappop(self._ahead_lefts)  # Both heaps are in the order of times.
                 left = _Left(kept.seq, kept.time_ms, kept.value, self._found_before(key, kept))
                 if self._looks_ahead and self._end_of(left) >= kept.time_ms:
                     self._waiting_cells.touch(key)
@@ -219,7 +234,7 @@ class AsOfJoin:
         newest = self._newest.get(key) if self._looks_back else None
         return newest if newest is not None and self._is_near(newest, kept.time_ms) else None
 
-    def _on_right(self, key: Any, right: _Right) -> Iterator[tuple[Any, _Left, _Right | None]]:
+    def _on_right(self, key: Any, right: _Right) -> Iterator[_Decided]:
         """Give a right record to the left ones before it: none that comes later is nearer."""
         if key in self._waiting:
             self._waiting_cells.remove(key)
@@ -243,18 +258,24 @@ class AsOfJoin:
             return 2 * left.time_ms - left.found.time_ms - 1
         return MAX_MS - 1 if self._tolerance_ms is None else left.time_ms + self._tolerance_ms
 
-    def _over(self, watermark_ms: int) -> Iterator[tuple[Any, _Left, _Right | None]]:
-        """Yield the left records for which no nearer right record can come."""
+    def _over(self, watermark_ms: int) -> Iterator[_Decided | None]:
+        """Yield the left records for which no nearer right record can come; None for a pause."""
         is_over = watermark_ms == MAX_MS
+        looked = 0
         keys: dict[Any, None] = {}
         while self._ends and (self._ends[0][0] < watermark_ms or is_over):
             _, _, _, key, left = heappop(self._ends)
+            looked += 1
+            if looked % LOOKED_AT_ONCE == 0:
+                yield None
             if left.is_waiting:
                 left.is_waiting = False
                 keys[key] = None
                 yield key, left, left.found
-        for key in keys:
+        for number, key in enumerate(keys, 1):
             self._drop_decided(key)
+            if number % LOOKED_AT_ONCE == 0:
+                yield None
 
     def _drop_decided(self, key: Any) -> None:
         waiting = [left for left in self._waiting[key] if left.is_waiting]
@@ -264,12 +285,6 @@ class AsOfJoin:
         else:
             self._waiting_cells.remove(key)
             del self._waiting[key]
-
-    def _oldest_waiting(self) -> int:
-        times = self._waiting_times
-        while times and not times[0][2].is_waiting:
-            heappop(times)
-        return times[0][0] if times else MAX_MS
 
     # -- the newest right record of each key -------------------------------------------------
 
@@ -282,10 +297,15 @@ class AsOfJoin:
     def _is_near(self, right: _Right, time_ms: int) -> bool:
         return self._tolerance_ms is None or time_ms - right.time_ms <= self._tolerance_ms
 
-    def _forget(self, watermark_ms: int) -> None:
-        """Forget records that no future left record can need."""
-        while self._spans and (self._spans[0] + 1) * _SPAN_MS <= watermark_ms:
-            self._log.drop(heappop(self._spans))
+    def _forgotten(self, watermark_ms: int) -> Iterator[None]:
+        """Forget left records that have come out, and right ones that none can need any more.
+
+        Yields for each that was looked at.
+        """
+        waiting = self._waiting_times
+        while waiting and not waiting[0][2].is_waiting:
+            heappop(waiting)
+            yield
         if self._tolerance_ms is None:
             return
         times, before_ms = self._newest_times, watermark_ms - self._tolerance_ms
@@ -295,6 +315,7 @@ class AsOfJoin:
             if newest is not None and newest.time_ms == time:
                 self._newest_cells.remove(key)
                 del self._newest[key]
+            yield
 
     # -- as plain data -----------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
+from gearpy.core.base.in_pieces import emptied
 from gearpy.core.base.key_copy import LOOKED_UP, PIECE, KeyCopy, finish, in_steps
 from gearpy.errors import ProtocolError
 
@@ -92,17 +93,22 @@ class RecordLog:
         if kept.seq <= self._told_seq:
             self._matched.setdefault(span, {}).setdefault(key, []).append(kept.seq)
 
-    def keys(self, span: int) -> list[Any]:
-        """Return the keys that have records in a span."""
-        told = chain.from_iterable(keys for _, keys in self._told.get(span, ()))
-        left = self._copies[span].left if span in self._copies else ()
-        return list(dict.fromkeys(chain(told, left, self.fresh.get(span, ()))))
+    def keys(self, span: int) -> Iterator[Any]:
+        """Yield the keys that have records in a span, some more than once.
 
-    def drop(self, span: int) -> None:
-        """Forget the records of a span."""
-        self.fresh.pop(span, None)
-        self._matched.pop(span, None)
+        Records may be copied meanwhile, but none may be added.
+        """
+        left = list(self._copies[span].left) if span in self._copies else []
+        for _, keys in self._told.get(span, ()):
+            yield from keys
+        yield from left
+        yield from self.fresh.get(span, ())
+
+    def drop(self, span: int) -> Iterator[None]:
+        """Forget the records of a span; what is returned frees them, with pauses."""
         self._gone += self._told.pop(span, ())
+        parts: tuple[dict[int, Any], ...] = (self.fresh, self._matched)
+        return chain.from_iterable([emptied(part.pop(span, {})) for part in parts])
 
     def changes(self) -> Iterator[CellChange]:
         """Tell the records that were added, matched and dropped since the last call."""

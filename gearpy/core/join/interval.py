@@ -6,6 +6,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any, Final
 
+from gearpy.core.base.in_pieces import LOOKED_AT_ONCE
 from gearpy.core.join.changes import CellChange, Fresh, Kept, RecordLog
 from gearpy.core.join.sides import LEFT, RIGHT, SIDES, How, Row, Rows
 from gearpy.ids import MAX_MS, MIN_MS
@@ -37,8 +38,8 @@ class _Sides:
             records.insert(at, kept)
 
     def forget(self, side: int, before_ms: int) -> None:
-        over = bisect_left(self.times[side], before_ms)
-        del self.times[side][:over], self.records[side][:over]
+        if over := bisect_left(self.times[side], before_ms):
+            del self.times[side][:over], self.records[side][:over]
 
     def __bool__(self) -> bool:
         return bool(self.times[LEFT] or self.times[RIGHT])
@@ -78,6 +79,11 @@ class IntervalJoin:
 
     def on_records(self, values: list[Any], timestamps: list[int]) -> Iterator[Rows]:
         """Yield each pair whose second record is among these."""
+        yield from self._pairs(values, timestamps)
+        for side in SIDES:
+            yield from self._tidied(side)
+
+    def _pairs(self, values: list[Any], timestamps: list[int]) -> Iterator[Rows]:
         watermark_ms, sides_of, limit = self._watermark_ms, self._sides, self._limit
         older_ms, newer_ms = self._older_ms, self._newer_ms
         rows: list[Row] = []
@@ -110,18 +116,19 @@ class IntervalJoin:
         for side in SIDES:
             rows: list[Row] = []
             times: list[int] = []
-            for key, kept in self._alone(side):
-                time = kept.time_ms
-                left, right = (kept.value, None) if side == LEFT else (None, kept.value)
-                rows.append((key, left, right, time, time + 1))
-                times.append(time)
-                if len(rows) >= self._limit:
+            for looked, (key, kept) in enumerate(self._over(side), 1):
+                if kept.is_waiting:
+                    time = kept.time_ms
+                    left, right = (kept.value, None) if side == LEFT else (None, kept.value)
+                    rows.append((key, left, right, time, time + 1))
+                    times.append(time)
+                if len(rows) >= self._limit or looked % LOOKED_AT_ONCE == 0:
                     yield rows, times
                     rows, times = [], []
             if rows:
                 yield rows, times
         while self._spans and self._spans[0][0] < watermark_ms:
-            self._forget(heappop(self._spans)[1])
+            yield from self._forget(heappop(self._spans)[1])
 
     def changes(self) -> Iterator[CellChange]:
         """Tell the records that came, found partners, or were forgotten."""
@@ -162,8 +169,7 @@ class IntervalJoin:
     @property
     def hold_ms(self) -> int:
         """Oldest record that may come out alone."""
-        firsts = (self._first_waiting(side) for side in SIDES)
-        return min((kept.time_ms for kept in firsts if kept is not None), default=MAX_MS)
+        return min((waiting[0][0] for waiting in self._waiting if waiting), default=MAX_MS)
 
     def _keep(
         self, side: int, key: Any, value: Any, time: int, sides: _Sides, *, has_partner: bool
@@ -203,24 +209,28 @@ class IntervalJoin:
             if other.is_waiting:
                 self._log.match(self._span_of(other), key, other)
 
-    def _alone(self, side: int) -> Iterator[tuple[Any, Kept]]:
-        """Yield keys and records of a side for which no partner can come any more."""
-        while (first := self._first_waiting(side)) is not None and self._is_alone(first):
-            _, _, _, key, kept = heappop(self._waiting[side])
+    def _over(self, side: int) -> Iterator[tuple[Any, Kept]]:
+        """Yield keys and records of a side that wait no more: they have a partner, or never will.
+
+        The first one that is left does wait.
+        """
+        waiting = self._waiting[side]
+        while waiting and (not waiting[0][-1].is_waiting or self._is_alone(waiting[0][-1])):
+            _, _, _, key, kept = heappop(waiting)
             yield key, kept
 
     def _is_alone(self, kept: Kept) -> bool:
         last_ms = kept.time_ms + self._newer_ms[kept.side]
         return last_ms < self._watermark_ms or self._watermark_ms == MAX_MS
 
-    def _first_waiting(self, side: int) -> Kept | None:
-        waiting = self._waiting[side]
-        while waiting:
-            first: Kept = waiting[0][-1]
-            if first.is_waiting:
-                return first
-            heappop(waiting)  # It has found a partner.
-        return None
+    def _tidied(self, side: int) -> Iterator[Rows]:
+        """Take out those that have found a partner, until the first one does wait."""
+        waiting, looked = self._waiting[side], 0
+        while waiting and not waiting[0][-1].is_waiting:
+            heappop(waiting)
+            looked += 1
+            if looked % LOOKED_AT_ONCE == 0:
+                yield [], []
 
     def _span_of(self, kept: Kept) -> int:
         return kept.time_ms // self._span_ms[kept.side] * 2 + kept.side
@@ -235,13 +245,16 @@ class IntervalJoin:
         last_ms = (span // 2 + 1) * self._span_ms[side] - 1
         heappush(self._spans, (min(last_ms + self._newer_ms[side], MAX_MS - 1), span))
 
-    def _forget(self, span: int) -> None:
+    def _forget(self, span: int) -> Iterator[Rows]:
         side = span % 2
         before_ms = (span // 2 + 1) * self._span_ms[side]
-        for key in self._log.keys(span):
+        for number, key in enumerate(self._log.keys(span), 1):
             sides = self._sides.get(key)
             if sides is not None:
                 sides.forget(side, before_ms)
                 if not sides:
                     del self._sides[key]
-        self._log.drop(span)
+            if number % LOOKED_AT_ONCE == 0:
+                yield [], []
+        for _ in self._log.drop(span):
+            yield [], []

@@ -7,11 +7,13 @@ from itertools import count
 from operator import attrgetter
 from typing import Any, Final
 
+from gearpy.core.base.in_pieces import LOOKED_AT_ONCE, in_order
 from gearpy.core.join.changes import CellChange, KeyCells
 from gearpy.core.join.sides import SIDES, Pairing, Rows
 from gearpy.ids import MAX_MS, MIN_MS
 
 _END: Final = attrgetter("end")
+_START_AND_NUMBER: Final = attrgetter("start", "seq")
 _FIELDS: Final = 5  # Of a session that was told.
 
 
@@ -78,15 +80,13 @@ class SessionJoin:
     def on_watermark(self, watermark_ms: int) -> Iterator[Rows]:
         """Close sessions."""
         self._watermark_ms = watermark_ms
-        due = []
-        while (first := self._first_to_end()) is not None and first.end <= watermark_ms:
-            heappop(self._ends)
-            due.append(first)
-        due.sort(key=lambda session: (session.end, session.start, session.seq))
-        for session in due:
-            left, right = session.sides
-            yield from self._pairing.rows([(session.key, left, right)], session.start, session.end)
-            self._end(session)
+        for looked, session in enumerate(self._due(watermark_ms), 1):
+            if session is not None:
+                group = (session.key, *session.sides)
+                yield from self._pairing.rows([group], session.start, session.end)
+                self._end(session)
+            if looked % LOOKED_AT_ONCE == 0:
+                yield [], []
 
     def changes(self) -> Iterator[CellChange]:
         """Tell all sessions of the keys that have changed."""
@@ -158,17 +158,34 @@ class SessionJoin:
             self._cells.remove(session.key)
             del self._sessions[session.key]
 
+    def _due(self, watermark_ms: int) -> Iterator[_Session | None]:
+        """Yield the sessions that end by now, in order, and None for all else that is looked at."""
+        ends = self._ends
+        while ends and (end := ends[0][0]) <= watermark_ms:
+            found: list[_Session] = []
+            while ends and ends[0][0] == end:
+                if (session := self._look()) is not None:
+                    heappop(ends)
+                    found.append(session)
+                yield None
+            yield from in_order(found, _START_AND_NUMBER)
+
     def _first_to_end(self) -> _Session | None:
         """Put the heap right as far as to tell which session ends first."""
-        ends = self._ends
-        while ends:
-            end, seq, turn, session = ends[0]
-            if not session.is_open:
-                heappop(ends)
-            elif session.end != end:
-                heapreplace(ends, (session.end, seq, turn, session))
-            else:
+        while self._ends:
+            if (session := self._look()) is not None:
                 return session
+        return None
+
+    def _look(self) -> _Session | None:
+        """Return the first of the heap if it ends first; else put it right."""
+        end, seq, turn, session = self._ends[0]
+        if not session.is_open:
+            heappop(self._ends)
+        elif session.end != end:
+            heapreplace(self._ends, (session.end, seq, turn, session))
+        else:
+            return session
         return None
 
     def _cell_of(self, key: Any) -> list[Any] | None:

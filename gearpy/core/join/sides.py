@@ -9,6 +9,7 @@ so that it comes back after a restart.
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
+from gearpy.core.base.in_pieces import LOOKED_AT_ONCE
 from gearpy.core.join.changes import CellChange
 
 LEFT: Final = 0
@@ -30,6 +31,8 @@ Group: TypeAlias = tuple[Any, list[Any], list[Any]]
 
 class Join(Protocol):
     """A join of two streams.
+
+    Where its work takes long, portions without any rows let others go on.
 
     Calls come in this order: `load` for each namespace that was kept, `resume` once, then all else.
     """
@@ -88,12 +91,14 @@ class Pairing:
     def rows(self, groups: Iterable[Group], start: int, end: int) -> Iterator[Rows]:
         """Yield the rows of a window, in the order of the groups; their time is its last ms."""
         out: list[Row] = []
-        for group in groups:
+        for number, group in enumerate(groups, 1):
             for part in self._of_group(group, start, end):
                 out += part
                 if len(out) >= self._limit:
                     yield out, [end - 1] * len(out)
                     out = []
+            if number % LOOKED_AT_ONCE == 0:
+                yield [], []
         if out:
             yield out, [end - 1] * len(out)
 

@@ -7,8 +7,10 @@ two boundaries of windows, in which it is. A window is some whole pieces.
 from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Iterator
 from heapq import heappop, heappush
+from itertools import chain
 from typing import Any, TypeAlias
 
+from gearpy.core.base.in_pieces import emptied
 from gearpy.core.join.changes import CellChange, Kept, RecordLog
 from gearpy.core.join.sides import LEFT, RIGHT, SIDES, Group, Pairing, Rows
 from gearpy.core.window.windows import AlignedWindows, SlidingWindows
@@ -62,7 +64,7 @@ class WindowJoin:
             yield from self._pairing.rows(self._groups(start), start, end_of(start))
             heappop(windows)
             self._is_open.remove(start)
-            self._drop_pieces()
+            yield from self._drop_pieces()
 
     def changes(self) -> Iterator[CellChange]:
         """Tell the records that came, and the windows that are over."""
@@ -155,17 +157,17 @@ class WindowJoin:
         pieces = self._pieces
         low, high = bisect_left(pieces, start), bisect_left(pieces, self._windows.end_of(start))
         panes = [self._panes[piece] for piece in pieces[low:high]]
-        for key in panes[0] if len(panes) == 1 else dict.fromkeys(key for p in panes for key in p):
+        for key in panes[0] if len(panes) == 1 else _once_each(panes):
             of_key = [pane for each in panes if (pane := each.get(key)) is not None]
             yield key, _values(of_key, LEFT), _values(of_key, RIGHT)
 
-    def _drop_pieces(self) -> None:
+    def _drop_pieces(self) -> Iterator[Rows]:
         """Forget the pieces before the first open window."""
         first = self._open[0] if self._open else MAX_MS
         over = bisect_left(self._pieces, first)
         for piece in self._pieces[:over]:
-            del self._panes[piece]
-            self._log.drop(piece)
+            for _ in chain(self._log.drop(piece), emptied(self._panes.pop(piece))):
+                yield [], []
         del self._pieces[:over]
 
 
@@ -173,6 +175,15 @@ def _pane_of(panes: dict[Any, _Pane], key: Any) -> _Pane:
     if key not in panes:
         panes[key] = ([], [])
     return panes[key]
+
+
+def _once_each(panes: list[dict[Any, _Pane]]) -> Iterator[Any]:
+    """Yield the keys of all panes in their order."""
+    seen: set[Any] = set()
+    for key in chain.from_iterable(panes):
+        if key not in seen:
+            seen.add(key)
+            yield key
 
 
 def _values(panes: Iterable[_Pane], side: int) -> list[Any]:

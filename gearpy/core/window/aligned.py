@@ -3,11 +3,12 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any, Final, Protocol
+from operator import itemgetter
+from typing import Any, Final, Protocol, TypeAlias
 
+from gearpy.core.base.in_pieces import LOOKED_AT_ONCE, emptied, in_order
 from gearpy.core.window.panes import (
     FRESH,
-    LOOKED_AT_ONCE,
     OLDEST_MS,
     ORDER,
     SINCE_MS,
@@ -23,6 +24,10 @@ from gearpy.core.window.windows import AlignedWindows, SlidingWindows
 from gearpy.ids import MAX_MS
 
 _NOTHING: Final[Sequence[Fired]] = ()
+
+#: The panes of a window whose triggers are due: numbers and keys, by key.
+_Asked: TypeAlias = dict[Any, tuple[int, Any]]
+_NUMBER: Final = itemgetter(0)
 
 
 class Panes(Protocol):
@@ -170,24 +175,35 @@ class AlignedPanes(TimedPanes[int, tuple[int, Any]]):
         self, event_ms: int, now_ms: int, *, due: Iterable[tuple[int, list[tuple[int, Any]]]]
     ) -> Iterator[Fired | None]:
         before_ms = self._move_clock(event_ms, now_ms)
-        asked = self._asked(due)
+        asked: dict[Bounds, _Asked] = {}
+        yield from self._ask(due, asked)
         turned = self._turned()
         for bounds in sorted(turned | asked.keys(), key=_by_end):
-            panes = self.panes[bounds.start_ms]
             closes = before_ms < bounds.end_ms <= self.clock_ms
             is_freed = self._expiry_ms(bounds) <= self.clock_ms
-            if closes or is_freed:
-                keys = list(panes)  # They are in the order of their numbers.
-            else:
-                keys = sorted(asked[bounds], key=lambda key: panes[key][ORDER])
-            for number, key in enumerate(keys, 1):
+            if not (closes or is_freed):
+                yield from self._fire_asked(asked[bounds], bounds, now_ms)
+                continue
+            # They are in the order of their numbers.
+            for number, key in enumerate(list(self.panes[bounds.start_ms]), 1):
                 yield from self._fire_at(key, bounds, now_ms, closes=closes, is_freed=is_freed)
                 if number % LOOKED_AT_ONCE == 0:
                     yield None
             if is_freed:
                 self._free(bounds.start_ms)
-            elif closes:
+            else:
                 self._turns.put(self._expiry_ms(bounds), bounds.start_ms)
+
+    def _fire_asked(self, asked: _Asked, bounds: Bounds, now_ms: int) -> Iterator[Fired | None]:
+        """Let panes fire whose triggers were due, in the order of their numbers."""
+        places = [*asked.values()]
+        yield from emptied(asked)
+        ordered = in_order(places, _NUMBER)
+        for number, place in enumerate(ordered, 1):
+            if place is not None:
+                yield from self._fire_at(place[1], bounds, now_ms, closes=False, is_freed=False)
+            if place is None or number % LOOKED_AT_ONCE == 0:
+                yield None
 
     def _fire_at(
         self, key: Any, bounds: Bounds, now_ms: int, *, closes: bool, is_freed: bool
@@ -207,15 +223,16 @@ class AlignedPanes(TimedPanes[int, tuple[int, Any]]):
         pane = self.panes.get(start_ms, {}).get(key)
         return pane is not None and self._waits_for(ask_ms, pane, self._windows.end_of(start_ms))
 
-    def _asked(
-        self, due: Iterable[tuple[int, list[tuple[int, Any]]]]
-    ) -> dict[Bounds, dict[Any, None]]:
-        """Return the panes whose triggers are due, window by window."""
-        asked: dict[Bounds, dict[Any, None]] = {}
-        for start_ms, key in chain.from_iterable(places for _, places in due):
-            if key in self.panes.get(start_ms, ()):
-                asked.setdefault(self._bounds_of(start_ms), {})[key] = None
-        return asked
+    def _ask(
+        self, due: Iterable[tuple[int, list[tuple[int, Any]]]], asked: dict[Bounds, _Asked]
+    ) -> Iterator[None]:
+        """Find the panes whose triggers are due, window by window; yields for a pause."""
+        places = chain.from_iterable(places for _, places in due)
+        for looked, (start_ms, key) in enumerate(places, 1):
+            if start_ms in self.panes and (pane := self.panes[start_ms].get(key)) is not None:
+                asked.setdefault(self._bounds_of(start_ms), {})[key] = pane[ORDER], key
+            if looked % LOOKED_AT_ONCE == 0:
+                yield
 
     def _turned(self) -> set[Bounds]:
         """Return the windows that close or are freed by now."""

@@ -6,10 +6,12 @@ does.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from gearpy.core.base.agenda import Agenda, OldestTime
 from gearpy.core.base.copies import own
+from gearpy.core.base.in_pieces import LOOKED_AT_ONCE
 from gearpy.core.base.key_copy import KeyCopy
 from gearpy.core.window.trigger import (
     EveryEvent,
@@ -77,8 +79,6 @@ NEWEST_MS: Final = 6
 #: What the next firing retracts: value, start, end, number, timing and event time of each; None for
 #: nothing, since a tuple in a tuple costs more to store.
 SHOWN: Final = 7
-#: Keys that are looked at when time has passed until others may go on, as they need not fire.
-LOOKED_AT_ONCE: Final = 1 << 10
 
 
 class Bounds(NamedTuple):
@@ -314,10 +314,19 @@ class TimedPanes(Generic[TurnT, AskT]):
         that wall time has a part in once more at the end.
         """
         asks, asked = self._event_asks, list(self._event_asks.due(self.clock_ms))
+        looked = 0
         while (ask_ms := asks.next_ms) < event_ms:
             due = list(asks.due(ask_ms))
             asked += due
-            if any(self._is_asked(ask_ms, place) for _, places in due for place in places):
+            is_asked = False
+            for place in chain.from_iterable(places for _, places in due):
+                looked += 1
+                if looked % LOOKED_AT_ONCE == 0:
+                    yield None
+                if self._is_asked(ask_ms, place):
+                    is_asked = True
+                    break
+            if is_asked:
                 yield from self._step(ask_ms, MIN_MS, due=due)
         asked += [*asks.due(event_ms), *self._wall_asks.due(now_ms)]
         yield from self._step(event_ms, now_ms, due=asked)

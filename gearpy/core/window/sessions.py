@@ -5,8 +5,8 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
+from gearpy.core.base.in_pieces import LOOKED_AT_ONCE, emptied, in_order
 from gearpy.core.window.panes import (
-    LOOKED_AT_ONCE,
     ORDER,
     Bounds,
     ChangedKeys,
@@ -32,6 +32,10 @@ _ORDER: Final = _PANE + ORDER
 _VALUE: Final = _PANE + 1
 _COUNT: Final = _PANE + 2
 _OLDEST: Final = _PANE + 4
+#: A session whose time has come: end, start, order and key.
+_Due: TypeAlias = tuple[int, int, int, Any]
+_BY_END: Final = itemgetter(0, 1, 2)
+_BY_START: Final = itemgetter(0, 1)
 
 
 class SessionPanes(ChangedKeys, TimedPanes[Any, Any]):
@@ -206,10 +210,21 @@ class SessionPanes(ChangedKeys, TimedPanes[Any, Any]):
             return
         # One may be there more than once. Numbers are not enough to tell them apart: those of
         # sessions that were restored may be of several tasks.
-        found = {each[1:]: each for each in self._turned(before_ms)}
-        found.update((each[1:], each) for each in self._asked(due))
-        for end_ms, start_ms, _, key in sorted(found.values(), key=itemgetter(0, 1, 2)):
-            yield from self._fire_at(key, Bounds(start_ms, end_ms), before_ms, now_ms)
+        found: dict[tuple[int, int, Any], _Due] = {}
+        for each in chain(self._turned(before_ms), self._asked(due)):
+            if each is None:
+                yield None
+            else:
+                found[each[1:]] = each
+        sessions = [*found.values()]
+        yield from emptied(found)
+        ordered = in_order(sessions, _BY_END)
+        for number, each in enumerate(ordered, 1):
+            if each is not None:
+                end_ms, start_ms, _, key = each
+                yield from self._fire_at(key, Bounds(start_ms, end_ms), before_ms, now_ms)
+            if each is None or number % LOOKED_AT_ONCE == 0:
+                yield None
 
     def _ended(self) -> Iterator[Fired | None]:
         """Yield the results of sessions that fire once, and free them.
@@ -225,7 +240,13 @@ class SessionPanes(ChangedKeys, TimedPanes[Any, Any]):
                 if looked % LOOKED_AT_ONCE == 0:
                     yield None
                 found.update(dict.fromkeys(self._at_end(key, time_ms)))  # Some have two turns.
-            for start_ms, _, key in sorted(found, key=itemgetter(0, 1)):
+            ending = [*found]
+            found.clear()
+            for each in in_order(ending, _BY_START):
+                if each is None:
+                    yield None
+                    continue
+                start_ms, _, key = each
                 self.touched.add(key)
                 session = panes[key]
                 if len(session) == _WIDTH:
@@ -256,14 +277,17 @@ class SessionPanes(ChangedKeys, TimedPanes[Any, Any]):
         self._put(key, list(sessions.values()))
         return session
 
-    def _turned(self, before_ms: int) -> Iterator[tuple[int, int, int, Any]]:
-        """Yield the sessions that close or are freed by now: end, start, order and key.
+    def _turned(self, before_ms: int) -> Iterator[_Due | None]:
+        """Yield the sessions that close or are freed by now, and None for a pause.
 
         Others were looked at too early, and are looked at again.
         """
-        put = self._turns.put
+        put, looked = self._turns.put, 0
         for time_ms, keys in self._turns.due(self.clock_ms):
             for key in keys:
+                looked += 1
+                if looked % LOOKED_AT_ONCE == 0:
+                    yield None
                 kept = self.panes.get(key, ())
                 for each in (kept,) if len(kept) == _WIDTH else _each(kept):
                     start_ms, end_ms, wake_ms, order, *_ = each
@@ -280,8 +304,10 @@ class SessionPanes(ChangedKeys, TimedPanes[Any, Any]):
         kept = _each(self.panes.get(place, ()))
         return any(self._waits_for(ask_ms, each[_PANE:], each[1]) for each in kept)
 
-    def _asked(self, due: Iterable[tuple[int, list[Any]]]) -> Iterator[tuple[int, int, int, Any]]:
-        for key in chain.from_iterable(places for _, places in due):
+    def _asked(self, due: Iterable[tuple[int, list[Any]]]) -> Iterator[_Due | None]:
+        for looked, key in enumerate(chain.from_iterable(places for _, places in due), 1):
+            if looked % LOOKED_AT_ONCE == 0:
+                yield None
             for start_ms, end_ms, _, order, *_ in _each(self.panes.get(key, ())):
                 yield end_ms, start_ms, order, key
 

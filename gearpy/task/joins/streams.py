@@ -351,6 +351,9 @@ class JoinStage:
 
     def _results(self, rows: list[Row], times: list[int]) -> Iterator[Columns]:
         """Yield the results of the rows, with copies of records that are kept or in other pairs."""
+        if not rows:
+            yield [], []  # Others may go on.
+            return
         rows = _own_rows(rows)
         combine = self._spec.combine
         if combine is None:
@@ -384,8 +387,6 @@ def _right_first(value: _Keyed) -> int:
 
 def _own_rows(rows: list[Row]) -> list[Row]:
     """Return rows with records of their own; these, if no record can change."""
-    if not rows:
-        return rows
     keys, lefts, rights, starts, ends = map(list, zip(*rows, strict=True))
     mine, others = own_each(lefts), own_each(rights)
     if mine is lefts and others is rights:

@@ -1,5 +1,6 @@
 """All joins beside their definition, which looks at all pairs of records; and over restarts."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -7,11 +8,12 @@ from gearpy.core.join.asof import AsOfJoin
 from gearpy.core.join.interval import IntervalJoin
 from gearpy.core.join.latest import LatestJoin
 from gearpy.core.join.session import SessionJoin
-from gearpy.core.join.sides import RIGHT, Join, Pairing
+from gearpy.core.join.sides import LEFT, RIGHT, Join, Pairing
 from gearpy.core.join.window import WindowJoin
 from gearpy.core.window.windows import GlobalWindows, SlidingWindows, TumblingWindows
 from gearpy.ids import MAX_MS, MIN_MS
 from tests.core.join.join_build import STEPS, Step, expected, fed, with_restarts
+from tests.core.pieces import tiny_pieces
 from tests.oracle.joins import JoinPlan
 
 HOWS = st.sampled_from(["inner", "left", "right", "outer"])
@@ -118,20 +120,65 @@ def test_results_are_those_of_the_definition(
 def test_restarts_change_nothing(
     plan: JoinPlan, steps: list[Step], factor: int, every: int
 ) -> None:
-    """Not even the order; at the end nothing is stored but a table, or the newest of each key."""
+    """Not even the order; at the end nothing is stored but a table, or the newest of each key.
+
+    Nor does it when others go on in between.
+    """
     steps = fitted(plan, steps, factor)
     is_promised = plan.kind != "latest"
     keeps_newest = plan.kind == "asof" and plan.tolerance_ms is None and plan.direction != "forward"
     join = made(plan)
     join.resume(MIN_MS)
 
-    run = with_restarts(
-        lambda: made(plan, limit=3),
-        steps,
-        every=every,
-        is_all_freed=plan.kind != "latest" and not keeps_newest,
-        is_promised=is_promised,
-    )
+    with tiny_pieces():
+        run = with_restarts(
+            lambda: made(plan, limit=3),
+            steps,
+            every=every,
+            is_all_freed=plan.kind != "latest" and not keeps_newest,
+            is_promised=is_promised,
+        )
 
     plain = fed(join, steps, is_promised=is_promised)
     assert (run.by_step, run.late) == (plain.by_step, plain.late)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        JoinPlan(kind="window", how="inner", windows="tumbling", size_ms=10),
+        JoinPlan(kind="window", how="inner", windows="sliding", size_ms=10, every_ms=5),
+        JoinPlan(kind="window", how="inner", windows="session", gap_ms=5),
+        JoinPlan(kind="interval", how="inner", before_ms=5, after_ms=5),
+        JoinPlan(kind="asof", how="inner", direction="backward"),
+        JoinPlan(kind="asof", how="inner", direction="forward", tolerance_ms=5),
+    ],
+    ids=lambda plan: f"{plan.kind} {plan.windows} {plan.direction}",
+)
+def test_others_may_go_on_while_much_is_looked_at(plan: JoinPlan) -> None:
+    """Also where nothing comes out: portions without rows are pauses."""
+    join = made(plan)
+    join.resume(MIN_MS)
+    _ = list(join.on_records([(LEFT, key, "l") for key in range(20)], [*range(20)]))
+
+    with tiny_pieces():
+        portions = list(join.on_watermark(1_000_000))
+
+    assert len(portions) >= 19
+    assert not any(rows for rows, _ in portions)
+
+
+def test_finding_partners_for_many_lets_others_go_on() -> None:
+    """Those that wait no more are taken out when the first of them finds its partner."""
+    join = made(JoinPlan(kind="interval", how="left", before_ms=50, after_ms=50))
+    join.resume(MIN_MS)
+    keys = [*range(20)]
+    _ = list(join.on_records([(LEFT, key, "l") for key in keys], keys))
+    _ = list(join.on_records([(RIGHT, key, "r") for key in keys[1:]], keys[1:]))
+    assert join.hold_ms == 0
+
+    with tiny_pieces():
+        portions = list(join.on_records([(RIGHT, 0, "r")], [0]))
+
+    assert [len(rows) for rows, _ in portions].count(0) >= 19
+    assert join.hold_ms == MAX_MS

@@ -1,5 +1,6 @@
 """All windows with all triggers, in the order of any stream, beside brute force."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from gearpy.core.base.copies import own
 from gearpy.ids import MAX_MS
+from tests.core.pieces import tiny_pieces
 from tests.core.window_cases import (
     FOLDS,
     KINDS,
@@ -16,6 +18,14 @@ from tests.core.window_cases import (
     random_steps,
     variants_of,
 )
+
+
+@pytest.fixture(autouse=True, scope="module")
+def pieces() -> Iterator[None]:
+    """Let others go on as often as possible; that changes no result."""
+    with tiny_pieces():
+        yield
+
 
 VARIANTS = {
     (kind, trigger): list(variants_of(KINDS[kind], TRIGGERS[trigger]))

@@ -1,7 +1,6 @@
 """Sessions one by one; all combinations are in `test_panes`."""
 
 from dataclasses import replace
-from unittest.mock import patch
 
 import pytest
 
@@ -10,6 +9,7 @@ from gearpy.core.window.trigger import every
 from gearpy.core.window.windows import SessionWindows
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS
+from tests.core.pieces import tiny_pieces
 from tests.core.window_cases import FOLDS
 
 ANEW = FOLDS["anew"]
@@ -41,12 +41,12 @@ def test_sessions_of_one_step_come_by_end_start_and_number() -> None:
     for key, time in [("a", 0), ("b", 3), ("c", 1), ("d", 3), ("a", 9), ("c", 2), ("e", 30)]:
         panes.add(key, key, time, 0)
 
-    with patch("gearpy.core.window.sessions.LOOKED_AT_ONCE", 2):
+    with tiny_pieces():
         fired = list(panes.advance(25, 0))
 
     ended = [each[0][:1] + each[0][2:4] for each in fired if each is not None]
     assert ended == [("c", 1, 12), ("b", 3, 13), ("d", 3, 13), ("a", 0, 19)]
-    assert fired.count(None) == 3, "of six looks"
+    assert fired.count(None) == 6, "of six looks"
 
 
 def test_what_becomes_one_is_retracted_with_its_own_bounds() -> None:

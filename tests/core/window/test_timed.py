@@ -11,6 +11,7 @@ from gearpy.core.window.sessions import SessionPanes
 from gearpy.core.window.trigger import AT_CLOSE, Trigger, after_watermark, every
 from gearpy.core.window.windows import SessionWindows, TumblingWindows, WindowClock
 from gearpy.ids import MAX_MS, MIN_MS
+from tests.core.pieces import tiny_pieces
 from tests.core.window_cases import FOLDS
 
 MakePanes: TypeAlias = Callable[..., AlignedPanes | SessionPanes]
@@ -58,3 +59,26 @@ def test_they_wake_in_wall_time_alone(panes_of: MakePanes) -> None:
     assert (plain.wake_ms, early.wake_ms, wall.wake_ms) == (MAX_MS, 1007, 1010)
     assert len(list(early.advance(5, 1007))) == 1
     assert (early.wake_ms, early.hold_ms) == (MAX_MS, MAX_MS)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("trigger", "times"), [(EARLY, (5, 1007)), (after_watermark(early=every(event="7ms")), (9, 0))]
+)
+def test_others_may_go_on_while_triggers_are_asked(
+    panes_of: MakePanes, trigger: Trigger, times: tuple[int, int]
+) -> None:
+    """Whether they fire or not; the order is that of windows, then of first records."""
+    panes, plain = panes_of(trigger), panes_of(trigger)
+    for each in (panes, plain):
+        for key in range(20):
+            assert each.add(key, "a", key % 3, 0) == ()
+
+    with tiny_pieces():
+        fired = list(panes.advance(*times))
+
+    assert [each for each in fired if each is not None] == [
+        each for each in plain.advance(*times) if each is not None
+    ]
+    assert len([each for each in fired if each is not None]) == 20
+    assert fired.count(None) >= 40, "they are found, and then asked"
