@@ -43,6 +43,31 @@ gc.unfreeze()
 print(sum(isinstance(each, Kept) for each in gc.get_objects()))
 """
 
+_GROWING: Final = """
+import gc
+from gearpy.cluster.host.tuning import ProcessTuning
+
+seen = []
+
+def on_gc(phase, info):
+    if phase == "start" and info["generation"] == 1:
+        seen.append(sum(len(gc.get_objects(generation)) for generation in (0, 1)))
+
+ProcessTuning()
+gc.callbacks.append(on_gc)
+kept = [[] for _ in range(400_000)]
+print(len(seen) > 3, max(seen) < 70_000)
+"""
+
+
+def test_state_that_grows_is_looked_at_in_small_parts() -> None:
+    """Each part stops the tasks; none of it is garbage."""
+    done = subprocess.run(
+        [sys.executable, "-c", _GROWING], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.split() == ["True", "True"]
+
 
 def test_what_lives_is_left_out_of_collections_until_the_end() -> None:
     """At the start, and again whenever much was loaded."""
