@@ -334,7 +334,7 @@ class AimedFaults(FaultSchedule):
     def _fail_record(self, cluster: ClusterSimulation, rng: random.Random) -> bool:
         """Have the next record fail: a version on trial has failed by that, and none else."""
         assert self._app is not None, "one that can have a record fail"
-        self._app.failing += 1
+        self._app.failing = 1  # More would be one that always fails, if no trial is over by that.
         return True
 
     def _on_request(self, name: str) -> bool:
