@@ -409,7 +409,15 @@ SHAPES: Final = {
     "worker drain 0": {"worker_id": int, "executors": int, "has_ended": bool},
     "master list": {
         "term": int,
-        "masters": [{"address": str, "role": str, "behind": int, "away_since_ms": int}],
+        "masters": [
+            {
+                "address": str,
+                "role": str,
+                "behind": int,
+                "away_since_ms": int,
+                "has_older_copy": bool,
+            }
+        ],
     },
     "master status": {
         "term": int,
@@ -421,6 +429,7 @@ SHAPES: Final = {
                 "behind": int,
                 "away_since_ms": int,
                 "silent_ms": int,
+                "has_older_copy": bool,
                 "disk": {
                     "version": str,
                     "started_ms": int,
