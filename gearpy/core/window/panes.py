@@ -368,7 +368,7 @@ class TimedPanes(Generic[TurnT, AskT]):
     def _marked_by_time(
         self, out: Sequence[Fired], pane: Pane, timing: str, end_ms: int, *, is_freed: bool
     ) -> Sequence[Fired]:
-        """Return what a pane has put out as time has passed, marked by the time at which it did."""
+        """Mark the results that a pane gives as time passes with the time at which it does."""
         if timing == "on-time":
             return self._marked(out, end_ms - 1) if pane[SHOWN] else out
         expiry_ms = min(end_ms + self._rules.lateness_ms, MAX_MS)

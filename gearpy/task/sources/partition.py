@@ -170,7 +170,7 @@ class SourcePartition:
         return portion
 
     def _next(self, max_records: int) -> Batch | None:
-        """Return what the reader has, checked; None for nothing."""
+        """Return the next batch of the reader, checked; None if it has no records."""
         batch = self.reader.read_batch(max_records)
         self._count_skipped()
         if batch is None or not batch.values:
