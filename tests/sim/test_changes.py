@@ -20,6 +20,7 @@ from tests.bench.simulate_changes import (
     run_change_seed,
 )
 from tests.bench.simulated_app import SimulatedApp
+from tests.sim.phases import see_fault_in_each
 from tests.world.cluster import ClusterSimulation
 
 pytestmark = pytest.mark.usefixtures("no_log")
@@ -46,14 +47,9 @@ def test_changes_that_follow_each_other_closely_are_exact(seed: int) -> None:
 
 def test_faults_in_each_phase_of_a_change_do_no_harm() -> None:
     """Also while a version takes the place of another, which is over within one turn."""
-    hit: Counter[str] = Counter()
-    for seed in range(50_003, 50_015):  # Until all are hit: which seed hits what may change.
-        result = run_change_seed(seed, aimed=True)
-        assert not result.problem, result
-        hit += result.phases
-        if all(hit[f"fault in {phase}"] for phase in PHASES):
-            return
-    pytest.fail(f"phases without a fault: {hit}")
+    results = (run_change_seed(seed, aimed=True) for seed in range(50_003, 50_015))
+
+    see_fault_in_each(PHASES, ((each.problem, each.phases) for each in results))
 
 
 def test_versions_run_are_replaced_and_fail() -> None:

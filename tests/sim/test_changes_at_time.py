@@ -15,6 +15,7 @@ from gearpy.testing.transactions import MemoryTransactions
 from tests.bench.simulate import FaultSchedule, SeedResult, end_problem
 from tests.bench.simulate_changes import PHASES, AimedFaults
 from tests.bench.simulated_app import SimulatedApp, Words, event_time_of, upper, word_of
+from tests.sim.phases import see_fault_in_each
 from tests.world.cluster import ClusterSimulation
 
 _RECORDS = 600
@@ -110,11 +111,7 @@ def test_each_record_is_shown_once_by_the_version_of_its_event_time(seed: int) -
 
 def test_faults_in_each_phase_of_a_change_at_a_time_do_no_harm() -> None:
     """While it waits, while its processes start, and until its trial is over."""
-    results = [run(seed, faults="aimed") for seed in (1, 2)]
-
-    hit = sum((phases for _, phases in results), Counter[str]())
-    assert [problem for problem, _ in results if problem] == []
-    assert all(hit[f"fault in {phase}"] for phase in _PHASES), hit
+    see_fault_in_each(_PHASES, (run(seed, faults="aimed") for seed in range(1, 13)))
 
 
 @pytest.mark.parametrize("cut", ["position", "event-time"])
