@@ -43,7 +43,7 @@ class MasterSummary:
 
     ``away_since_ms``: wall time since which nothing was heard of one that is away. ``silent_ms``:
     for so long the leader has heard nothing of it. ``disk`` is None if it was not asked for, or is
-    not told. ``has_older_copy``: it runs over an older copy of its folder, and does not count.
+    not told.
     """
 
     address: str
@@ -52,7 +52,6 @@ class MasterSummary:
     away_since_ms: int = 0
     silent_ms: int = 0
     disk: MasterDisk | None = None
-    has_older_copy: bool = False
 
     @property
     def leads(self) -> bool:

@@ -68,7 +68,6 @@ PROTOCOL: Final = KnownVersions(NEWEST)
 ADDED: Final[dict[str, tuple[str, ...]]] = {
     "EpochUnstored": ("damaged",),
     "LaunchTasks": ("first_session",),
-    "MasterSummary": ("has_older_copy",),
     "ProcessorSummary": ("birth_ms",),
     "RegisterWorker": ("version",),
     "UpdatePlanned": ("at_event_ms",),

@@ -409,15 +409,7 @@ SHAPES: Final = {
     "worker drain 0": {"worker_id": int, "executors": int, "has_ended": bool},
     "master list": {
         "term": int,
-        "masters": [
-            {
-                "address": str,
-                "role": str,
-                "behind": int,
-                "away_since_ms": int,
-                "has_older_copy": bool,
-            }
-        ],
+        "masters": [{"address": str, "role": str, "behind": int, "away_since_ms": int}],
     },
     "master status": {
         "term": int,
@@ -429,7 +421,6 @@ SHAPES: Final = {
                 "behind": int,
                 "away_since_ms": int,
                 "silent_ms": int,
-                "has_older_copy": bool,
                 "disk": {
                     "version": str,
                     "started_ms": int,

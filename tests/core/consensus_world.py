@@ -14,7 +14,6 @@ from zlib import crc32
 
 from gearpy.core.consensus.actions import (
     ApplyEntry,
-    Forgotten,
     Persist,
     Readable,
     ReplicaAction,
@@ -142,7 +141,6 @@ class ConsensusWorld:
                 f"m{number}", disk(StoredLog.of_members())
             )
         # What holds for all.
-        self.ended: set[str] = set()  # Members that were told that their disks are older copies.
         self._leaders: dict[int, str] = {}
         self._votes: dict[tuple[str, int], str] = {}
         self._entries: dict[tuple[int, int], tuple[int, LogEntry]] = {}
@@ -206,7 +204,7 @@ class ConsensusWorld:
             self._heal()
             self._run_until(self.now_ms + _HEALED_FOR_MS)
             self.result.problem = f"no progress after all has healed: {self._picture()}"
-        except Done:
+        except _Done:
             pass
         except (RuleBroken, AssertionError) as error:
             self.result.problem = f"at {self.now_ms} ms: {type(error).__name__}: {error}"
@@ -231,7 +229,7 @@ class ConsensusWorld:
     # -- members ---------------------------------------------------------------------------
 
     def _start(self, member: Member) -> None:
-        if member.replica is not None or member.name in self.ended:
+        if member.replica is not None:
             return
         stored = member.disk.load()
         rng = random.Random(self.rng.random())
@@ -268,8 +266,6 @@ class ConsensusWorld:
         actions = act(replica, self._clock(member))
         for action in actions:
             self._do(member, replica, action)
-        if member.replica is not replica:
-            return
         self._check(member, replica)
         self._schedule_tick(member, replica)
 
@@ -285,9 +281,7 @@ class ConsensusWorld:
             member.tick_ms = -1
             self._act(member, lambda it, now_ms: it.on_tick(now_ms), life)
 
-    def _do(  # noqa: C901 - an arm for each action
-        self, member: Member, replica: Replica, action: ReplicaAction
-    ) -> None:
+    def _do(self, member: Member, replica: Replica, action: ReplicaAction) -> None:
         match action:
             case Transmit(to, message):
                 self._check_revealed(member, message)
@@ -307,11 +301,6 @@ class ConsensusWorld:
                 self._on_readable(member, number)
             case RoleChange(role, term, _):
                 self._check_leader(member, replica, term if role == "leader" else 0)
-            case Forgotten(index):
-                self._on_forgotten(member, index)
-
-    def _on_forgotten(self, member: Member, index: int) -> None:
-        raise RuleBroken(f"{member.name} is told that it lacks {index}, and its disk is its own")
 
     def _on_written(self, member: Member, life: int) -> None:
         if life == member.life and member.replica is not None:
@@ -509,11 +498,10 @@ class ConsensusWorld:
         """Be done when an entry that was proposed after the healing is at all members."""
         self._later(20, self._look_for_progress)
         for _, replica in self._leading():
-            living = [name for name in replica.members if name not in self.ended]
-            states = [self.members[name].state.index for name in living]
+            states = [self.members[name].state.index for name in replica.members]
             newest = self._committed[min(states) - 1] if min(states) else LogEntry(term=0)
             if newest.command and int(newest.command) > self._goal:
-                raise Done
+                raise _Done
 
     # -- rules -----------------------------------------------------------------------------
 
@@ -602,7 +590,7 @@ class ConsensusWorld:
         )
 
 
-class Done(Exception):
+class _Done(Exception):
     """All is as it should be."""
 
 

@@ -1,12 +1,10 @@
 """The story of a few members that agree on a log: messages wait until they are delivered."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any, Final
 
 from gearpy.core.consensus.actions import (
     ApplyEntry,
-    Forgotten,
     Persist,
     Readable,
     ReplicaAction,
@@ -55,18 +53,14 @@ def _append(it: AppendEntries) -> str:
     return f"{place}: {', '.join(new) or 'nothing new'}; {it.commit_index} committed"
 
 
-def _appended(it: EntriesAppended) -> str:
-    if it.forgot:
-        return f"I have forgotten what is behind {it.index}"
-    return f"I have {it.index}" if it.is_match else f"no match, try behind {it.index}"
-
-
 #: How a message reads.
 _READS: Final[dict[type, Callable[[Any], str]]] = {
     AskVote: _ask_vote,
     CastVote: _vote,
     AppendEntries: _append,
-    EntriesAppended: _appended,
+    EntriesAppended: lambda it: (
+        f"I have {it.index}" if it.is_match else f"no match, try behind {it.index}"
+    ),
     SendSnapshotPart: lambda it: f"snapshot of {it.index}: {it.part.decode()}",
     SnapshotPartTaken: lambda it: f"I have {it.offset} bytes of the snapshot of {it.index}",
     TakeOver: lambda _: "take over",
@@ -87,10 +81,6 @@ def _write(write: DiskWrite) -> str:
     return ", ".join(parts)
 
 
-def _copied(stored: StoredLog) -> StoredLog:
-    return replace(stored, entries=list(stored.entries))
-
-
 class _Members:
     """Members with a disk each, and the messages that are under way."""
 
@@ -98,7 +88,6 @@ class _Members:
         self._now_ms = 0
         self._replicas: dict[str, Replica] = {}
         self._disks: dict[str, StoredLog] = {}
-        self._copies: dict[str, StoredLog] = {}
         self._writes: dict[str, DiskWrite] = {}
         self._wire: list[tuple[str, str, ReplicaMessage]] = []
         self._states: dict[str, list[str]] = {}
@@ -191,18 +180,6 @@ class _Members:
             self._writes.pop(name, None)
         yield from ()
 
-    def copy(self, words: Words) -> Iterator[str]:
-        """Copy the disks of members."""
-        for name in words.plain:
-            self._copies[name] = _copied(self._disks[name])
-        yield from ()
-
-    def put_back(self, words: Words) -> Iterator[str]:
-        """Put older copies onto the disks of members that have crashed."""
-        for name in words.plain:
-            self._disks[name] = _copied(self._copies[name])
-        yield from ()
-
     def restart(self, words: Words) -> Iterator[str]:
         for name in words.plain:
             yield from self._begin(name)
@@ -226,7 +203,7 @@ class _Members:
     def _said(self, name: str, actions: list[ReplicaAction]) -> list[str]:
         return [self._done(name, each) for each in actions]
 
-    def _done(self, name: str, action: ReplicaAction) -> str:  # noqa: PLR0911 - one for each
+    def _done(self, name: str, action: ReplicaAction) -> str:
         match action:
             case Transmit(to, message):
                 self._wire.append((name, to, message))
@@ -246,12 +223,10 @@ class _Members:
             case RoleChange(role, term, leader):
                 known = f", led by {leader}" if role == "follower" and leader else ""
                 return f"{name} is {role} in term {term}{known}"
-            case Forgotten(index, by):
-                return f"{name} is over an older copy: it had {index}, as {by} knows"
 
 
 def consensus_player() -> Player:
     it = _Members()
     named = (it.start, it.wait, it.write, it.deliver, it.lose, it.settle, it.propose, it.read)
-    more = (it.transfer, it.change, it.snapshot, it.crash, it.copy, it.put_back, it.restart)
+    more = (it.transfer, it.change, it.snapshot, it.crash, it.restart)
     return {each.__name__: each for each in (*named, *more)}

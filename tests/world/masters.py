@@ -18,7 +18,6 @@ from gearpy.core.consensus.stored import StoredLog
 from gearpy.errors import ActorStopped, AskTimeout, ConnectionLost, GearpyError, LeadershipLost
 from gearpy.messages.client import ApplicationChange, GetApplication, NotLeader
 from gearpy.messages.versions import KnownVersions
-from gearpy.storage.folder.memory import MemoryFolder
 from gearpy.storage.log import MemoryLog
 from gearpy.storage.replica_store import ReplicaStore
 from gearpy.wire.codec import decode_control, encode_control
@@ -89,10 +88,6 @@ class SimulatedMasters:
         for number, member in enumerate(self._members):
             if not member.process.is_alive:
                 self._members[number] = self._start(self.addresses[number], member.log)
-
-    def put_back(self, number: int, copy: MemoryFolder) -> None:
-        """Start a master that was killed over another copy of its folder."""
-        self._members[number] = self._start(self.addresses[number], MemoryLog(copy))
 
     def on_killed(self, process: Process) -> None:
         """Lose what the disk of a master had not synced."""

@@ -17,10 +17,6 @@ _Address: TypeAlias = Annotated[str, typer.Argument(metavar="HOST:PORT", help="O
 
 
 _OF_STATUS: Final = ("silent_ms", "disk")
-_OLDER_COPY: Final = (
-    "{0} was started over an older copy of its folder, and does not count: put the newest copy "
-    "back, or take it out with 'gear master remove {0}'"
-)
 _NO_SPARE: Final = "no more may be lost: without a majority nothing new is taken"
 _STATUS_COLUMNS: Final = (
     "address",
@@ -99,7 +95,6 @@ def _show(given: Given, found: MasterList) -> None:
         ]
         print_json({"term": found.term, "masters": masters})
         return
-    print_lines(_older_copies(found))
     rows = [
         [each.address, each.role, str(each.behind), text.moment(each.away_since_ms)]
         for each in found.masters
@@ -115,18 +110,12 @@ def status_lines(found: MasterList) -> Iterator[str]:
         yield f"{leader} has no others: while it is away, nothing new is taken"
         return
     away = sum(each.role == "away" for each in masters)
-    lost = sum(each.role == "away" or each.has_older_copy for each in masters)
     yield f"{leader} leads in term {found.term}; {text.plural(len(masters), 'master')}, {away} away"
-    spare = (len(masters) - 1) // 2 - lost
+    spare = (len(masters) - 1) // 2 - away
     yield f"{text.plural(spare, 'master')} more may be lost" if spare > 0 else _NO_SPARE
-    yield from _older_copies(found)
     versions = sorted({each.disk.version for each in masters if each.disk is not None})
     if len(versions) > 1:
         yield f"they run gearpy {' and '.join(versions)}: an upgrade is under way"
-
-
-def _older_copies(found: MasterList) -> Iterator[str]:
-    return (_OLDER_COPY.format(each.address) for each in found.masters if each.has_older_copy)
 
 
 def _status_row(master: MasterSummary) -> list[str]:

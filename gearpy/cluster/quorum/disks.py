@@ -10,7 +10,6 @@ from gearpy.storage.folder.api import LogFolder
 
 _OWN: Final = "disk"
 _KNOWN: Final = "disks"
-_GIVEN_UP: Final = "given-up"
 _NAME_BYTES: Final = 8
 
 
@@ -27,15 +26,12 @@ class DiskBook:
         is_new: whether nothing was promised yet from there.
 
     Raises:
-        ConfigError: it was given up.
         LogDamaged: the name is missing.
         OSError: the folder cannot be used.
     """
 
     def __init__(self, folder: LogFolder, *, is_new: bool) -> None:
         self._folder = folder
-        if (why := folder.read(_GIVEN_UP)) is not None:
-            raise ConfigError(why.decode())
         own = folder.read(_OWN)
         if own is None:
             if not is_new:
@@ -47,10 +43,6 @@ class DiskBook:
         self._known: dict[str, str] = msgspec.json.decode(
             folder.read(_KNOWN) or b"{}", type=dict[str, str]
         )
-
-    def give_up(self, error: ConfigError) -> None:
-        """Have no master begin over this folder any more; each says why."""
-        self._folder.put(_GIVEN_UP, str(error).encode())
 
     def admits(self, member: str, disk: str) -> bool:
         """Tell whether a master speaks from the folder that it had when it spoke first."""
@@ -68,15 +60,4 @@ def refusal_of(member: str, by: str) -> ConfigError:
         f"master {member} comes with another master.folder than it had, as master {by} knows: what "
         "it has promised is not in it. Start it over the old folder; or, if that is lost, take it "
         f"out with 'gear master remove {member}', and add one with another address"
-    )
-
-
-def older_copy_of(member: str, index: int, last: int, by: str) -> ConfigError:
-    """Return why a master must end whose log lacks an entry that it once had."""
-    return ConfigError(
-        f"the master.folder of master {member} is an older copy: its log ends with entry {last}, "
-        f"and it had entry {index}, as master {by} knows. What it has promised since is not in it, "
-        "so it does not count. Put the newest copy of the folder back; or, if that is lost, take "
-        f"the master out with 'gear master remove {member}', start one with --join, an empty "
-        "folder and another address, and take that one in with 'gear master add HOST:PORT'"
     )

@@ -12,7 +12,7 @@ import msgspec
 from gearpy.actor.api import BatchActor, Exited
 from gearpy.actor.mailbox import Reply
 from gearpy.cluster.net.post import Post
-from gearpy.cluster.quorum.disks import DiskBook, older_copy_of, refusal_of
+from gearpy.cluster.quorum.disks import DiskBook, refusal_of
 from gearpy.cluster.quorum.log import (
     Confirm,
     Inspect,
@@ -28,7 +28,6 @@ from gearpy.cluster.quorum.mail import PartsTaken, parts_of
 from gearpy.core.base.versions import MASTERS, CommonVersion
 from gearpy.core.consensus.actions import (
     ApplyEntry,
-    Forgotten,
     Persist,
     Readable,
     ReplicaAction,
@@ -39,7 +38,7 @@ from gearpy.core.consensus.actions import (
 from gearpy.core.consensus.limits import ReplicaLimits
 from gearpy.core.consensus.replica import Replica
 from gearpy.core.consensus.stored import DiskWrite, LogEntry
-from gearpy.errors import ConfigError, GearpyError, LeadershipLost
+from gearpy.errors import GearpyError, LeadershipLost
 from gearpy.ids import ActorPath, address_of
 from gearpy.messages.client import ChangeMasters
 from gearpy.messages.cluster import ReplicaPart, ReplicaRefused
@@ -56,8 +55,6 @@ _log = logging.getLogger(__name__)
 REPLICA: Final = "replica"
 _TICK_MS: Final = 50
 _WATCH_AGAIN_MS: Final = 1000
-#: For so long a master over an older copy of its folder tells the leader, before it ends.
-_SAY_FORGOTTEN_MS: Final = 1000
 #: After so many entries, or bytes of them, a master writes its whole state.
 SNAPSHOT_ENTRIES: Final = 10_000
 _SNAPSHOT_BYTES: Final = 64 << 20
@@ -84,9 +81,8 @@ class ReplicaActor(BatchActor[_Message]):
     while the write before was under way.
 
     Runs on: its own thread, on which it writes. Restart: none: one that has led and does not any
-    more, tells so and stops; one whose disk fails, fails with `LogBroken`, and one whose folder is
-    an older copy with `ConfigError`. Its owner ends the node then. A new incarnation goes on from
-    the disk, so that all who watched the old one lose it.
+    more, tells so and stops; one whose disk fails, fails with `LogBroken`. Its owner ends the node
+    then. A new incarnation goes on from the disk, so that all who watched the old one lose it.
     """
 
     def __init__(
@@ -126,7 +122,6 @@ class ReplicaActor(BatchActor[_Message]):
         self._lost_ms: dict[str, int] = {}
         self._away_since_ms: dict[str, int] = {}  # Wall time.
         self._told = Standing()
-        self._end: tuple[int, ConfigError] | None = None  # When it ends, and why.
 
     def on_start(self) -> None:
         """Begin as a follower."""
@@ -166,8 +161,6 @@ class ReplicaActor(BatchActor[_Message]):
         now_ms = self.context.now_ms()
         match message:
             case _Tick():
-                if self._end is not None and now_ms >= self._end[0]:
-                    raise self._end[1]
                 self._watch_others(now_ms)
                 self._do(self._replica.on_tick(now_ms))
             case ReplicaPart():
@@ -199,20 +192,18 @@ class ReplicaActor(BatchActor[_Message]):
         replica = self._replica
         last, is_long = replica.commit_index, self._limits.election_ms
         seen = list[MasterSummary]()
-        for other in replica.others(now_ms):
-            member, silent_ms = other.name, other.silent_ms
+        for member, match, silent_ms in replica.others(now_ms):
             if silent_ms >= is_long:
                 self._away_since_ms.setdefault(member, self.context.wall_ms() - silent_ms)
-            since_ms = self._away_since_ms.get(member)
+            since_ms, behind = self._away_since_ms.get(member), max(0, last - match)
             role: Literal["follower", "away"] = "follower" if since_ms is None else "away"
             seen.append(
                 MasterSummary(
                     address=member,
                     role=role,
-                    behind=max(0, last - other.match_index),
+                    behind=behind,
                     away_since_ms=since_ms or 0,
                     silent_ms=silent_ms,
-                    has_older_copy=other.has_forgotten,
                 )
             )
         own = MasterSummary(address=self._me, role="leader" if self._is_leading else "follower")
@@ -222,8 +213,6 @@ class ReplicaActor(BatchActor[_Message]):
     def _change(self, message: MemberChange, now_ms: int) -> None:
         asked, reply, members = message.asked, message.reply, set(self._replica.members)
         refusal = why_not_changed(asked, self._me, members)
-        if not refusal and asked.change == "remove":
-            refusal = why_not_removed(asked.address, self._looked(now_ms))
         wanted = members ^ {asked.address}
         if refusal or not self._is_leading:
             reply.set(refusal or "this master does not lead")
@@ -290,7 +279,7 @@ class ReplicaActor(BatchActor[_Message]):
 
     # -- what follows ----------------------------------------------------------------------
 
-    def _do(self, actions: Iterable[ReplicaAction]) -> None:  # noqa: C901 - an arm for each action
+    def _do(self, actions: Iterable[ReplicaAction]) -> None:
         for action in actions:
             match action:
                 case Transmit():
@@ -307,17 +296,8 @@ class ReplicaActor(BatchActor[_Message]):
                     self._reads.pop(number).set(None)
                 case RoleChange():
                     self._on_role(action)
-                case Forgotten():
-                    self._on_forgotten(action)
                 case _:
                     assert_never(action)
-
-    def _on_forgotten(self, lost_entry: Forgotten) -> None:
-        last = self._replica.log.last_index
-        error = older_copy_of(self._me, lost_entry.index, last, lost_entry.by)
-        _log.error("%s", error)
-        self._disks.give_up(error)
-        self._end = (self.context.now_ms() + _SAY_FORGOTTEN_MS, error)
 
     def _send(self, action: Transmit) -> None:
         if action.to in self._lost_ms and action.to not in self._watched:
@@ -427,19 +407,3 @@ def why_not_changed(asked: ChangeMasters, me: str, members: AbstractSet[str]) ->
     if asked.change == "transfer" and address == me:
         return f"{address} leads already"
     return f"{address} is the only master" if len(members) == 1 else ""
-
-
-def why_not_removed(address: str, found: MasterList) -> str:
-    """Return why no master may be removed now but one that is lost, or an empty text.
-
-    The masters that stay have to agree on it.
-    """
-    stay = [each for each in found.masters if each.address != address]
-    lost_ones = [each.address for each in stay if each.role == "away" or each.has_older_copy]
-    if 2 * len(lost_ones) < len(stay):
-        return ""
-    lost = ", ".join(lost_ones)
-    return (
-        f"without {address} no majority of the masters would be there, as {lost} cannot agree to "
-        "anything: take that one out first, or bring it back"
-    )

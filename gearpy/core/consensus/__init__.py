@@ -6,7 +6,6 @@ returns what should happen; it has no clock, socket, thread or file.
 - `replica`: the roles of a member, elections, and what a follower does.
 - `leadership`: the leader's part: replication, commits, reads, changes of members.
 - `progress`: what a leader knows of one other member, and what it sends to it next.
-- `held`: what members had on their disks, by which an older copy of a disk is known.
 - `entry_log`: the entries that a member holds, behind a snapshot of those before.
 - `stored`: what a member has on disk, and the writes that change it.
 - `messages`: what members say to each other.

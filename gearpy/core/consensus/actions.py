@@ -61,17 +61,4 @@ class RoleChange:
     leader: str
 
 
-@dataclass(frozen=True, slots=True)
-class Forgotten:
-    """End, since the log ends before an entry that was on this disk, as a member ``by`` knows.
-
-    Until then the replica does nothing but say so to a leader.
-    """
-
-    index: int
-    by: str
-
-
-ReplicaAction: TypeAlias = (
-    Transmit | Persist | ApplyEntry | RestoreState | Readable | RoleChange | Forgotten
-)
+ReplicaAction: TypeAlias = Transmit | Persist | ApplyEntry | RestoreState | Readable | RoleChange

@@ -5,21 +5,10 @@ from dataclasses import dataclass
 
 from gearpy.core.consensus.actions import Transmit
 from gearpy.core.consensus.entry_log import EntryLog
-from gearpy.core.consensus.held import HeldEntries
 from gearpy.core.consensus.limits import ReplicaLimits
 from gearpy.core.consensus.messages import EntriesAppended, SnapshotPartTaken, TakeOver
 from gearpy.core.consensus.progress import MemberProgress
 from gearpy.core.consensus.stored import LogEntry
-
-
-@dataclass(frozen=True, slots=True)
-class OtherMember:
-    """A member as its leader sees it: the last entry that it has, and how long it is silent."""
-
-    name: str
-    match_index: int
-    silent_ms: int
-    has_forgotten: bool  #: Whether its log lacks what it had; it does not count then.
 
 
 @dataclass(slots=True)
@@ -42,11 +31,9 @@ class Leadership:
     disk, this one included if it has; entries of earlier terms are committed with it.
     """
 
-    def __init__(
-        self, me: str, log: EntryLog, limits: ReplicaLimits, held: HeldEntries, now_ms: int
-    ) -> None:
+    def __init__(self, me: str, log: EntryLog, limits: ReplicaLimits, now_ms: int) -> None:
         self.commit_index = 0  #: By what this leader has counted; 0 at first.
-        self._me, self._log, self._limits, self._held = me, log, limits, held
+        self._me, self._log, self._limits = me, log, limits
         self._first_index = log.last_index + 1
         self._progress: dict[str, MemberProgress] = {}
         self._round = self._confirmed = 0
@@ -93,11 +80,10 @@ class Leadership:
         heard = self._of_majority(now_ms, (each.heard_ms for each in self._progress.values()))
         return now_ms - heard < self._limits.election_ms
 
-    def others(self, now_ms: int) -> Iterator[OtherMember]:
-        """Yield each other member."""
+    def others(self, now_ms: int) -> Iterator[tuple[str, int, int]]:
+        """Yield each other member, the last entry that it has, and for how long it is silent."""
         for member, progress in self._progress.items():
-            silent_ms = now_ms - progress.heard_ms
-            yield OtherMember(member, progress.match_index, silent_ms, progress.has_forgotten)
+            yield member, progress.match_index, now_ms - progress.heard_ms
 
     # -- what happens ----------------------------------------------------------------------
 
@@ -133,9 +119,6 @@ class Leadership:
         progress = self._progress.get(sender)
         if progress is None:
             return  # It is no member any more.
-        if isinstance(message, EntriesAppended) and message.forgot:
-            progress.on_forgotten()
-            return  # It may have forgotten a vote, too: it confirms nothing.
         progress.on_answer(message.round, now_ms)
         if isinstance(message, SnapshotPartTaken):
             progress.on_part_taken(message.index, message.offset)
@@ -182,13 +165,7 @@ class Leadership:
     def _known_commit(self) -> int:
         return max(self.commit_index, self._log.snapshot.index)
 
-    def _note_held(self) -> None:
-        self._held.note(self._me, min(self._log.durable_index, self.commit_index))
-        for member, progress in self._progress.items():
-            self._held.note(member, min(progress.match_index, self.commit_index))
-
     def _heartbeats(self) -> Iterator[Transmit]:
-        self._note_held()
         for member, progress in self._progress.items():
             yield Transmit(member, progress.heartbeat(self._log, self._known_commit, self._round))
 
@@ -207,7 +184,7 @@ class Leadership:
         """Send entries to the members of now, and to nobody else."""
         self._progress = {
             member: self._progress.get(member)
-            or MemberProgress(self._log.last_index, self._limits, self._held, now_ms)
+            or MemberProgress(self._log.last_index, self._limits, now_ms)
             for member in self._log.members
             if member != self._me
         }

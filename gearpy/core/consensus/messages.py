@@ -1,9 +1,6 @@
-"""The messages between members. Each message has the term of its sender, unless it says more.
+"""The messages between members. Each message has the term of its sender, unless it says more."""
 
-``held`` is what the sender knows of the entries that members had on their disks, see `HeldEntries`.
-"""
-
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, get_args
 
 import msgspec
@@ -27,7 +24,6 @@ class AskVote:
     last_term: int
     is_trial: bool
     takes_over: bool = False
-    held: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +33,6 @@ class CastVote:
     term: int
     is_granted: bool
     is_trial: bool
-    held: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +48,6 @@ class AppendEntries:
     entries: tuple[LogEntry, ...]
     commit_index: int
     round: int
-    held: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +55,7 @@ class EntriesAppended:
     """Tell the leader that the logs match up to ``index``, and that the entries are on disk.
 
     If they do not match, ``index`` is where the leader should try next, and ``previous_index``
-    the one that it asked about. A member that has ``forgot`` entries that it had says nothing else:
-    it is about to end.
+    the one that it asked about.
     """
 
     term: int
@@ -70,7 +63,6 @@ class EntriesAppended:
     index: int
     previous_index: int
     round: int
-    forgot: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +80,6 @@ class SendSnapshotPart:
     part: bytes
     is_last: bool
     round: int
-    held: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
 from gearpy.core.consensus.entry_log import EntryLog
-from gearpy.core.consensus.held import HeldEntries
 from gearpy.core.consensus.limits import ReplicaLimits
 from gearpy.core.consensus.messages import AppendEntries, EntriesAppended, SendSnapshotPart
 from gearpy.core.consensus.stored import StateSnapshot
@@ -23,15 +22,12 @@ class MemberProgress:
     Invariant: ``match_index < next_index``; entries up to ``match_index`` are on the member's disk.
     """
 
-    def __init__(
-        self, next_index: int, limits: ReplicaLimits, held: HeldEntries, now_ms: int
-    ) -> None:
+    def __init__(self, next_index: int, limits: ReplicaLimits, now_ms: int) -> None:
         self.match_index = 0
-        self.has_forgotten = False  #: Whether it says that its log lacks what it had.
         self.next_index = next_index
         self.round = 0  #: The newest round of the leader that the member has answered.
         self.heard_ms = now_ms
-        self._limits, self._held = limits, held
+        self._limits = limits
         self._mode: _Mode = "probe"
         self._is_waiting = False  # For the answer of a probe.
         self._unanswered = deque[int]()  # The last index of each message in the stream.
@@ -55,9 +51,8 @@ class MemberProgress:
         self, log: EntryLog, commit_index: int, round_: int
     ) -> AppendEntries | SendSnapshotPart:
         """Return a message that asks for an answer, whatever was lost before."""
-        is_asked = self._mode == "probe" and not self.has_forgotten
-        bytes_max = self._limits.message_bytes if is_asked else 0
-        message = self._message(log, commit_index, round_, bytes_max, tells_held=True)
+        bytes_max = self._limits.message_bytes if self._mode == "probe" else 0
+        message = self._message(log, commit_index, round_, bytes_max)
         self._is_waiting = self._mode == "probe"
         return message
 
@@ -73,12 +68,6 @@ class MemberProgress:
             self._mode == "stream" or message.previous_index == self.next_index - 1
         ):
             self._probe_from(max(self.match_index, message.index) + 1)
-
-    def on_forgotten(self) -> None:
-        """Count nothing any more that the member has acknowledged; ask it with heartbeats only."""
-        self._probe_from(max(1, self.next_index))
-        self._is_waiting = self.has_forgotten = True
-        self.match_index = 0
 
     def on_part_taken(self, index: int, offset: int) -> None:
         """Go on behind the bytes of the snapshot that the member has."""
@@ -99,7 +88,7 @@ class MemberProgress:
         return log.term_at(self.next_index - 1) is None
 
     def _on_match(self, index: int) -> None:
-        self.match_index, self.has_forgotten = max(self.match_index, index), False
+        self.match_index = max(self.match_index, index)
         while self._unanswered and self._unanswered[0] <= index:
             self._unanswered.popleft()
         if self._mode == "probe" and index >= self.next_index - 1:
@@ -113,13 +102,7 @@ class MemberProgress:
         self.next_index = index
 
     def _message(
-        self,
-        log: EntryLog,
-        commit_index: int,
-        round_: int,
-        bytes_max: int,
-        *,
-        tells_held: bool = False,
+        self, log: EntryLog, commit_index: int, round_: int, bytes_max: int
     ) -> AppendEntries | SendSnapshotPart:
         if self._is_lacking(log):
             return self._part(log, round_)
@@ -133,7 +116,6 @@ class MemberProgress:
             entries=log.entries_from(self.next_index, bytes_max) if bytes_max else (),
             commit_index=commit_index,
             round=round_,
-            held=self._held.told() if tells_held or self._mode == "probe" else {},
         )
 
     def _part(self, log: EntryLog, round_: int) -> SendSnapshotPart:
@@ -150,5 +132,4 @@ class MemberProgress:
             part=snapshot.state[self._offset : end],
             is_last=end >= len(snapshot.state),
             round=round_,
-            held=self._held.told(),
         )

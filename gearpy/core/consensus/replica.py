@@ -1,13 +1,12 @@
 """Replica: one member's part in agreeing on a log."""
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, assert_never
 
 from gearpy.core.consensus.actions import (
     ApplyEntry,
-    Forgotten,
     Persist,
     Readable,
     ReplicaAction,
@@ -17,8 +16,7 @@ from gearpy.core.consensus.actions import (
     Transmit,
 )
 from gearpy.core.consensus.entry_log import EntryLog
-from gearpy.core.consensus.held import HeldEntries
-from gearpy.core.consensus.leadership import Leadership, OtherMember
+from gearpy.core.consensus.leadership import Leadership
 from gearpy.core.consensus.limits import ReplicaLimits
 from gearpy.core.consensus.messages import (
     AppendEntries,
@@ -87,8 +85,6 @@ class Replica:
         self._applied_index = 0
         self._readable = deque[tuple[int, int]]()  # Number, and the index to be applied.
         self._parts: _Parts | None = None
-        self.held = HeldEntries()  #: To be looked at only.
-        self._has_forgotten = False  # Then it says so, and nothing else.
         self._actions: list[ReplicaAction] = []
         self._after_write: list[Transmit] = []  # Messages that reveal what the write makes durable.
         self._after_next: list[Transmit] = []  # And the one that begins then.
@@ -148,8 +144,8 @@ class Replica:
         """Whether `transfer` can begin now."""
         return self._leading is not None and self._leading.can_transfer(to)
 
-    def others(self, now_ms: int) -> list[OtherMember]:
-        """Return, at the leader, each other member as it sees it."""
+    def others(self, now_ms: int) -> list[tuple[str, int, int]]:
+        """Return, at the leader, each other member, its last entry, and how long it is silent."""
         return [] if self._leading is None else list(self._leading.others(now_ms))
 
     # -- what happens ----------------------------------------------------------------------
@@ -164,19 +160,14 @@ class Replica:
                 self._follow(self.term, "")
         elif now_ms >= self._election_due_ms:
             self._set_trial_timer()
-            if self._may_lead and not self._has_forgotten:
+            if self._may_lead:
                 self._begin_campaign(_Campaign(is_trial=True))
         return self._settled()
 
     def on_message(self, sender: str, message: ReplicaMessage, now_ms: int) -> list[ReplicaAction]:
         """Take a message of another member."""
         self._now_ms = now_ms
-        if isinstance(message, AskVote | CastVote | AppendEntries | SendSnapshotPart):
-            self._remember(sender, message.held)
-        if not self._has_forgotten:
-            self._receive(sender, message)
-        elif isinstance(message, AppendEntries | SendSnapshotPart):
-            self._say_forgotten(sender, message)
+        self._receive(sender, message)
         return self._settled()
 
     def on_written(self, now_ms: int) -> list[ReplicaAction]:
@@ -283,30 +274,6 @@ class Replica:
             case _:
                 pass
 
-    # -- older copies of disks -------------------------------------------------------------
-
-    def _remember(self, sender: str, held: Mapping[str, int]) -> None:
-        """Take what a member knows of the entries on disks: perhaps this one had more."""
-        self.held.learn(held)
-        index = self.held.of(self._me)
-        if self.log.last_index < index and not self._has_forgotten:
-            self._has_forgotten = True
-            self._after_write.clear()
-            self._after_next.clear()
-            self._follow(self.term, "")
-            self._actions.append(Forgotten(index, sender))
-
-    def _say_forgotten(self, leader: str, message: AppendEntries | SendSnapshotPart) -> None:
-        answer = EntriesAppended(
-            term=max(self.term, message.term),
-            is_match=False,
-            index=self.log.last_index,
-            previous_index=0,
-            round=0,
-            forgot=True,
-        )
-        self._actions.append(Transmit(leader, answer))
-
     # -- elections -------------------------------------------------------------------------
 
     def _begin_campaign(self, campaign: _Campaign) -> None:
@@ -319,7 +286,6 @@ class Replica:
             last_term=self.log.last_term,
             is_trial=campaign.is_trial,
             takes_over=campaign.takes_over,
-            held=self.held.told(),
         )
         own = CastVote(term=ask.term, is_granted=True, is_trial=ask.is_trial)
         self._reveal(self._me, own)
@@ -334,8 +300,7 @@ class Replica:
             self._follow(message.term, "")
         is_free = message.is_trial or self.log.vote in {"", sender}
         covers = self.log.is_covered_by(message.last_term, message.last_index)
-        has_all = message.last_index >= self.held.of(sender)
-        is_granted = is_free and covers and has_all and self._leading is None
+        is_granted = is_free and covers and self._leading is None
         if is_granted and not message.is_trial:
             self.log.set_term(self.term, sender)
             self._set_election_timer()
@@ -343,12 +308,7 @@ class Replica:
 
     def _answer_vote(self, sender: str, message: AskVote, *, is_granted: bool) -> None:
         term = message.term if is_granted else self.term
-        answer = CastVote(
-            term=term,
-            is_granted=is_granted,
-            is_trial=message.is_trial,
-            held=self.held.told(),
-        )
+        answer = CastVote(term=term, is_granted=is_granted, is_trial=message.is_trial)
         self._reveal(sender, answer)
 
     def _on_vote(self, sender: str, message: CastVote) -> None:
@@ -374,7 +334,7 @@ class Replica:
             self._begin_campaign(_Campaign(is_trial=False))
             return
         self._campaign, self._leader = None, self._me
-        self._leading = Leadership(self._me, self.log, self._limits, self.held, self._now_ms)
+        self._leading = Leadership(self._me, self.log, self._limits, self._now_ms)
 
     @property
     def _may_lead(self) -> bool:

@@ -50,15 +50,3 @@ def test_status_tells_of_an_upgrade_that_is_under_way() -> None:
     assert (
         list(status_lines(mixed))[-1] == "they run gearpy 0.1.0 and 0.2.0: an upgrade is under way"
     )
-
-
-def test_a_master_over_an_older_copy_is_named_and_does_not_count() -> None:
-    """Two others are there; if one of them is lost, nothing new is taken."""
-    away = replace(MASTERS.masters[2], role="follower", away_since_ms=0, has_older_copy=True)
-    found = replace(MASTERS, masters=(*MASTERS.masters[:2], away))
-
-    _, spare, named = status_lines(found)
-
-    assert spare == "no more may be lost: without a majority nothing new is taken"
-    assert "127.0.0.1:3002 was started over an older copy of its folder" in named
-    assert "'gear master remove 127.0.0.1:3002'" in named

@@ -1,25 +1,14 @@
 """Tests of one replica; how several get on is in the transcripts and the simulation."""
 
-from dataclasses import replace
-
 import pytest
 
-from gearpy.core.consensus.actions import (
-    ApplyEntry,
-    Forgotten,
-    Persist,
-    Readable,
-    ReplicaAction,
-    RestoreState,
-    Transmit,
-)
+from gearpy.core.consensus.actions import ApplyEntry, Persist, Readable, RestoreState, Transmit
 from gearpy.core.consensus.limits import ReplicaLimits
 from gearpy.core.consensus.messages import (
     AppendEntries,
     AskVote,
     CastVote,
     EntriesAppended,
-    ReplicaMessage,
     TakeOver,
 )
 from gearpy.core.consensus.replica import Replica
@@ -241,69 +230,3 @@ def test_a_member_that_was_removed_wants_no_votes() -> None:
     replica.on_message("a", heartbeat, 100)
 
     assert not [each for each in replica.on_tick(5000) if isinstance(each, Transmit)]
-
-
-def a_heartbeat(index: int, **held: int) -> AppendEntries:
-    """Return a message of the leader of term 1, behind an entry."""
-    return AppendEntries(
-        term=1,
-        previous_index=index,
-        previous_term=1,
-        entries=(),
-        commit_index=index,
-        round=0,
-        held=held,
-    )
-
-
-def test_a_member_that_lacks_what_it_had_says_so_and_nothing_else() -> None:
-    """Its vote, or an entry that it takes, would count for what it has forgotten."""
-    entries = [LogEntry(term=1), LogEntry(term=1, command=b"x")]
-    start = StateSnapshot(members=("a", "b", "c"))
-    replica = a_replica("a", stored=StoredLog(term=1, snapshot=start, entries=entries))
-    assert not any(isinstance(each, Forgotten) for each in tell(replica, a_heartbeat(2, a=2)))
-
-    told = tell(replica, a_heartbeat(2, a=3, c=9))
-    again = tell(replica, a_heartbeat(2, a=3))
-    asked = tell(replica, AskVote(term=2, last_index=9, last_term=1, is_trial=False))
-
-    assert Forgotten(3, "b") in told
-    assert [each.message.forgot for each in again if isinstance(each, Transmit)] == [True]  # type: ignore[union-attr]
-    assert asked == []
-    assert replica.on_tick(9000) == []
-
-
-def tell(replica: Replica, message: ReplicaMessage) -> list[ReplicaAction]:
-    return replica.on_message("b", message, 0)
-
-
-def test_a_leader_counts_no_member_that_has_forgotten() -> None:
-    """Neither for entries nor for reads; once it has its newest copy again, it counts."""
-    replica = a_leader()
-    replica.on_message("b", an_answer(1), 1000)
-    index, _ = replica.propose(b"x", 1000)
-    replica.on_written(1000)
-    forgot = replace(an_answer(0, round_=1), is_match=False, forgot=True)
-
-    replica.on_message("b", forgot, 1000)
-    asked = [*replica.read(7, 1000), *replica.on_message("b", forgot, 1000)]
-    (of_b, _) = replica.others(1000)
-    assert (of_b.has_forgotten, of_b.match_index, replica.commit_index) == (True, 0, 1)
-    assert Readable(7) not in asked
-
-    replica.on_message("b", an_answer(index, round_=1), 1000)
-    (of_b, _) = replica.others(1000)
-    assert (of_b.has_forgotten, replica.commit_index) == (False, index)
-
-
-def test_nobody_votes_for_a_member_that_lacks_what_it_had() -> None:
-    """Although its log may be as long as that of the one that is asked; and it is told."""
-    replica = a_replica("a", "b", "c")
-    tell(replica, a_heartbeat(0, c=5))
-    replica.on_written(0)
-    ask = AskVote(term=2, last_index=4, last_term=1, is_trial=True)
-
-    (answer,) = replica.on_message("c", ask, 5000)
-
-    assert isinstance(answer, Transmit)
-    assert answer.message == CastVote(term=1, is_granted=False, is_trial=True, held={"c": 5})
