@@ -228,7 +228,9 @@ def _live(session: pytest.Session, end: Connection, name: str) -> NoReturn:
     code = 1
     try:
         _settle(session.config, name)
-        session.config.pluginmanager.register(_Teller(session.config, end))
+        teller = _Teller(session.config, end)
+        session.config.pluginmanager.register(teller)
+        teller.is_ready = True
         try:
             _run(session, end)
             code = 0
@@ -290,6 +292,8 @@ class _Teller:
     def __init__(self, config: pytest.Config, end: Connection) -> None:
         self._config = config
         self._end = end
+        #: Not while it is registered: pytest then repeats all warnings from before the fork.
+        self.is_ready = False
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         data = self._config.hook.pytest_report_to_serializable(config=self._config, report=report)
@@ -298,7 +302,7 @@ class _Teller:
     def pytest_warning_recorded(
         self, warning_message: WarningMessage, when: str, nodeid: str, location: object
     ) -> None:
-        if when != "runtest":
-            return  # pytest repeats what was said before the fork.
+        if not self.is_ready:
+            return
         place = {"when": when, "nodeid": nodeid, "location": location}
         self._end.send(("warning", serialize_warning_message(warning_message), place))

@@ -109,9 +109,8 @@ def said(folder: Path) -> str:
 
 def test_results_are_counted_as_ever(said: str) -> None:
     """Those of lost processes, too."""
-    assert re.search(
-        r"= 4 failed, 6 passed, 1 skipped, 1 xfailed, [23] warnings, 1 error in ", said
-    ), said
+    counts = "= 4 failed, 6 passed, 1 skipped, 1 xfailed, 2 warnings, 1 error in "
+    assert counts in said, said
 
 
 def test_a_failure_is_told_with_its_text(said: str) -> None:

@@ -233,7 +233,7 @@ def check_results(events: list[Any], steps: int, name: str) -> None:
 
 
 def outcome(stage: Any, event: Any, between: Callable[[], None] = lambda: None) -> list[str]:
-    """Return what a stage puts out, for records or when event time moves; copies go on between."""
+    """Return the output of a stage, for records or when event time moves; copies go on between."""
     if isinstance(event, int):
         portions = stage.on_watermark(event)
     else:

@@ -30,6 +30,15 @@ def report(running: RunningApplication, new: Artifact, step: str = "count") -> S
     return shadow.run(3)
 
 
+def beside(
+    running: RunningApplication, artifact: Artifact, settings: dict[str, str]
+) -> RunningApplication:
+    """Run a program with settings of its own on the same cluster, until it has epochs."""
+    other = running.client.submit("beside", artifact, config={**SETTINGS, **settings})
+    wait_for_epochs(other)
+    return other
+
+
 def test_the_same_program_does_the_same(running: RunningApplication, tmp_path: Path) -> None:
     """From the state that the step has; what its sink would show is compared, too."""
     found = report(running, program(tmp_path, "same"))
@@ -44,9 +53,8 @@ def test_where_one_epoch_of_three_is_recorded_these_are_compared(
     running: RunningApplication, tmp_path: Path
 ) -> None:
     """Each from the state at the end of the one before it."""
-    settings = {**SETTINGS, "application.record-input-epochs": "3"}
-    sampled = running.client.submit("sampled", program(tmp_path, "sampled"), config=settings)
-    wait_for_epochs(sampled)
+    settings = {"application.record-input-epochs": "3"}
+    sampled = beside(running, program(tmp_path, "sampled"), settings)
 
     found = report(sampled, program(tmp_path, "again"))
 
@@ -82,9 +90,8 @@ def test_records_that_a_version_puts_aside_are_told_with_the_error_of_the_first(
     running: RunningApplication, tmp_path: Path
 ) -> None:
     """Nothing ends it then; that it puts out less would not say why."""
-    settings = {**SETTINGS, "application.on-error": "skip"}
-    skips = running.client.submit("skips", program(tmp_path, "skips"), config=settings)
-    wait_for_epochs(skips)
+    settings = {"application.on-error": "skip"}
+    skips = beside(running, program(tmp_path, "skips"), settings)
 
     found = report(skips, program(tmp_path, "raises", counted="1 // (number % 5)"))
 

@@ -320,8 +320,8 @@ def test_of_a_run_and_a_copy_of_its_checkpoint_the_later_one_goes_on(runs: Runs)
     assert runs.seen(2) == ["a", "b"]
 
 
-def test_going_back_behind_what_was_shown_is_refused(runs: Runs) -> None:
-    """Kafka takes nothing back; a new run may, as it was asked to."""
+def two_shown(runs: Runs) -> dict[int, Any]:
+    """Show two epochs of a record each; return what was prepared for each."""
     first = runs.start(1)
     prepared = {}
     for epoch in (1, 2):
@@ -329,6 +329,12 @@ def test_going_back_behind_what_was_shown_is_refused(runs: Runs) -> None:
         prepared[epoch] = first.prepare(epoch)
         first.commit(epoch, prepared[epoch])
     delivered(first)
+    return prepared
+
+
+def test_going_back_behind_what_was_shown_is_refused(runs: Runs) -> None:
+    """Kafka takes nothing back; a new run may, as it was asked to."""
+    prepared = two_shown(runs)
 
     said = refused(runs.start(2, 1, {1: prepared[1]}))
 
@@ -340,13 +346,7 @@ def test_going_back_behind_what_was_shown_is_refused(runs: Runs) -> None:
 
 def test_a_copy_goes_on_under_another_name(runs: Runs) -> None:
     """What it had prepared and the other has shown is not written again, and what follows is."""
-    first = runs.start(1)
-    prepared = {}
-    for epoch in (1, 2):
-        first.write_batch(batch(f"r{epoch}"))
-        prepared[epoch] = first.prepare(epoch)
-        first.commit(epoch, prepared[epoch])
-    delivered(first)
+    prepared = two_shown(runs)
 
     copy = delivered(runs.start(2, 1, {1: prepared[1]}, name="other"))
     copy.write_batch(batch("r2"))
