@@ -15,6 +15,10 @@ from gearpy.connectors.kafka.registry import (
 from gearpy.errors import ConfigError, GearpyError
 
 _NAME: Final = "avro"
+#: Where a schema has others in it.
+_INNER: Final = ("type", "fields", "items", "values")
+_OF_DICTS: Final = frozenset({"fields", "values"})
+_OF_LISTS: Final = frozenset({"items"})
 
 
 def avro(
@@ -70,6 +74,8 @@ class AvroForm:
         self._schema = schema
         self._subject = subject
         self._parsed: Any = None
+        self._written: Any = None  # See `_optional`.
+        self._named: dict[str, Any] = {}  # Its named types.
         self._writers: dict[int, Any] = {}  # Schemas of the registry, by number.
         self._heads: dict[str, bytes] = {}  # Of the records of a topic.
 
@@ -86,6 +92,7 @@ class AvroForm:
         if self._schema is not None:
             try:
                 self._parsed = fastavro.parse_schema(self._schema)
+                self._written = fastavro.parse_schema(_optional(self._schema), self._named)
             except Exception as error:
                 raise ConfigError(f"{operator}: the Avro schema is none: {error}") from error
 
@@ -145,9 +152,11 @@ class AvroForm:
         try:
             # The writer alone makes 1 of 1.5, and an int of any number: readers get another value.
             self._validation.validate(value, self._parsed)
-            self._avro.schemaless_writer(stream, self._parsed, value)
+            # Otherwise it leaves out fields that the schema does not have.
+            self._avro.schemaless_writer(stream, self._written, value, strict_allow_default=True)
         except Exception as error:  # fastavro raises errors of many kinds.
-            told = "; ".join(map(str, getattr(error, "errors", ()))) or error
+            told = "; ".join(map(str, getattr(error, "errors", ())))
+            told = told or _unknown_field(self._written, value, self._named) or str(error)
             raise ValueError(f"the value does not fit the Avro schema: {told}") from error
         return stream.getvalue()
 
@@ -162,3 +171,64 @@ class AvroForm:
             number = self._registry.register(subject, schema)
             self._heads[topic] = MAGIC + number.to_bytes(4, "big")
         return self._heads[topic]
+
+
+def _optional(schema: Any) -> Any:
+    """Return a schema with None as the default of each field that may be null and has none.
+
+    Its writer wants each field that has no default, and a result without one that may be null is
+    written as null.
+    """
+    if isinstance(schema, list):
+        return [*map(_optional, schema)]
+    if not isinstance(schema, Mapping):
+        return schema
+    made = {key: _optional(part) if key in _INNER else part for key, part in schema.items()}
+    if "name" in made and "default" not in made and "null" in made.get("type", ()):
+        made["default"] = None
+    return made
+
+
+def _unknown_field(schema: Any, value: Any, named: Mapping[str, Any]) -> str:
+    """Return which field of a value a schema does not have, and how to mend it; empty: none."""
+    if isinstance(schema, list):
+        schema, value = _branch(schema, value, named)
+    schema = _full(schema, named)
+    parts: list[tuple[Any, Any]] = []
+    if "items" in schema and isinstance(value, Sequence):
+        parts = [(schema["items"], each) for each in value]
+    elif "values" in schema and isinstance(value, Mapping):
+        parts = [(schema["values"], each) for each in value.values()]
+    elif "fields" in schema and isinstance(value, Mapping):
+        fields = {field["name"]: field["type"] for field in schema["fields"]}
+        for name in value:
+            if name not in fields:
+                return (
+                    f"{schema['name']} has no field {name!r:.100}; it has {', '.join(fields)}: add "
+                    "it to the schema, with a default, or leave it out by a map() before the sink"
+                )
+        parts = [(fields[name], part) for name, part in value.items()]
+    return next(filter(None, (_unknown_field(*part, named) for part in parts)), "")
+
+
+def _branch(union: list[Any], value: Any, named: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return the schema of a union that a value is written by, and the value without its name."""
+    name, value = value if isinstance(value, tuple) else ("", value)
+    keys = _OF_DICTS if isinstance(value, Mapping) else _OF_LISTS
+
+    def common(schema: Mapping[str, Any]) -> int:
+        return sum(field["name"] in value for field in schema.get("fields", ()))
+
+    full = [_full(each, named) for each in union]
+    fitting = [
+        each
+        for each in full
+        if not keys.isdisjoint(each) and (not name or name == each.get("name"))
+    ]
+    return max(fitting, key=common, default=None), value
+
+
+def _full(schema: Any, named: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a schema that is more than a name; empty for one of plain values."""
+    schema = named.get(schema) if isinstance(schema, str) else schema
+    return schema if isinstance(schema, Mapping) else {}

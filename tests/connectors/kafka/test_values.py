@@ -175,6 +175,10 @@ def test_avro_of_an_older_writer_is_read_by_the_schema_that_is_given(
         ({"page": "a", "n": 2**40}, "Click.n is <1099511627776> .* expected int"),
         ({"page": "a", "n": 1.5}, "Click.n is <1.5> .* expected int"),
         ({"page": "a"}, "Click.n"),
+        (
+            {"page": "a", "n": 1, "m": 2},
+            "Click has no field 'm'; it has page, n: add it",
+        ),
         ("a", "Click"),
     ],
 )
@@ -182,6 +186,52 @@ def test_a_value_that_is_none_of_the_avro_schema_is_refused(value: Any, told: st
     """Its field is named; a number that would be another one for readers is not written."""
     with pytest.raises(ValueError, match=f"the value does not fit the Avro schema: .*{told}"):
         begun(avro(schema=CLICK)).encode("t", [value])
+
+
+INNER = {"type": "record", "name": "Inner", "fields": [{"name": "a", "type": "int"}]}
+WIDE = {**INNER, "name": "Wide", "fields": [*INNER["fields"], {"name": "b", "type": "int"}]}
+OUTER = {
+    "type": "record",
+    "name": "Outer",
+    "namespace": "of",
+    "fields": [
+        {"name": "one", "type": ["null", INNER, WIDE]},
+        {"name": "list", "type": ["null", {"type": "array", "items": "Inner"}]},
+        {"name": "by", "type": {"type": "map", "values": ["null", "Wide"]}, "default": {}},
+        {"name": "note", "type": ["string", "null"]},
+    ],
+}
+
+
+def test_a_field_that_may_be_null_may_be_left_out() -> None:
+    """Also without a default; of several records the one with most of the fields is meant."""
+    form = begun(avro(schema=OUTER))
+    value = {"one": {"a": 1, "b": 2}, "list": [{"a": 1}], "by": {"x": {"a": 1, "b": 2}, "y": None}}
+    named = {"one": ("of.Inner", {"a": 1})}
+
+    found = form.decode(form.encode("t", [value, named, {}]))
+
+    assert found == [
+        {**value, "note": None},
+        {"one": {"a": 1}, "list": None, "by": {}, "note": None},
+        {"one": None, "list": None, "by": {}, "note": None},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ({"one": {"a": 1, "b": 2, "c": 3}}, "of.Wide has no field 'c'; it has a, b: "),
+        ({"one": ("of.Inner", {"a": 1, "c": 2})}, "of.Inner has no field 'c'; it has a: "),
+        ({"list": [{"a": 1}, {"a": 1, "b": 2}]}, "of.Inner has no field 'b'; it has a: "),
+        ({"by": {"x": {"a": 1, "b": 2, "c": 3}}}, "of.Wide has no field 'c'; it has a, b: "),
+        ({"one": {"a": 1, "b": 2}, "more": 1}, "of.Outer has no field 'more'; it has one, "),
+    ],
+)
+def test_a_field_that_an_avro_schema_does_not_have_is_named(value: Any, told: str) -> None:
+    """Nothing is left out without a word, however deep it is."""
+    with pytest.raises(ValueError, match=f"the value does not fit the Avro schema: {told}"):
+        begun(avro(schema=OUTER)).encode("t", [value])
 
 
 def test_avro_of_many_types_is_read_as_it_was_written() -> None:
