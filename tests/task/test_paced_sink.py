@@ -90,6 +90,29 @@ def test_records_wait_while_there_is_no_room() -> None:
     assert desk.written == ["a", "b", "c"]
 
 
+def test_a_writer_that_has_to_ask_about_records_gets_them_when_it_has_the_answer() -> None:
+    """The task waits in no call meanwhile; records that must not wait come unannounced."""
+
+    class Asking(Desk):
+        expected: Sequence[Any] = ()
+
+        def expect(self, batch: Batch) -> None:
+            self.expected = batch.values
+            self.has_room = self.expected[0] in self.written
+
+    desk = Asking()
+    bench = a_bench(desk)
+    bench.send("a")
+    bench.send("b", epoch=2)
+    waits = bench.turn()
+    before = (desk.expected, [*desk.written], waits, [*bench.runner.snapshots])
+    desk.has_room = True
+    bench.turn()
+
+    assert before == (["a"], [], None, [])
+    assert desk.written == ["a"]
+
+
 def test_what_was_prepared_is_shown_while_there_is_no_room() -> None:
     """Else the room that waits for it would never come."""
     desk = Desk()

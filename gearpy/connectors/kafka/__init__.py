@@ -7,6 +7,7 @@ Shared:
 - `values`: forms of values: bytes, text, JSON, MessagePack.
 - `avro`, `protobuf`: two more, by schemas; `protobuf_values`: its messages as values of Python.
 - `registry`: asks a schema registry.
+- `errands`: a thread for what waits for brokers.
 
 Rooms:
 

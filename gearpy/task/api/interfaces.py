@@ -659,6 +659,13 @@ class PacedWriter(TransactionalWriter[T_contra]):
         It must become true again without them: only shown records may count.
         """
 
+    def expect(self, batch: Batch[T_contra]) -> None:
+        """Learn of the batch that comes next: from now on `has_room` tells of that one.
+
+        A writer that has to ask others about its records does so on its own thread, and has no room
+        meanwhile, so that the task can answer. Batches that must not wait come without this.
+        """
+
     @property
     def may_end_epoch(self) -> bool:
         """Tell whether an epoch may end now, also without room; if not, the stream waits.

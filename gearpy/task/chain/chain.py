@@ -162,6 +162,15 @@ class DeferringStage(Stage, Protocol):
 
 
 @runtime_checkable
+class ExpectingStage(DeferringStage, Protocol):
+    """A deferring stage whose room depends on the records that come."""
+
+    def expect(self, values: list[Any], timestamps: list[int]) -> None:
+        """Learn of the next records: from now on ``has_room`` tells of these."""
+        ...
+
+
+@runtime_checkable
 class WorkingStage(Protocol):
     """A stage that has something done outside of the task."""
 
@@ -259,6 +268,7 @@ class ChainTask(Task):
         self._committing: Sequence[CommittingStage] = ()
         self._working: Sequence[WorkingStage] = ()
         self._deferring: dict[int, DeferringStage] = {}  # By place.
+        self._expecting: dict[int, ExpectingStage] = {}  # By place.
         self._lanes: Sequence[_Lane] = ()  # Those that may have something to do by themselves.
         self._left: list[_Left] = []  # Each at a place behind the one before it.
         self._full = 0  # Place of the stage for want of whose room a job has stopped.
@@ -274,6 +284,11 @@ class ChainTask(Task):
             place: stage
             for place, stage in enumerate(self._stages)
             if isinstance(stage, DeferringStage)
+        }
+        self._expecting = {
+            place: stage
+            for place, stage in self._deferring.items()
+            if isinstance(stage, ExpectingStage)
         }
         self._consumed = [each for each in self._stages if isinstance(each, ConsumedStage)]
         self._keeping = [each for each in self._stages if isinstance(each, KeepingStage)]
@@ -485,6 +500,8 @@ class ChainTask(Task):
             yield Batch(values, timestamps)
             return
         if patient and place in self._deferring:
+            if place in self._expecting:
+                self._expecting[place].expect(values, timestamps)
             while not self._deferring[place].has_room:
                 self._full = place
                 yield None

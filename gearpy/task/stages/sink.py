@@ -203,6 +203,12 @@ class PacedSinkStage(SinkStage):
         self._paced = self._writer
         self.passed_ms = MIN_MS  #: How far event time has come.
 
+    def expect(self, values: list[Any], timestamps: list[int]) -> None:
+        """Tell the writer of the records that come next."""
+        if type(self._paced).expect is not PacedWriter.expect:
+            with self._blamed():
+                self._paced.expect(Batch(values, timestamps))
+
     @property
     def has_room(self) -> bool:
         """Whether the writer takes more."""

@@ -7,7 +7,6 @@
 - `raw`: records of one partition as the client gave them.
 - `decoding`: batches of records: values, event times, the fate of bad ones.
 - `brokers`: asks brokers about topics and offsets.
-- `errands`: a thread for what waits for brokers.
 
 Start with `positions`.
 """

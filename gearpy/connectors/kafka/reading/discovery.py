@@ -13,9 +13,9 @@ from gearpy.connectors.kafka.client import (
     make_consumer,
 )
 from gearpy.connectors.kafka.cluster import KafkaCluster
+from gearpy.connectors.kafka.errands import Errands
 from gearpy.connectors.kafka.reading.brokers import Brokers
 from gearpy.connectors.kafka.reading.decoding import Reading, RecordDecoder
-from gearpy.connectors.kafka.reading.errands import Errands
 from gearpy.connectors.kafka.reading.feed import Feed
 from gearpy.connectors.kafka.reading.positions import (
     Gap,

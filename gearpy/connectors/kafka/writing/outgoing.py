@@ -35,6 +35,14 @@ class TopicFacts(NamedTuple):
     ahead_ms_max: int  #: A timestamp may be so far ahead of the clock.
 
 
+class Addressed(NamedTuple):
+    """Results of a stream, and where they go."""
+
+    results: Sequence[Any]  #: May be a table.
+    rows: Sequence[Any]  #: The same for functions, which a table would make rows for anew.
+    topics: list[str]  #: One for each, or one that all have.
+
+
 @dataclass(slots=True)
 class Outgoing:
     """Records on their way to topics, column by column; a column that says nothing is empty.
@@ -206,9 +214,20 @@ class RecordForm:
     timestamp: Callable[[Any], int] | None = None
     partition: Callable[[Any], int] | None = None
 
+    def addressed(self, results: Sequence[Any]) -> Addressed:
+        """Return results with their topics.
+
+        Raises:
+            OperatorError: names the first result that has none.
+        """
+        is_function = any(map(callable, (self.topic, self.key)))
+        has_functions = bool(self.headers or self.timestamp or self.partition or is_function)
+        rows = list(results) if has_functions else results
+        return Addressed(results, rows, self._topics(rows))
+
     def outgoing(
         self,
-        results: Sequence[Any],
+        addressed: Addressed,
         times: list[int],
         facts: Callable[[str], TopicFacts],
         now_ms: int,
@@ -216,7 +235,7 @@ class RecordForm:
         """Return the records; none if one of them would be refused.
 
         Args:
-            results: of the stream; may be a table.
+            addressed: results of the stream.
             times: their event times in ms.
             facts: of a topic; raises if nothing can be written there.
             now_ms: in ms since the epoch.
@@ -224,12 +243,7 @@ class RecordForm:
         Raises:
             OperatorError: names the first result that cannot be written, and the reason.
         """
-        is_function = any(map(callable, (self.topic, self.key)))
-        if self.headers or self.timestamp or self.partition or is_function:
-            rows = list(results)  # A table makes its rows anew each time.
-        else:
-            rows = results  # type: ignore[assignment]
-        topics = self._topics(rows)
+        results, rows, topics = addressed
         known = dict.fromkeys(topics)
         bounds = {topic: self._bounds(topic, topics, results, facts) for topic in known}
         made_times, newest_ms = self._times(rows, times)

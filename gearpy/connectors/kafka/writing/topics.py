@@ -13,6 +13,7 @@ from gearpy.connectors.kafka.client import (
     make_admin,
 )
 from gearpy.connectors.kafka.cluster import KafkaCluster
+from gearpy.connectors.kafka.errands import Errands
 from gearpy.connectors.kafka.registry import RegistryAway
 from gearpy.connectors.kafka.writing.outgoing import TopicFacts
 from gearpy.errors import GearpyError, OperatorError
@@ -60,6 +61,9 @@ class SinkTopics:
         self.waits_for = ""  #: The schema registry, while it does not answer.
         self._admin: AdminClient | None = None
         self._known: dict[str, TopicFacts] = {}
+        self._refused: dict[str, GearpyError] = {}  # Of those asked for by `ask`.
+        self._errands: Errands | None = None
+        self.is_asking = False  #: Whether an answer to `ask` is to come.
 
     def knows(self, topics: Iterable[str]) -> bool:
         """Tell whether nothing has to be asked for these."""
@@ -70,6 +74,28 @@ class SinkTopics:
         """The bytes of a batch that every topic takes that was asked for."""
         return min((each.record_bytes_max for each in self._known.values()), default=2**30)
 
+    def ask(self, topics: Iterable[str], wake: Callable[[], object]) -> None:
+        """Have `facts` know topics soon, or know why not; it need not wait for them then.
+
+        Called on one thread.
+
+        Args:
+            topics: that records come for.
+            wake: called when `is_asking` has ended.
+        """
+        self._refused = {}
+        unknown = set(topics) - self._known.keys()
+        if not unknown:
+            return
+        self._errands = self._errands or Errands(f"kafka-topics-{self._operator}")
+        self.is_asking = True
+        self._errands.post(lambda: self._learn(unknown, wake))
+
+    def close(self) -> None:
+        """End; nobody waits for what is being asked."""
+        if self._errands is not None:
+            self._errands.close(lambda: None, _SLICE_S)
+
     def facts(self, topic: str) -> TopicFacts:
         """Return the facts about a topic; waits for the brokers, and for the schema registry.
 
@@ -77,6 +103,8 @@ class SinkTopics:
             OperatorError: it is not there, or must not be written; or its schema is refused.
             GearpyError: the task has ended meanwhile.
         """
+        if topic in self._refused:
+            raise self._refused[topic]
         found = self._known.get(topic)
         if found is None:
             found = self._asked(topic)
@@ -141,6 +169,18 @@ class SinkTopics:
 
         return int(self._wait(topic, ask).offset)
 
+    def _learn(self, topics: Iterable[str], wake: Callable[[], object]) -> None:
+        refused: dict[str, GearpyError] = {}
+        try:
+            for topic in topics:
+                try:
+                    self.facts(topic)
+                except GearpyError as error:
+                    refused[topic] = error
+        finally:  # Of another error who writes is told, as it asks itself.
+            self._refused, self.is_asking = refused, False
+            wake()
+
     # -- the brokers -----------------------------------------------------------------------
 
     def _asked(self, topic: str) -> TopicFacts:
@@ -163,7 +203,7 @@ class SinkTopics:
             try:
                 self._prepare(topic)
             except RegistryAway as error:
-                if not self.waits_for:  # The task itself may wait here, and report nothing.
+                if not self.waits_for:
                     _log.warning("%s waits for %s", self._operator, error)
                 self.waits_for = str(error)
             except GearpyError as error:

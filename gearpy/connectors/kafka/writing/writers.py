@@ -15,10 +15,15 @@ from gearpy.connectors.kafka.client import ClientState, failure, make_producer
 from gearpy.connectors.kafka.cluster import KafkaCluster
 from gearpy.connectors.kafka.writing.epochs import EpochSender, LanePlan
 from gearpy.connectors.kafka.writing.lane import TransactionLane, batch_settings, hand_over
-from gearpy.connectors.kafka.writing.outgoing import Outgoing, OutgoingEpoch, RecordForm
+from gearpy.connectors.kafka.writing.outgoing import (
+    Addressed,
+    Outgoing,
+    OutgoingEpoch,
+    RecordForm,
+)
 from gearpy.connectors.kafka.writing.topics import SinkTopics
 from gearpy.core.handover.transactions import EpochTransactions
-from gearpy.errors import GearpyError
+from gearpy.errors import GearpyError, OperatorError
 from gearpy.task.api.failure import USER_ERRORS
 from gearpy.task.api.interfaces import Batch, PacedWriter, SinkContext
 
@@ -115,6 +120,7 @@ class _KafkaWriter(PacedWriter):
         self._task = task
         self._form = replace(plan.form, values=plan.form.values.begun())
         self._is_closed = False
+        self._addressed: Addressed | None = None  # The records that come next.
         self._wake: Callable[[], object] = lambda: None
         self._app = ""
         self._state = ClientState(plan.cluster)
@@ -131,8 +137,19 @@ class _KafkaWriter(PacedWriter):
         self._wake = context.wake
         self._app = context.app_name
 
+    def expect(self, batch: Batch) -> None:
+        """Have unknown topics of the records asked for."""
+        if isinstance(self._form.topic, str):
+            return  # It is known before there is room.
+        with suppress(OperatorError):  # Comes again when they are written.
+            self._addressed = self._form.addressed(batch.values)
+            self._topics.ask(self._addressed.topics, self._wake)
+
     def _outgoing(self, batch: Batch) -> Outgoing:
-        return self._form.outgoing(batch.values, batch.timestamps, self._topics.facts, wall_ms())
+        addressed, self._addressed = self._addressed, None
+        if addressed is None or addressed.results is not batch.values:
+            addressed = self._form.addressed(batch.values)
+        return self._form.outgoing(addressed, batch.timestamps, self._topics.facts, wall_ms())
 
     def _ask_topics(self, waiting: Collection[str] = ()) -> None:
         """Ask for the topic that all records have, and for those of records that wait."""
@@ -259,6 +276,7 @@ class EpochsWriter(_KafkaWriter):
     def close(self, *, completed: bool) -> None:
         """End; a transaction that is open is aborted."""
         self._is_closed = True
+        self._topics.close()
         if self._sender is not None:
             self._sender.close()
 
@@ -270,7 +288,7 @@ class EpochsWriter(_KafkaWriter):
     @property
     def has_room(self) -> bool:
         """See `PacedWriter`."""
-        return self._running.has_room
+        return self._running.has_room and not self._topics.is_asking
 
     @property
     def may_end_epoch(self) -> bool:
@@ -344,6 +362,7 @@ class DirectWriter(_KafkaWriter):
     def close(self, *, completed: bool) -> None:
         """End the writer; without ``completed``, unsent records are not sent any more."""
         self._is_closed = True
+        self._topics.close()
         if self._thread.is_alive():
             self._thread.join(_CLOSE_S)
         if self._producer is not None:
@@ -352,7 +371,7 @@ class DirectWriter(_KafkaWriter):
     @property
     def has_room(self) -> bool:
         """Whether brokers answer, and the client does not keep too much."""
-        if self._producer is None or self._failure is not None:
+        if self._producer is None or self._failure is not None or self._topics.is_asking:
             return False
         return len(self._producer) < _WAITING_RECORDS_MAX and not self._state.waits_for
 

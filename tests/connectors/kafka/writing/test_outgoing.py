@@ -44,7 +44,9 @@ def form(
 
 def made(a_form: RecordForm, results: Sequence[Any], times: list[int] | None = None) -> Outgoing:
     """Return the records of results."""
-    return a_form.outgoing(results, times or [1] * len(results), lambda _: FACTS, NOW_MS)
+    return a_form.outgoing(
+        a_form.addressed(results), times or [1] * len(results), lambda _: FACTS, NOW_MS
+    )
 
 
 def test_a_record_has_value_and_event_time() -> None:
@@ -185,10 +187,11 @@ def test_a_topic_of_a_record_that_is_not_there_is_that_record_s_fault() -> None:
             raise OperatorError(operator="sink", cause="topic 'gone' does not exist", is_final=True)
         return FACTS
 
+    by_record, by_one = form(str), form("gone")
     with pytest.raises(OperatorError, match="does not exist") as of_record:
-        form(str).outgoing(["t", "gone"], [1, 1], facts, NOW_MS)
+        by_record.outgoing(by_record.addressed(["t", "gone"]), [1, 1], facts, NOW_MS)
     with pytest.raises(OperatorError, match="does not exist") as of_all:
-        form("gone").outgoing(["a"], [1], facts, NOW_MS)
+        by_one.outgoing(by_one.addressed(["a"]), [1], facts, NOW_MS)
 
     assert (of_record.value.record, of_record.value.is_final) == ("'gone'", False)
     assert (of_all.value.record, of_all.value.is_final) == ("", True)

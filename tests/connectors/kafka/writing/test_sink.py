@@ -12,6 +12,7 @@ from confluent_kafka.admin._acl import AclOperation
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
 import gearpy as gp
+from gearpy.cluster.embedded.background import BackgroundRun
 from gearpy.config.load import from_overrides
 from gearpy.connectors.kafka.client import ClientState
 from gearpy.connectors.kafka.writing import lane
@@ -661,6 +662,34 @@ def test_a_registry_that_is_away_is_waited_for(kafka: KafkaAddress) -> None:
         with FakeRegistry(port, schemas=fake.schemas):
             run.wait(60)
     assert found == ["a", "b"]
+
+
+@pytest.mark.parametrize("guarantee", ["exactly-once", "at-least-once"])
+def test_a_registry_that_is_away_when_a_topic_is_first_written_holds_no_task(
+    kafka: KafkaAddress, guarantee: Any
+) -> None:
+    """The topic is a function's: the task says what it waits for, and can be stopped."""
+    topic, port = make_topic(kafka.plain), free_port()
+    away = f"schema registry http://127.0.0.1:{port} does not answer"
+
+    def started() -> BackgroundRun:
+        app = gp.StreamApp("away")
+        form = gp.avro(registry=FakeRegistry.client_at(port), schema='"string"')
+        sink = gp.kafka_sink(
+            lambda _: topic, name=topic, servers=kafka.plain, value=form, guarantee=guarantee
+        )
+        app.read(gp.collection(["a", "b"])).write(sink)
+        return gp.start(app, config=from_overrides({"application.drain-timeout-seconds": "1"}))
+
+    with pytest.raises(GearpyError, match=f"it waits for {away}"), started() as run:
+        eventually(lambda: away in run.summary.progress.waits_for, within_s=60)
+    with started() as run:
+        eventually(lambda: away in run.summary.progress.waits_for, within_s=60)
+        with FakeRegistry(port):
+            run.wait(60)
+
+    wait_for_commits(kafka.plain, topic)
+    assert len(values(kafka.plain, topic)) == 2
 
 
 def test_a_schema_that_is_refused_ends_the_application(kafka: KafkaAddress) -> None:

@@ -1,4 +1,4 @@
-"""Questions to brokers that may have to wait for an answer, on a thread of their own."""
+"""Questions to brokers and registries that may have to wait, on a thread of their own."""
 
 import logging
 from collections.abc import Callable
