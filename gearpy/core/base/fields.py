@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 from datetime import date, datetime
 from decimal import Decimal
 from numbers import Real
+from operator import is_
 from reprlib import repr as short_repr
 from typing import Any, Final, TypeAlias
 from uuid import UUID
@@ -102,17 +103,14 @@ def one_nan(key: Any) -> Any:
     """
     if type(key) in _WITHOUT_NAN:
         return key
-    if isinstance(key, tuple):
-        if not may_have_nan(key):
-            return key
-        parts = [one_nan(part) for part in key]
-        is_same = all(one is other for one, other in zip(parts, key, strict=True))
-        return key if is_same else tuple.__new__(type(key), parts)
     if isinstance(key, Real | Decimal):
         return key if key == key else NAN  # noqa: PLR0124
-    if type(key) is frozenset:
-        return frozenset(map(one_nan, key))
-    return _one_nan_in_class(key)
+    if not isinstance(key, tuple) and type(key) is not frozenset:
+        return _one_nan_in_class(key)
+    parts = list(map(one_nan, key)) if may_have_nan(key) else list(key)
+    if all(map(is_, parts, key)):
+        return key
+    return tuple.__new__(type(key), parts) if isinstance(key, tuple) else frozenset(parts)
 
 
 def may_have_nan(keys: Iterable[Any]) -> bool:

@@ -308,6 +308,8 @@ class JoinStage:
         return min(self._watermark_ms, self._join.hold_ms)
 
     def _joined(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+        if may_have_nan(map(join_key, values)):  # Also those that were stored.
+            values = [(side, one_nan(key), value) for side, key, value in values]
         late = self._join.late_records
         for rows, times in self._join.on_records(values, timestamps):
             yield from self._results(rows, times)
@@ -318,7 +320,7 @@ class JoinStage:
         return self._results(rows, timestamps)
 
     def _joinable(self, values: list[Any], timestamps: list[int]) -> tuple[list[Any], list[int]]:
-        """Return the records whose keys can be hashed, with one NaN; reject others."""
+        """Return the records whose keys can be hashed; reject others."""
         try:
             deque(map(hash, map(join_key, values)), maxlen=0)  # All at once: that is fast.
         except USER_ERRORS:
@@ -328,8 +330,6 @@ class JoinStage:
                 if self._has_key(value, time)
             ]
             values, timestamps = [value for value, _ in good], [time for _, time in good]
-        if may_have_nan(map(join_key, values)):
-            values = [(side, one_nan(key), value) for side, key, value in values]
         return values, timestamps
 
     def _has_key(self, value: _Keyed, time: int) -> bool:

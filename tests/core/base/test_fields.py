@@ -138,6 +138,12 @@ def test_keys_with_nan_are_one_key_of_a_dict(make: Callable[[], Any]) -> None:
     assert isinstance(one, Decimal) or type(one_nan(one)) is type(one)
 
 
-@pytest.mark.parametrize("key", ["a", 1, 1.5, None, (1.0, "a"), Named(1, "a"), Both(1, "a"), b"x"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("a", 1, 1.5, None, b"x", (1.0, "a"), Named(1, "a"), Both(1, "a")),
+        *(frozenset("ab"), (frozenset([1.5, None]), 1.5), Both(frozenset([1.5]), "a")),
+    ],
+)
 def test_keys_without_nan_stay_what_they_are(key: Any) -> None:
     assert one_nan(key) is key

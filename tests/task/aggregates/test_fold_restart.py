@@ -19,6 +19,7 @@ from gearpy.task.aggregates.rows import fold_of
 from gearpy.task.aggregates.windows import WindowStage
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.snapshots import decode_state, encode_state
+from gearpy.task.chain.event_gate import Waits
 from gearpy.task.joins.streams import JoinSpec, JoinStage, as_left, as_right
 from gearpy.wire.values.payload import decode_value, encode_value
 from gearpy.wire.values.records import register_record
@@ -267,6 +268,24 @@ def test_every_nan_in_keys_is_one_key_over_restarts(name: str) -> None:
     ]
 
 
+def test_keys_of_sets_are_counted_once() -> None:
+    """They may have a NaN inside, so they are looked at once more; others stay as they are."""
+    life = Life(
+        lambda context: WindowFold(
+            context, "fold", GlobalWindows(), lambda n: frozenset([n % 2, "a"]), COUNT, limit=9
+        )
+    )
+    list(life.stage.process([1, 2, 3, 4, 5], [5] * 5))
+    list(life.stage.process([1, 2], [6] * 2))
+
+    results = [message.value for message in results_at(life.stage, MAX_MS)]
+
+    assert {each.key: each.value for each in results} == {
+        frozenset([1, "a"]): 4,
+        frozenset([0, "a"]): 3,
+    }
+
+
 def test_nan_in_parts_that_have_travelled_is_one_key() -> None:
     """On the way, the one NaN becomes another one."""
     part = PartialCount(a_context(), "part", GlobalWindows(), a_nan_key, limit=9)
@@ -291,9 +310,11 @@ def test_nan_in_parts_that_have_travelled_is_one_key() -> None:
     ]
 
 
-def test_join_finds_partners_of_nan_over_restarts() -> None:
-    """All are of one key, before and after."""
-    life = Life(lambda context: JoinStage(context, "join", JoinSpec.over(TumblingWindows(10))))
+@pytest.mark.parametrize("waits", ["late", "all"])
+def test_join_finds_partners_of_nan_over_restarts(waits: Waits) -> None:
+    """All are of one key, before and after, also those of records that wait for event time."""
+    spec = JoinSpec.over(TumblingWindows(10))
+    life = Life(lambda context: JoinStage(context, "join", spec, waits=waits))
     left, right = as_left(a_nan_key), as_right(a_nan_key)
     list(life.stage.process([left(2), left(4)], [5, 5]))
     life.end_epoch()
