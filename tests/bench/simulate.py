@@ -35,6 +35,8 @@ _DRAIN_AGAIN_MS: Final = 200
 #: What becomes of an application: it goes on to its end through faults, or is drained before; it
 #: has hardly a budget for restarts; nothing fails.
 Way: TypeAlias = Literal["finish", "drain", "tight", "calm"]
+#: Does something bad to a cluster, and tells whether it could be done.
+Fault: TypeAlias = Callable[[ClusterSimulation, random.Random], bool]
 #: How it may end then; what is drained may be at its end already.
 _ENDS: Final[dict[Way, set[str]]] = {
     "finish": {"succeeded"},
@@ -95,7 +97,7 @@ class FaultSchedule:
         *,
         without: Collection[str] = (),
         always: Collection[str] = (),
-        more: Mapping[str, Callable[[ClusterSimulation, random.Random], bool]] | None = None,
+        more: Mapping[str, Fault] | None = None,
     ) -> None:
         self._cluster = cluster
         self._done = done

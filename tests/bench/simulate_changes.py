@@ -5,6 +5,7 @@ read; of a partition, records that one version has shown come before those of th
 kept by key goes on over all changes. A version that has failed shows nothing. A source that a
 version brings along is read from its beginning, and up to where it was when another version has
 it no more; each time, if it comes again. A savepoint has all its files at the end.
+What is drained, or fails for good, lacks the last records of each partition at most.
 """
 
 import logging
@@ -13,9 +14,9 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import gearpy as gp
 from gearpy.cluster.checkpoints.savepoints import drop_savepoint, stored_savepoints
@@ -27,7 +28,14 @@ from gearpy.ids import MASTER_EXECUTOR, AppId
 from gearpy.messages.client import MakeSavepoint, SavepointMade, UpdatePlanned
 from gearpy.storage.coordinator_log import read_log
 from gearpy.testing.transactions import MemoryTransactions
-from tests.bench.simulate import FaultSchedule, SeedResult, end_problem, slots_problem
+from tests.bench.simulate import (
+    Fault,
+    FaultSchedule,
+    SeedResult,
+    Way,
+    end_problem,
+    slots_problem,
+)
 from tests.bench.simulated_app import SimulatedApp, Words, upper, word_of
 from tests.world.cluster import ClusterSimulation
 
@@ -46,6 +54,7 @@ _SOON_MS: Final = (0, 0, 3, 20, 300)  # After a phase has begun; 0: before anyth
 _RARE: Final = {"switch", "going back"}  # In these something always happens, and soon.
 _FIRST_WEIGHT: Final = 0.4  # Of the chance in the first phase: some changes are to get beyond it.
 _LOG: Final = "/coordinator/"
+_ENDS_OFTEN: Final = 5  # Times as often as others.
 _STRIKES: Final = 4  # Are tried for one fault.
 #: Short names of what a change does.
 _DOING: Final = {
@@ -55,6 +64,8 @@ _DOING: Final = {
     "it is put in place": "switch",
     "it is on trial": "trial",
 }
+#: How aimed runs end, in turn.
+_WAYS: Final[tuple[Way, ...]] = ("finish", "finish", "finish", "drain", "tight")
 #: The phases of a change; a version whose trial fails goes back.
 PHASES: Final = (*_DOING.values(), "start of tasks", "going back")
 
@@ -67,15 +78,16 @@ _AT_BORDERS: Final = {"W0": "W0-1681", "W1": "W1-3537", "W2": "W2-312", "W4": "W
 class Variant:
     """One version of the program; records tell which one has shown them.
 
-    ``breaks``: it raises at each record, so that its trial fails. ``more``: it has so many sources
-    with sinks of their own, those of the smallest numbers. ``shows``: the sink of tagged records.
+    ``breaks``: it raises at each record, or at each end of an epoch in the region of the first of
+    its own sources, so that its trial fails. ``more``: it has so many sources with sinks of their
+    own, those of the smallest numbers. ``shows``: the sink of tagged records.
     """
 
     tag: int
     parallelism: int
     branches: tuple[str, ...]
     has_more_steps: bool
-    breaks: bool
+    breaks: Literal["", "at records", "at epochs"]
     more: int = 0
     shows: int = 0
 
@@ -90,6 +102,7 @@ class ChangingApp:
     more_records: int = 60  #: Of each source that only some versions have.
     is_at_borders: bool = False  #: Keys are those that a wrong border between tasks would lose.
     failing: int = 0  #: So many records fail, once each.
+    is_doomed: bool = False  #: Each record beside the changed ones fails from now on.
     tagged: tuple[MemoryTransactions, ...] = field(
         default_factory=lambda: tuple(map(MemoryTransactions, ("tagged", "tagged, too")))
     )
@@ -106,9 +119,10 @@ class ChangingApp:
         for number in range(variant.more):
             source = Words(self.more_records, _MORE_PARTITIONS, by_bound=False)
             sink = self.more.setdefault(number, MemoryTransactions(f"more {number}"))
-            app.read(source, name=f"more words {number}").map(upper).write(
-                sink, name=f"show more {number}"
-            )
+            words = app.read(source, name=f"more words {number}").map(upper)
+            if variant.breaks == "at epochs" and number == 0:
+                words = words.key_by(word_of).map_with_state(_unstorable, initial=_keep)
+            words.write(sink, name=f"show more {number}")
         return app
 
     def _build_beside(self, app: gp.StreamApp) -> None:
@@ -116,9 +130,14 @@ class ChangingApp:
         source = Words(base.records, base.partitions, by_bound=base.by_bound)
         words = app.read(source, name="beside words", parallelism=2)
         sink = base.sinks.setdefault(name, MemoryTransactions("beside"))
-        keyed = words.map(upper, name="beside upper").key_by(self._key, parallelism=2)
+        keyed = words.map(self._beside, name="beside upper").key_by(self._key, parallelism=2)
         numbered = keyed.map_with_state(_number, initial=0, name="beside number")
         numbered.write(sink, name="show beside")
+
+    def _beside(self, record: tuple[str, int]) -> tuple[str, int]:
+        if self.is_doomed:
+            raise ValueError(f"record {record} always fails")
+        return upper(record)
 
     def _build_changed(self, app: gp.StreamApp, variant: Variant) -> None:
         base = self.base
@@ -135,7 +154,7 @@ class ChangingApp:
             _branch(name, keyed).write(sink, name=f"show {name}")
 
     def _tagged(self, record: tuple[str, int], variant: Variant) -> tuple[str, int, int]:
-        if variant.breaks:
+        if variant.breaks == "at records":
             raise ValueError("this version is broken")
         if self.failing:
             self.failing -= 1
@@ -146,7 +165,9 @@ class ChangingApp:
     def _key(self) -> Callable[[tuple[str, int]], str]:
         return _key_at_border if self.is_at_borders else word_of
 
-    def problem(self, versions: list[ProgramVersion], tags: dict[str, Variant]) -> str:
+    def problem(
+        self, versions: list[ProgramVersion], tags: dict[str, Variant], *, is_whole: bool
+    ) -> str:
         """Return what is wrong with what the sinks show; empty when nothing is."""
         sinks = (*self.tagged, *self.more.values())
         retracted = self.base.retracted + self.beside.retracted
@@ -155,13 +176,13 @@ class ChangingApp:
             return f"{retracted} records have vanished that were shown"
         ran = _ran(versions, tags)
         return (
-            self.base.problem()
-            or self.beside.problem()
-            or self._tag_problem([each.tag for each in ran])
-            or self._more_problem(ran)
+            self.base.problem(is_whole=is_whole)
+            or self.beside.problem(is_whole=is_whole)
+            or self._tag_problem([each.tag for each in ran], is_whole=is_whole)
+            or self._more_problem(ran, is_whole=is_whole)
         )
 
-    def _more_problem(self, ran: list[Variant]) -> str:
+    def _more_problem(self, ran: list[Variant], *, is_whole: bool) -> str:
         """Return what is wrong with sources that not all versions have had."""
         for at, sink in sorted(self.more.items()):
             has = [each.more > at for each in ran]
@@ -170,24 +191,31 @@ class ChangingApp:
             for part in range(_MORE_PARTITIONS):
                 seen = [counts[n] for n in range(part, self.more_records, _MORE_PARTITIONS)]
                 is_read = all(one >= two for one, two in pairwise(seen))
-                if not is_read or max(seen) > times or (has[-1] and min(seen) < 1):
+                is_missing = is_whole and has[-1] and min(seen) < 1
+                if not is_read or max(seen) > times or is_missing:
                     return f"source {at} was there in {has}, and shown so often: {seen}"
         return ""
 
-    def _tag_problem(self, ran: list[int]) -> str:
+    def _tag_problem(self, ran: list[int], *, is_whole: bool) -> str:
         shown: dict[int, int] = {}
         for _, number, tag in (each for sink in self.tagged for each in sink.values):
             if number in shown:
                 return f"record {number} was shown twice, by {shown[number]} and {tag}"
             shown[number] = tag
-        if missing := {*range(self.base.records)} - shown.keys():
-            return f"records {sorted(missing)[:3]} are missing"
         for part in range(self.base.partitions):
-            seen = [shown[n] for n in range(part, self.base.records, self.base.partitions)]
+            numbers = range(part, self.base.records, self.base.partitions)
+            read = numbers if is_whole else [n for n in numbers if n <= self._last_of(part, shown)]
+            if missing := [n for n in read if n not in shown]:
+                return f"records {missing[:3]} are missing"
+            seen = [shown[n] for n in read]
             rest = iter(ran)
             if not all(tag in rest for tag in dict.fromkeys(_runs(seen))):
                 return f"partition {part} was shown by {_runs(seen)}, but {ran} have run"
         return ""
+
+    def _last_of(self, part: int, shown: Mapping[int, int]) -> int:
+        """Return the last record of a partition that was shown, or -1."""
+        return max((n for n in shown if n % self.base.partitions == part), default=-1)
 
 
 def _key_at_border(record: tuple[str, int]) -> str:
@@ -208,6 +236,14 @@ def _branch(name: str, keyed: Any) -> Any:
 
 def _number(before: int, record: tuple[str, int]) -> tuple[int, tuple[str, int, int]]:
     return before + 1, (record[0], before + 1, record[1])
+
+
+def _keep(record: tuple[str, int]) -> tuple[str, int]:
+    return record
+
+
+def _unstorable(_: Any, record: tuple[str, int]) -> tuple[Any, tuple[str, int]]:
+    return lambda: record, record
 
 
 def _runs(tags: Sequence[int]) -> list[int]:
@@ -305,15 +341,28 @@ class AimedFaults(FaultSchedule):
     Args:
         app: it can have a record fail; None: it cannot.
         result: is told of faults and phases.
+        ends: faults by which its application ends, by name; they are drawn more often.
     """
 
     def __init__(
-        self, cluster: ClusterSimulation, app: ChangingApp | None, result: SeedResult
+        self,
+        cluster: ClusterSimulation,
+        app: ChangingApp | None,
+        result: SeedResult,
+        *,
+        ends: Mapping[str, Fault] | None = None,
     ) -> None:
-        more = {"killed at its log": self._kill_at_log}
+        ends = ends or {}
+        more = {"killed at its log": self._kill_at_log, **ends}
         if app is not None:
             more["record fails"] = self._fail_record
-        super().__init__(cluster, result.faults, without=("file damaged",), more=more)
+        super().__init__(
+            cluster,
+            result.faults,
+            without=("file damaged",),
+            always=[*ends] * _ENDS_OFTEN,
+            more=more,
+        )
         self._app = app
         self._phases = result.phases
         self._phase = ""
@@ -392,15 +441,17 @@ class AimedFaults(FaultSchedule):
 
 def a_variant(rng: random.Random, tag: int, *, breaking: float = 0.0) -> Variant:
     """Return a version of the program by chance; so many of them are broken."""
-    return Variant(
+    variant = Variant(
         tag=tag,
         parallelism=rng.randrange(1, 4),
         branches=_KEYED if rng.random() < 0.5 else _KEYED[::-1],
         has_more_steps=rng.random() < 0.5,
-        breaks=breaking > 0 and rng.random() < breaking,
+        breaks="at records" if breaking > 0 and rng.random() < breaking else "",
         more=rng.choice([0, 0, 1, 2]),
         shows=rng.randrange(2),
     )
+    is_late = variant.breaks and variant.more > 0
+    return replace(variant, breaks="at epochs") if is_late else variant
 
 
 def run_change_seed(
@@ -415,6 +466,7 @@ def run_change_seed(
         shorter: of the length, and of the time between changes, there is this part.
     """
     result, rng = SeedResult(seed, "changes"), random.Random(seed)
+    way = _WAYS[seed // 2 % len(_WAYS)] if aimed else "finish"
     records = rng.randrange(400, 1200) // shorter
     base = SimulatedApp(records, _KEYED, by_bound=rng.random() < 0.5, partitions=2)
     beside = SimulatedApp(rng.randrange(400, 1200) // shorter, _KEYED[:1], partitions=2)
@@ -444,7 +496,7 @@ def run_change_seed(
         changes = _Changes(cluster, app, result, breaking=0.4 if aimed else 0.25, shorter=shorter)
         changes.begin(running.app_id, "changing", first)
         if aimed:
-            AimedFaults(cluster, app, result)
+            AimedFaults(cluster, app, result, ends=_ends_of(app, running.app_id, way))
         elif not calm:
             FaultSchedule(cluster, result.faults, without=("file damaged",))
         summary = cluster.run_to_end(running.app_id, within_ms=_WITHIN_MS)
@@ -458,14 +510,28 @@ def run_change_seed(
     result.versions = Counter(each.state for each in versions)
     result.problem = (
         "; ".join(cluster.promises.broken[:1])
-        or end_problem(summary, "finish")
-        or app.problem(versions, changes.variants)
-        or _unfinished(versions)
+        or end_problem(summary, way)
+        or app.problem(versions, changes.variants, is_whole=result.status == "succeeded")
+        or (_unfinished(versions) if result.status != "failed" else "")
         or _stale_epochs(cluster, _ran(versions, changes.variants)[-1])
         or _savepoints_problem(cluster)
         or slots_problem(cluster)
     )
     return result
+
+
+def _ends_of(app: ChangingApp, app_id: AppId, way: Way) -> dict[str, Fault]:
+    """Return the faults by which an application comes to its end in some way."""
+
+    def doom(cluster: ClusterSimulation, rng: random.Random) -> bool:
+        app.is_doomed = True
+        return True
+
+    faults: dict[Way, dict[str, Fault]] = {
+        "drain": {"drained": lambda cluster, _: cluster.drain(app_id)},
+        "tight": {"doomed": doom},
+    }
+    return faults.get(way, {})
 
 
 def _unfinished(versions: list[ProgramVersion]) -> str:

@@ -20,6 +20,7 @@ from gearpy.messages.app import (
     CommitEpoch,
     EpochCommitted,
     EpochStored,
+    ExecutorMessage,
     FailureKind,
     LaunchTasks,
     LinkBroken,
@@ -44,6 +45,7 @@ A, B = ExecutorId(0), ExecutorId(1)
 LOST = "messages of task 0.0 are lost"
 
 C = TypeVar("C", bound=Command)
+M = TypeVar("M", bound=ExecutorMessage)
 _ANSWERS: Final[dict[type, Any]] = {
     LaunchTasks: TasksLaunched,
     TaskLocationsReady: TaskLocationsReceived,
@@ -71,6 +73,7 @@ def some_limits(
     pace: PacePolicy = "fixed",
     epoch_timeout_ms: int = 60_000,
     retained: int = 2,
+    interval_ms: int = 300,
     trial_ms: int = 0,
 ) -> RecoveryLimits:
     return RecoveryLimits(
@@ -83,7 +86,7 @@ def some_limits(
         allocation_timeout_ms=60_000,
         epoch_cut=cut,
         epoch_pace=pace,
-        epoch_interval_ms=300,
+        epoch_interval_ms=interval_ms,
         max_overhead_percent=10,
         max_replay_ms=700,
         epoch_timeout_ms=epoch_timeout_ms,
@@ -103,6 +106,7 @@ class Bench:
         restarts: int = 5,
         backoff_ms: int = 100,
         epoch_timeout_ms: int = 60_000,
+        interval_ms: int = 300,
         trial_ms: int = 0,
         is_begun: bool = True,
         dag: Dag | None = None,
@@ -112,6 +116,7 @@ class Bench:
             restarts=restarts,
             backoff_ms=backoff_ms,
             epoch_timeout_ms=epoch_timeout_ms,
+            interval_ms=interval_ms,
             trial_ms=trial_ms,
         )
         self.dag = dag or a_dag(*regions or [(2, 2)])
@@ -179,8 +184,14 @@ class Bench:
             case Launch():
                 self.launches[command.executor_id] = command.launch
                 return [] if command.executor_id in self.silent else self.register(command)
-            case StoreManifest(manifest=manifest) if self.stores:
-                return self.manager.on_manifest_stored(manifest.region, manifest.epoch, self.now_ms)
+            case StoreManifest() if self.stores:
+                return [
+                    each
+                    for manifest in (command.manifest, *command.also)
+                    for each in self.manager.on_manifest_stored(
+                        manifest.region, manifest.epoch, self.now_ms
+                    )
+                ]
             case Send() if command.executor_id not in self.silent:
                 return self._answer(command)
             case _:
@@ -367,3 +378,8 @@ def kinds(commands: Sequence[Command]) -> list[str]:
 
 def only(commands: Sequence[Command], kind: type[C]) -> list[C]:
     return [each for each in commands if isinstance(each, kind)]
+
+
+def sent(commands: Sequence[Command], kind: type[M]) -> list[M]:
+    """Return the messages of one kind that are sent."""
+    return [each.message for each in only(commands, Send) if isinstance(each.message, kind)]

@@ -6,11 +6,15 @@ See `tests.bench.simulate_changes` for what is changed and what must come out; `
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import pytest
 
+from gearpy.dsl.application import StreamApp
+from gearpy.ids import AppId
 from gearpy.messages.client import UpdatePlanned
 from gearpy.storage.checkpoints import MemoryCheckpoints, StoredFile
+from tests.bench.simulate import end_problem, slots_problem
 from tests.bench.simulate_changes import (
     PAUSE_MS,
     PHASES,
@@ -69,16 +73,22 @@ def test_a_sink_keeps_what_versions_before_have_shown() -> None:
 
 
 class _UnsureStore(MemoryCheckpoints):
-    """A store that fails once, when a new version is put in place, and tells of it."""
+    """A store that fails once, when a new version is put in place, and tells of it.
 
-    def __init__(self, *, stores: bool) -> None:
+    Args:
+        stores: what it fails at is there all the same.
+        at_epoch: it fails at the first epoch of that version, and not before.
+    """
+
+    def __init__(self, *, stores: bool, at_epoch: bool = False) -> None:
         super().__init__()
-        self.has_failed, self.stores = False, stores
+        self._is_on_trial = self.has_failed = False
+        self.stores, self._at_epoch = stores, at_epoch
         self.on_failure: Callable[[], object] = lambda: None
 
     def save(self, name: str, chunks: Iterable[bytes]) -> StoredFile:
         data = b"".join(chunks)
-        if "/coordinator/" not in name or b"trial" not in data or self.has_failed:
+        if "/coordinator/" not in name or self.has_failed or not self._is_meant(data):
             return super().save(name, [data])
         self.has_failed = True
         if self.stores:
@@ -86,16 +96,84 @@ class _UnsureStore(MemoryCheckpoints):
         self.on_failure()
         raise OSError("no answer")
 
+    def _is_meant(self, data: bytes) -> bool:
+        if not self._at_epoch:
+            return b"trial" in data
+        was_on_trial, self._is_on_trial = self._is_on_trial, self._is_on_trial or b"trial" in data
+        return was_on_trial and b"epoch" in data
+
+
+def _two_versions(beside: int) -> tuple[ChangingApp, Variant, Variant]:
+    """Return an application with so many records beside those of 900 that a change touches."""
+    one, other = (SimulatedApp(each, ("numbered",), partitions=2) for each in (900, beside))
+    first, second = (
+        Variant(tag=tag, parallelism=2, branches=("numbered",), has_more_steps=False, breaks="")
+        for tag in (0, 1)
+    )
+    return ChangingApp(one, other, is_beside_first=True), first, second
+
+
+def _change_soon(cluster: ClusterSimulation, app_id: AppId, build: Callable[[], StreamApp]) -> None:
+    """Change an application as soon as it can be."""
+
+    def update() -> None:
+        if not isinstance(cluster.update(app_id, build), UpdatePlanned):
+            cluster.world.later(50, update)
+
+    cluster.world.later(500, update)
+
+
+@pytest.mark.parametrize("stores", [True, False])
+def test_a_first_epoch_that_may_be_in_the_log_leaves_it_when_the_trial_fails(
+    *, stores: bool
+) -> None:
+    """Nobody has shown it: the version before reads its records again."""
+    app, first, second = _two_versions(beside=8)
+    store = _UnsureStore(stores=stores, at_epoch=True)
+    cluster = ClusterSimulation(7, slots=14, checkpoints=store, idle_poll_ms=PAUSE_MS)
+    running = cluster.submit(lambda: app.build(first))
+    store.on_failure = lambda: setattr(app, "failing", 1)
+
+    _change_soon(cluster, running.app_id, lambda: app.build(second))
+    summary = cluster.run_to_end(running.app_id, within_ms=300_000)
+
+    assert end_problem(summary, "finish") == ""
+    assert store.has_failed
+    assert Counter(tag for sink in app.tagged for *_, tag in sink.values) == {0: 900}
+    assert app.base.problem() == ""
+
+
+def test_a_version_that_cannot_go_back_ends_the_application_with_both_causes() -> None:
+    """The program of before is gone; also what the change did not touch ends."""
+    app, first, second = _two_versions(beside=900)
+    broken = replace(second, breaks="at records")
+    cluster = ClusterSimulation(7, slots=14, idle_poll_ms=PAUSE_MS)
+    running = cluster.submit(lambda: app.build(first))
+    (first_program,) = cluster.programs
+
+    def lose_program() -> None:
+        is_on_trial = cluster.core is not None and cluster.core.succession.trial is not None
+        if is_on_trial and first_program in cluster.programs:
+            cluster.lose_program(first_program)
+
+    cluster.world.on_act = lose_program
+    _change_soon(cluster, running.app_id, lambda: app.build(broken))
+    summary = cluster.run_to_end(running.app_id, within_ms=300_000)
+
+    assert summary is not None
+    assert summary.status == "failed"
+    assert summary.cause is not None
+    assert summary.cause.cause == (
+        "ValueError: this version is broken; version 0 cannot take its place again: "
+        f"there is no program {first_program}"
+    )
+    assert slots_problem(cluster) == ""
+
 
 @pytest.mark.parametrize("stores", [True, False])
 def test_a_drain_is_of_the_version_that_may_be_in_the_log(*, stores: bool) -> None:
     """While nobody knows whether it is the version before cannot be gone on with."""
-    base = SimulatedApp(900, ("numbered",), partitions=2)
-    app = ChangingApp(base, SimulatedApp(900, ("numbered",), partitions=2), is_beside_first=True)
-    first, second = (
-        Variant(tag=tag, parallelism=2, branches=("numbered",), has_more_steps=False, breaks=False)
-        for tag in (0, 1)
-    )
+    app, first, second = _two_versions(beside=900)
     store = _UnsureStore(stores=stores)
     cluster = ClusterSimulation(7, slots=14, checkpoints=store, idle_poll_ms=PAUSE_MS)
     running = cluster.submit(lambda: app.build(first))
@@ -104,12 +182,7 @@ def test_a_drain_is_of_the_version_that_may_be_in_the_log(*, stores: bool) -> No
         20, lambda: drained.append(cluster.drain(running.app_id))
     )
 
-    def update() -> None:
-        answer = cluster.update(running.app_id, lambda: app.build(second))
-        if not isinstance(answer, UpdatePlanned):
-            cluster.world.later(50, update)
-
-    cluster.world.later(500, update)
+    _change_soon(cluster, running.app_id, lambda: app.build(second))
     summary = cluster.run_to_end(running.app_id, within_ms=300_000)
 
     shown = [(number, tag) for sink in app.tagged for _, number, tag in sink.values]
@@ -118,4 +191,4 @@ def test_a_drain_is_of_the_version_that_may_be_in_the_log(*, stores: bool) -> No
     assert summary.status in {"terminated", "succeeded"}
     assert len(shown) == len(dict(shown))
     assert {tag for _, tag in shown} == {0, 1}
-    assert not base.problem(is_whole=False)
+    assert not app.base.problem(is_whole=False)

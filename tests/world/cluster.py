@@ -21,7 +21,7 @@ from gearpy.cluster.worker.executor_role import executor_settings, runner_factor
 from gearpy.config.load import from_overrides
 from gearpy.config.schema import Config
 from gearpy.core.app.application import ApplicationCore
-from gearpy.errors import GearpyError
+from gearpy.errors import ConfigError, GearpyError
 from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, ExecutorId, WorkerId, address_of
 from gearpy.messages.client import (
     Artifact,
@@ -223,6 +223,10 @@ class ClusterSimulation:
         )
         answer: UpdatePlanned | Refused | None = self.ask_app_master(message)
         return answer
+
+    def lose_program(self, name: str) -> None:
+        """Let a program be gone; what has loaded it goes on."""
+        del self._apps[name]
 
     @property
     def programs(self) -> list[str]:
@@ -494,6 +498,8 @@ class ClusterSimulation:
         return replace(factory, limits=limits)
 
     def _load(self, artifact: Artifact) -> StreamApplication:
+        if artifact.location not in self._apps:
+            raise ConfigError(f"there is no program {artifact.location}")
         app = self._apps[artifact.location]()
         loaded = app.scaled(dict(artifact.scale)) if artifact.scale else app.build().build()
         assert isinstance(loaded, StreamApplication)

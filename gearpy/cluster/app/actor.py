@@ -466,7 +466,7 @@ class AppMasterActor(Actor[_Message]):
                     _log.info("application %s: %s", self._app_id, command.pause)
                 self._standing.tell(self._core)
             case StoreManifest():
-                self._store(command.manifest)
+                self._store(command.manifest, *command.also)
             case EpochsRetired() | DropSnapshots() | FellBack() | EpochAborted() | DamageFound():
                 self._on_epochs(command)
             case Survived():
@@ -503,14 +503,19 @@ class AppMasterActor(Actor[_Message]):
             self._executors.give_up(executor_id)
         return self._core.on_worker_lost(worker, self.context.now_ms())
 
-    def _store(self, manifest: Manifest) -> None:
-        """Add an epoch to the coordinator log; if that fails, it is decided again."""
-        assert self._core is not None
+    def _store(self, *manifests: Manifest) -> None:
+        """Add epochs to the coordinator log in one go; if that fails, it is decided again."""
         try:
-            self._checkpoints.store(manifest)
+            self._checkpoints.store(*manifests)
         except LogBroken as error:
-            _log.error("epoch %d of region %d: %s", manifest.epoch, manifest.region, error)
+            for each in manifests:
+                _log.error("epoch %d of region %d: %s", each.epoch, each.region, error)
             return
+        for each in manifests:
+            self._on_stored(each)
+
+    def _on_stored(self, manifest: Manifest) -> None:
+        assert self._core is not None
         region = self._core.regions[manifest.region]
         self._savepoints.on_stored(region, manifest.epoch)
         now_ms = self.context.now_ms()
@@ -664,7 +669,9 @@ class AppMasterActor(Actor[_Message]):
             if isinstance(message.decided, PutInPlace):
                 self._do(core.keep(str(error), self.context.now_ms()))
             else:
-                self._end("failed", card_of(error))
+                cause, before = message.decided.cause, self._versions.current.base_of
+                told = f"{cause.cause}; version {before} cannot take its place again: {error}"
+                self._end("failed", replace(cause, cause=told))
         else:
             if isinstance(message.decided, GoBack):
                 cause = message.decided.cause

@@ -205,7 +205,8 @@ class AppCheckpoints:
     ) -> None:
         """Let another version go on from these epochs, and from no other, in one go.
 
-        Regions that are ``kept`` have what they had.
+        What an error has stopped before is to be there: `settle` it first. Regions that are
+        ``kept`` have what they had.
 
         Raises:
             LogSuperseded: a later launch has opened the log.
@@ -282,8 +283,8 @@ class AppCheckpoints:
         )
         return replace(launch, tasks=tasks)
 
-    def store(self, manifest: Manifest) -> None:
-        """Add a complete epoch; called again for one, it settles whether that is there.
+    def store(self, *manifests: Manifest) -> None:
+        """Add complete epochs, all or none; called again for one, it settles if that is there.
 
         Epochs that were retired before leave the log with it.
 
@@ -293,10 +294,10 @@ class AppCheckpoints:
         """
         log = self._opened
         view = EpochManifests(log.state)
-        is_there = view.has(manifest.region, manifest.epoch)
+        new = [each for each in manifests if not view.has(each.region, each.epoch)]
         log.append(
             [
-                *(() if is_there else view.messages_for(manifest, manifest.offsets)),
+                *(message for each in new for message in view.messages_for(each, each.offsets)),
                 *(drop for each in self._retired for drop in view.drop_messages(*each)),
             ]
         )

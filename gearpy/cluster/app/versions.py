@@ -361,6 +361,7 @@ class AppVersions:
         planned = self.planned
         assert planned is not None, "a change is under way"
         if self._appended is None:
+            self._checkpoints.settle()
             kept = planned.kept
             moved = self._checkpoints.migrated(manifests, old, planned.loaded.dag, kept=kept)
             now = replace(
@@ -408,6 +409,7 @@ class AppVersions:
             GearpyError: its program cannot be loaded any more.
         """
         if self._gone_back is None:
+            self._checkpoints.settle()  # An epoch that comes into the log yet has to leave it.
             failed, versions = self.current, self.all
             base = next(each for each in versions if each.number == failed.base_of)
             again = ProgramVersion(

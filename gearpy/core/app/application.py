@@ -14,6 +14,7 @@ from gearpy.core.app.decisions import (
     Command,
     DropSnapshots,
     HeldUp,
+    StoreManifest,
     TrialPassed,
 )
 from gearpy.core.app.executors import Launch, Release
@@ -76,7 +77,7 @@ class ApplicationCore(Recovery):
         overrides: places of sources that count more than the newest of those epochs.
         owns: which files, by location, belong to this application; no other is ever deleted.
         after: the core of the version before, in whose place this one is put.
-        is_trial: going back is possible, until an epoch is stored.
+        is_trial: going back is possible, until the first epochs are stored, which are so at once.
     """
 
     # -- questions -------------------------------------------------------------------------
@@ -503,7 +504,8 @@ class ApplicationCore(Recovery):
         region = self.regions.that_knew(message.attempt)
         if region is None:
             return []
-        return region.epochs.on_stored(message, now_ms) + self._drops()
+        commands = region.epochs.on_stored(message, now_ms)
+        return commands + self._store_trial(now_ms) + self._drops()
 
     def on_epoch_unstored(self, message: EpochUnstored, now_ms: int) -> list[Command]:
         """Give up an epoch that cannot be stored, as files before it are damaged."""
@@ -521,6 +523,20 @@ class ApplicationCore(Recovery):
             commands.append(TrialPassed())
         commands += self.regions[region].epochs.on_manifest_stored(epoch, now_ms)
         return self._settled(commands, now_ms)
+
+    def _store_trial(self, now_ms: int) -> list[Command]:
+        """Have the first epochs of all that is on trial stored in one go, when each has one.
+
+        A version of which the log had some of them could neither go back nor has it been tried.
+        """
+        if self.succession.trial is None:
+            return []
+        touched = self.regions.but(self.succession.kept)
+        tried = [each for each in touched if each.state != "done"]
+        if not tried or not all(r.epochs.is_held and r.history.unstored for r in tried):
+            return []
+        first, *others = [each.epochs.release(now_ms) for each in tried]
+        return [StoreManifest(manifest=first, also=tuple(others))]
 
     def on_epoch_committed(self, message: EpochCommitted, now_ms: int) -> list[Command]:
         """Note that the sinks of an executor have committed an epoch."""
@@ -657,6 +673,7 @@ class ApplicationCore(Recovery):
         if not self.is_ended:
             for region in filter(self._counts, self.regions):
                 commands += region.epochs.advance(now_ms)
+            commands += self._store_trial(now_ms)
         return commands + self._drops() + self._end_if_done(now_ms)
 
     def _activated(self, now_ms: int) -> list[Command]:
@@ -678,6 +695,8 @@ class ApplicationCore(Recovery):
         if trial is not None and not trial.is_begun and self.regions.are_active(but=kept):
             trial.begin(now_ms)
             self._hold_epochs()
+            for region in self.regions.but(kept):
+                region.epochs.is_wanted = True  # However long the interval is.
 
     def _held_up(self) -> list[Command]:
         if not self._is_active:

@@ -120,10 +120,11 @@ class PauseTimes:
 
 
 class Trial:
-    """The trial of a version that has just begun; it passes when the first epoch is stored.
+    """The trial of a version that has just begun; it passes when its first epochs are stored.
 
-    Until then sinks show nothing of it, so the version before can take its place again, from the
-    epoch at which the change was made, without a record lost or shown twice.
+    They are stored together, of all regions that the change has touched. Until then sinks show
+    nothing of it, so the version before can take its place again, from the epoch at which the
+    change was made, without a record lost or shown twice.
 
     Args:
         lasts_ms: the first epoch ends no sooner than this after all its tasks run, the last time

@@ -53,10 +53,12 @@ class StoreManifest:
     """Store a complete epoch durably, then call `ApplicationCore.on_manifest_stored`.
 
     Comes again until that is called. Until then no attempt of the region begins, and no sink is
-    told that the epoch is complete.
+    told that the epoch is complete. ``also`` are epochs of other regions: all are stored in one
+    go, or none.
     """
 
     manifest: Manifest
+    also: tuple[Manifest, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

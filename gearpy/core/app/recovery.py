@@ -109,6 +109,8 @@ class Recovery:
             carried=carried,
         )
         self._hold_epochs()
+        for region in self.regions.but(carried) if is_trial else ():
+            region.epochs.is_held = True
         self.clock = self._new_clock(now_ms)
         self.reports: dict[TaskId, TaskClock] = {}
         self.long_turns: dict[ExecutorId, tuple[LongTurn, ...]] = {}

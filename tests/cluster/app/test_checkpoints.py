@@ -98,6 +98,19 @@ def test_a_version_replaces_the_epochs_of_what_it_touches() -> None:
     assert app.manifests() == [kept, moved]
 
 
+def test_epochs_are_stored_together_or_not_at_all() -> None:
+    """Of a version on trial the log has an epoch of each region or of none."""
+    checkpoints, dag = MemoryCheckpoints(), a_dag((1, 1), (1, 1))
+    app = AppCheckpoints(checkpoints, prefix=PREFIX, launch=1, segments_max=8, wall_ms=lambda: 0)
+    app.open(dag, {})
+    epochs, names = [a_manifest(0, 7), a_manifest(1, 7)], [*checkpoints.names("")]
+
+    app.store(*epochs)
+
+    assert app.manifests() == epochs
+    assert len([each for each in checkpoints.names("") if each not in names]) == 1
+
+
 def test_a_savepoint_outlives_all_that_its_application_does() -> None:
     """A change, what is deleted behind it, another launch, and the end; until it is dropped."""
     checkpoints, dag = MemoryCheckpoints(), a_dag((1, 1))

@@ -6,6 +6,7 @@ from gearpy.core.app.application import ApplicationCore
 from gearpy.core.app.decisions import (
     ChangeGivenUp,
     Command,
+    DropSnapshots,
     Ended,
     GoBack,
     PutInPlace,
@@ -19,7 +20,7 @@ from gearpy.core.dag.graph import Dag
 from gearpy.ids import ExecutorId, TaskId
 from gearpy.messages.app import BeginEpoch, CommitEpoch, ExecutorFailed, LaunchTasks
 from gearpy.messages.summaries import ErrorCard
-from tests.core.manager_bench import A, B, Bench, a_dag, only
+from tests.core.manager_bench import LOST, A, B, Bench, a_dag, kinds, only, sent
 
 _NEXT = (ExecutorId(2), ExecutorId(3))
 
@@ -42,8 +43,8 @@ def follow(bench: Bench, *, is_trial: bool = True) -> ApplicationCore:
     return before
 
 
-def on_trial(*, trial_ms: int = 0) -> tuple[Bench, ApplicationCore]:
-    bench = Bench(trial_ms=trial_ms)
+def on_trial(*, trial_ms: int = 0, interval_ms: int = 300) -> tuple[Bench, ApplicationCore]:
+    bench = Bench(trial_ms=trial_ms, interval_ms=interval_ms)
     change(bench)
     return bench, follow(bench)
 
@@ -103,7 +104,7 @@ def test_processes_that_have_slots_are_waited_for_as_long_as_they_may_take() -> 
 
     done = change(bench) + bench.tick(15_000) + bench.end_epoch() + bench.tick(1_000)
 
-    begins = [each.message for each in only(done, Send) if isinstance(each.message, BeginEpoch)]
+    begins = sent(done, BeginEpoch)
     assert not any(each.is_last for each in begins)
     assert not only(done, PutInPlace)
 
@@ -225,7 +226,7 @@ def test_a_task_that_raises_in_the_trial_ends_it_at_once() -> None:
     assert done[-1] == GoBack(cause=ErrorCard(cause="KeyError: 'price'", operator="map"))
     assert {each.executor_id for each in only(done, Stop) if each.kill} == {*_NEXT}
     assert not only(late, TrialPassed)
-    assert not [each for each in only(late, Send) if isinstance(each.message, CommitEpoch)]
+    assert not sent(late, CommitEpoch)
 
 
 def test_an_epoch_that_is_in_the_log_after_the_decision_is_told_to_nobody() -> None:
@@ -263,8 +264,90 @@ def test_a_trial_lasts_anew_when_its_tasks_are_started_again() -> None:
     bench.tick(1000)
     passed = bench.end_epoch()
 
-    assert not [each for each in only(early, Send) if isinstance(each.message, BeginEpoch)]
+    assert not sent(early, BeginEpoch)
     assert only(passed, TrialPassed)
+
+
+def two_on_trial() -> Bench:
+    """Return two regions that a change has touched; one has ended an epoch since."""
+    bench = Bench((1, 1), (1, 1), executors=1)
+    bench.obey(bench.manager.change(next_dag((1, 1), (1, 1)), bench.now_ms))
+    follow(bench)
+    bench.tick(1000)
+    bench.end_epoch(0)
+    return bench
+
+
+def test_a_trial_is_over_when_each_region_that_it_is_about_has_stored_an_epoch() -> None:
+    """They are stored in one go, and sinks hear of none before."""
+    bench = two_on_trial()
+    early = bench.done[:]
+
+    done = bench.end_epoch(1)
+
+    tried = {each.attempt for each in bench.manager.regions}
+    assert not only(early, TrialPassed)
+    assert tried.isdisjoint(each.attempt for each in sent(early, CommitEpoch))
+    (store,) = only(done, StoreManifest)
+    assert [each.region for each in (store.manifest, *store.also)] == [0, 1]
+    assert kinds(done).index("TrialPassed") < kinds(done).index("CommitEpoch")
+    assert {each.attempt for each in sent(done, CommitEpoch)} == tried
+
+
+def test_a_region_that_fails_in_the_trial_fails_it_for_one_that_has_ended_an_epoch() -> None:
+    """Nothing of that is stored, and its files go."""
+    bench = two_on_trial()
+
+    done = bench.fail_task(TaskId(2, 0), "KeyError: 'price'")
+    late = bench.tick(3000)
+
+    assert only(done, GoBack)
+    assert not only(done + late, StoreManifest)
+    assert not sent(done + late, CommitEpoch)
+
+
+def test_an_epoch_that_waits_for_the_trial_is_lost_with_the_tasks_that_have_ended_it() -> None:
+    """In the log it would be shown by their restart; they end another one."""
+    bench = two_on_trial()
+    region = bench.manager.regions[0]
+    held = region.history.unstored
+    assert held is not None
+
+    lost = bench.fail_task(TaskId(0, 0), LOST, kind="lost")
+    bench.tick(2000)
+    dropped = {file.location for each in only(lost, DropSnapshots) for file in each.files}
+    passed = bench.end_epoch(0) + bench.end_epoch(1)
+
+    assert bench.states == ["running", "running"]
+    assert dropped == {file.location for file in held.snapshots}
+    (store,) = only(passed, StoreManifest)
+    assert store.manifest.epoch > held.epoch
+    assert only(passed, TrialPassed)
+
+
+def test_epochs_of_a_trial_that_may_be_in_the_log_stay_though_tasks_are_lost() -> None:
+    """They are stored again, and what is lost begins behind them."""
+    bench = two_on_trial()
+    bench.stores = False
+    (store,) = only(bench.end_epoch(1), StoreManifest)
+
+    bench.fail_task(TaskId(0, 0), LOST, kind="lost")
+    bench.stores = True
+    done = bench.tick(5000)
+
+    assert {each.manifest for each in only(done, StoreManifest)} >= {store.manifest, *store.also}
+    assert only(done, TrialPassed)
+    assert bench.states == ["running", "running"]
+
+
+def test_a_trial_waits_for_no_interval_between_epochs() -> None:
+    """It would end before a long one does."""
+    bench, _ = on_trial(trial_ms=2000, interval_ms=900_000)
+
+    bench.tick(2100)
+    done = bench.end_epoch()
+
+    assert only(done, TrialPassed)
 
 
 def test_a_trial_without_an_epoch_fails_some_time() -> None:
@@ -312,7 +395,7 @@ def test_a_region_that_a_change_does_not_touch_goes_on() -> None:
 
     untouched, touched = bench.manager.regions
     assert [each.region for each in launched].count(0) == len(untouched.executors)
-    assert {each.attempt for each in ended}.isdisjoint({untouched.attempt, touched.attempt})
+    assert untouched.attempt not in {each.attempt for each in ended}
     assert untouched.executors == {A}
     assert touched.executors == {B}
     assert not only(bench.done, Stop)
@@ -350,7 +433,7 @@ def test_an_untouched_region_goes_on_also_when_the_trial_fails() -> None:
     bench.tick(1000)
 
     done = bench.fail_task(TaskId(2, 0), "broken") + bench.end_epoch(0)
-    commits = [each for each in only(done, Send) if isinstance(each.message, CommitEpoch)]
+    commits = sent(done, CommitEpoch)
     bench.manager = bench.another(after=bench.manager)
     bench.begin()
 

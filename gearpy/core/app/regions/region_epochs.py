@@ -57,6 +57,7 @@ class RegionEpochs:
 
     Attributes:
         first_end_ms: no epoch begins to end before this time.
+        is_held: what is complete is not stored before `release`, and is lost with its attempt.
         halt_ms: the event time at which sources halt; no epoch but the last one is told to end
             there or later, as they might not come that far for long.
     """
@@ -81,6 +82,7 @@ class RegionEpochs:
         newest = 0 if self.history.newest is None else self.history.newest.epoch
         self._next_epoch = max(first_epoch, newest + 1)
         self.first_end_ms, self.halt_ms = MIN_MS, MAX_MS
+        self.is_held = False
         self._pace = EpochPace(
             policy=limits.epoch_pace,
             interval_ms=limits.epoch_interval_ms,
@@ -210,8 +212,16 @@ class RegionEpochs:
             self._next_epoch = last + 1
         self._is_begun = False
         self._coordinator = self._commit = self._final_epoch = None
+        if self.is_held and (unstored := self.history.unstored) is not None:
+            self._give_out(self.history.discard({unstored.epoch}))
         if self._attempt in self._files:
             self._give_out(self._files[self._attempt].on_over())
+
+    def release(self, now_ms: int) -> Manifest:
+        """Return the epoch that is held, to be stored with those of others; hold none any more."""
+        assert self.history.unstored is not None, "it is complete"
+        self.is_held, self._store_again_ms = False, now_ms + REPEAT_MS
+        return self.history.unstored
 
     def drain(self, cut_time_ms: int | None = None) -> None:
         """Let sources end, in this attempt and in all that follow, and the next epoch be the last.
@@ -392,7 +402,7 @@ class RegionEpochs:
 
     def _store_again(self, now_ms: int) -> list[Command]:
         manifest = self.history.unstored
-        if manifest is None or now_ms < self._store_again_ms:
+        if manifest is None or self.is_held or now_ms < self._store_again_ms:
             return []
         self._store_again_ms = now_ms + REPEAT_MS
         return [StoreManifest(manifest=manifest)]
