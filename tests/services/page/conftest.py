@@ -52,7 +52,7 @@ def main(args):
 
     def lines():
         for number in itertools.count():
-            yield "? " + str(number) if number == 300 else LINES[number % 3]
+            yield "? " + str(number) if number == 100 else LINES[number % 3]
 
     def words_of(line):
         if line.startswith("?") and broken.exists():
@@ -60,7 +60,7 @@ def main(args):
         return line.split()
 
     app = gp.StreamApp("wordcount")
-    words = app.read(gp.generate(lines, rate=400), name="lines").flat_map(words_of, name="split")
+    words = app.read(gp.generate(lines, rate=100), name="lines").flat_map(words_of, name="split")
     counts = words.key_by(lambda word: word, parallelism=2).window(gp.tumbling("1s")).count()
     counts.map(lambda row: [row.key, row.value], name="row").write(gp.jsonl_folder(args[1]))
     return app
@@ -190,7 +190,11 @@ class Shown:
 def shown(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[Shown]:
     """Show a cluster of two workers."""
     folder = tmp_path_factory.mktemp("page")
-    keys = {"checkpoint.folder": f"{folder}/checkpoints", "worker.folder": f"{folder}/worker"}
+    keys = {
+        "checkpoint.folder": f"{folder}/checkpoints",
+        "worker.folder": f"{folder}/worker",
+        "checkpoint.interval-ms": "500",
+    }
     config = a_config(folder, **keys)
     with (
         LocalCluster(config, workers=2, slots=8, listen=True, executors="process") as cluster,
