@@ -1,6 +1,7 @@
 """A client of a cluster for programs: submit, list, describe, wait, replay, stop."""
 
 import getpass
+import math
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -81,6 +82,20 @@ _EPOCH_S: Final = 20.0
 MasterChange: TypeAlias = Literal["transfer", "add", "remove"]
 _MASTERS_S: Final = 15.0
 _POLL_S: Final = 0.05
+
+
+class _Tries:
+    """Tells whether there is time to ask once more; None: there always is."""
+
+    def __init__(self, timeout_s: float | None) -> None:
+        self._until_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
+
+    def may_go_on(self) -> bool:
+        """Tell whether the time is not up, after a pause in that case."""
+        if time.monotonic() >= self._until_s:
+            return False
+        time.sleep(_POLL_S)
+        return True
 
 
 class ClusterClient(ClusterQuestions):
@@ -299,16 +314,15 @@ class ClusterClient(ClusterQuestions):
             AskTimeout: no answer in time; the question is still handled.
             CannotTravel: a part of the question cannot be sent to another process.
         """
-        deadline = time.monotonic() + timeout_s
+        tries = _Tries(timeout_s)
         body = encode_value(question, where="a question")
         message = AskAppMaster(app_id=app_id, question=body)
-        while self.application(app_id).status == "pending" and time.monotonic() < deadline:
-            time.sleep(_POLL_S)
+        while self.application(app_id).status == "pending" and tries.may_go_on():
+            pass
         while (answer := self._expect(AppMasterAnswer, message)).number:
-            if time.monotonic() >= deadline:
+            if not tries.may_go_on():
                 raise AskTimeout(f"application {app_id} has not answered for {timeout_s:g} s")
             message = AskAppMaster(app_id=app_id, number=answer.number)
-            time.sleep(_POLL_S)
         return decode_value(answer.answer, classes)
 
     # -- ends and restarts -----------------------------------------------------------------
@@ -352,16 +366,15 @@ class ClusterClient(ClusterQuestions):
                 is none, or taken.
             AskTimeout: no epoch has ended in time; it may still get the name.
         """
-        deadline = time.monotonic() + timeout_s
+        tries = _Tries(timeout_s)
         message = MakeSavepoint(app_id=app_id, name=name, by=self._by)
         while not (made := self._expect(SavepointMade, message)).epochs:
-            if time.monotonic() >= deadline:
+            if not tries.may_go_on():
                 raise AskTimeout(
                     f"no epoch of application {app_id} has ended within {timeout_s:g} s: gear why "
                     f"{app_id} tells what holds it; the next one that ends is savepoint {name}"
                 )
             message = replace(message, begins=False)
-            time.sleep(_POLL_S)
         return dict(made.epochs)
 
     def restart(self, app_id: AppId, *, from_beginning: bool = False) -> "RunningApplication":
@@ -387,7 +400,7 @@ class ClusterClient(ClusterQuestions):
         message = ChangeMasters(change=change, address=address, by=self._by)
         with suppress(LeadershipLost, ConnectionLost):  # A leader may go with its change.
             self._expect(MasterList, message)
-        until_s = time.monotonic() + _MASTERS_S
+        tries = _Tries(_MASTERS_S)
         while True:
             found = self.masters()
             roles = {each.address: each.role for each in found.masters}
@@ -398,9 +411,8 @@ class ClusterClient(ClusterQuestions):
             }
             if is_wanted[change]:
                 return found
-            if time.monotonic() > until_s:
+            if not tries.may_go_on():
                 raise AskTimeout(f"{change} {address} is not done yet: see 'gear master list'")
-            time.sleep(_POLL_S)
 
     def change(self, message: UpdateApplication) -> UpdatePlanned:
         """Put another version in place of one that runs; return the plan of that.
@@ -432,18 +444,18 @@ class ClusterClient(ClusterQuestions):
         Raises:
             SubmitRefused: the application has ended without a trace of it.
         """
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        tries = _Tries(timeout_s)
         while True:
             try:
                 found = next(each for each in self.versions(app_id) if each.number == number)
             except SubmitRefused:
                 if self.application(app_id).status not in {"pending", "active"}:
                     raise
+                time.sleep(_POLL_S)
             else:
-                is_late = deadline is not None and time.monotonic() >= deadline
-                if is_late or found.state not in {"waiting", "preparing", "trial"}:
+                is_open = found.state in {"waiting", "preparing", "trial"}
+                if not (is_open and tries.may_go_on()):
                     return found
-            time.sleep(_POLL_S)
 
     def replay(self, app_id: AppId) -> int:
         """Restart all its tasks from the newest epoch; return which (0: from the beginning).
@@ -494,7 +506,7 @@ class ClusterClient(ClusterQuestions):
         Raises:
             AskTimeout: that takes too long.
         """
-        deadline = time.monotonic() + _EPOCH_S
+        tries = _Tries(_EPOCH_S)
         question = GetEpochs(app_id=app_id, ends_one=True)
         before = _newest(self._expect(EpochList, question))
         while True:
@@ -502,12 +514,11 @@ class ClusterClient(ClusterQuestions):
             # The one behind the newest may have begun to end before.
             if now and all(epoch > before.get(region, 0) + 1 for region, epoch in now.items()):
                 return
-            if time.monotonic() >= deadline:
+            if not tries.may_go_on():
                 raise AskTimeout(
                     f"no epoch of application {app_id} has ended within {_EPOCH_S:g} s: gear why "
                     f"{app_id} tells what holds it; the newest stored epoch can be looked at"
                 )
-            time.sleep(_POLL_S)
 
 
 class RunningApplication:
@@ -710,17 +721,15 @@ class RunningApplication:
             OperatorError: user code raised.
             ApplicationFailed: it failed in another way.
         """
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        tries = _Tries(timeout_s)
         while True:
             summary = self.summary()
             if on_progress is not None:
                 on_progress(summary)
             if summary.status == "failed":
                 raise error_of(summary)
-            ended = summary.status not in ("pending", "active")
-            if ended or (deadline is not None and time.monotonic() >= deadline):
+            if summary.status not in ("pending", "active") or not tries.may_go_on():
                 return summary
-            time.sleep(_POLL_S)
 
 
 def error_of(summary: ApplicationSummary) -> GearpyError:

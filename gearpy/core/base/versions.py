@@ -1,14 +1,60 @@
 """Versions of what masters say and store, while an upgrade goes from process to process."""
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final, Generic, TypeVar, get_args
 
+import msgspec
+
+from gearpy.errors import ProtocolError
 from gearpy.messages.versions import KnownVersions
 
 #: What masters say to each other, their log, and its snapshots. Raised when an older gearpy could
 #: misread any of it, which must then still be written as it was in the version before; a field
 #: with a default needs no new one.
 MASTERS: Final = KnownVersions(1)
+
+_T = TypeVar("_T")
+_ENVELOPE: Final = msgspec.msgpack.Decoder(tuple[int, str, msgspec.Raw])
+
+
+class Envelopes(Generic[_T]):
+    """Makes objects into bytes, with a version and the name of their class, and back.
+
+    Args:
+        kinds: the union of the classes.
+        kind: what the objects are, for people.
+        place: where they come from, for people.
+    """
+
+    def __init__(self, kinds: Any, kind: str, place: str) -> None:
+        self._decoders: dict[str, msgspec.msgpack.Decoder[_T]] = {
+            each.__name__: msgspec.msgpack.Decoder(each) for each in get_args(kinds)
+        }
+        self._kind, self._place = kind, place
+
+    def encode(self, thing: _T, version: int = MASTERS.newest) -> bytes:
+        """Return an object as bytes, in one of the versions of `MASTERS`."""
+        return msgspec.msgpack.encode((version, type(thing).__name__, thing))
+
+    def decode(self, data: bytes, versions: KnownVersions = MASTERS) -> _T:
+        """Return the object that `encode` made into bytes.
+
+        Raises:
+            ProtocolError: it is none, or of another version of gearpy.
+        """
+        try:
+            version, name, fields = _ENVELOPE.decode(data)
+            versions.check(version, f"the {self._kind} {name!r} of {self._place}")
+            if name not in self._decoders:
+                raise ProtocolError(
+                    f"{self._place} has a {self._kind} {name!r}, which this gearpy does not know: "
+                    "start the gearpy that wrote it"
+                )
+            return self._decoders[name].decode(fields)
+        except (msgspec.DecodeError, ValueError) as error:
+            raise ProtocolError(
+                f"{self._place} has a {self._kind} that is none: {error}"
+            ) from error
 
 
 class CommonVersion:

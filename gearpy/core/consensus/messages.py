@@ -1,14 +1,10 @@
 """The messages between members. Each message has the term of its sender, unless it says more."""
 
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, get_args
+from typing import Final, TypeAlias
 
-import msgspec
-
-from gearpy.core.base.versions import MASTERS
+from gearpy.core.base.versions import Envelopes
 from gearpy.core.consensus.stored import LogEntry
-from gearpy.errors import ProtocolError
-from gearpy.messages.versions import KnownVersions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,29 +107,6 @@ ReplicaMessage: TypeAlias = (
 #: What only the leader of a term says.
 LeaderMessage: TypeAlias = AppendEntries | SendSnapshotPart | TakeOver
 
-_ENVELOPE: Final = msgspec.msgpack.Decoder(tuple[int, str, msgspec.Raw])
-_DECODERS: Final[dict[str, "msgspec.msgpack.Decoder[Any]"]] = {
-    each.__name__: msgspec.msgpack.Decoder(each) for each in get_args(ReplicaMessage)
-}
-
-
-def encode_message(message: ReplicaMessage, version: int = MASTERS.newest) -> bytes:
-    """Return a message between members as bytes, in one of the versions of `MASTERS`."""
-    return msgspec.msgpack.encode((version, type(message).__name__, message))
-
-
-def decode_message(data: bytes, versions: KnownVersions = MASTERS) -> ReplicaMessage:
-    """Return the message that `encode_message` made into bytes.
-
-    Raises:
-        ProtocolError: it is none, or of another version of gearpy.
-    """
-    try:
-        version, name, fields = _ENVELOPE.decode(data)
-        versions.check(version, f"the message {name} of a master")
-        if name not in _DECODERS:
-            raise ProtocolError(f"a master says {name}, which this gearpy does not know")
-        message: ReplicaMessage = _DECODERS[name].decode(fields)
-    except (msgspec.DecodeError, ValueError) as error:
-        raise ProtocolError(f"a master has sent what is no message: {error}") from error
-    return message
+_MESSAGES: Final = Envelopes[ReplicaMessage](ReplicaMessage, "message", "another master")
+encode_message: Final = _MESSAGES.encode
+decode_message: Final = _MESSAGES.decode

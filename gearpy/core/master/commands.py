@@ -1,11 +1,8 @@
 """The changes of a `MasterState`: records of the master's log, as objects and as bytes."""
 
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
-import msgspec
-
-from gearpy.core.base.versions import MASTERS
-from gearpy.errors import ProtocolError
+from gearpy.core.base.versions import Envelopes
 from gearpy.ids import AppId, WorkerId
 from gearpy.late_dataclass import dataclass
 from gearpy.messages.client import SubmitApplication
@@ -119,44 +116,6 @@ MasterCommand: TypeAlias = (
     | ForgetEnded
 )
 
-_CLASSES: Final[tuple[type[MasterCommand], ...]] = (
-    NameCluster,
-    Submit,
-    ChangeStatus,
-    LaunchAppMaster,
-    LoseAppMaster,
-    StoreValue,
-    AddQuarantined,
-    RemoveQuarantined,
-    AddWorker,
-    ForgetEnded,
-)
-_ENVELOPE: Final = msgspec.msgpack.Decoder(tuple[int, str, msgspec.Raw])
-_DECODERS: Final[dict[str, msgspec.msgpack.Decoder[Any]]] = {
-    cls.__name__: msgspec.msgpack.Decoder(cls) for cls in _CLASSES
-}
-
-
-def encode_command(command: MasterCommand, version: int = MASTERS.newest) -> bytes:
-    """Return a command as a record of the log, in one of the versions of `MASTERS`."""
-    return msgspec.msgpack.encode((version, type(command).__name__, command))
-
-
-def decode_command(record: bytes) -> MasterCommand:
-    """Return the command that `encode_command` made into a record.
-
-    Raises:
-        ProtocolError: it is of another version of gearpy.
-    """
-    try:
-        version, name, fields = _ENVELOPE.decode(record)
-        MASTERS.check(version, f"the record {name!r} of the master's log")
-        if name not in _DECODERS:
-            raise ProtocolError(
-                f"the master's log holds a record {name!r}, which this gearpy does not know: start "
-                "the gearpy that wrote it"
-            )
-        command: MasterCommand = _DECODERS[name].decode(fields)
-    except (msgspec.DecodeError, ValueError) as error:
-        raise ProtocolError(f"the master's log holds a record that is none: {error}") from error
-    return command
+_RECORDS: Final = Envelopes[MasterCommand](MasterCommand, "record", "the master's log")
+encode_command: Final = _RECORDS.encode
+decode_command: Final = _RECORDS.decode
