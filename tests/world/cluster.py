@@ -443,8 +443,10 @@ class ClusterSimulation:
     @property
     def core(self) -> ApplicationCore | None:
         """What decides in the newest app master; to look at only. None if there is none."""
-        actors = (each.app_master for each in reversed(self.launched(MASTER_EXECUTOR)))
-        return next((each._core for each in actors if each is not None), None)  # noqa: SLF001
+        for each in reversed(self.processes):  # Asked for with each event: the newest is the last.
+            if each.app_master is not None and each.is_alive:
+                return each.app_master._core  # noqa: SLF001
+        return None
 
     # -- roles -----------------------------------------------------------------------------
 
