@@ -94,8 +94,16 @@ def test_rates_move_and_the_graph_stays_where_it_is(shown: Shown, app_id: int) -
     tab.page.context.close()
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+@pytest.mark.parametrize(
+    ("size", "theme"),
+    [
+        pytest.param(WIDE, "light", id="wide-light"),
+        pytest.param(NARROW, "dark", id="narrow-dark"),
+        # A theme has colours, no sizes: each width and each theme has been seen.
+        pytest.param(WIDE, "dark", id="wide-dark", marks=pytest.mark.long),
+        pytest.param(NARROW, "light", id="narrow-light", marks=pytest.mark.long),
+    ],
+)
 def test_every_screen_fits_and_says_what_its_controls_do(
     shown: Shown, app_id: int, size: dict[str, int], theme: str
 ) -> None:
