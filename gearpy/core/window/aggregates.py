@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Context, Decimal
+from fractions import Fraction
 from numbers import Integral, Number, Rational, Real
 from reprlib import repr as short_repr
 from typing import Any, Final, Literal, TypeAlias
@@ -69,6 +70,11 @@ TOP_MAX: Final = 10_000
 
 #: Decimals are added up exactly as long as a sum has no more digits than this.
 _EXACT: Final = Context(prec=200)
+
+
+#: A float holds each whole number up to this.
+_WHOLE_MAX: Final = 1 << 53
+_INT_AND_FLOAT: Final = frozenset({int, float})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,10 +307,26 @@ def _number(value: Any) -> Any:
     raise TypeError(f"{short_repr(value)} cannot be added up: it is no number, and no duration")
 
 
-def _real(value: Any) -> float:
+def _real(value: Any) -> Any:
+    """Return a number of the language that is real; a float of one that is not exact."""
     if isinstance(value, Real | Decimal):
-        return float(value)
+        return _number(value)
     raise TypeError(f"{short_repr(value)} has no variance: it is no number")
+
+
+def _distance(base: Any, number: Any) -> float:
+    """Return how far a number is above another one: exactly, but for the last digit."""
+    kind, other = type(base), type(number)
+    if kind is other and kind is not Decimal:
+        return float(number - base)
+    whole = base if kind is int else number
+    if {kind, other} == _INT_AND_FLOAT and -_WHOLE_MAX <= whole <= _WHOLE_MAX:
+        return float(number - base)
+    if not (math.isfinite(base) and math.isfinite(number)):
+        return float(number) - float(base)
+    if isinstance(base, Decimal) and isinstance(number, Decimal):
+        return float(_EXACT.subtract(number, base))
+    return float(Fraction(number) - Fraction(base))
 
 
 def _least(kept: Any, value: Any) -> Any:
@@ -403,9 +425,10 @@ class Falling:
 
 @dataclass(frozen=True, slots=True)
 class _Spread:
-    """Number of values, their mean, and the sum of the squares of the distances from it.
+    """Number of values, one of them, and of their distances from it mean and sum of squares.
 
-    After Welford; parts are joined after Chan. That loses no digits where the mean is large.
+    The distances are exact, so no digits are lost where values are large. The sum is that of the
+    squares of how far distances are from their mean. After Welford; parts are joined after Chan.
     """
 
     ddof: int
@@ -413,27 +436,30 @@ class _Spread:
     def add(self, kept: Any, value: Any) -> Any:
         if value is None:
             return kept
-        number = _real(value)
+        is_quick = type(value) in _INT_AND_FLOAT
+        number = value if is_quick else _real(value)
         if kept is None:
-            return (1, number, 0.0 if math.isfinite(number) else NAN)
-        n, mean, squares = kept
-        step = number - mean
+            return (1, number, 0.0, 0.0 if math.isfinite(number) else NAN)
+        n, base, mean, squares = kept
+        is_quick = is_quick and type(base) is type(number)
+        distance = number - base if is_quick else _distance(base, number)
+        step = distance - mean
         mean += step / (n + 1)
-        return n + 1, mean, squares + step * (number - mean)
+        return n + 1, base, mean, squares + step * (distance - mean)
 
     def merge(self, kept: Any, other: Any) -> Any:
         if kept is None or other is None:
             return kept or other
-        n, mean, squares = kept
-        m, others_mean, others_squares = other
-        step, total = others_mean - mean, n + m
+        n, base, mean, squares = kept
+        m, others_base, others_mean, others_squares = other
+        step, total = _distance(base, others_base) + (others_mean - mean), n + m
         squares += others_squares + step * step * n * m / total
-        return total, mean + step * m / total, squares
+        return total, base, mean + step * m / total, squares
 
     def variance(self, kept: Any) -> float | None:
         if kept is None or kept[0] <= self.ddof:
             return None
-        n, _, squares = kept
+        n, _, _, squares = kept
         return float(squares / (n - self.ddof))
 
     def stddev(self, kept: Any) -> float | None:

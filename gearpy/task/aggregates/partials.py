@@ -373,28 +373,55 @@ class _Distinct:
 
 @dataclass(frozen=True, slots=True)
 class _Spread:
-    """Number of values, their mean, and the sum of the squares of the distances from it."""
+    """Number of values, one of them, and mean and variance of the distances from that one.
+
+    The distances are exact, so that large values lose no digits; Arrow alone would.
+    """
 
     aggregate: Aggregate
 
     def inputs(self, column: pa.Array, rows: Rows) -> list[Input]:
-        """Return the inputs of Arrow, as floats."""
-        if pa.types.is_boolean(column.type):
-            column = column.cast(pa.uint8())
-        # Of large whole numbers the last digits do not matter here.
-        column = column.cast(pa.float64(), safe=False)
-        return [
-            (column, "count", None),
-            (column, "mean", None),
-            (column, "variance", pc.VarianceOptions(ddof=0)),
-        ]
+        """Return the inputs of Arrow; the least value of a group is the one to measure from."""
+        column = _measured(column)
+        return [(column, "count", None), (column, "min", None), (rows.places, "list", None)]
 
     def finish(self, found: list[pa.Array], column: pa.Array, rows: Rows) -> list[pa.Array]:
-        return found
+        """Return the columns that travel: the distances are from the values of the same group."""
+        number, least, places = found
+        values = _measured(column).take(places.flatten())
+        group = pc.list_parent_indices(places)
+        distance = _distances(values, least.take(group))
+        table = pa.Table.from_arrays([group, distance, distance], ["group", "mean", "spread"])
+        asked = [("mean", "mean", None), ("spread", "variance", pc.VarianceOptions(ddof=0))]
+        of_groups = table.group_by("group", use_threads=False).aggregate(asked).combine_chunks()
+        return [number, least, *(of_groups[name].combine_chunks() for name in _OF_DISTANCES)]
 
     def accumulators(self, columns: list[pa.Array]) -> list[Any]:
         rows = zip(*(each.to_pylist() for each in columns), strict=True)
-        return [(n, mean, variance * n) if n else None for n, mean, variance in rows]
+        return [(n, base, mean, variance * n) if n else None for n, base, mean, variance in rows]
+
+
+_OF_DISTANCES: Final = ("mean_mean", "spread_variance")
+
+
+def _measured(column: pa.Array) -> pa.Array:
+    """Return numbers of the type in which their distances are exact."""
+    kind = column.type
+    if pa.types.is_decimal(kind) and kind.precision < _DIGITS_MAX:
+        return column.cast(pa.decimal256(kind.precision, kind.scale))
+    if pa.types.is_unsigned_integer(kind):
+        return column.cast(pa.uint64())
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
+        return column.cast(pa.int64())
+    return column.cast(pa.float64())
+
+
+def _distances(values: pa.Array, least: pa.Array) -> pa.Array:
+    """Return how far values are above their least ones, as floats."""
+    found = pc.subtract(values, least)
+    if pa.types.is_integer(found.type):
+        found = found.view(pa.uint64())  # Where 63 bits do not hold it.
+    return found.cast(pa.float64(), safe=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,11 +109,26 @@ def test_spread_of_floats(values: list[float | None]) -> None:
         )
 
 
-def test_spread_of_large_numbers_keeps_its_digits() -> None:
-    """The square of the mean less the mean of the squares would be nothing but noise."""
-    values = [1e9 + value for value in (4, 7, 13, 16)]
+@pytest.mark.parametrize(
+    "far", [10**9, 1_700_000_000 * 10**9, 1e15, Decimal(10**20), 2**70, Fraction(10**20, 3)]
+)
+@pytest.mark.parametrize("cut", range(5))
+def test_spread_of_large_numbers_keeps_its_digits(far: Any, cut: int) -> None:
+    """Wherever they are parted; a mean of them as a float is more wrong than they are apart."""
+    values = [far + value for value in (4, 7, 13, 16)]
+    spread = agg.variance()
+    assert spread.merge is not None
 
-    assert result_of(agg.variance(), values) == pytest.approx(30)
+    parts = accumulated(spread, values[:cut]), accumulated(spread, values[cut:])
+
+    assert spread.result(spread.merge(*parts)) == pytest.approx(30, rel=1e-12)
+
+
+@given(st.lists(st.integers(-(2**80), 2**80) | st.floats(-1e20, 1e20), min_size=2))
+def test_spread_of_whole_numbers_and_fractions(values: list[Any]) -> None:
+    exact = float(statistics.variance(map(Fraction, values)))
+
+    assert result_of(agg.variance(), values) == pytest.approx(exact, rel=1e-9)
 
 
 @given(TIMED)
@@ -135,10 +150,7 @@ def test_parts_merge_to_the_whole(aggregate: Aggregate, values: list[Any], data:
 
     whole = result_of(aggregate, values)
     if aggregate.kind in {"variance", "stddev"}:
-        scale = max((abs(float(value)) for value in values if value is not None), default=1)
-        assert merged == (
-            None if whole is None else pytest.approx(whole, rel=1e-6, abs=scale / 1e3)
-        )
+        assert merged == (None if whole is None else pytest.approx(whole, rel=1e-9))
     else:
         assert merged == whole
 

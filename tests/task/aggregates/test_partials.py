@@ -1,6 +1,7 @@
 """Partials of aggregates one by one, beside accumulators that rows were added to."""
 
 import math
+import statistics
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
@@ -88,6 +89,31 @@ def test_partials_are_the_accumulators_of_the_same_values(aggregate: Aggregate, 
     else:
         assert found == wanted
         assert [*map(type, found)] == [*map(type, wanted)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "far"),
+    [
+        (pa.int64(), 1_700_000_000 * 10**9),
+        (pa.uint64(), 2**64 - 30),
+        (pa.float64(), 1e15),
+        (pa.decimal128(38, 2), Decimal(10**20)),
+        (pa.decimal256(76, 0), 10**14),
+    ],
+    ids=str,
+)
+def test_spread_of_large_values_keeps_its_digits(kind: pa.DataType, far: Any) -> None:
+    """In the parts and where they are merged; one group is far from the others."""
+    near = [4, 7, 13, 16, 5, 22, 1, 9]
+    column = pa.array([far + value for value in near[:6]] + near[6:], kind)
+    variance = agg.variance("c")
+    assert variance.merge is not None
+
+    first, second, third = accumulators(variance, column, TIMES)
+
+    together = variance.result(variance.merge(first, second))
+    assert together == pytest.approx(statistics.variance(near[:6]), rel=1e-12)
+    assert variance.result(third) == pytest.approx(32, rel=1e-12)
 
 
 @given(st.lists(st.integers(-5, 5), min_size=1, max_size=30))
