@@ -47,6 +47,10 @@ _TOGETHER: Final = 1024
 _ASKED_AFTER: Final = 2
 
 
+#: With more requests under way, the client looks for room all the time while one cannot be sent.
+_IN_FLIGHT: Final = 2
+_IN_FLIGHT_NAMES: Final = ("max.in.flight", "max.in.flight.requests.per.connection")
+
 #: Where it is not said of which topic, the brokers are asked for each before the next try.
 _NO_TOPIC: Final = ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC")
 
@@ -118,6 +122,7 @@ class TransactionLane:
             **self._settings,
             "transactional.id": self.lane_id,
             **batch,
+            **request_settings(self._cluster.settings),
         }
         if self._failed_writes >= _ASKED_AFTER:
             settings |= {"on_delivery": self._on_delivery, "delivery.report.only.error": True}
@@ -307,3 +312,12 @@ def batch_settings(topic_bytes_max: int, given: Mapping[str, Any]) -> dict[str, 
     """
     most = min(int(given.get("batch.size", 1_000_000)), topic_bytes_max)
     return {"message.max.bytes": 1_000_000_000, "batch.size": most}
+
+
+def request_settings(given: Mapping[str, Any]) -> dict[str, int]:
+    """Return the setting of how many requests are under way to a broker; of the user's, none.
+
+    Args:
+        given: settings of the user.
+    """
+    return {"max.in.flight": _IN_FLIGHT} if given.keys().isdisjoint(_IN_FLIGHT_NAMES) else {}

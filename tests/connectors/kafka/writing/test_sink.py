@@ -435,6 +435,13 @@ def test_brokers_that_are_away_are_waited_for(own_kafka: Kafka) -> None:
 # -- records -------------------------------------------------------------------------------
 
 
+def test_few_requests_are_under_way_unless_the_user_says_more() -> None:
+    """Under both of its names."""
+    assert lane.request_settings({"linger.ms": 1}) == {"max.in.flight": 2}
+    assert lane.request_settings({"max.in.flight": 5}) == {}
+    assert lane.request_settings({"max.in.flight.requests.per.connection": 5}) == {}
+
+
 def test_keys_go_to_the_partitions_of_java_s_clients(kafka: KafkaAddress) -> None:
     """By murmur2; readers that join topics by partition rely on it."""
     topic = make_topic(kafka.plain, partitions=4)
