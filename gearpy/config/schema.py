@@ -408,10 +408,11 @@ class ApplicationConfig:
     ] = 0
     record_input_epochs: Annotated[
         int,
-        "Of so many epochs the input of one is recorded. With more than 1 it costs less, and `gear "
-        "debug` and `gear app shadow` have these epochs only.",
-        Setting(low=1, high=1000, unit="epochs"),
-    ] = 1
+        "Of so many epochs the input of one is recorded; `gear debug` and `gear app shadow` have "
+        "no others. 0: a task records all epochs if that takes a twentieth of its time at most, "
+        "else one of 2, 4, or up to 64, and always those behind a start.",
+        Setting(low=0, high=1000, unit="epochs"),
+    ] = 0
     quarantine_max_records: Annotated[
         _Records,
         "An application that puts more records into quarantine fails: something is wrong with the "

@@ -45,6 +45,7 @@ _WORDS_MAX: Final = 2_000_000  # Then they come again.
 _WARM_UP_S: Final = 2.0
 _BEAT_S: Final = 0.01
 _GAPS_KEPT: Final = 5
+_LONG_GAP_S: Final = 0.005
 _WAIT_S: Final = 300.0
 _POLL_S: Final = 0.05
 
@@ -144,7 +145,7 @@ class _Clock(Sink):
 class _ClockWriter(SinkWriter):
     """Runs in the task that keeps the state: notes when a batch was processed.
 
-    Leaves the longest gaps at the end, and beats, for those who look from outside.
+    Leaves the longest gaps at the end, and beats and long gaps, for those who look from outside.
     """
 
     def __init__(self, options: CheckpointOptions) -> None:
@@ -155,6 +156,7 @@ class _ClockWriter(SinkWriter):
         self._beat_s = 0.0
         self._gaps: list[float] = []
         self._beats = options.file("beats").open("a", buffering=1, encoding="ascii")
+        self._long = options.file("long_gaps").open("a", buffering=1, encoding="ascii")
 
     def restore(self, state: Any) -> None:
         if state:
@@ -173,11 +175,14 @@ class _ClockWriter(SinkWriter):
             return
         self._begin_s = self._begin_s or now_s + _WARM_UP_S
         if now_s > self._begin_s:
+            if now_s - self._last_s > _LONG_GAP_S:
+                self._long.write(f"{now_s} {now_s - self._last_s}\n")
             self._gaps = sorted([*self._gaps, now_s - self._last_s])[-_GAPS_KEPT:]
         self._last_s = now_s
 
     def close(self, *, completed: bool) -> None:
         self._beats.close()
+        self._long.close()
         self._options.file("gaps").write_text(json.dumps(self._gaps), encoding="ascii")
 
 
@@ -253,7 +258,7 @@ def _run(
             | {key: str(value) for key, value in settings.items()}
         )
         artifact = Artifact(
-            kind="file", location=str(_program(folder)), args=(json.dumps(asdict(options)),)
+            kind="file", location=str(program_of(folder)), args=(json.dumps(asdict(options)),)
         )
         with LocalCluster(config, executors="process") as cluster:
             cluster.client.submit("checkpoint", artifact, executors=1).wait()
@@ -264,7 +269,7 @@ def _run(
         )
 
 
-def _program(folder: Path) -> Path:
+def program_of(folder: Path) -> Path:
     program = folder / "checkpoint_program.py"
     program.write_text(_PROGRAM, encoding="utf-8")
     return program
@@ -288,14 +293,14 @@ def measure_state_recovery(
         fill=True,
     )
     with ProcessCluster(folder, workers=1, slots=4, settings=settings) as cluster:
-        app_id = cluster.submit(_program(folder), json.dumps(asdict(options)), executors=1)
+        app_id = cluster.submit(program_of(folder), json.dumps(asdict(options)), executors=1)
         beats = options.file("beats")
         for _ in range(times):
-            _wait_stored(cluster, app_id, beats)
+            wait_stored(cluster, app_id, beats)
             yield _killed(cluster, app_id, beats)
 
 
-def _wait_stored(cluster: ProcessCluster, app_id: AppId, beats: Path) -> None:
+def wait_stored(cluster: ProcessCluster, app_id: AppId, beats: Path) -> None:
     """Wait until two epochs have ended and were stored since all keys are there."""
     until_s = time.monotonic() + _WAIT_S
     first: int | None = None

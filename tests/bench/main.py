@@ -121,15 +121,17 @@ def recovery(
 
 @app.command()
 def recording(
-    records: Annotated[int, typer.Option(help="of each run")] = 300_000,
-    runs: Annotated[int, typer.Option(help="of each kind, in turns")] = 7,
+    seconds: Annotated[float, typer.Option(help="measured time of each run")] = 12,
+    runs: Annotated[int, typer.Option(help="of each kind, in turns")] = 3,
+    only: Annotated[str, typer.Option(help="ways to compare with off: on, all; or both")] = "both",
 ) -> None:
     """Processor time that recording the input of tasks costs."""
     from tests.bench.recording import measure_recording
 
     with TemporaryDirectory(prefix="gearpy-recording-") as folder:
         typer.echo(f"{'records':8} {'recorded':9} {'us':>6} {'ratio':>6}")
-        for each in measure_recording(Path(folder), records=records, runs=runs):
+        ways = ("off", "on", "all") if only == "both" else ("off", only)
+        for each in measure_recording(Path(folder), seconds=seconds, runs=runs, ways=ways):
             typer.echo(f"{each.kind:8} {each.way:9} {each.us:6.2f} {each.ratio:6.2f}")
 
 
@@ -258,6 +260,24 @@ def checkpoint(
                 Path(folder), keys=keys, value_bytes=value_bytes, times=runs
             ):
                 typer.echo(f"executor killed, {keys:,} keys   {took_s:6.2f} s")
+
+
+@app.command()
+def looks(
+    keys: Annotated[int, typer.Option(help="counted by the step that is looked at")] = 1_000_000,
+    times: Annotated[int, typer.Option(help="looks of each kind")] = 10,
+) -> None:
+    """What a look at state costs: time of a query, pauses of the task."""
+    from tests.bench.looks import measure_looks
+
+    with TemporaryDirectory(prefix="gearpy-looks-") as folder:
+        for each in measure_looks(Path(folder), keys=keys, times=times):
+            took = " ".join(f"{seconds:5.2f}" for seconds in sorted(each.seconds))
+            used = " ".join(f"{seconds:5.2f}" for seconds in sorted(each.cpu_seconds))
+            gaps = " ".join(f"{gap_ms:5.1f}" for gap_ms in each.gaps_ms)
+            typer.echo(f"{each.way:10} longest pauses {gaps} ms")
+            if took:
+                typer.echo(f"{'':10} seconds {took}\n{'':10} of CPU  {used}")
 
 
 @app.command()

@@ -19,6 +19,7 @@ from gearpy.core.dag.graph import Dag
 from gearpy.core.dag.state_moves import layout_of, state_moves
 from gearpy.core.epoch.compared import OutputComparison, PutOut
 from gearpy.core.epoch.recorded import RecordedName
+from gearpy.core.epoch.share import EVERY_MAX
 from gearpy.errors import ConfigError, OperatorError, ProtocolError, SnapshotDamaged
 from gearpy.ids import AppId, ProcessorId, TaskId
 from gearpy.messages.client import Artifact
@@ -32,8 +33,10 @@ from gearpy.wire.values.extensions import EncoderPool
 from gearpy.wire.values.records import DEFAULT_REGISTRY
 
 _POLL_S: Final = 0.3
-#: An application that has recorded nothing new for so long is not waited for any more.
+#: An application that has stored no epoch for so long, or recorded none of so many, is not waited
+#: for any more.
 _PATIENCE_S: Final = 60.0
+_PATIENCE_EPOCHS: Final = 2 * EVERY_MAX
 
 
 class KeptOutput(OutputDigest):
@@ -216,20 +219,25 @@ class Shadow:
 
 def _follow(tasks: Sequence["_ShadowedTask"], epochs: int, report: ShadowReport) -> None:
     quiet_since_s = time.monotonic()
+    stored = recorded = 0  # The newest epoch that is stored, and that at the newest recording.
     while report.now.error is None:
         waiting = [each for each in tasks if each.epochs < epochs and not each.is_over]
         if not waiting:
             break
-        has_moved = [each.go_on() for each in waiting]
-        if any(has_moved):
+        moved = [each.go_on() for each in waiting]
+        has_moved = any(moved)
+        before, stored = stored, max(each.stored for each in waiting)
+        recorded = stored if has_moved else recorded
+        if has_moved or before < stored <= recorded + _PATIENCE_EPOCHS:
             quiet_since_s = time.monotonic()
         elif time.monotonic() - quiet_since_s > _PATIENCE_S:
             report.note(f"nothing new was recorded for {_PATIENCE_S:.0f} s")
             break
-        else:
+        if not has_moved:
             time.sleep(_POLL_S)
     report.compared.epochs = min(each.epochs for each in tasks)
     for each in tasks:
+        each.tell_share()
         each.close()
 
 
@@ -239,16 +247,20 @@ class _ShadowedTask:
     def __init__(self, task: TaskId, place: _Place, report: ShadowReport) -> None:
         self.epochs = 0  #: So many were compared.
         self.is_over = False  #: There is nothing more to compare it with.
+        self.stored = 0  #: The newest epoch that is stored.
         self._task = task
         self._place = place
         self._report = report
         self._at: RecordedName | None = None  # The newest that was compared.
+        self._first = 0  # Of the first one of its attempt, its epoch; and so many since.
+        self._compared = 0
         self._sides: list[tuple[ShadowSide, Rerun, KeptOutput]] = []
 
     def go_on(self) -> bool:
         """Compare what was recorded meanwhile; return whether there was anything."""
         store, prefix = self._place.client.store(self._place.rerun.app_id)
         stored = StoredTask(store, prefix, self._task)
+        self.stored = max(stored.epochs, default=0)
         app_id, current = self._place.rerun.app_id, stored.versions.current
         if _code(program_of(self._place.client, app_id, current)) != _code(self._place.artifact):
             self.is_over = True
@@ -262,7 +274,7 @@ class _ShadowedTask:
                 return False
             recordings = stored.recordings(path)
             if path.after is not None:
-                self._begin(stored, path.after, first=path.recorded[0].first)
+                self._begin(stored, path.after, path.recorded[0])
             for name, recording in zip(path.recorded, recordings, strict=True):
                 self._compare(recording)
                 self._at = name
@@ -283,8 +295,22 @@ class _ShadowedTask:
                 rerun.stop()
         self._sides.clear()
 
-    def _begin(self, stored: StoredTask, epoch: int, *, first: int) -> None:
-        if self._at is not None:
+    def tell_share(self) -> None:
+        """Note which share of the epochs was compared, if the application chooses them itself."""
+        if self._at is None or self._place.rerun.config.application.record_input_epochs:
+            return
+        passed = self._at.epoch - self._first + 1
+        if passed > self._compared:
+            self._report.note(
+                f"{self._compared} of {passed} epochs were compared: as many are recorded as take "
+                "a twentieth of the time of a task; application.record-input-epochs=1 records all"
+            )
+
+    def _begin(self, stored: StoredTask, epoch: int, head: RecordedName) -> None:
+        is_chosen = not self._place.rerun.config.application.record_input_epochs
+        if self._at is None or self._at.attempt != head.attempt:
+            self._first, self._compared = head.first, 0
+        if self._at is not None and not (is_chosen and self._at.attempt == head.attempt):
             self._report.note(
                 "the tasks have begun anew from a newer state once: what came between is left out"
             )
@@ -301,7 +327,7 @@ class _ShadowedTask:
                     application,
                     self._task,
                     place.rerun,
-                    epoch=first,
+                    epoch=head.first,
                     resume=state.resume,
                     output=output,
                     clock=RerunClock(),
@@ -320,6 +346,7 @@ class _ShadowedTask:
         self._report.records += first.records - before
         self._report.compared.add(recording.epoch, kept.take_records(), shadowed.take_records())
         self.epochs += 1
+        self._compared += recording.epoch - recording.first + 1
         if first.difference is not None:
             self._report.note(
                 "the version that runs does not repeat what it did: its output depends on more "

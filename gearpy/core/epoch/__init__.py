@@ -7,4 +7,5 @@
   and at which event time, if its sources are to agree on one.
 - `kept`: epochs that stay although newer ones are complete.
 - `recorded`: which recordings of a task lead from a stored epoch to another.
+- `share`: of how many epochs one is recorded, by what that has cost.
 """

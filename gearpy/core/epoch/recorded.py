@@ -204,5 +204,5 @@ def _nothing(
     up_to = "" if until is None else f" up to epoch {until}"
     return (
         f"no recording leads{behind}{up_to} from a stored epoch: stored are {stored}; recorded is "
-        f"the input of {epochs}"
+        f"the input of {epochs}; with application.record-input-epochs=1 it is that of all"
     )

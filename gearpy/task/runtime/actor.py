@@ -323,10 +323,11 @@ class TaskActor(BatchActor[TaskMessage]):
         self._post_last_clock()
         where = error.operator if isinstance(error, OperatorError) else self._runner.info.operator
         recorder, is_source = self._runner.recorder, not self._runner.info.upstream
-        epoch = self._runner.epoch if is_source or recorder is not None else 0
+        can_repeat = is_source or (recorder is not None and recorder.leads_here)
+        epoch = self._runner.epoch if can_repeat else 0
         card = card_of(error, operator=where, task=str(self._task_id), epoch=epoch)
         if recorder is not None:
-            recorder.fail(epoch, card.cause)
+            recorder.fail(self._runner.epoch, card.cause)
             self._hand_over_recordings()
         self._events.on_task_failed(self._task_id, card, kind_of(error))
         try:

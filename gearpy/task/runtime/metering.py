@@ -62,7 +62,8 @@ class TaskMeter:
         self._send = send
         self._probe_at_ms = 0
         self._unspent_ns = 0  # Of turns that took no records: of the work on those before.
-        self._busy_ns = self._blocked_ns = 0
+        self.busy_ns = 0  #: The time of all turns that have ended.
+        self._blocked_ns = 0
         self._began_ns = self._blocked_since_ns = 0
         self._told_ns = (0, 0)
         self._processing = Histogram()
@@ -82,7 +83,7 @@ class TaskMeter:
         began_ns, now_ns = self._began_ns, self._clock_ns()
         spent_ns = now_ns - began_ns
         self._began_ns = 0  # Before it is added: nobody may see it twice.
-        self._busy_ns += spent_ns
+        self.busy_ns += spent_ns
         if is_blocked:
             self._blocked_since_ns = now_ns
         records = self._taken - self._records
@@ -113,7 +114,7 @@ class TaskMeter:
     def load(self, info: TaskInfo, inlet: Inlet, outlet: Outlet) -> TaskLoad:
         """Return the measurements at this moment, those of the turn at hand included."""
         now_ns = self._clock_ns()
-        busy_ns, blocked_ns = self._busy_ns, self._blocked_ns  # Before what is not in them yet.
+        busy_ns, blocked_ns = self.busy_ns, self._blocked_ns  # Before what is not in them yet.
         began_ns, since_ns = self._began_ns, self._blocked_since_ns
         busy_ns += now_ns - began_ns if began_ns else 0
         blocked_ns += now_ns - since_ns if since_ns else 0

@@ -1,12 +1,14 @@
 """Records the input of a task, and digests of its output: enough to run it once more."""
 
-from collections.abc import Callable, Sized
+from collections.abc import Callable, Sequence, Sized
 from functools import partial
-from typing import Final, Literal, Protocol, TypeAlias
+from time import perf_counter_ns
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import msgspec
 
 from gearpy.core.epoch.recorded import RecordedName
+from gearpy.core.epoch.share import RecordingShare
 from gearpy.core.flow.alignment import EpochEnd
 from gearpy.errors import ConfigError, ProtocolError
 from gearpy.ids import MIN_MS, TaskId
@@ -124,8 +126,8 @@ class Recorder(Protocol):
         ...
 
     @property
-    def output(self) -> OutputDigest:
-        """Takes the records that the task puts out."""
+    def leads_here(self) -> bool:
+        """Tell whether all is recorded that the task has taken since a stored epoch."""
         ...
 
     @property
@@ -133,11 +135,23 @@ class Recorder(Protocol):
         """Tell whether the epoch should end before its time."""
         ...
 
+    def open(self, busy_ns: Callable[[], int]) -> None:
+        """Begin, before the first message; ``busy_ns`` tells for how long the task was busy."""
+        ...
+
     def take(self, unsent: Sized, message: object) -> None:
         """Note a message that is processed next, or the end of an epoch.
 
         ``unsent`` has what the task has put out of the messages before and not sent yet.
         """
+        ...
+
+    def put_out(self, values: Sequence[Any], timestamps: Sequence[int]) -> None:
+        """Note records that the task puts out."""
+        ...
+
+    def commit(self, epoch: int) -> None:
+        """Note that an epoch, and all before it, are stored."""
         ...
 
     def fail(self, epoch: int, cause: str) -> None:
@@ -153,20 +167,32 @@ class InputRecorder:
     Args:
         epoch: the one that is open.
         bytes_max: of the messages of one epoch; those behind are left out.
-        every: of so many epochs one is recorded.
+        every: of so many epochs one is recorded; 0: as many as cost little, see `RecordingShare`.
         wall_ms: wall time.
+        clock_ns: measures what it costs.
     """
 
     def __init__(
-        self, epoch: int, *, bytes_max: int, wall_ms: Callable[[], int], every: int = 1
+        self,
+        epoch: int,
+        *,
+        bytes_max: int,
+        wall_ms: Callable[[], int],
+        every: int = 1,
+        clock_ns: Callable[[], int] = perf_counter_ns,
     ) -> None:
         self.finished: list[Recording] = []  #: Emptied by the owner.
-        self.output = OutputDigest()
+        self._output = OutputDigest()
         self._wall_ms = wall_ms
+        self._clock_ns = clock_ns
+        self._busy_ns: Callable[[], int] = lambda: 0
         self._bytes_max = bytes_max
         self._every = every
-        self._links: dict[int, LinkPlace] = {}
+        self._share = None if every else RecordingShare(wall_ms())
+        self._links: dict[int, tuple[int, bool]] = {}  # Watermarks, and whether they are idle.
         self._starts = True
+        self._stored = epoch - 1
+        self._since = epoch  # From this epoch on all are recorded.
         self._begin(epoch)
 
     @property
@@ -174,21 +200,43 @@ class InputRecorder:
         """Tell whether so much is recorded that the epoch should end before its time."""
         return self._bytes > self._bytes_max // 2
 
+    @property
+    def leads_here(self) -> bool:
+        """Tell whether all is recorded that the task has taken since a stored epoch."""
+        return self._is_on and self._since <= self._stored + 1
+
+    def open(self, busy_ns: Callable[[], int]) -> None:
+        """Begin; ``busy_ns`` tells for how long the task was busy."""
+        self._busy_ns = busy_ns
+
     def take(self, unsent: Sized, message: object) -> None:
         """Note a message that is processed next, or the end of an epoch."""
         if isinstance(message, EpochEnd):
             self._finish(message.epoch)
-        elif isinstance(message, DataMessage | Unmanaged | Injected):
+            return
+        if not isinstance(message, DataMessage | Unmanaged | Injected):
+            return
+        if self._is_on:
+            began_ns = self._clock_ns()
             self._close_entry(is_joined=len(unsent) > 0)
-            if self._is_on and not self._cut:
+            if not self._cut:
                 self._add(message)
-            if isinstance(message, DataMessage):
-                source = message.source.packed()
-                self._links[source] = LinkPlace(
-                    source=source,
-                    watermark_ms=max(message.watermark_ms, self._watermark_ms(source)),
-                    idle=message.idle,
-                )
+            self._cost_ns += self._clock_ns() - began_ns
+        if isinstance(message, DataMessage):
+            source = message.source.packed()
+            before_ms, _ = self._links.get(source, (MIN_MS, False))
+            self._links[source] = max(message.watermark_ms, before_ms), message.idle
+
+    def put_out(self, values: Sequence[Any], timestamps: Sequence[int]) -> None:
+        """Note records that the task puts out."""
+        if self._is_on:
+            began_ns = self._clock_ns()
+            self._output.add(values, timestamps)
+            self._cost_ns += self._clock_ns() - began_ns
+
+    def commit(self, epoch: int) -> None:
+        """Note that an epoch, and all before it, are stored."""
+        self._stored = max(self._stored, epoch)
 
     def fail(self, epoch: int, cause: str) -> None:
         """End the recording of the open epoch: the task has failed."""
@@ -196,21 +244,30 @@ class InputRecorder:
 
     def _begin(self, first: int) -> None:
         self._first = first
-        self._begun = tuple(self._links[each] for each in sorted(self._links))
+        self._begun = tuple(
+            LinkPlace(source=source, watermark_ms=watermark_ms, idle=idle)
+            for source, (watermark_ms, idle) in sorted(self._links.items())
+        )
         self._entries: list[RecordedEntry] = []
         self._open: _OpenEntry | None = None
-        self._bytes = 0
-        self._is_on = first % self._every == 0
+        self._bytes = self._cost_ns = 0
+        self._began_ms, self._busy_before_ns = self._wall_ms(), self._busy_ns()
+        if self._share is None:
+            self._is_on = first % self._every == 0
+        else:
+            self._is_on = self._share.takes(first, self._began_ms)
+        if not self._is_on:
+            self._since = first + 1
         self._leave_out("")
 
     def _leave_out(self, cut: str) -> None:
         """Record no more of this epoch, for a reason; with none, all of it."""
         self._cut = cut
-        self.output.only_counts = bool(cut) or not self._is_on
+        self._output.only_counts = bool(cut)
 
     def _finish(self, epoch: int, failed: str = "") -> None:
-        self._close_entry(is_joined=False)
         if self._is_on:
+            self._close_entry(is_joined=False)
             recording = Recording(
                 first=self._first,
                 epoch=epoch,
@@ -221,8 +278,17 @@ class InputRecorder:
                 failed=failed,
             )
             self.finished.append(recording)
+            self._tell_share()
         self._starts = False
         self._begin(epoch + 1)
+
+    def _tell_share(self) -> None:
+        if self._share is not None:
+            self._share.on_recorded(
+                self._cost_ns,
+                busy_ns=self._busy_ns() - self._busy_before_ns,
+                open_ms=self._wall_ms() - self._began_ms,
+            )
 
     def _add(self, message: _Taken) -> None:
         try:
@@ -238,7 +304,7 @@ class InputRecorder:
         self._open = kind, self._wall_ms(), body, records
 
     def _close_entry(self, *, is_joined: bool) -> None:
-        outputs, digest = (0, 0) if is_joined else self.output.take()
+        outputs, digest = (0, 0) if is_joined else self._output.take()
         if self._open is not None:
             kind, at_ms, body, records = self._open
             self._open = None
@@ -253,15 +319,14 @@ class InputRecorder:
             )
             self._entries.append(entry)
 
-    def _watermark_ms(self, source: int) -> int:
-        known = self._links.get(source)
-        return MIN_MS if known is None else known.watermark_ms
-
 
 def recorder(
     bytes_max: int, wall_ms: Callable[[], int], *, every: int = 1
 ) -> Callable[[int], InputRecorder] | None:
-    """Return a maker of recorders, from the first epoch of a task; None with no room for one."""
+    """Return a maker of recorders, from the first epoch of a task; None with no room for one.
+
+    ``every`` is that of `InputRecorder`.
+    """
     if not bytes_max:
         return None
     return partial(InputRecorder, bytes_max=bytes_max, wall_ms=wall_ms, every=every)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence, Sized
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from gearpy.errors import ProtocolError
 from gearpy.ids import MIN_MS, SessionId, TaskId
@@ -49,11 +49,21 @@ class RerunClock:
 class RerunOutput:
     """Adds up the output of a task that runs again; the `Recorder` of its runner."""
 
-    wants_epoch = False
+    wants_epoch = leads_here = False
 
     def __init__(self) -> None:
         self.output = OutputDigest()
         self.finished: list[Recording] = []
+
+    def open(self, busy_ns: Callable[[], int]) -> None:
+        """Do nothing: what it costs does not matter."""
+
+    def put_out(self, values: Sequence[Any], timestamps: Sequence[int]) -> None:
+        """Add records that the task puts out."""
+        self.output.add(values, timestamps)
+
+    def commit(self, epoch: int) -> None:
+        """Note nothing: no epoch is stored."""
 
     def take(self, unsent: Sized, message: object) -> None:
         """Note nothing: it is known."""

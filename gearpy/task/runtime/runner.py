@@ -195,8 +195,9 @@ class TaskRunner:
             self._inlet.hold_nothing_back()
             self.recorder = None  # It takes records of several epochs at a time.
         if self.recorder is not None:
+            self.recorder.open(self._busy_ns)
             self._inlet.note = partial(self.recorder.take, self._buffer)
-            self.context.shown = self._outlet.note = self.recorder.output.add
+            self.context.shown = self._outlet.note = self.recorder.put_out
         self._flush()
 
     def receive(self, message: LinkMessage) -> None:
@@ -357,6 +358,9 @@ class TaskRunner:
     def records_queued(self) -> int:
         """Records that came in and are not processed."""
         return self._inlet.records_queued
+
+    def _busy_ns(self) -> int:
+        return 0 if self._meter is None else self._meter.busy_ns
 
     @property
     def _fed(self) -> TaskFeed:
@@ -572,6 +576,8 @@ class TaskRunner:
         try:
             if (epoch := self._commits.show(self.task)) is not None:
                 self.committed.append(epoch)
+                if self.recorder is not None:
+                    self.recorder.commit(epoch)
         except USER_ERRORS as error:
             self._blame(error)
 

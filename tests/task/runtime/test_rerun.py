@@ -1,5 +1,6 @@
 """A task that runs again over what was recorded does the same again, or it is told where not."""
 
+import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -43,10 +44,14 @@ def bench(
     *,
     bytes_max: int = 1 << 20,
     every: int = 1,
+    wall_ms: Callable[[], int] = lambda: 5,
+    clock_ns: Callable[[], int] = lambda: 0,
     **options: Any,
 ) -> Bench:
     """Return an open task that is recorded."""
-    recorder = InputRecorder(1, bytes_max=bytes_max, wall_ms=lambda: 5, every=every)
+    recorder = InputRecorder(
+        1, bytes_max=bytes_max, wall_ms=wall_ms, every=every, clock_ns=clock_ns
+    )
     return Bench(make, key=lambda n: n % 3, recorder=recorder, **options).open()
 
 
@@ -198,6 +203,42 @@ def test_of_several_epochs_one_is_recorded() -> None:
     ]
     rerun = again([recordings[1]], resume=task.snapshot(5))
     assert (rerun.difference, rerun.records, rerun.outputs) == (None, 1, 1)
+
+
+def test_what_costs_much_is_recorded_seldom() -> None:
+    """When the first epochs are over; what is in between is not even encoded."""
+    spent_ns = itertools.count(step=10_000_000)  # Each look at the clock is 10 ms later.
+    epoch = 1
+    task = bench(every=0, wall_ms=lambda: epoch * 1000, clock_ns=lambda: next(spent_ns))
+    for epoch in range(1, 80):
+        looked = next(spent_ns)
+        task.send(1, epoch=epoch)
+        task.run()
+        is_recorded = epoch <= 11 or epoch % 8 == 0
+        assert (next(spent_ns) - looked > 10_000_000) == is_recorded
+        task.send(epoch=epoch + 1)
+        task.run()
+    assert [each.epoch for each in recorded(task)] == [*range(1, 12), *range(16, 80, 8)]
+
+
+def test_only_what_follows_a_stored_epoch_without_a_gap_leads_to_a_failure() -> None:
+    """Else there is no state from which it could be repeated."""
+    task = bench(every=3)
+    recorder = task.runner.recorder
+    assert recorder is not None
+    led: list[int] = []
+    for epoch in range(1, 8):
+        led += [epoch] if recorder.leads_here else []
+        task.send(epoch=epoch + 1)
+        task.run()
+        if epoch != 5:  # That one is not stored.
+            task.runner.commit(epoch)
+            task.run()
+    assert led == [3]
+
+    whole = bench().runner.recorder
+    assert whole is not None
+    assert whole.leads_here  # It goes on from where the task has started.
 
 
 def test_it_raises_where_it_raised() -> None:
