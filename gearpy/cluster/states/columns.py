@@ -94,32 +94,39 @@ class StateColumns:
         self.tag = tag
         self._classes = classes
         self._parts: list[_Part] = []
-        self._cells: list[bytes] = []  # Tables and keys, if it is no collection; else:
+        # Tables and keys, and values, if it is no collection. Objects for each of them would not be
+        # slow to make, but new memory for a million is.
+        self._cells: list[pa.Array] = []
+        self._cell_values: list[pa.Array] = []
+        # Those of a collection:
         self._keys: list[bytes] = []
         self._entries: list[bytes] = []
         self._values: list[bytes] = []
 
     def __len__(self) -> int:
-        return len(self._values)
+        return sum(each.size for each in self._parts)
 
     @property
     def size_bytes(self) -> int:
         """The bytes of keys, entries and values."""
-        stored = (self._cells, self._keys, self._entries, self._values)
+        stored = (self._keys, self._entries, self._values)
+        of_entries = sum(sum(map(len, each)) for each in stored)
+        of_cells = sum(_end_of(each) for each in chain(self._cells, self._cell_values))
         tables = sum(each.size * each.table_bytes for each in self._parts) if self._cells else 0
-        return sum(sum(map(len, each)) for each in stored) - tables
+        return of_entries + of_cells - tables
 
     def add(self, group: int, run: Run) -> None:
         """Add the cells of a table in a key group; none of them was deleted."""
         part = run.table[1 + run.table[0] :]
-        before = len(self)
+        before, size = len(self._values), len(run.cells)
         values = cast("Sequence[bytes]", run.values)
         if is_collection(run.table):
             self._add_entries(run.rests, values)
+            size = len(self._values) - before
         else:
-            self._cells += run.cells
-            self._values += values
-        self._parts.append(_Part(group, part, len(self) - before, len(run.table)))
+            self._cells += _compact(run.cells)
+            self._cell_values += _compact(values)
+        self._parts.append(_Part(group, part, size, len(run.table)))
 
     def _add_entries(self, rests: Sequence[bytes], values: Sequence[bytes]) -> None:
         is_list = self.tag.kind == "list"
@@ -145,12 +152,16 @@ class StateColumns:
             raise ProtocolError(f"state {self.tag.name!r} is malformed: {error}") from error
 
     def _table(self) -> pa.Table:
-        stored, expires = self._values, list[int]()
-        if self.tag.expires:
-            expires = list(map(expires_ms_of, stored))
-            stored = list(map(value_of, stored))
+        expires = list[int]()
         keys: Sequence[Any] | pa.Array
-        keys, values = self._keys_and_values(stored)
+        if self._joins_values:
+            keys, values = self._stored_keys(), self._joined_values()
+        else:
+            stored = self._values or _listed(self._cell_values)
+            if self.tag.expires:
+                expires = list(map(expires_ms_of, stored))
+                stored = list(map(value_of, stored))
+            keys, values = self._keys_and_values(stored)
         columns = dict[str, pa.Array]()
         columns |= _named("key", keys)
         columns |= self._namespaces()
@@ -167,9 +178,24 @@ class StateColumns:
         runs = pa.RunEndEncodedArray.from_arrays(ends, pa.array(groups, pa.int32()))
         return pc.run_end_decode(runs)
 
+    @property
+    def _joins_values(self) -> bool:
+        """Tell whether values are msgpack as they stand, one behind the other."""
+        if self._values or self.tag.expires or self.tag.coder not in _JOINED:
+            return False
+        if self.tag.kind != "bulk":
+            return True
+        first = (pc.binary_slice(each, 0, 1) for each in self._cell_values)
+        return not any(pc.any(pc.equal(each, WITH_KEY[:1])).as_py() for each in first)
+
+    def _joined_values(self) -> list[Any]:
+        head = _ARRAY.pack(_ARRAY_TAG, len(self))
+        bodies = [memoryview(each.buffers()[2])[: _end_of(each)] for each in self._cell_values]
+        return list(ValueDecoder(self._classes).unpack(b"".join([head, *bodies])))
+
     def _rests(self) -> list[bytes]:
         """Return all keys as they are stored."""
-        cells = iter(self._cells)
+        cells = iter(_listed(self._cells))
         return self._keys or [
             cell[part.table_bytes :] for part in self._parts for cell in islice(cells, part.size)
         ]
@@ -178,7 +204,7 @@ class StateColumns:
         """Return all keys; at once if they stand behind tables of one length."""
         starts = {each.table_bytes for each in self._parts}
         if self._cells and len(starts) == 1:
-            column = _column(self._cells, starts.pop())
+            column = _column_of(pa.chunked_array(self._cells), starts.pop())
             if column is not None:
                 return column
         return self._decoded_keys(self._rests())
@@ -251,27 +277,42 @@ class StateColumns:
         return list(ValueDecoder(self._classes).unpack(data))
 
     def _decoded_keys(self, keys: list[bytes]) -> Any:
-        if (column := _column(keys, 0)) is not None:
+        if keys and (column := _column_of(pa.chunked_array(_compact(keys)), 0)) is not None:
             return column
         found = (decode_key(key, self._classes) for key in keys)
         return [None if key is NO_KEY else key for key in found]
 
 
-def _column(cells: list[bytes], start: int) -> pa.Array | None:
+def _compact(cells: Sequence[bytes]) -> list[pa.Array]:
+    """Return bytes as arrays: one, if they are not too large for it."""
+    stored = pa.array(cells, pa.binary())
+    return [stored] if isinstance(stored, pa.Array) else stored.chunks
+
+
+def _end_of(stored: pa.Array) -> int:
+    """Return how many bytes an array has, which is no slice of another one."""
+    return memoryview(stored.buffers()[1]).cast("i")[len(stored)] if len(stored) else 0
+
+
+def _listed(stored: Iterable[pa.Array]) -> list[bytes]:
+    return list(chain.from_iterable(each.to_pylist() for each in stored))
+
+
+def _column_of(stored: pa.ChunkedArray, start: int) -> pa.Array | pa.ChunkedArray | None:
     """Return the keys that begin at a place of each cell, without a Python object for each.
 
     None unless all are texts, or all are ints of 64 bits.
     """
-    stored = pa.array(cells, pa.binary())
-    if not isinstance(stored, pa.Array):  # It is too large for one.
-        return None
     tags = pc.unique(pc.binary_slice(stored, start, start + 1)).to_pylist()
-    if tags == [_TEXT_TAG]:
-        try:
-            return pc.binary_slice(stored, start + 1, _END).cast(pa.string())
-        except pa.ArrowInvalid:  # There are lone surrogates.
-            return None
-    return _ints(pc.binary_slice(stored, start + 1, _END)) if tags == [_INT_TAG] else None
+    if tags not in ([_TEXT_TAG], [_INT_TAG]):
+        return None
+    rests = pc.binary_slice(stored, start + 1, _END)
+    if tags == [_INT_TAG]:
+        return _ints(rests.combine_chunks())
+    try:
+        return rests.cast(pa.string()).combine_chunks()
+    except pa.ArrowInvalid:  # There are lone surrogates.
+        return None
 
 
 def _ints(stored: pa.Array) -> pa.Array:
@@ -290,7 +331,7 @@ def _named(name: str, cells: Sequence[Any] | pa.Array) -> dict[str, pa.Array]:
 
     Values of several fields are structs, tuples with the fields ``f0``, ``f1``.
     """
-    if isinstance(cells, pa.Array):
+    if isinstance(cells, pa.Array | pa.ChunkedArray):
         return {name: cells}
     try:
         return {name: _array(cells)}
