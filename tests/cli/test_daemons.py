@@ -264,12 +264,18 @@ def test_a_secret_that_others_can_read_is_refused(daemon: str, folder: Path) -> 
     assert error_of(daemon).endswith("is open to others (mode 0644): chmod 600 it")
 
 
+def another_secret(folder: Path) -> str:
+    """Make a secret that the cluster does not have; return the setting that names it."""
+    another = folder / "another"
+    another.write_text("0" * 64)
+    another.chmod(0o600)
+    return f"transport.secret-file={another}"
+
+
 def test_a_worker_with_another_secret_ends_and_says_so(start: Start, folder: Path) -> None:
     """It would look for a master for ever, as one that has refused it is none."""
     _, address = a_master(start)
-    (folder / "another").write_text("0" * 64)
-    (folder / "another").chmod(0o600)
-    other = f"transport.secret-file={folder / 'another'}"
+    other = another_secret(folder)
 
     ended = CliRunner(env={"COLUMNS": "120"}).invoke(
         app, ["worker", "--set", f"cluster.masters={address}", "--set", other]
@@ -279,6 +285,28 @@ def test_a_worker_with_another_secret_ends_and_says_so(start: Start, folder: Pat
     *_, error, fix = ended.stderr.splitlines()
     assert error == f"error: {address}: the peer refused our proof: it has another cluster secret"
     assert fix.startswith("fix: use the cluster's secret file")
+
+
+def test_one_of_several_masters_with_another_secret_ends_and_says_so(
+    start: Start, folder: Path
+) -> None:
+    """It tells of each that refuses it, and ends when the others alone are a majority."""
+    first, second, third = (f"127.0.0.1:{free_port()}" for _ in range(3))
+
+    def begin(address: str, *more: str) -> Daemon:
+        port = address.rpartition(":")[2]
+        masters = ("--masters", f"{first},{second},{third}", "--folder", str(folder / port))
+        return start("master", "--port", port, *masters, *more)
+
+    refuses = "the peer refused our proof: it has another cluster secret"
+    stranger = begin(third, "--set", another_secret(folder))
+    assert stranger.says() == f"master ready at {third}\n"
+    begin(first)
+    assert stranger.warns() == f"one of the masters has another secret: {first}: {refuses}\n"
+    begin(second)
+    assert stranger.warns() == f"error: {second}: {refuses}\n"
+    assert stranger.warns().startswith("fix: use the cluster's secret file")
+    assert stranger.process.wait(DEADLINE_S) == NO_CLUSTER
 
 
 def test_a_master_that_is_not_listed_is_refused() -> None:

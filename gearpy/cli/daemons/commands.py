@@ -185,7 +185,9 @@ def master(
         while True:
             with (
                 suppress(LeadershipLost),  # Begin anew: as another node, which does not lead.
-                MasterDaemon(config, host=host, port=port, joins=joins) as daemon,
+                MasterDaemon(
+                    config, host=host, port=port, joins=joins, on_refusal=_tell_on_stderr
+                ) as daemon,
                 _metrics_at(metrics, daemon.sample, config) as url,
             ):
                 if not is_told:

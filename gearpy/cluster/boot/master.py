@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from gearpy.actor.api import Ref
 from gearpy.clocks import wall_ms
 from gearpy.cluster.boot.daemon import MASTER, DaemonExit, begin_log, usable
+from gearpy.cluster.boot.refusals import RefusalWatch
 from gearpy.cluster.client.alerting import following
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.client.desk import Desk
@@ -63,6 +64,8 @@ class MasterDaemon:
         logs: the logger whose lines go into its log file; all, if the process is the master's own.
         joins: it waits until it is made one of several, if its folder is new.
         can_return: workers of a master before, over the same folder, may still be there.
+        on_refusal: is told that another one of several masters has another secret. If so many
+            have that the rest is no majority, `wait` raises `AuthenticationFailed`.
 
     Raises:
         ConfigError: it cannot, or must not, listen there, or another master has the folder.
@@ -78,6 +81,7 @@ class MasterDaemon:
         logs: str | None = None,
         joins: bool = False,
         can_return: bool = True,
+        on_refusal: Callable[[str], None] = _log.warning,
     ) -> None:
         with ExitStack() as opened:
             endpoint = Endpoint(config, Credentials.of_cluster(config), host=host, port=port)
@@ -94,6 +98,7 @@ class MasterDaemon:
                 else:
                     desk = _begin_with_others(config, endpoint, opened, self._exit, joins=joins)
                     ask, self._gauges = desk.answer, desk.gauges
+                    self._watch_refusals(config, desk, opened, on_refusal)
             self.client = ClusterClient(ask)  #: For what is beside it in this process.
             self._opened = opened.pop_all()
         _log.info("master ready at %s", self.address)
@@ -126,6 +131,22 @@ class MasterDaemon:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _watch_refusals(
+        self, config: Config, desk: "MemberDesk", opened: ExitStack, tell: Callable[[str], None]
+    ) -> None:
+        masters, me = config.cluster.masters, split_address(self.address)
+        watch = RefusalWatch(
+            config,
+            Credentials.of_cluster(config),
+            [each for each in masters if split_address(each) != me],
+            on_refused=self._exit.fail,
+            enough=(len(masters) + 1) // 2,  # The rest is no majority.
+            on_refusal=lambda error: tell(f"one of the masters has another secret: {error}"),
+            is_over=lambda: bool(desk.standing.leader),
+        )
+        opened.callback(watch.end)
+        watch.begin()
 
 
 def _begin_alone(

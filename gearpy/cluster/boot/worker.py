@@ -2,7 +2,6 @@
 
 import logging
 import socket
-import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,23 +9,20 @@ from typing import Any, Final, Self
 
 from gearpy.actor.api import Ref
 from gearpy.cluster.boot.daemon import MASTER, WORKER, DaemonExit, begin_log, usable
+from gearpy.cluster.boot.refusals import RefusalWatch
 from gearpy.cluster.host.about import names_of_machine, this_process
 from gearpy.cluster.host.folders import Claim, private_folder
 from gearpy.cluster.host.logs import LogSettings
 from gearpy.cluster.net.endpoint import Endpoint
-from gearpy.cluster.net.limits import transport_limits
 from gearpy.cluster.worker.actor import WorkerActor, WorkerSettings
 from gearpy.cluster.worker.processes import ProcessLauncher, ProcessSettings
 from gearpy.config.schema import Config
-from gearpy.errors import AuthenticationFailed, GearpyError
 from gearpy.ids import ActorPath
-from gearpy.messages.client import DrainWorker, GetCluster
-from gearpy.transport.letters.client import ControlClient
+from gearpy.messages.client import DrainWorker
 from gearpy.transport.security.credentials import Credentials
 
 _log = logging.getLogger(__name__)
 
-_ASK_AGAIN_S: Final = 5.0
 _STOP_S: Final = 5.0  # Beyond the time that processes have to stop.
 
 
@@ -87,7 +83,9 @@ class WorkerDaemon:
             opened.callback(self._launcher.close)
             home = f"{socket.gethostname()}:{folder / name}"
             self._exit = DaemonExit()
-            refusals = RefusalWatch(config, credentials, self._exit.fail)
+            refusals = RefusalWatch(
+                config, credentials, config.cluster.masters, on_refused=self._exit.fail
+            )
             opened.callback(refusals.end)
 
             def ready(text: str) -> None:
@@ -164,49 +162,3 @@ class WorkerDaemon:
             lambda: WorkerActor(master, config.worker.slots, self._launcher, post, settings),
             WORKER,
         )
-
-
-class RefusalWatch:
-    """Asks masters, while a worker finds none, whether they refuse it: it would look for ever.
-
-    Runs on: a thread of its own, from `begin` to `end`.
-
-    Args:
-        on_refused: is told once that the cluster has another secret.
-    """
-
-    def __init__(
-        self,
-        config: Config,
-        credentials: Credentials,
-        on_refused: Callable[[AuthenticationFailed], object],
-    ) -> None:
-        self._config, self._credentials = config, credentials
-        self._on_refused = on_refused
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="gearpy-refusals", daemon=True)
-
-    def begin(self) -> None:
-        """Begin; once."""
-        self._thread.start()
-
-    def end(self) -> None:
-        """Ask no more."""
-        self._end.set()
-
-    def _watch(self) -> None:
-        while not self._end.is_set():
-            for address in self._config.cluster.masters:
-                try:
-                    self._ask(address)
-                except AuthenticationFailed as error:
-                    self._on_refused(error)
-                    return
-                except GearpyError:  # It is not there, or has not yet begun.
-                    continue
-            self._end.wait(_ASK_AGAIN_S)
-
-    def _ask(self, address: str) -> None:
-        limits = transport_limits(self._config)
-        with ControlClient(address, self._credentials, limits) as client:
-            client.ask(GetCluster(), self._config.masterclient.timeout_s)
