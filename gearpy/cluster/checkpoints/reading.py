@@ -224,11 +224,18 @@ def stored_prefixes(checkpoints: Checkpoints, cluster: str = "") -> dict[str, Ap
     return {prefix: app_id for app_id, prefix in sorted(pairs)}
 
 
-def find_application(checkpoints: Checkpoints, wanted: str, *, cluster: str | None = None) -> str:
+def find_application(
+    checkpoints: Checkpoints,
+    wanted: str,
+    *,
+    cluster: str | None = None,
+    else_try: str = "another store is named with --checkpoints",
+) -> str:
     """Find an application by its number, or the newest one of a name; return its prefix.
 
     Args:
         cluster: id of its cluster; None: there is only one that has it.
+        else_try: what to do if there is none.
 
     Raises:
         ConfigError: there is no such application, or several clusters have it.
@@ -255,7 +262,7 @@ def find_application(checkpoints: Checkpoints, wanted: str, *, cluster: str | No
         raise ConfigError(
             f"there is nothing of {shown}{whose} in the checkpoint store, only of: "
             f"{there or 'none'}; what succeeded is deleted after checkpoint.keep-succeeded hours; "
-            "another store is named with --checkpoints"
+            f"{else_try}"
         )
     return found[-1]
 

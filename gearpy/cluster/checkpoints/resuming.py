@@ -102,7 +102,9 @@ def _found(text: str, checkpoints: Checkpoints, cluster_id: str) -> ResumePoint:
     elif _PREFIX.fullmatch(name):
         prefix = name
     else:
-        prefix = find_application(checkpoints, name, cluster=cluster_id)
+        prefix = find_application(
+            checkpoints, name, cluster=cluster_id, else_try=_others(checkpoints, cluster_id)
+        )
     wanted = int(epoch) if epoch else None
     stored = StoredEpochs(checkpoints, prefix)
     regions = {each.region for each in stored.find(wanted)}
@@ -136,6 +138,14 @@ def _savepoint(text: str, checkpoints: Checkpoints, cluster_id: str) -> StoredSa
     if application and not named:
         raise ConfigError(f"{application} has no savepoint {name!r}: see gear savepoint list")
     return named[0] if named else None
+
+
+def _others(checkpoints: Checkpoints, cluster_id: str) -> str:
+    there = {each.savepoint.name for each in stored_savepoints(checkpoints, cluster_id)}
+    return (
+        f"savepoints are: {', '.join(sorted(there)) or 'none'}; another store is named with "
+        "--set checkpoint.folder=PLACE"
+    )
 
 
 def _is_of(found: StoredSavepoint, application: str, cluster_id: str) -> bool:

@@ -132,6 +132,16 @@ def test_an_application_begins_with_a_savepoint(
     assert resume(text, tmp_path) == f"{SHOP}@before"
 
 
+def test_a_name_that_means_nothing_is_answered_with_the_savepoints(
+    store: FolderCheckpoints, tmp_path: Path
+) -> None:
+    """And with the setting that names another store: `gear app submit` has no option for that."""
+    named(store, SHOP, "older", 6, app="shop")
+
+    with pytest.raises(ConfigError, match=r"savepoints are: before, older; .* checkpoint\.folder="):
+        resume("befor", tmp_path)
+
+
 def test_a_savepoint_stays_where_it_was(store: FolderCheckpoints, tmp_path: Path) -> None:
     named(store, SHOP, "older", 6, app="shop")
 
