@@ -80,6 +80,13 @@ class ProcessorSpec:
     hosts: tuple[str, ...] = ()
     leaves_open: bool = False
 
+    @property
+    def partition_count(self) -> int:
+        """The number of partitions that ``partitions`` names; 0 if it names none."""
+        if self.partitions.startswith("["):
+            return len(json.loads(self.partitions))
+        return int(self.partitions.partition(" ")[0] or 0)
+
     def tasks(self) -> tuple[TaskId, ...]:
         """Return the tasks of this processor, by index."""
         return tuple(TaskId(self.id, index) for index in range(self.parallelism))

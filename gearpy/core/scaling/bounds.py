@@ -1,7 +1,7 @@
 """The bounds of the parallelism that autoscale may choose: from a text, and in a graph."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -77,15 +77,27 @@ def bounds_by_id(
     """Return bounds of steps by their ids, so that a later one of a step takes its place.
 
     Raises:
-        ConfigError: there is no such step; names all that are missing.
+        ConfigError: there is no such step, or its source has fewer partitions.
     """
     bound = with_bounds(without_bounds(dag), given)
+    if mistakes := [text for spec in bound.processors.values() for text in _too_many(spec)]:
+        raise ConfigError(*mistakes)
     return tuple(
         (step.id, step.bounds)
         for spec in bound.processors.values()
         for step in spec.steps
         if step.bounds is not None
     )
+
+
+def _too_many(spec: ProcessorSpec) -> Iterator[str]:
+    count = spec.partition_count
+    for step in spec.steps:
+        if step.bounds is not None and step.bounds.most > count > 0:
+            yield (
+                f"step {step.id!r}: at most {step.bounds.most} tasks are more than the "
+                f"partitions of its source: give {count} or fewer"
+            )
 
 
 def without_bounds(dag: Dag) -> Dag:

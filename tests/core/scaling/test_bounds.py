@@ -1,11 +1,14 @@
 """What autoscale may choose for a step: from a text, and in a graph."""
 
+from dataclasses import replace
+
 import pytest
 
-from gearpy.core.scaling.bounds import bounds_in, bounds_text, with_bounds
+from gearpy.core.dag.graph import Dag
+from gearpy.core.scaling.bounds import bounds_by_id, bounds_in, bounds_text, with_bounds
 from gearpy.errors import ConfigError
 from gearpy.messages.summaries import ScaleBounds
-from tests.core.scaling.scaling_build import COUNT, a_dag
+from tests.core.scaling.scaling_build import COUNT, READ, a_dag
 
 
 @pytest.mark.parametrize(
@@ -45,3 +48,15 @@ def test_a_dag_gets_bounds_by_name_or_id_of_a_step() -> None:
     assert dag.structural_hash() == a_dag().structural_hash()
     with pytest.raises(ConfigError, match="no step is called 'cuont': take one of read, count-1"):
         with_bounds(a_dag(), [("cuont", one)])
+
+
+@pytest.mark.parametrize("partitions", ['["a", "b"]', '2 partitions, "a" to "b", SHA-256 0'])
+def test_a_source_gets_no_more_tasks_than_it_has_partitions(partitions: str) -> None:
+    """The change would be refused when it is wanted, and nobody be told."""
+    dag = a_dag()
+    read = replace(dag.processors[READ], partitions=partitions)
+    dag = Dag(dag.version, {**dag.processors, READ: read}, dag.edges)
+
+    assert bounds_by_id(dag, [bounds_in("read=1..2"), bounds_in("count=1..9")])
+    with pytest.raises(ConfigError, match=r"'read': at most 3 .* give 2 or fewer"):
+        bounds_by_id(dag, [bounds_in("read=1..3")])
