@@ -125,9 +125,13 @@ def test_a_program_goes_on_from_a_checkpoint(cluster: Cluster, tmp_path: Path) -
     a_store(folder, "k3f9a1c2/app3", "zzzzzzzz/app3")
     seen = ("--set", f"checkpoint.folder={folder}")
 
-    submit("jobs.py", *seen, "--from-checkpoint", "3@6")
-    submit("jobs.py", *seen, "--from-checkpoint", "zzzzzzzz/app3@7")
+    older = submit("jobs.py", *seen, "--from-checkpoint", "3@6")
+    newest = submit("jobs.py", *seen, "--from-checkpoint", "zzzzzzzz/app3@7")
     submit("jobs.py", *seen)
+
+    said = " ".join(older.stderr.split())
+    assert "application 3 has gone on from this epoch 6 to epoch 7: what its sinks" in said
+    assert "gone on" not in newest.stderr
 
     points = [each.resume_from for each in cluster.submitted]
     assert points == ["k3f9a1c2/app3@6", "zzzzzzzz/app3@7", ""]

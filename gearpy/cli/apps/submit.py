@@ -93,7 +93,7 @@ def submit(
         with connected(config) as client:
             resume_from = _resume_point(from_checkpoint, config, client, drops_state=drop_state)
             if stream and resume_from:
-                _tell_moves(resume_from, stream, config, as_json=as_json)
+                _tell_resumed(resume_from, stream, config, as_json=as_json)
             send(client.ask, program, on_progress=_on_progress(program, as_json=as_json))
             running = client.submit(
                 f"{name_prefix}{name or application.name}",
@@ -124,11 +124,11 @@ def _resume_point(
     )
 
 
-def _tell_moves(
+def _tell_resumed(
     point: str, application: StreamApplication, config: Config, *, as_json: bool
 ) -> None:
-    """Print the moves of state of steps that do not simply go on."""
-    from gearpy.cluster.checkpoints.resuming import resume_moves
+    """Print the moves of state of steps that do not simply go on, and what is shown twice."""
+    from gearpy.cluster.checkpoints.resuming import resume_moves, shown_since
 
     moves = resume_moves(point, application.dag, config=config)
     told = [
@@ -139,6 +139,8 @@ def _tell_moves(
     if not as_json:
         for line in told:
             print(printable(line), file=sys.stderr)
+        if hint := shown_since(point, config=config):
+            print_hints([hint])
 
 
 def _on_progress(program: Uploadable, *, as_json: bool) -> Progress | None:

@@ -79,6 +79,30 @@ def resume_moves(point: str, dag: Dag, *, config: Config) -> list[StateMove]:
     return check_moves(known[-1].layout, layout_of(dag), drops_state=found.drops_state)
 
 
+def shown_since(point: str, *, config: Config) -> str:
+    """Return a hint on results that were shown behind a checkpoint; empty if there are none.
+
+    Raises:
+        GearpyError: the stored epochs of that application cannot be read.
+    """
+    found = ResumePoint.parse(point)
+    checkpoints = open_store(config.checkpoint.folder, named_by="checkpoint.folder")
+    if found.savepoint:
+        epoch = max(read_savepoint(checkpoints, found.prefix, found.savepoint).epochs.values())
+    elif found.epoch is not None:
+        epoch = found.epoch
+    else:
+        return ""
+    newest = max((each.epoch for each in StoredEpochs(checkpoints, found.prefix)), default=0)
+    if newest <= epoch:
+        return ""
+    return (
+        f"application {found.app_id} has gone on from this epoch {epoch} to epoch {newest}: what "
+        "its sinks have shown since stays there, and the same results come a second time. Give the "
+        "new application sinks of its own, or remove those results first"
+    )
+
+
 def _refusal(text: str, *mistakes: str) -> ConfigError:
     return ConfigError(*(f"--from-checkpoint {text}: {each}" for each in mistakes))
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from gearpy.cli.main import app
 from gearpy.cluster.checkpoints.changing import check_unused
-from gearpy.cluster.checkpoints.resuming import resume_point
+from gearpy.cluster.checkpoints.resuming import resume_point, shown_since
 from gearpy.cluster.checkpoints.savepoints import (
     drop_savepoint,
     find_savepoint,
@@ -67,6 +67,18 @@ def resume(text: str, folder: Path) -> str:
     """Ask for a checkpoint as a client of the cluster."""
     config = from_overrides({"checkpoint.folder": str(folder)})
     return resume_point(text, config=config, cluster_id=HERE)
+
+
+def test_what_was_shown_behind_a_savepoint_is_told(
+    store: FolderCheckpoints, tmp_path: Path
+) -> None:
+    """Nothing was behind the newest epoch."""
+    named(store, OTHER, "early", 6)
+    config = from_overrides({"checkpoint.folder": str(tmp_path)})
+
+    assert "from this epoch 6 to epoch 7" in shown_since(f"{OTHER}@early", config=config)
+    assert not shown_since(f"{SHOP}@before", config=config)
+    assert not shown_since(f"{SHOP}@", config=config)
 
 
 def test_savepoints_are_listed_with_whose_they_are(store: FolderCheckpoints) -> None:
