@@ -62,6 +62,18 @@ def test_a_drain_of_streams_that_have_ended_is_a_success() -> None:
     assert not bench.manager.is_drained
 
 
+def test_streams_that_end_behind_the_last_epoch_of_a_drain_have_not_ended_with_it() -> None:
+    """What their tasks put out at the end is in no epoch: only a later run can show it."""
+    bench = Bench((1, 1), executors=1)
+    bench.unanswered = {(A, BeginEpoch)}
+    bench.obey(bench.manager.drain(bench.now_ms, timeout_ms=60_000))
+
+    done = bench.finish(0)
+
+    assert done[-1] == Ended(status="terminated", cause=None)
+    assert bench.manager.is_drained
+
+
 def test_a_drain_that_a_failure_interrupts_goes_on_after_the_restart() -> None:
     """The next attempt is drained as soon as it runs."""
     bench = Bench((1, 1))

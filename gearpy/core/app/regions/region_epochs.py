@@ -98,6 +98,7 @@ class RegionEpochs:
         self._coordinator: EpochCoordinator | None = None
         self._commit: CommitRound | None = None
         self._final_epoch: int | None = None
+        self._is_whole = False  # The streams were at their ends when the last epoch began to end.
         self._is_draining = False
         self._last_cut_ms: int | None = None  # Where a drain ends.
         self.is_wanted = False  #: A task keeps so much that the epoch should end before its time.
@@ -155,8 +156,11 @@ class RegionEpochs:
 
     @property
     def is_drained(self) -> bool:
-        """Whether it is closed before its streams have come to their ends."""
-        return self.is_closed and not self.is_finished
+        """Whether the last epoch had begun to end before the streams came to their ends.
+
+        What follows from an end behind that is in no epoch, however early the tasks tell of it.
+        """
+        return self.is_closed and not self._is_whole
 
     @property
     def last_took_ms(self) -> int:
@@ -383,6 +387,7 @@ class RegionEpochs:
         cut_time_ms = None
         if self._is_at_end:
             self._final_epoch, cut_time_ms = coordinator.epoch, self._last_cut_ms
+            self._is_whole = self.is_finished
         elif self._cut_times is not None:
             cut_time_ms = self._cut_times.next_ms()
             if cut_time_ms is not None and cut_time_ms >= self.halt_ms:
