@@ -41,6 +41,17 @@ BYTES_MAX: Final = 500_000
 MANY: Final = 1_000
 MEASURED: Final = 5  #: Points of a chart that shows something.
 MANY_DRAWN: Final = 80  #: Rows of a table, of which some are out of sight.
+#: Has questions for measurements answered with a body that never ends well.
+_CUTS_SERIES_OFF: Final = """
+const real = fetch;
+const cut = () => new ReadableStream({start: (body) => body.error(new TypeError("cut off"))});
+window.cuts = 0;
+window.fetch = async (path, ...more) => {
+  if (!String(path).includes("/series")) return real(path, ...more);
+  cuts += 1;
+  return new Response(cut());
+};
+"""
 #: Controls that a screen reader would read as nothing.
 _NAMELESS: Final = """
 () => [...document.querySelectorAll("a, button, input, select, textarea")]
@@ -90,6 +101,20 @@ def test_rates_move_and_the_graph_stays_where_it_is(shown: Shown, app_id: int) -
     assert step.get_attribute("style") == place
     expect(tab.page.locator(".chart canvas")).to_have_count(4)
     _keep(tab.page, "application")
+    assert tab.complaints == []
+    tab.page.context.close()
+
+
+def test_an_answer_that_is_cut_off_breaks_nothing(shown: Shown, app_id: int) -> None:
+    """As those are that are under way when somebody goes to another page."""
+    tab = shown.tab()
+    tab.page.add_init_script(_CUTS_SERIES_OFF)
+    tab.go(f"#/app/{app_id}")
+
+    expect(tab.page.locator(".chart header span").first).to_have_text(re.compile(r"^[1-9]"))
+    tab.page.wait_for_function("cuts > 0")
+    tab.page.evaluate("new Promise((done) => setTimeout(done, 100))")  # What comes of it is told.
+
     assert tab.complaints == []
     tab.page.context.close()
 

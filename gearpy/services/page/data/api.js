@@ -19,6 +19,7 @@ export class Refused extends Error {
 export async function call(method, path, body) {
   const isForm = body instanceof FormData;
   let answer;
+  let text;
   try {
     answer = await fetch(BASE + path, {
       method,
@@ -26,13 +27,14 @@ export async function call(method, path, body) {
       headers: body === undefined || isForm ? {} : { "content-type": "application/json" },
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
+    text = await answer.text(); // It may be cut off, such as by the way to another page.
   } catch (error) {
     const late = error.name === "TimeoutError";
     throw new Refused(late ? "no answer within 15 s" : "the server cannot be reached", {
       fix: "see that it still runs: gear info",
     });
   }
-  const said = await answer.json().catch(() => null);
+  const said = parsed(text);
   if (answer.ok) return said;
   if (answer.status === 401 && path !== "login") refreshSession();
   const detail = said?.error ?? said?.detail ?? `the server answered ${answer.status}`;
@@ -40,6 +42,15 @@ export async function call(method, path, body) {
     fix: said?.fix ?? null,
     status: answer.status,
   });
+}
+
+/** What an answer says; null if it is empty, or no JSON as from a proxy. */
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
 }
 
 export const get = (path) => call("GET", path);
