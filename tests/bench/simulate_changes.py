@@ -543,8 +543,12 @@ def _unfinished(versions: list[ProgramVersion]) -> str:
 
 
 def _ran(versions: list[ProgramVersion], variants: Mapping[str, Variant]) -> list[Variant]:
-    """Return the versions that have shown something; the log has none before the first change."""
-    ran = [variants[each.artifact.location] for each in versions if each.state != "failed"]
+    """Return the versions that have shown something; the log has none before the first change.
+
+    One that is still prepared has not, where an application ends while its log is away.
+    """
+    showing = ("trial", "running", "replaced")
+    ran = [variants[each.artifact.location] for each in versions if each.state in showing]
     return ran or [next(iter(variants.values()))]
 
 
