@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from gearpy.connectors.kafka.avro_fit import Fit, fit_of
 from gearpy.connectors.kafka.registry import (
     HEAD_BYTES,
     MAGIC,
@@ -74,6 +75,7 @@ class AvroForm:
         self._schema = schema
         self._subject = subject
         self._parsed: Any = None
+        self._fits: Fit | None = None  # See `fit_of`.
         self._written: Any = None  # See `_optional`.
         self._named: dict[str, Any] = {}  # Its named types.
         self._writers: dict[int, Any] = {}  # Schemas of the registry, by number.
@@ -83,7 +85,7 @@ class AvroForm:
         """See `ValueForm`."""
         try:
             import fastavro  # noqa: PLC0415 - an extra
-            from fastavro import validation  # noqa: PLC0415 - an extra
+            from fastavro import validation, write  # noqa: PLC0415 - an extra
         except ImportError as error:
             raise ConfigError(
                 f"{operator}: Avro needs fastavro: pip install 'gearpy-streaming[kafka]'"
@@ -91,7 +93,9 @@ class AvroForm:
         self._avro, self._validation = fastavro, validation
         if self._schema is not None:
             try:
-                self._parsed = fastavro.parse_schema(self._schema)
+                named: dict[str, Any] = {}
+                self._parsed = fastavro.parse_schema(self._schema, named)
+                self._fits = fit_of(self._parsed, named, write.LOGICAL_WRITERS)
                 self._written = fastavro.parse_schema(_optional(self._schema), self._named)
             except Exception as error:
                 raise ConfigError(f"{operator}: the Avro schema is none: {error}") from error
@@ -151,7 +155,8 @@ class AvroForm:
         stream = io.BytesIO()
         try:
             # The writer alone makes 1 of 1.5, and an int of any number: readers get another value.
-            self._validation.validate(value, self._parsed)
+            if not self._surely_fits(value):
+                self._validation.validate(value, self._parsed)
             # Otherwise it leaves out fields that the schema does not have.
             self._avro.schemaless_writer(stream, self._written, value, strict_allow_default=True)
         except Exception as error:  # fastavro raises errors of many kinds.
@@ -159,6 +164,13 @@ class AvroForm:
             told = told or _unknown_field(self._written, value, self._named) or str(error)
             raise ValueError(f"the value does not fit the Avro schema: {told}") from error
         return stream.getvalue()
+
+    def _surely_fits(self, value: Any) -> bool:
+        assert self._fits is not None, "_head() has seen a schema"
+        try:
+            return self._fits(value)
+        except Exception:  # noqa: BLE001 - of a value that does not fit; what follows names it.
+            return False
 
     def _head(self, topic: str) -> bytes:
         if self._parsed is None:
