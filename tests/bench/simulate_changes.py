@@ -503,7 +503,7 @@ def run_change_seed(
     except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to the seed
         result.problem = f"{type(error).__name__}: {error}"
         return result
-    versions = _versions(cluster)
+    versions = versions_in_log(cluster)
     result.events, result.virtual_ms = cluster.world.events, cluster.world.elapsed_ms
     result.status = summary.status if summary is not None else ""
     result.restarts = summary.progress.restarts if summary is not None else 0
@@ -513,7 +513,7 @@ def run_change_seed(
         or end_problem(summary, way)
         or app.problem(versions, changes.variants, is_whole=result.status == "succeeded")
         or (_unfinished(versions) if way == "finish" else "")  # Its end may have found no log.
-        or _stale_epochs(cluster, _ran(versions, changes.variants)[-1])
+        or stale_epochs(cluster, _ran(versions, changes.variants)[-1])
         or _savepoints_problem(cluster)
         or slots_problem(cluster)
     )
@@ -552,7 +552,7 @@ def _ran(versions: list[ProgramVersion], variants: Mapping[str, Variant]) -> lis
     return ran or [next(iter(variants.values()))]
 
 
-def _stale_epochs(cluster: ClusterSimulation, last: Variant) -> str:
+def stale_epochs(cluster: ClusterSimulation, last: Variant) -> str:
     """Return which epochs are of regions that the last version does not have; empty if none is."""
     regions = 2 + last.more
     for state in _states(cluster):
@@ -574,7 +574,8 @@ def _savepoints_problem(cluster: ClusterSimulation) -> str:
     return ""
 
 
-def _versions(cluster: ClusterSimulation) -> list[ProgramVersion]:
+def versions_in_log(cluster: ClusterSimulation) -> list[ProgramVersion]:
+    """Return the versions that the log has of applications that were changed."""
     return [version for state in _states(cluster) for version in Versions(state).read()]
 
 

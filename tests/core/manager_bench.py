@@ -14,7 +14,16 @@ from gearpy.core.dag.graph import Dag, EdgeSpec, ProcessorSpec
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.core.epoch.pace import EpochCut, PacePolicy
 from gearpy.core.master.slots import equal_parts
-from gearpy.ids import MAX_MS, ActorPath, ExecutorId, ProcessorId, SessionId, TaskId, WorkerId
+from gearpy.ids import (
+    MAX_MS,
+    MIN_MS,
+    ActorPath,
+    ExecutorId,
+    ProcessorId,
+    SessionId,
+    TaskId,
+    WorkerId,
+)
 from gearpy.messages.app import (
     BeginEpoch,
     CommitEpoch,
@@ -125,6 +134,7 @@ class Bench:
         self.launches: dict[ExecutorId, int] = {}
         self.silent: set[ExecutorId] = set()  #: They answer nothing.
         self.unanswered: set[tuple[ExecutorId, type]] = set()  #: Who does not answer what.
+        self.frozen: set[ExecutorId] = set()  #: Their tasks report nothing when they are started.
         self.stores = True  #: Manifests are.
         self.grants = True  #: Slots are.
         self.done: list[Command] = []  #: All that was decided.
@@ -229,9 +239,22 @@ class Bench:
                 answer = kind(
                     executor_id=executor_id, version=message.version, attempt=message.attempt
                 )
-                return self.manager.on_answer(answer, self.now_ms)
+                commands = self.manager.on_answer(answer, self.now_ms)
+                if isinstance(message, StartAllTasks) and executor_id not in self.frozen:
+                    return [*commands, *self.report(message.attempt, executor_id)]
+                return [*commands]
             case _:
                 return []
+
+    def report(self, attempt: int, executor_id: ExecutorId) -> list[Command]:
+        """Let the tasks of an attempt in one executor report that they have read nothing so far."""
+        region = self._region_in(attempt)
+        clocks = [
+            TaskClock(task_id=task, session=session, clock_ms=MIN_MS, watermark_ms=MIN_MS)
+            for task, session in region.sessions.items()
+            if region.placement[task] == executor_id
+        ]
+        return self.manager.on_clocks(clocks, self.now_ms)
 
     def _region_in(self, attempt: int) -> Region:
         return next(each for each in self.manager.regions if each.attempt == attempt)

@@ -22,6 +22,8 @@ from tests.bench.simulate_changes import (
     ChangingApp,
     Variant,
     run_change_seed,
+    stale_epochs,
+    versions_in_log,
 )
 from tests.bench.simulated_app import SimulatedApp
 from tests.sim.phases import see_fault_in_each
@@ -82,15 +84,16 @@ class _UnsureStore(MemoryCheckpoints):
 
     def __init__(self, *, stores: bool, at_epoch: bool = False) -> None:
         super().__init__()
-        self._is_on_trial = self.has_failed = False
+        self._is_on_trial = False
+        self.failed_at = b""  #: What it failed to store.
         self.stores, self._at_epoch = stores, at_epoch
         self.on_failure: Callable[[], object] = lambda: None
 
     def save(self, name: str, chunks: Iterable[bytes]) -> StoredFile:
         data = b"".join(chunks)
-        if "/coordinator/" not in name or self.has_failed or not self._is_meant(data):
+        if "/coordinator/" not in name or self.failed_at or not self._is_meant(data):
             return super().save(name, [data])
-        self.has_failed = True
+        self.failed_at = data
         if self.stores:
             super().save(name, [data])
         self.on_failure()
@@ -138,9 +141,33 @@ def test_a_first_epoch_that_may_be_in_the_log_leaves_it_when_the_trial_fails(
     summary = cluster.run_to_end(running.app_id, within_ms=300_000)
 
     assert end_problem(summary, "finish") == ""
-    assert store.has_failed
+    assert b"running" in store.failed_at  # The end of the trial is in the log with it.
     assert Counter(tag for sink in app.tagged for *_, tag in sink.values) == {0: 900}
     assert app.base.problem() == ""
+
+
+@pytest.mark.parametrize("stores", [True, False])
+def test_a_version_that_never_ran_as_its_application_ends_is_taken_out_of_the_log(
+    *, stores: bool
+) -> None:
+    """It may be there; what is stored is of the version that ran."""
+    app, first, second = _two_versions(beside=900)
+    store = _UnsureStore(stores=stores)
+    cluster = ClusterSimulation(7, slots=14, checkpoints=store, idle_poll_ms=PAUSE_MS)
+    running = cluster.submit(lambda: app.build(first))
+    store.on_failure = lambda: setattr(app, "is_doomed", True)
+
+    _change_soon(cluster, running.app_id, lambda: app.build(replace(second, more=1)))
+    summary = cluster.run_to_end(running.app_id, within_ms=300_000)
+
+    assert summary is not None
+    assert summary.status == "failed"
+    assert [(each.state, each.reason) for each in versions_in_log(cluster)] == [
+        ("running", ""),
+        ("failed", "the application has ended"),
+    ]
+    assert stale_epochs(cluster, first) == ""
+    assert slots_problem(cluster) == ""
 
 
 def test_a_version_that_cannot_go_back_ends_the_application_with_both_causes() -> None:

@@ -466,7 +466,7 @@ class AppMasterActor(Actor[_Message]):
                     _log.info("application %s: %s", self._app_id, command.pause)
                 self._standing.tell(self._core)
             case StoreManifest():
-                self._store(command.manifest, *command.also)
+                self._store(command)
             case EpochsRetired() | DropSnapshots() | FellBack() | EpochAborted() | DamageFound():
                 self._on_epochs(command)
             case Survived():
@@ -503,10 +503,13 @@ class AppMasterActor(Actor[_Message]):
             self._executors.give_up(executor_id)
         return self._core.on_worker_lost(worker, self.context.now_ms())
 
-    def _store(self, *manifests: Manifest) -> None:
+    def _store(self, command: StoreManifest) -> None:
         """Add epochs to the coordinator log in one go; if that fails, it is decided again."""
+        manifests = (command.manifest, *command.also)
         try:
-            self._checkpoints.store(*manifests)
+            self._checkpoints.store(
+                *manifests, versions=self._versions.tried() if command.ends_trial else ()
+            )
         except LogBroken as error:
             for each in manifests:
                 _log.error("epoch %d of region %d: %s", each.epoch, each.region, error)

@@ -283,10 +283,11 @@ class AppCheckpoints:
         )
         return replace(launch, tasks=tasks)
 
-    def store(self, *manifests: Manifest) -> None:
+    def store(self, *manifests: Manifest, versions: Iterable[ProgramVersion] = ()) -> None:
         """Add complete epochs, all or none; called again for one, it settles if that is there.
 
-        Epochs that were retired before leave the log with it.
+        Epochs that were retired before leave the log with it. ``versions`` have their new states
+        together with these epochs.
 
         Raises:
             LogSuperseded: a later launch has opened the log.
@@ -299,6 +300,7 @@ class AppCheckpoints:
             [
                 *(message for each in new for message in view.messages_for(each, each.offsets)),
                 *(drop for each in self._retired for drop in view.drop_messages(*each)),
+                *(self.versions.write(each) for each in versions),
             ]
         )
         regions = {region for region, _ in self._retired}

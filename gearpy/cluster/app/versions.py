@@ -383,16 +383,48 @@ class AppVersions:
         return found
 
     def give_up(self, reason: str) -> None:
-        """Note that the planned version never began."""
+        """Note that the planned version never began.
+
+        Raises:
+            LogSuperseded: a later launch has opened the log.
+            LogBroken: the next append brings it along; or it is on trial in the log, in all its
+                parts or in none.
+        """
         planned, self.planned = self.planned, None
-        if planned is not None:
-            failed = replace(planned.version, state="failed", reason=reason)
+        if planned is None:
+            return
+        failed = replace(planned.version, state="failed", reason=reason)
+        unneeded, self._appended = self._appended, None
+        if unneeded is not None:
+            self._take_back(failed, unneeded)
+        else:
             self._checkpoints.note_versions([failed])
 
-    def passed(self) -> None:
-        """Note that the current version stays; drop the files kept for a way back."""
+    def _take_back(self, failed: ProgramVersion, files: Sequence[SnapshotFile]) -> None:
+        """Take a version out of the log that may be in it, and has never run."""
+        self._checkpoints.settle()
+        put, running = self.current, self.running
+        assert running is not None, "it was to be replaced"
+        if put.number != failed.number:
+            self._checkpoints.note_versions([failed])
+            return
+        again = next(each for each in self.all if each.number == put.base_of)
+        files = _without([*files, *self._files(but=put.kept)], put.base)
+        self._checkpoints.begin_version(
+            [replace(again, state="running"), failed], running.dag, put.base, kept=put.kept
+        )
+        self._checkpoints.drop(files)
+
+    def tried(self) -> Iterator[ProgramVersion]:
+        """Yield the current version as it stays: its base is kept until the log surely has that."""
         current = self.current
         if current.state == "trial":
+            yield replace(current, state="running")
+
+    def passed(self) -> None:
+        """Note that the current version needs no way back; drop the files kept for one."""
+        current = self.current
+        if current.state == "trial" or current.base:
             kept = replace(current, state="running", base=())
             self._checkpoints.note_versions([kept])
         files, self._surplus = self._surplus, []

@@ -536,7 +536,7 @@ class ApplicationCore(Recovery):
         if not tried or not all(r.epochs.is_held and r.history.unstored for r in tried):
             return []
         first, *others = [each.epochs.release(now_ms) for each in tried]
-        return [StoreManifest(manifest=first, also=tuple(others))]
+        return [StoreManifest(manifest=first, also=tuple(others), ends_trial=True)]
 
     def on_epoch_committed(self, message: EpochCommitted, now_ms: int) -> list[Command]:
         """Note that the sinks of an executor have committed an epoch."""
@@ -680,7 +680,7 @@ class ApplicationCore(Recovery):
         if self._has_gone_back:
             return []
         self._begin_trial(now_ms)
-        if self._is_active or not self.regions.are_active():
+        if self._is_active or not self.regions.are_active:
             return []
         self._is_active = self._has_run = True
         pause, self.succession.pause = self.succession.pause, None
@@ -690,12 +690,17 @@ class ApplicationCore(Recovery):
         return [Activated(pause=pause.text(now_ms))]
 
     def _begin_trial(self, now_ms: int) -> None:
-        """Have a trial begin as the tasks that it is about run, also when they run again."""
-        trial, kept = self.succession.trial, self.succession.kept
-        if trial is not None and not trial.is_begun and self.regions.are_active(but=kept):
+        """Have a trial begin when the tasks that it is about are at work, also when they are again.
+
+        Those in a process that froze as they were started have worked on nothing so far.
+        """
+        trial, tried = self.succession.trial, self.regions.but(self.succession.kept)
+        if trial is None or trial.is_begun:
+            return
+        if all(each.is_at_work or each.state == "done" for each in tried):
             trial.begin(now_ms)
             self._hold_epochs()
-            for region in self.regions.but(kept):
+            for region in tried:
                 region.epochs.is_wanted = True  # However long the interval is.
 
     def _held_up(self) -> list[Command]:

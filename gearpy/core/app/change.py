@@ -127,9 +127,9 @@ class Trial:
     change was made, without a record lost or shown twice.
 
     Args:
-        lasts_ms: the first epoch ends no sooner than this after all its tasks run, the last time
-            that they were started.
-        timeout_ms: it must be stored so long after that, and all tasks must run within this time.
+        lasts_ms: the first epoch ends no sooner than this after all its tasks are at work, the last
+            time that they were started: each runs, and has reported.
+        timeout_ms: it must be stored so long after that, and all must be at work within this time.
     """
 
     def __init__(self, *, lasts_ms: int, timeout_ms: int, now_ms: int) -> None:
@@ -140,11 +140,11 @@ class Trial:
 
     @property
     def is_begun(self) -> bool:
-        """Whether its tasks run."""
+        """Whether its tasks are at work."""
         return self.first_end_ms < MAX_MS
 
     def begin(self, now_ms: int) -> None:
-        """Note that all its tasks run."""
+        """Note that all its tasks are at work."""
         self.first_end_ms = now_ms + self._lasts_ms
         self._until_ms = self.first_end_ms + self.timeout_ms
 

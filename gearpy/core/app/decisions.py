@@ -54,11 +54,12 @@ class StoreManifest:
 
     Comes again until that is called. Until then no attempt of the region begins, and no sink is
     told that the epoch is complete. ``also`` are epochs of other regions: all are stored in one
-    go, or none.
+    go, or none. ``ends_trial``: that the version stays is stored with them.
     """
 
     manifest: Manifest
     also: tuple[Manifest, ...] = ()
+    ends_trial: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

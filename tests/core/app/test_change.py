@@ -268,6 +268,24 @@ def test_a_trial_lasts_anew_when_its_tasks_are_started_again() -> None:
     assert only(passed, TrialPassed)
 
 
+def test_a_trial_begins_when_each_of_its_tasks_has_reported() -> None:
+    """A process that froze as they were started has tried nothing of the version."""
+    bench = Bench(trial_ms=2000)
+    bench.frozen = {_NEXT[1]}
+    change(bench)
+    follow(bench)
+    (region,) = bench.manager.regions
+
+    early = bench.tick(10_000)
+    bench.obey(bench.report(region.attempt or 0, _NEXT[1]))
+    trial = bench.tick(1900)
+    bench.tick(300)
+    passed = bench.end_epoch()
+
+    assert not sent(early + trial, BeginEpoch)
+    assert only(passed, TrialPassed)
+
+
 def two_on_trial() -> Bench:
     """Return two regions that a change has touched; one has ended an epoch since."""
     bench = Bench((1, 1), (1, 1), executors=1)
@@ -290,6 +308,7 @@ def test_a_trial_is_over_when_each_region_that_it_is_about_has_stored_an_epoch()
     assert tried.isdisjoint(each.attempt for each in sent(early, CommitEpoch))
     (store,) = only(done, StoreManifest)
     assert [each.region for each in (store.manifest, *store.also)] == [0, 1]
+    assert store.ends_trial
     assert kinds(done).index("TrialPassed") < kinds(done).index("CommitEpoch")
     assert {each.attempt for each in sent(done, CommitEpoch)} == tried
 

@@ -106,6 +106,11 @@ class Region:
         return self._deployment is not None and self._deployment.state == "running"
 
     @property
+    def is_at_work(self) -> bool:
+        """Whether all tasks of the present attempt were started, and have reported since."""
+        return self.is_running and self.epochs.have_all_reported
+
+    @property
     def is_linked(self) -> bool:
         """Whether the tasks of the present attempt exist and use links."""
         return (

@@ -146,6 +146,11 @@ class RegionEpochs:
         return self._coordinator is not None and len(self._finished) == len(self._placement)
 
     @property
+    def have_all_reported(self) -> bool:
+        """Whether every task has told of itself since the present attempt began."""
+        return len(self._clocks) == len(self._placement)
+
+    @property
     def is_closed(self) -> bool:
         """Whether an epoch that ended after that is stored, and all sinks know."""
         return (

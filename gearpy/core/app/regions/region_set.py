@@ -95,9 +95,10 @@ class RegionSet:
         newest = (each.history.newest for each in self._regions)
         return [manifest for manifest in newest if manifest is not None]
 
-    def are_active(self, *, but: Collection[int] = ()) -> bool:
-        """Tell whether each one but some runs, or has come to its end."""
-        return all(each.is_running or each.state == "done" for each in self.but(but))
+    @property
+    def are_active(self) -> bool:
+        """Whether each one runs, or has come to its end."""
+        return all(each.is_running or each.state == "done" for each in self._regions)
 
     @property
     def are_done(self) -> bool:

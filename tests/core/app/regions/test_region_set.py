@@ -90,7 +90,7 @@ def test_executors_and_their_tasks() -> None:
     regions[1].state = "done"
 
     assert regions.needed_executors == set()
-    assert (regions.are_done, regions.are_active()) == (True, True)
+    assert (regions.are_done, regions.are_active) == (True, True)
 
 
 def test_garbage_of_all_is_taken_once() -> None:
