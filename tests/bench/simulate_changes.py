@@ -508,11 +508,13 @@ def run_change_seed(
     result.status = summary.status if summary is not None else ""
     result.restarts = summary.progress.restarts if summary is not None else 0
     result.versions = Counter(each.state for each in versions)
+    #: One that fails for good may do so in a trial; and where its end finds no log, that stays.
+    is_torn = result.status == "failed" or cluster.checkpoints.is_log_behind
     result.problem = (
         "; ".join(cluster.promises.broken[:1])
         or end_problem(summary, way)
         or app.problem(versions, changes.variants, is_whole=result.status == "succeeded")
-        or (_unfinished(versions) if way == "finish" else "")  # Its end may have found no log.
+        or ("" if is_torn else _unfinished(versions))
         or stale_epochs(cluster, _ran(versions, changes.variants)[-1])
         or _savepoints_problem(cluster)
         or slots_problem(cluster)

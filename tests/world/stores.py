@@ -28,6 +28,7 @@ class FaultyCheckpoints:
         #: Told of each request; tells whether who made it is killed by now, and hears no answer.
         self.on_request: Callable[[str], bool] = lambda _: False
         self.failures = 0  #: How often something did not work.
+        self.is_log_behind = False  #: The last entry of a coordinator log could not be stored.
 
     # -- faults ----------------------------------------------------------------------------
 
@@ -68,8 +69,10 @@ class FaultyCheckpoints:
 
     def save(self, name: str, chunks: Iterable[bytes]) -> StoredFile:
         """See `Checkpoints`. A failed save may have stored the file, as on stores in a network."""
-        data = b"".join(chunks)
-        if self._is_failing(name):
+        data, is_failing = b"".join(chunks), self._is_failing(name)
+        if "/coordinator/" in name:
+            self.is_log_behind = is_failing
+        if is_failing:
             if self._world.rng.random() < _DONE_ALL_THE_SAME:
                 self.stored.save(name, [data])
             raise self._failure("save", name)

@@ -90,6 +90,7 @@ class AppVersions:
         self._surplus: list[SnapshotFile] = []  # Not needed once the trial has passed.
         self._appended: list[SnapshotFile] | None = None  # A switch that may be in the log.
         self._gone_back: LoadedVersion | None = None  # The same, of a switch back.
+        self._given_up: dict[int, ProgramVersion] = {}  # The log may be away as they are.
         self.running: LoadedVersion | None = None  #: The one that runs.
         self.planned: PlannedVersion | None = None  #: The one to be put in place.
 
@@ -112,7 +113,7 @@ class AppVersions:
 
     def summaries(self) -> tuple[VersionSummary, ...]:
         """Return all versions for people, the oldest first."""
-        return tuple(map(_summary, self.all))
+        return tuple(_summary(self._given_up.get(each.number, each)) for each in self.all)
 
     def under_way(self, core: ApplicationCore) -> ChangeSummary | None:
         """Describe the change that is not over; None if there is none."""
@@ -394,6 +395,7 @@ class AppVersions:
         if planned is None:
             return
         failed = replace(planned.version, state="failed", reason=reason)
+        self._given_up[failed.number] = failed
         unneeded, self._appended = self._appended, None
         if unneeded is not None:
             self._take_back(failed, unneeded)

@@ -1,25 +1,82 @@
-"""What the coordinator log says of versions while they are tried."""
+"""What the coordinator log says of versions that are given up, or tried."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
-from gearpy.cluster.app.versions import AppVersions
+import pytest
+
+from gearpy.cluster.app.checkpoints import AppCheckpoints
+from gearpy.cluster.app.versions import AppVersions, LoadedVersion, PlannedVersion
 from gearpy.core.coordinator.versions import ProgramVersion, Versions
 from gearpy.dsl.application import StreamApp
-from gearpy.messages.client import Artifact
-from gearpy.storage.checkpoints import MemoryCheckpoints
+from gearpy.errors import LogBroken
+from gearpy.ids import AppId
+from gearpy.messages.client import Artifact, UpdatePlanned
+from gearpy.storage.checkpoints import MemoryCheckpoints, StoredFile
 from gearpy.storage.coordinator_log import read_log
+from gearpy.task.api.application import StreamApplication
+from gearpy.testing.transactions import MemoryTransactions
+from tests.bench.simulated_app import Words
 from tests.cluster.app.test_checkpoints import PREFIX, a_manifest, opened
+from tests.core.manager_bench import a_dag
+
+
+class _Away(MemoryCheckpoints):
+    """A store that cannot be written to for a time."""
+
+    is_away = False
+
+    def save(self, name: str, chunks: Iterable[bytes]) -> StoredFile:
+        if self.is_away:
+            raise OSError("no answer")
+        return super().save(name, chunks)
+
+
+PROGRAM = Artifact(kind="file", location="x.py")
+FIRST = ProgramVersion(number=0, artifact=PROGRAM, change="", state="running")
+
+
+def a_program() -> StreamApplication:
+    app = StreamApp("app")
+    app.read(Words(1, 1, by_bound=False)).write(MemoryTransactions("shown"))
+    return app.build()
+
+
+def versions_of(app: AppCheckpoints) -> AppVersions:
+    return AppVersions(app, PROGRAM, load=lambda _: a_program(), wall_ms=lambda: 0)
+
+
+def test_a_version_that_is_given_up_as_the_log_is_away_is_shown_as_failed() -> None:
+    """The application may have ended by that; nothing would ever bring it into the log."""
+    checkpoints, planned = _Away(), replace(FIRST, number=1, state="preparing")
+    app = opened(checkpoints, 1)
+    app.note_versions([FIRST, planned])
+    versions = versions_of(app)
+    versions.planned = PlannedVersion(
+        version=planned,
+        kept=frozenset(),
+        loaded=LoadedVersion(artifact=PROGRAM, application=a_program(), dag=a_dag((1, 1))),
+        answer=UpdatePlanned(app_id=AppId(1), version=1, moves=(), is_same=True),
+    )
+    checkpoints.is_away = True
+
+    with pytest.raises(LogBroken):
+        versions.give_up("the application has ended")
+
+    assert [(each.state, each.reason) for each in versions.summaries()] == [
+        ("running", ""),
+        ("failed", "the application has ended"),
+    ]
 
 
 def test_that_a_trial_has_passed_is_stored_with_its_epochs() -> None:
     """Not behind them, where the log may fail; it goes back from there while that is not sure."""
-    checkpoints, program = MemoryCheckpoints(), Artifact(kind="file", location="x.py")
+    checkpoints = MemoryCheckpoints()
     app, base = opened(checkpoints, 1), (a_manifest(0, 7),)
-    first = ProgramVersion(number=0, artifact=program, change="", state="replaced")
-    app.note_versions([first, replace(first, number=1, state="trial", base=base)])
-    versions = AppVersions(
-        app, program, load=lambda _: StreamApp("never").build(), wall_ms=lambda: 0
+    app.note_versions(
+        [replace(FIRST, state="replaced"), replace(FIRST, number=1, state="trial", base=base)]
     )
+    versions = versions_of(app)
 
     app.store(a_manifest(0, 9), versions=versions.tried())
     (_, tried) = Versions(read_log(checkpoints, PREFIX).state).read()
