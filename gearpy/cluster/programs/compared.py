@@ -11,7 +11,7 @@ from gearpy.ids import ProcessorId
 from gearpy.task.api.application import Processor, StreamApplication
 
 #: Parts of processors that say nothing of code: the graph tells them, and compares them itself.
-_OF_GRAPH: Final = frozenset({"steps"})
+_OF_GRAPH: Final = frozenset({"life", "steps"})
 
 
 class ComparedPrograms:

@@ -21,10 +21,22 @@ from gearpy.messages.summaries import ScaleBounds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Life:
-    """The event times in ms, ``[birth_ms, death_ms)``, of a processor. Gearpump: `LifeTime`."""
+    """The event times in ms, ``[birth_ms, death_ms)``, of a processor. Gearpump: `LifeTime`.
+
+    Raises:
+        ConfigError: a time is no whole number of 64 bits.
+    """
 
     birth_ms: int = MIN_MS
     death_ms: int = MAX_MS
+
+    def __post_init__(self) -> None:
+        for name, given in (("birth_ms", self.birth_ms), ("death_ms", self.death_ms)):
+            if type(given) is not int or not MIN_MS <= given <= MAX_MS:
+                raise ConfigError(
+                    f"Life: {name} is {given!r:.80}: give an event time as whole milliseconds "
+                    "since 1970, such as int(moment.timestamp() * 1000)"
+                )
 
 
 #: The life of a processor that was never replaced. Gearpump: `LifeTime.Immortal`.

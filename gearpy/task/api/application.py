@@ -44,7 +44,10 @@ class Processor:
         sink: the sink it writes to, if any; for the guarantee that people are told.
         steps: the steps in it; if not given, it is one step, found again by its name.
         hosts: the machines that its tasks may be on, as `application.hosts` names them; none: all.
-        life: the event times that are its own; see `ReplaceProcessor`, which gives it.
+        life: the event times that are its own, if `ReplaceProcessor` gives none.
+
+    Raises:
+        ConfigError: ``life`` has a death, or is no `Life`.
     """
 
     task: TaskFactory
@@ -63,6 +66,7 @@ class Processor:
 
     def __post_init__(self) -> None:
         self.name = self.name or getattr(self.task, "__name__", type(self.task).__name__)
+        _check_life(self.name, self.life)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,7 @@ class ReplaceProcessor:
         life: ``Life(birth_ms=...)``; it ends when another one takes its place.
 
     Raises:
-        ConfigError: ``life`` has a death.
+        ConfigError: ``life`` has a death, or something is of another type.
     """
 
     old: Processor
@@ -87,11 +91,22 @@ class ReplaceProcessor:
     life: Life = IMMORTAL
 
     def __post_init__(self) -> None:
-        if self.life.death_ms != MAX_MS:
-            raise ConfigError(
-                f"processor {self.new.name!r} has a death: it ends when another one takes its "
-                "place, so leave death_ms out, and replace it at that event time"
-            )
+        for each in (self.old, self.new):
+            if not isinstance(each, Processor):
+                raise ConfigError(f"ReplaceProcessor: {each!r:.80} is no Processor: give two")
+        _check_life(self.new.name, self.life)
+
+
+def _check_life(name: str, life: object) -> None:
+    if not isinstance(life, Life):
+        raise ConfigError(
+            f"processor {name!r} has {life!r:.80} as life: give gp.Life(birth_ms=...)"
+        )
+    if life.death_ms != MAX_MS:
+        raise ConfigError(
+            f"processor {name!r} has a death: it ends when another one takes its "
+            "place, so leave death_ms out, and replace it at that event time"
+        )
 
 
 class Graph:
@@ -119,8 +134,12 @@ class Graph:
         """Put one processor in the place of another, with the edges of that.
 
         Raises:
-            ConfigError: the old one is not in the graph.
+            ConfigError: the old one is not in the graph, or the new one is already.
         """
+        if not isinstance(change, ReplaceProcessor):
+            raise ConfigError(
+                f"Graph.replace: {change!r:.80} is no change: give gp.ReplaceProcessor(old, new)"
+            )
         old, new = change.old, change.new
         if not any(known is old for known in self._processors):
             names = ", ".join(known.name for known in self._processors)
@@ -128,7 +147,12 @@ class Graph:
                 f"processor {old.name!r} is not in the graph, which has {names or 'none'}: "
                 "give the object that was added"
             )
-        new.life = change.life
+        if old is not new and any(known is new for known in self._processors):
+            raise ConfigError(
+                f"processor {new.name!r} is in the graph already, and cannot be in the place of "
+                f"{old.name!r}, too: make another one of the same task"
+            )
+        new.life = new.life if change.life == IMMORTAL else change.life
         self._processors = [new if each is old else each for each in self._processors]
         self._edges = [
             (new if source is old else source, new if target is old else target, partitioner)

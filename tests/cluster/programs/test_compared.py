@@ -7,9 +7,12 @@ import pytest
 
 from gearpy.cluster.programs.artifacts import ApplicationLoader
 from gearpy.cluster.programs.compared import ComparedPrograms
-from gearpy.ids import AppId
+from gearpy.core.dag.graph import Life
+from gearpy.core.dag.state_moves import untouched_regions
+from gearpy.ids import AppId, ProcessorId
 from gearpy.messages.client import Artifact
-from gearpy.task.api.application import StreamApplication
+from gearpy.task.api.application import Graph, Processor, StreamApplication
+from gearpy.task.api.interfaces import Task
 
 _PROGRAM = """
 import random
@@ -133,3 +136,14 @@ def test_a_comparison_says_what_is_different(tmp_path: Path) -> None:
     found = {ComparedPrograms(old, new).difference(pid, pid) for pid in new.dag.order}
 
     assert "what is_dear uses: 10 is 11 now" in found
+
+
+def test_a_birth_is_no_code() -> None:
+    """The graph tells it, and no user has to read it as a number that code uses."""
+    old, new = (
+        StreamApplication("app", Graph().add(Processor(Task, life=life)))
+        for life in (Life(), Life(birth_ms=5))
+    )
+
+    assert ComparedPrograms(old, new).difference(ProcessorId(0), ProcessorId(0)) == ""
+    assert untouched_regions(old.dag, new.dag, lambda _: True) == frozenset()

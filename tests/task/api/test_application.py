@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -82,6 +82,35 @@ def test_only_a_processor_of_the_graph_can_be_replaced() -> None:
 def test_a_processor_has_no_death_of_its_own() -> None:
     with pytest.raises(ConfigError, match="'Work' has a death: it ends when another one takes"):
         ReplaceProcessor(Processor(Work), Processor(Work), life=Life(birth_ms=5, death_ms=9))
+    with pytest.raises(ConfigError, match="'Work' has a death"):
+        Processor(Work, life=Life(death_ms=9))
+
+
+@pytest.mark.parametrize("given", ["soon", 1.5e12, True, None, 2**63])
+def test_a_birth_is_whole_milliseconds(given: Any) -> None:
+    with pytest.raises(ConfigError, match=r"birth_ms is .*: give an event time as whole millisec"):
+        Life(birth_ms=given)
+
+
+def test_a_new_processor_may_bring_its_life() -> None:
+    work, new = Processor(Work), Processor(Work, life=Life(birth_ms=5))
+
+    Graph().add(work).replace(ReplaceProcessor(work, new))
+
+    assert new.life.birth_ms == 5
+
+
+def test_what_is_no_replacement_is_refused() -> None:
+    graph, work, wrong = a_graph(), Processor(Work), cast("Any", "Work")
+    read, write = graph.processors[0], graph.processors[-1]
+    with pytest.raises(ConfigError, match="'Work' is no Processor: give two"):
+        ReplaceProcessor(work, wrong)
+    with pytest.raises(ConfigError, match=r"is no change: give gp.ReplaceProcessor\(old, new\)"):
+        graph.replace(cast("Any", work))
+    with pytest.raises(ConfigError, match="'Work' has 5 as life: give gp"):
+        ReplaceProcessor(work, work, life=cast("Any", 5))
+    with pytest.raises(ConfigError, match="'Write' is in the graph already, and cannot be in"):
+        graph.replace(ReplaceProcessor(read, write))
 
 
 def mistakes_of(name: str, graph: Graph) -> Sequence[str]:
