@@ -3,11 +3,12 @@
 - `values`: the rules: which values a column keeps as they are. Start here.
 - `types`: the column that keeps the values of a Python type, exactly.
 - `row_schema`: the columns of a stream, and the way from rows to columns and back.
+- `workable`: the types that columns have within a stream, as Arrow can compute with them.
 - `fields`: the fields of records by name.
 - `log_columns`: columns of results of windows and joins, and of other records, with types that
   Spark takes; `gathered` keeps few records until they are worth columns.
 - `spark_types`: types of columns that Spark takes as they are.
 
-May import core and messages. Who needs no columns must not load Arrow: `values`, `types` and
-`row_schema` import it where it is used.
+May import core and messages. Who needs no columns must not load Arrow: `values`, `types`,
+`row_schema` and `workable` import it where it is used.
 """

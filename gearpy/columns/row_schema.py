@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from gearpy.columns.types import field_of, fields_of
 from gearpy.columns.values import array_of, refuse_unknown
+from gearpy.columns.workable import workable_schema
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.messages.table import Table, cells_of, rows_of
 from gearpy.messages.type_variables import Row
@@ -153,16 +154,16 @@ def row_schema_of(schema: Any) -> RowSchema:
         return schema
     if isinstance(schema, pa.Schema):
         _check_names(schema.names)
-        return RowSchema(schema)
+        return RowSchema(workable_schema(schema))
     if isinstance(schema, Mapping):
         fields = [field_of(str(name), kind) for name, kind in schema.items()]
-        return RowSchema(pa.schema(fields))
+        return RowSchema(workable_schema(pa.schema(fields)))
     if not isinstance(schema, type):
         raise ConfigError(
             f"{short_repr(schema)} is no schema: give a pyarrow.Schema, a dataclass, a NamedTuple "
             "or TypedDict class, or a dict of names and types"
         )
-    return RowSchema(pa.schema(fields_of(schema)), _row_type(schema))
+    return RowSchema(workable_schema(pa.schema(fields_of(schema))), _row_type(schema))
 
 
 def inferred_schema(values: Sequence[Any]) -> RowSchema:

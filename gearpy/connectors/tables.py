@@ -403,10 +403,10 @@ class _MadeReader(SourceReader):
 
 def _batch_of(data: Any, schema: Any) -> tuple[pa.RecordBatch, RowSchema]:
     if isinstance(data, pa.RecordBatch | pa.Table):
-        known = RowSchema(data.schema) if schema is None else row_schema_of(schema)
+        known = row_schema_of(data.schema if schema is None else schema)
         whole = data.combine_chunks() if isinstance(data, pa.Table) else data
         batches = whole.to_batches() if isinstance(whole, pa.Table) else [whole]
-        batch = batches[0] if batches else RowSchema(data.schema).table([])
+        batch = batches[0] if batches else known.table([])
         try:
             return conformed(batch, known.arrow), known
         except ValueError as error:

@@ -283,7 +283,10 @@ def _in_microseconds(kind: "pa.DataType") -> "pa.DataType":
 def with_leaves(
     kind: "pa.DataType", change: "Callable[[pa.DataType], pa.DataType]"
 ) -> "pa.DataType":
-    """Return a type in which all plain types are changed, also those within lists and structs."""
+    """Return a type in which all plain types are changed, also those within lists and structs.
+
+    A view of lists becomes lists.
+    """
     import pyarrow as pa  # noqa: PLC0415 - there is a type, so Arrow is there
 
     def inside(field: "pa.Field") -> "pa.Field":
@@ -293,13 +296,13 @@ def with_leaves(
         return pa.map_(inside(kind.key_field), inside(kind.item_field))
     if pa.types.is_struct(kind):
         return pa.struct([inside(each) for each in kind])
-    if pa.types.is_list(kind):
+    if pa.types.is_list(kind) or pa.types.is_list_view(kind):
         return pa.list_(inside(kind.value_field))
-    if pa.types.is_large_list(kind):
+    if pa.types.is_large_list(kind) or pa.types.is_large_list_view(kind):
         return pa.large_list(inside(kind.value_field))
     if pa.types.is_fixed_size_list(kind):
         return pa.list_(inside(kind.value_field), kind.list_size)
-    return kind if pa.types.is_nested(kind) else change(kind)
+    return change(kind)
 
 
 def _part(at: slice, length: int) -> tuple[int, int]:

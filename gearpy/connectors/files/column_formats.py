@@ -13,6 +13,7 @@ import pyarrow.ipc as pa_ipc  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from gearpy.columns.values import check_cast
+from gearpy.columns.workable import workable_type
 from gearpy.connectors.files.tables import (
     ARROW_ERRORS,
     BadRows,
@@ -270,7 +271,7 @@ def _check_schema(
                 f"{operator}: {file.name} has no column {field.name!r}: it has "
                 f"{', '.join(found.names) or 'none'}"
             )
-        kind = found.field(field.name).type
+        kind = workable_type(found.field(field.name).type)
         try:
             if pa.types.is_integer(kind) and pa.types.is_timestamp(field.type):
                 check_cast(kind, field.type)  # Arrow would count them as microseconds.

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar, get_args
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from gearpy.columns.workable import workable_column, workable_type
 from gearpy.connectors.files.column_times import TimeUnit, times_of
 from gearpy.connectors.locations import FoundFile
 from gearpy.core.base.times import EventTime, event_time_ms
@@ -257,7 +258,7 @@ def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
             continue
         column = batch.column(field.name)
         try:
-            columns.append(column if column.type == field.type else column.cast(field.type))
+            columns.append(column if column.type == field.type else _cast(column, field.type))
         except ARROW_ERRORS as error:
             raise ValueError(
                 f"column {field.name!r} is {column.type}, does not fit {field.type}: {error}"
@@ -265,16 +266,19 @@ def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
+def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    column = workable_column(column)
+    return column if column.type == kind else column.cast(kind)
+
+
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """Return the schema without notes of other programs, and without dictionaries."""
+    """Return the workable schema without notes of other programs, and without dictionaries."""
     return pa.schema([_plain_field(field) for field in schema])
 
 
 def _plain_field(field: pa.Field) -> pa.Field:
-    kind = field.type
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    return pa.field(field.name, kind, field.nullable)
+    kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    return pa.field(field.name, workable_type(kind), field.nullable)
 
 
 def check_on_bad(operator: str, policy: str) -> None:

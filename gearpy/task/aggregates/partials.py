@@ -87,8 +87,6 @@ def plain(column: pa.Array) -> pa.Array:
     kind = column.type
     if pa.types.is_dictionary(kind):
         return plain(column.dictionary_decode())
-    if pa.types.is_run_end_encoded(kind):
-        return plain(pc.run_end_decode(column))
     for is_kind, make in _PLAINER:
         if is_kind(kind):
             return column.cast(make(kind))
@@ -100,8 +98,6 @@ def _is_short_decimal(kind: pa.DataType) -> bool:
 
 
 _PLAINER: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], ...]] = (
-    (pa.types.is_string_view, lambda _: pa.string()),
-    (pa.types.is_binary_view, lambda _: pa.binary()),
     (pa.types.is_float16, lambda _: pa.float32()),
     (_is_short_decimal, lambda kind: pa.decimal128(kind.precision, kind.scale)),
 )
@@ -134,7 +130,7 @@ def _too_long(aggregate: Aggregate, kind: pa.DataType) -> str | None:
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+    if pa.types.is_dictionary(kind):
         return _plain_type(kind.value_type)
     for is_kind, make in _PLAINER:
         if is_kind(kind):

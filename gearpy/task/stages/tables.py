@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from gearpy.columns.row_schema import RowSchema, as_table, inferred_schema
+from gearpy.columns.workable import workable_batch
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS
 from gearpy.messages.late_time import LateTime, promise_of
@@ -226,6 +227,7 @@ class MapBatchesStage(_Stateless):
         batch = _record_batch(result, self._form)
         if batch is None or not batch.num_rows:
             return None
+        batch = workable_batch(batch)
         if self._gives is not None:
             _check_columns(batch, self._gives)
         if self._times is not None:

@@ -130,9 +130,6 @@ def test_ranks_are_places_in_the_order_of_times(times: list[int]) -> None:
 
 PLAIN: list[tuple[pa.Array, pa.DataType]] = [
     (pa.array(["a", None, "a"]).dictionary_encode(), pa.string()),
-    (pa.RunEndEncodedArray.from_arrays(pa.array([2, 3]), pa.array([7, None])), pa.int64()),
-    (pa.array(["a", None], pa.string_view()), pa.string()),
-    (pa.array([b"a", None], pa.binary_view()), pa.binary()),
     (pa.array([1.5, None], pa.float16()), pa.float32()),
     (pa.array([Decimal("1.5"), None], pa.decimal32(5, 1)), pa.decimal128(5, 1)),
     (pa.array([1, None], pa.int16()), pa.int16()),
