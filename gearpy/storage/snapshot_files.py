@@ -41,8 +41,8 @@ from gearpy.wire.values.pieces import Encoded
 Cells: TypeAlias = dict[bytes, bytes]
 #: What has changed, in portions: key groups, and maps of cells as `Section` of states has them.
 _Delta: TypeAlias = Callable[[], Iterable[tuple[int, bytes]]]
-#: Where a body is from, and the body.
-_Body: TypeAlias = tuple[str, bytes]
+#: The body of a section, behind the file that it is from.
+Body: TypeAlias = tuple[str, bytes]
 
 #: Files of a chain that are open at a time.
 _OPEN_MAX: Final = 32
@@ -194,10 +194,10 @@ class SnapshotChain:
         Raises:
             SnapshotDamaged: they have changed since they were verified, or are no cells.
         """
-        return _living(_merged(self.bodies(task, group)))
+        return living_cells(self.bodies(task, group))
 
-    def bodies(self, task: TaskId, group: int) -> Iterator[tuple[str, bytes]]:
-        """Yield the bodies of a key group, the oldest first, each with its file.
+    def bodies(self, task: TaskId, group: int) -> Iterator[Body]:
+        """Yield the bodies of a key group, the oldest first.
 
         Raises:
             SnapshotDamaged: one has changed since it was verified.
@@ -333,7 +333,7 @@ def _rebased(
 
 
 @contextmanager
-def _put_aside(part: TaskPart) -> Iterator[tuple[Iterable[int], Callable[[int], Iterator[_Body]]]]:
+def _put_aside(part: TaskPart) -> Iterator[tuple[Iterable[int], Callable[[int], Iterator[Body]]]]:
     """Give the key groups in which a task has changed, and a function that yields their changes.
 
     The changes may be large, come in any order, and can be read only once.
@@ -345,7 +345,7 @@ def _put_aside(part: TaskPart) -> Iterator[tuple[Iterable[int], Callable[[int], 
                 places.setdefault(group, []).append((file.tell(), len(body)))
                 file.write(body)
 
-        def bodies(group: int) -> Iterator[_Body]:
+        def bodies(group: int) -> Iterator[Body]:
             for offset, size in places.get(group, ()):
                 file.seek(offset)
                 yield f"changes of task {part.task}", file.read(size)
@@ -353,7 +353,7 @@ def _put_aside(part: TaskPart) -> Iterator[tuple[Iterable[int], Callable[[int], 
         yield places.keys(), bodies
 
 
-def _merged(*sources: Iterable[_Body]) -> dict[bytes, bytes | None]:
+def _merged(*sources: Iterable[Body]) -> dict[bytes, bytes | None]:
     """Merge the bodies of cells, the oldest first; None is a cell that was deleted."""
     cells: dict[bytes, bytes | None] = {}
     for location, body in chain.from_iterable(sources):
@@ -368,7 +368,13 @@ def _merged(*sources: Iterable[_Body]) -> dict[bytes, bytes | None]:
     return cells
 
 
-def _living(cells: Mapping[bytes, bytes | None]) -> Cells:
+def living_cells(bodies: Iterable[Body]) -> Cells:
+    """Return the cells that bodies of a key group, the oldest first, leave in the end.
+
+    Raises:
+        SnapshotDamaged: one of them is no map of cells.
+    """
+    cells = _merged(bodies)
     if None not in cells.values():  # Soon known, and so as a rule.
         return cast("Cells", cells)
     return {cell: value for cell, value in cells.items() if value is not None}

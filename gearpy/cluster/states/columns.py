@@ -3,16 +3,17 @@
 import json
 import sys
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, chain, islice, repeat
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, chain, repeat
 from operator import attrgetter, itemgetter
 from struct import Struct
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from gearpy.cluster.checkpoints.reading import plain
+from gearpy.cluster.states.packed import PackedRun, numbers_of
 from gearpy.columns.values import check_column, field_names, has_fields
 from gearpy.core.base.stable_hash import KEY_GROUPS
 from gearpy.errors import ProtocolError
@@ -38,6 +39,10 @@ _NONE: Final = type(None)
 _PLAIN: Final = frozenset({str, int, bytes, bool, float, _NONE})
 #: Bulk state whose namespaces are starts of windows.
 _OF_WINDOWS: Final = frozenset({"windows", "panes"})
+
+
+#: Cells of one table: of some key groups at once, or of the one that stands before them.
+Part: TypeAlias = PackedRun | tuple[int, Run]
 
 
 class ShownClasses(RecordRegistry):
@@ -74,12 +79,11 @@ class _Unknown(RecordType):
 
 
 class _Part(NamedTuple):
-    """Cells of one key group in one namespace; the table of each takes so many bytes."""
+    """Cells of one key group in one namespace."""
 
     group: int
     namespace: bytes
     size: int
-    table_bytes: int
 
 
 class StateColumns:
@@ -94,9 +98,8 @@ class StateColumns:
         self.tag = tag
         self._classes = classes
         self._parts: list[_Part] = []
-        # Tables and keys, and values, if it is no collection. Objects for each of them would not be
-        # slow to make, but new memory for a million is.
-        self._cells: list[pa.Array] = []
+        # Keys and values, if it is no collection: new memory for a million objects takes its time.
+        self._cell_keys: list[pa.Array] = []
         self._cell_values: list[pa.Array] = []
         # Those of a collection:
         self._keys: list[bytes] = []
@@ -111,22 +114,27 @@ class StateColumns:
         """The bytes of keys, entries and values."""
         stored = (self._keys, self._entries, self._values)
         of_entries = sum(sum(map(len, each)) for each in stored)
-        of_cells = sum(_end_of(each) for each in chain(self._cells, self._cell_values))
-        tables = sum(each.size * each.table_bytes for each in self._parts) if self._cells else 0
-        return of_entries + of_cells - tables
+        of_cells = sum(_end_of(each) for each in chain(self._cell_keys, self._cell_values))
+        return of_entries + of_cells
 
     def add(self, group: int, run: Run) -> None:
         """Add the cells of a table in a key group; none of them was deleted."""
-        part = run.table[1 + run.table[0] :]
         before, size = len(self._values), len(run.cells)
         values = cast("Sequence[bytes]", run.values)
         if is_collection(run.table):
             self._add_entries(run.rests, values)
             size = len(self._values) - before
         else:
-            self._cells += _compact(run.cells)
+            self._cell_keys += _compact(run.rests)
             self._cell_values += _compact(values)
-        self._parts.append(_Part(group, part, size, len(run.table)))
+        self._parts.append(_Part(group, _namespace_of(run.table), size))
+
+    def add_packed(self, run: PackedRun) -> None:
+        """Add cells of a table in some key groups."""
+        self._cell_keys.append(run.keys)
+        self._cell_values.append(run.values)
+        namespace = _namespace_of(run.table)
+        self._parts += [_Part(group, namespace, size) for group, size in run.groups]
 
     def _add_entries(self, rests: Sequence[bytes], values: Sequence[bytes]) -> None:
         is_list = self.tag.kind == "list"
@@ -154,7 +162,10 @@ class StateColumns:
     def _table(self) -> pa.Table:
         expires = list[int]()
         keys: Sequence[Any] | pa.Array
-        if self._joins_values:
+        values: Sequence[Any] | pa.Array
+        if (numbers := self._numbers()) is not None:
+            keys, values = self._stored_keys(), numbers
+        elif self._joins_values:
             keys, values = self._stored_keys(), self._joined_values()
         else:
             stored = self._values or _listed(self._cell_values)
@@ -179,14 +190,20 @@ class StateColumns:
         return pc.run_end_decode(runs)
 
     @property
+    def _is_msgpack(self) -> bool:
+        """Tell whether values are msgpack, if no keys stand before them."""
+        return not (self._values or self.tag.expires) and self.tag.coder in _JOINED
+
+    def _numbers(self) -> pa.Array | None:
+        return numbers_of(self._cell_values) if self._is_msgpack else None
+
+    @property
     def _joins_values(self) -> bool:
         """Tell whether values are msgpack as they stand, one behind the other."""
-        if self._values or self.tag.expires or self.tag.coder not in _JOINED:
-            return False
-        if self.tag.kind != "bulk":
-            return True
-        first = (pc.binary_slice(each, 0, 1) for each in self._cell_values)
-        return not any(pc.any(pc.equal(each, WITH_KEY[:1])).as_py() for each in first)
+        if not self._is_msgpack or self.tag.kind != "bulk":
+            return self._is_msgpack
+        with_key = (pc.starts_with(each, WITH_KEY[:1]) for each in self._cell_values)
+        return not any(pc.any(each).as_py() for each in with_key)
 
     def _joined_values(self) -> list[Any]:
         head = _ARRAY.pack(_ARRAY_TAG, len(self))
@@ -195,16 +212,12 @@ class StateColumns:
 
     def _rests(self) -> list[bytes]:
         """Return all keys as they are stored."""
-        cells = iter(_listed(self._cells))
-        return self._keys or [
-            cell[part.table_bytes :] for part in self._parts for cell in islice(cells, part.size)
-        ]
+        return self._keys or _listed(self._cell_keys)
 
     def _stored_keys(self) -> Any:
-        """Return all keys; at once if they stand behind tables of one length."""
-        starts = {each.table_bytes for each in self._parts}
-        if self._cells and len(starts) == 1:
-            column = _column_of(pa.chunked_array(self._cells), starts.pop())
+        """Return all keys, at once if they can be."""
+        if self._cell_keys:
+            column = _column_of(pa.chunked_array(self._cell_keys))
             if column is not None:
                 return column
         return self._decoded_keys(self._rests())
@@ -277,7 +290,7 @@ class StateColumns:
         return list(ValueDecoder(self._classes).unpack(data))
 
     def _decoded_keys(self, keys: list[bytes]) -> Any:
-        if keys and (column := _column_of(pa.chunked_array(_compact(keys)), 0)) is not None:
+        if keys and (column := _column_of(pa.chunked_array(_compact(keys)))) is not None:
             return column
         found = (decode_key(key, self._classes) for key in keys)
         return [None if key is NO_KEY else key for key in found]
@@ -298,21 +311,30 @@ def _listed(stored: Iterable[pa.Array]) -> list[bytes]:
     return list(chain.from_iterable(each.to_pylist() for each in stored))
 
 
-def _column_of(stored: pa.ChunkedArray, start: int) -> pa.Array | pa.ChunkedArray | None:
-    """Return the keys that begin at a place of each cell, without a Python object for each.
+def _column_of(stored: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray | None:
+    """Return keys as a column, without a Python object for each.
 
     None unless all are texts, or all are ints of 64 bits.
     """
-    tags = pc.unique(pc.binary_slice(stored, start, start + 1)).to_pylist()
-    if tags not in ([_TEXT_TAG], [_INT_TAG]):
+    tag = next((tag for tag in (_TEXT_TAG, _INT_TAG) if _all_begin_with(tag, stored)), None)
+    if tag is None:
         return None
-    rests = pc.binary_slice(stored, start + 1, _END)
-    if tags == [_INT_TAG]:
+    rests = pc.binary_slice(stored, len(tag), _END)
+    if tag == _INT_TAG:
         return _ints(rests.combine_chunks())
     try:
         return rests.cast(pa.string()).combine_chunks()
     except pa.ArrowInvalid:  # There are lone surrogates.
         return None
+
+
+def _all_begin_with(tag: bytes, stored: pa.ChunkedArray) -> bool:
+    return bool(pc.all(pc.starts_with(stored, tag)).as_py())
+
+
+def _namespace_of(table: bytes) -> bytes:
+    """Return the part of a table behind its tag."""
+    return table[1 + table[0] :]
 
 
 def _ints(stored: pa.Array) -> pa.Array:
@@ -398,17 +420,26 @@ def _text(value: Any) -> str | None:
     return None if value is None else json.dumps(plain(value), ensure_ascii=False)
 
 
-def tables_of(parts: Iterator[tuple[int, Run]], classes: RecordRegistry) -> list[StateColumns]:
+def tables_of(parts: Iterable[Part], classes: RecordRegistry) -> list[StateColumns]:
     """Gather cells by their states, in the order of their tags.
 
     Args:
-        parts: key groups and cells of one table each.
+        parts: the cells of a table each.
         classes: of keys and values.
     """
     found = dict[bytes, StateColumns]()
-    for group, run in parts:
-        head = run.table[: 1 + run.table[0]]
+    for part in parts:
+        table = table_in(part)
+        head = table[: 1 + table[0]]
         if head not in found:
             found[head] = StateColumns(Tag.decode(head), classes)
-        found[head].add(group, run)
+        if isinstance(part, PackedRun):
+            found[head].add_packed(part)
+        else:
+            found[head].add(*part)
     return [found[head] for head in sorted(found)]
+
+
+def table_in(part: Part) -> bytes:
+    """Return the name of the table of some cells."""
+    return part.table if isinstance(part, PackedRun) else part[1].table

@@ -18,17 +18,19 @@ from gearpy.cluster.checkpoints.reading import (
     open_store,
     plain,
 )
-from gearpy.cluster.states.columns import ShownClasses, StateColumns, tables_of
+from gearpy.cluster.states.columns import Part, ShownClasses, StateColumns, table_in, tables_of
+from gearpy.cluster.states.packed import packed_run, portions
 from gearpy.core.coordinator.views import DagVersions
 from gearpy.core.dag.state_moves import StepPlace
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.errors import ConfigError, SnapshotDamaged
+from gearpy.ids import TaskId
 from gearpy.messages.type_variables import T
 from gearpy.state.kinds.bulk import ROOT
-from gearpy.state.stores.cells import Run, Tag, runs_in
+from gearpy.state.stores.cells import Tag, runs_in
 from gearpy.storage.changelog import rebuilt
 from gearpy.storage.checkpoints import Checkpoints
-from gearpy.storage.snapshot_files import SnapshotChain
+from gearpy.storage.snapshot_files import SnapshotChain, living_cells
 from gearpy.wire.values.records import DEFAULT_REGISTRY, RecordRegistry
 
 #: Epochs of an application that runs may go while they are read.
@@ -187,14 +189,11 @@ class StoredStates:
         raise ConfigError(f"{self._prefix} has no complete epoch of step {place.step.name} yet")
 
     def _states_of(self, chain: SnapshotChain, place: StepPlace) -> list[StateColumns]:
-        def parts() -> Iterator[tuple[int, Run]]:
-            for task in sorted(each for each in chain.tasks if each.processor == place.processor):
-                for group in chain.groups(task):
-                    for run in runs_in(chain.cells(task, group)):
-                        if _is_of(Tag.decode(run.table), place):
-                            yield group, run
-
-        return tables_of(parts(), self._classes)
+        tasks = sorted(each for each in chain.tasks if each.processor == place.processor)
+        parts = (part for task in tasks for part in _parts_of(chain, task))
+        return tables_of(
+            (each for each in parts if _is_of(Tag.decode(table_in(each)), place)), self._classes
+        )
 
     def _table(
         self, manifest: Manifest, place: StepPlace, name: str, columns: StateColumns
@@ -320,6 +319,18 @@ def _finite(value: Any) -> Any:
 
 def _key_text(key: Any) -> str:
     return key if isinstance(key, str) else json.dumps(plain(key), ensure_ascii=False)
+
+
+def _parts_of(chain: SnapshotChain, task: TaskId) -> Iterator[Part]:
+    """Yield the cells of a task in the order of key groups, of one table each time."""
+    groups = ((group, [*chain.bodies(task, group)]) for group in chain.groups(task))
+    for portion in portions(groups):
+        packed = packed_run(portion)
+        if packed is not None:
+            yield packed
+            continue
+        for group, bodies in portion:
+            yield from ((group, run) for run in runs_in(living_cells(bodies)))
 
 
 def _is_of(tag: Tag, place: StepPlace) -> bool:

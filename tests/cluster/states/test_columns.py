@@ -2,7 +2,7 @@
 
 import datetime as dt
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
@@ -13,12 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.cluster.states.columns import ShownClasses, StateColumns, tables_of
+from gearpy.cluster.states.columns import Part, ShownClasses, StateColumns, tables_of
+from gearpy.cluster.states.packed import packed_run
 from gearpy.core.base.stable_hash import key_group
 from gearpy.errors import ProtocolError
 from gearpy.state.keyed import KeyedState
 from gearpy.state.open import heap_state
 from gearpy.state.stores.cells import Tag, runs_of
+from gearpy.state.stores.store import Section
 from gearpy.wire.values.records import DEFAULT_REGISTRY, NO_CLASSES
 from tests.state.build import put
 
@@ -41,17 +43,30 @@ class Colour(Enum):
 NOON = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
 
 
-def columns_of(state: KeyedState, *, known: bool = True) -> dict[str, StateColumns]:
+def columns_of(
+    sections: Iterable[Section], *, known: bool = True, is_packed: bool = True
+) -> dict[str, StateColumns]:
     """Return all that a state holds, by the last name of its tag."""
-    delta = state.snapshot()
-    sections = [] if delta is None else delta.sections()
-    parts = ((each.group, run) for each in sections for run in runs_of(each))
+
+    def parts() -> Iterator[Part]:
+        for each in sections:
+            run = packed_run([(each.group, [("", each.body)])]) if is_packed else None
+            yield from [run] if run is not None else ((each.group, run) for run in runs_of(each))
+
     classes = ShownClasses(DEFAULT_REGISTRY if known else NO_CLASSES)
-    return {each.tag.path[-1]: each for each in tables_of(parts, classes)}
+    return {each.tag.path[-1]: each for each in tables_of(parts(), classes)}
 
 
 def table_of(state: KeyedState, name: str, *, known: bool = True) -> pa.Table:
-    return columns_of(state, known=known)[name].table()
+    """Return a state as a table, which is the same whether cells are read at once or singly."""
+    delta = state.snapshot()
+    sections = [] if delta is None else list(delta.sections())
+    table, singly = (
+        columns_of(sections, known=known, is_packed=each)[name].table() for each in (True, False)
+    )
+    assert table.schema == singly.schema
+    assert table.equals(singly)
+    return table
 
 
 def values(*each: Any, coder: Any = "msgpack") -> KeyedState:
@@ -160,7 +175,9 @@ def test_classes_that_are_not_here_are_their_fields() -> None:
     """No module of the program is imported to look at its state."""
     state = values(Visit("home", 3))
     put(state.bulk("of", operator="count"), {Place("Bern", 3): 1})
-    found = columns_of(state, known=False)
+    delta = state.snapshot()
+    assert delta is not None
+    found = columns_of(delta.sections(), known=False)
 
     assert found["kept"].table()["value"].to_pylist() == [{"f0": "home", "f1": 3}]
     assert found["of"].table()["key"].to_pylist() == [{"f0": "Bern", "f1": 3}]
