@@ -45,6 +45,18 @@ class TopicBuild:
         wait_for_topic(self.admin, topic, partitions)
         return topic
 
+    def make_again(self, topic: str) -> None:
+        """Delete a topic, and make another one of its name."""
+        self.admin.delete_topics([topic])[topic].result(60)
+
+        def is_made() -> bool:  # It is refused while the one before is being deleted.
+            new = NewTopic(topic, 1, 1, config={"retention.ms": "-1"})
+            return self.admin.create_topics([new])[topic].exception(60) is None
+
+        eventually(is_made, f"{topic} is there again", within_s=60)
+        wait_for_topic(self.admin, topic, 1)
+        self._producer = None  # It knows the one before.
+
     def grow(self, topic: str, partitions: int) -> None:
         self.admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(60)
         wait_for_topic(self.admin, topic, partitions)

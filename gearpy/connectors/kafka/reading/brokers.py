@@ -1,9 +1,9 @@
 """Answers of brokers about partitions, through a consumer; each may wait for some seconds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from gearpy.connectors.kafka.client import failure, lacking
+from gearpy.connectors.kafka.client import ClientState, failure, lacking, make_admin
 from gearpy.connectors.kafka.cluster import KafkaCluster
 from gearpy.connectors.kafka.reading.positions import WantedTopics, topic_of
 
@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer
 
 _ANSWER_S: Final = 5
+#: Of brokers that are older than such ids.
+_NO_ID: Final = "A" * 22
 
 
 class Brokers:
@@ -49,6 +51,29 @@ class Brokers:
                     lacks = lacking(self._cluster, "Read", f"--topic {topic}")
                     raise failure(self._operator, what, told.error, lacks=lacks)
         return wanted.among(found)
+
+    def ids(self, topics: Collection[str]) -> dict[str, str]:
+        """Return the ids of topics, where they are known: one that is made again has another.
+
+        The client is made for this question, as it is a rare one, and another client cannot ask it.
+
+        Raises:
+            KafkaException: no broker answers.
+        """
+        from confluent_kafka import KafkaException, TopicCollection  # noqa: PLC0415 - an extra
+
+        if not topics:
+            return {}
+        admin = make_admin(self._operator, self._cluster, ClientState(self._cluster))
+        asked = admin.describe_topics(TopicCollection([*topics]), request_timeout=_ANSWER_S)
+        found: dict[str, str] = {}
+        for topic, answer in asked.items():
+            try:
+                found[topic] = str(answer.result().topic_id)
+            except KafkaException as error:
+                if error.args[0].name() != "UNKNOWN_TOPIC_OR_PART":
+                    raise
+        return {topic: known for topic, known in found.items() if known != _NO_ID}
 
     def low(self, name: str) -> int:
         """Return the offset of the oldest record."""

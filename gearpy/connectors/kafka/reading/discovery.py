@@ -78,9 +78,10 @@ class Looked(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """Answer of an errand: new partitions, and where they begin; whether there is any topic."""
+    """Answer of an errand: new partitions, and where they begin; new topics; if there are any."""
 
     places: Mapping[str, KafkaPlace]
+    ids: Mapping[str, str]
     has_topics: bool
 
 
@@ -98,7 +99,6 @@ class KafkaDiscovery(Discovery[Any]):
         self, reading: KafkaReading, share: Share, now_ms: Callable[[], int], *, has_looked: bool
     ) -> None:
         self.has_looked = has_looked
-        self.finished = has_looked and reading.bounds.until is not None
         self._reading = reading
         self._share = share
         self._now_ms = now_ms
@@ -120,6 +120,7 @@ class KafkaDiscovery(Discovery[Any]):
         self._lacks = ""
         self._next_ms = 0
         self._committed: dict[str, int] = {}
+        self._ids: dict[str, str] | None = None  # Of topics, as far as they are known.
 
     def find(self) -> Mapping[str, KafkaPlace]:
         """Return the partitions that the last look has found; begin another when it is time to.
@@ -127,7 +128,7 @@ class KafkaDiscovery(Discovery[Any]):
         Raises:
             OperatorError: a topic is missing, or a broker refuses; no waiting mends it.
         """
-        if not self.has_looked:
+        if self._ids is None:  # No partition is read.
             self._feed.listen()
         found = self._answered()
         now_ms = self._now_ms()
@@ -150,6 +151,7 @@ class KafkaDiscovery(Discovery[Any]):
             brokers=self._brokers,
             state=self._state,
             now_ms=self._now_ms,
+            topic_id=self._topic_id,
         )
 
     def snapshot(self) -> Looked:
@@ -177,7 +179,7 @@ class KafkaDiscovery(Discovery[Any]):
             return {}
         if isinstance(answer, _Look):
             self._lacks = "" if answer.has_topics else f"a topic that fits {self._reading.topics}"
-            return self._take(answer.places)
+            return self._take(answer)
         self._is_looking = False
         self._next_ms = self._now_ms() + _AGAIN_MS
         error = _kafka_error(answer)
@@ -189,7 +191,13 @@ class KafkaDiscovery(Discovery[Any]):
         self._state.on_error(error)
         return {}
 
-    def _take(self, places: Mapping[str, KafkaPlace]) -> Mapping[str, KafkaPlace]:
+    def _topic_id(self, topic: str) -> str | None:
+        """Return the id of a topic; empty if it has none, None if that is not known yet."""
+        return None if self._ids is None else self._ids.get(topic, "")
+
+    def _take(self, look: _Look) -> Mapping[str, KafkaPlace]:
+        places = look.places
+        self._ids = {**(self._ids or {}), **look.ids}
         self._is_looking = False
         self._state.on_answer()
         self._next_ms = self._now_ms() + self._reading.poll_ms
@@ -203,9 +211,12 @@ class KafkaDiscovery(Discovery[Any]):
         """Ask for new partitions, and where they begin; on the thread of errands."""
         found = self._brokers.topics(self._reading.topics)
         self._check_named(found)
+        ids = self._brokers.ids(sorted(found.keys() - (self._ids or {}).keys()))
         bounds, names = self._reading.bounds, self._share.new_of(names_of(found))
+        if bounds.until is not None and self.has_looked:
+            names = []  # It ends where those end that it has begun with.
         places = bounds.begin(names, self._brokers, is_first=not self.has_looked)
-        return _Look(places, bool(found))
+        return _Look(places, ids, bool(found))
 
     def _check_named(self, found: Mapping[str, int]) -> None:
         """Refuse offsets of partitions that are not there."""
@@ -246,6 +257,7 @@ class KafkaReader(SourceReader[Any]):
         brokers: asked when its next record is not there any more.
         state: of the client.
         now_ms: the wall clock.
+        topic_id: tells the id of a topic; None: not yet, and nothing is read until then.
     """
 
     def __init__(
@@ -258,6 +270,7 @@ class KafkaReader(SourceReader[Any]):
         brokers: Brokers,
         state: ClientState,
         now_ms: Callable[[], int],
+        topic_id: Callable[[str], str | None],
     ) -> None:
         self._name = name
         self._offset, self._end = place["offset"], place["end"]
@@ -275,9 +288,10 @@ class KafkaReader(SourceReader[Any]):
         self._registry = ""
         self._ended_ms: int | None = None  # When it came to the end of the partition.
         self._lost = 0
-        self._is_open = not self._finishes()
-        if self._is_open:
-            feed.add(name, self._offset)
+        self._topic_id = topic_id
+        self._read_id = place.get("topic_id", "")  # Of the topic that the offset belongs to.
+        self._is_open = False
+        self._begins()
 
     def read_batch(self, max_records: int) -> Batch | None:
         """Return the records that have come.
@@ -287,7 +301,7 @@ class KafkaReader(SourceReader[Any]):
                 refused.
         """
         batch = None
-        while batch is None and (raw := self._raw(max_records)) is not None:
+        while batch is None and self._begins() and (raw := self._raw(max_records)) is not None:
             try:
                 batch = self._decoder.batch(raw)
             except RegistryAway as error:
@@ -302,7 +316,12 @@ class KafkaReader(SourceReader[Any]):
     def snapshot(self) -> KafkaPlace:
         """Return the offset of the next record."""
         offset = self._offset if self._held is None else self._held.offsets[0]
-        return {"offset": offset, "end": self._end, "watermark_ms": self.watermark_ms}
+        return {
+            "offset": offset,
+            "end": self._end,
+            "watermark_ms": self.watermark_ms,
+            "topic_id": self._read_id or self._topic_id(topic_of(self._name)[0]) or "",
+        }
 
     @property
     def watermark_ms(self) -> int:
@@ -363,6 +382,27 @@ class KafkaReader(SourceReader[Any]):
         self._offset = raw.offsets[-1] + 1 if raw else self._end or 0
         return raw
 
+    def _begins(self) -> bool:
+        """Begin to read, unless it has; False: it is not known yet whether the topic is the same.
+
+        Raises:
+            OperatorError: it is another one of the same name, and that is to be refused.
+        """
+        if self._is_open or self._finishes():
+            return True
+        known = self._topic_id(topic_of(self._name)[0])
+        if self._read_id and known is None:
+            return False
+        if self._read_id and known and known != self._read_id:
+            between = self._range()
+            if between is None:
+                return False
+            self._step(self._gap(*between, is_other=True))
+            self._read_id = known
+        self._is_open = True
+        self._feed.add(self._name, self._offset)
+        return True
+
     def _steps_over(self, error: "KafkaError") -> bool:
         """Step over records that are not there any more; False: brokers do not answer now."""
         if final_cause(error):
@@ -370,33 +410,45 @@ class KafkaReader(SourceReader[Any]):
             lacks = lacking(self._reading.cluster, "Read", f"--topic {topic}")
             what = f"partition {self._name} of {self._reading.cluster.servers}"
             raise failure(self._reading.operator, what, error, lacks=lacks)
-        try:
-            low, high = self._brokers.range(self._name)
-        except Exception as caught:
+        between = self._range()
+        if between is None:
             self._feed.put_back(self._name, error)
-            if _kafka_error(caught) is None:
-                raise
             return False
+        low, high = between
+        is_there = low <= self._offset <= high
+        gap = Gap(self._offset, self._offset, low, high) if is_there else self._gap(low, high)
         self._feed.remove(self._name)
-        gap = Gap(self._offset, self._offset, low, high)
-        if not low <= self._offset <= high:
-            gap = self._gap(low, high)
-        _LOG.warning(
-            "%s: %s: %s: goes on at %d", self._reading.operator, self._name, gap, gap.going
-        )
-        self._lost += max(0, gap.going - gap.wanted)
-        self._offset = gap.going
+        self._step(gap)
         self._feed.add(self._name, gap.going)
         return True
 
-    def _gap(self, low: int, high: int) -> Gap:
-        gap = self._reading.bounds.recover(self._offset, low, high)
+    def _range(self) -> tuple[int, int] | None:
+        """Return where the records begin and end; None: brokers do not answer now."""
+        try:
+            return self._brokers.range(self._name)
+        except Exception as caught:
+            if _kafka_error(caught) is None:
+                raise
+            return None
+
+    def _step(self, gap: Gap) -> None:
+        operator, lost = self._reading.operator, gap.lost
+        told = (operator, self._name, gap, gap.going, lost)
+        _LOG.warning("%s: %s: %s: goes on at %d; %d records are left out", *told)
+        self._lost += lost
+        self._offset = gap.going
+        if gap.is_anew and self._reading.bounds.until == "now":  # The end was one of before, too.
+            self._end = gap.high
+
+    def _gap(self, low: int, high: int, *, is_other: bool = False) -> Gap:
+        gap = self._reading.bounds.recover(self._offset, low, high, is_other=is_other)
         if gap is not None:
             return gap
+        gap = Gap(self._offset, self._offset, low, high, is_other)
         raise OperatorError(
             operator=self._reading.operator,
-            cause=f"partition {self._name}: {Gap(self._offset, self._offset, low, high)}: to go on "
-            "without what is lost, give out_of_range='earliest' or 'latest'",
+            cause=f"partition {self._name}: {gap}: to go on without what is lost, give "
+            "out_of_range='earliest' or 'latest'",
             is_final=True,
         )
 

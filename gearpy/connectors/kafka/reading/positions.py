@@ -3,7 +3,17 @@
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, TypedDict, get_args
+from typing import (
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    NotRequired,
+    Protocol,
+    TypeAlias,
+    TypedDict,
+    get_args,
+)
 
 from gearpy.core.base.times import EventTime, event_time_ms
 from gearpy.errors import ConfigError
@@ -24,11 +34,15 @@ _PART: Final = re.compile(r"[A-Za-z0-9._-]+/\d+")
 
 
 class KafkaPlace(TypedDict):
-    """Snapshot of a partition: its next offset, the one where it ends, and the watermark."""
+    """Snapshot of a partition: its next offset, the one where it ends, and the watermark.
+
+    A topic that is deleted and made again has another id, and offsets that begin anew.
+    """
 
     offset: int
     end: int | None
     watermark_ms: int
+    topic_id: NotRequired[str]  #: Empty or missing where it is not known.
 
 
 class Gap(NamedTuple):
@@ -38,12 +52,31 @@ class Gap(NamedTuple):
     going: int
     low: int
     high: int
+    is_other: bool = False  #: The topic was made again: all its records are new ones.
+
+    @property
+    def is_anew(self) -> bool:
+        """Whether the offsets have begun anew, so that those of before say nothing."""
+        return self.is_other or self.wanted > self.high
+
+    @property
+    def lost(self) -> int:
+        """The number of records that are known to be stepped over."""
+        return max(0, self.going - (self.low if self.is_anew else self.wanted))
 
     def __str__(self) -> str:
         there = f"its records are {self.low} to {self.high - 1}"
         if self.low == self.high:
             there = f"it has no records, and the next is {self.high}"
-        return f"offset {self.wanted} is not there any more: {there}"
+        if self.is_other:
+            anew = f"its topic was deleted and made again since offset {self.wanted}"
+            return f"{anew}, and with it went what was not read: {there}"
+        gone = f"offset {self.wanted} is not there any more: {there}"
+        if self.wanted > self.high:
+            return f"{gone}: its topic was made again, or has lost its newest records"
+        return (
+            f"{gone}: {self.low - self.wanted:,} were removed" if self.wanted < self.low else gone
+        )
 
 
 class Offsets(Protocol):
@@ -171,11 +204,12 @@ class ReadBounds:
             for name in names
         }
 
-    def recover(self, wanted: int, low: int, high: int) -> Gap | None:
+    def recover(self, wanted: int, low: int, high: int, *, is_other: bool = False) -> Gap | None:
         """Return the step from an offset that is not there; None: the application is to fail."""
         if self.out_of_range == "fail":
             return None
-        return Gap(wanted, low if self.out_of_range == "earliest" else high, low, high)
+        going = low if self.out_of_range == "earliest" else high
+        return Gap(wanted, going, low, high, is_other)
 
     def _starts(self, names: Sequence[str], offsets: Offsets) -> Mapping[str, int]:
         if isinstance(self.start, int):

@@ -121,11 +121,25 @@ def test_an_offset_that_is_not_there_follows_the_rule(
     assert bounds(out_of_range=policy).recover(wanted, 3, 10) == gap
 
 
-def test_a_gap_tells_what_is_there() -> None:
-    assert str(Gap(1, 3, 3, 10)) == "offset 1 is not there any more: its records are 3 to 9"
-    assert str(Gap(1, 5, 5, 5)) == (
-        "offset 1 is not there any more: it has no records, and the next is 5"
-    )
+@pytest.mark.parametrize(
+    ("gap", "told", "lost"),
+    [
+        (Gap(1, 3, 3, 10), "offset 1 is not there any more: its records are 3 to 9: 2 were", 2),
+        (Gap(1, 10, 3, 10), "offset 1 is not there any more: its records are 3 to 9: 2 were", 9),
+        (
+            Gap(1, 5, 5, 5),
+            "offset 1 is not there any more: it has no records, and the next is 5",
+            4,
+        ),
+        (Gap(9, 0, 0, 4), "records are 0 to 3: its topic was made again, or has lost its", 0),
+        (Gap(9, 4, 0, 4), "records are 0 to 3: its topic was made again, or has lost its", 4),
+        (Gap(2, 0, 0, 4, is_other=True), "made again since offset 2, and with it went what", 0),
+        (Gap(2, 4, 0, 4, is_other=True), "made again since offset 2, and with it went what", 4),
+    ],
+)
+def test_a_gap_tells_what_is_there_and_how_much_is_lost(gap: Gap, told: str, lost: int) -> None:
+    assert told in str(gap)
+    assert gap.lost == lost
 
 
 # -- arguments -------------------------------------------------------------------------------

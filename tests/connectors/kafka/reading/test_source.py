@@ -267,6 +267,53 @@ def test_records_that_are_gone_are_stepped_over_if_that_is_asked_for(
     assert values_of(topic, **options, out_of_range=policy) == values
 
 
+@pytest.mark.parametrize(
+    ("policy", "values"), [("fail", []), ("earliest", ["n0", "n1", "n2", "n3"]), ("latest", [])]
+)
+@pytest.mark.parametrize("is_anew", [True, False], ids=["made-again", "retention"])
+def test_a_run_that_goes_on_tells_of_records_that_are_gone(
+    topics: TopicBuild,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    *,
+    is_anew: bool,
+    policy: Any,
+    values: list[str],
+) -> None:
+    """Also where a topic of the same name has records at the offsets that come next."""
+    topic = topics.make()
+    topics.send(topic, ["a", "b"])
+
+    def start() -> tuple[Any, list[Any]]:
+        app, found = gp.StreamApp("gone"), list[Any]()
+        source = gp.kafka(topic, servers=topics.servers, value="text", out_of_range=policy)
+        app.read(source).write(gp.to_list(found))
+        return gp.start(app, checkpoint=tmp_path), found
+
+    run, found = start()
+    with run:
+        eventually(lambda: found == ["a", "b"], within_s=60)
+    new = [f"n{at}" for at in range(4)]
+    if is_anew:
+        topics.make_again(topic)
+        topics.send(topic, new)
+    else:
+        topics.send(topic, ["c", *new])
+        topics.forget(topic, 3)
+    run, found = start()
+    what = "its topic was deleted and made again since offset 2" if is_anew else "1 were removed"
+    if policy == "fail":
+        with pytest.raises(OperatorError, match=f"{topic}/0: .*{what}.* give out_of_range="):
+            run.wait(60)
+        return
+    lost = (0 if policy == "earliest" else 4) + (not is_anew)
+    with run:
+        eventually(lambda: f"; {lost} records are left out" in caplog.text, within_s=60)
+        topics.send(topic, ["z"])
+        eventually(lambda: found == [*values, "z"], within_s=60)
+    assert what in caplog.text
+
+
 def test_a_table_cannot_be_read_of_topics(topics: TopicBuild) -> None:
     """Its partitions are not known before it runs."""
     app = gp.StreamApp("join")
