@@ -11,6 +11,7 @@ from typing import Final
 from confluent_kafka import Producer
 
 import gearpy as gp
+from gearpy.connectors.kafka.writing.lane import request_settings
 from gearpy.connectors.kafka.writing.sink import KafkaGuarantee
 
 WRITERS: Final = ("producer", "transactions", "at-least-once", "exactly-once")
@@ -34,7 +35,7 @@ def _now() -> tuple[float, float]:
     return time.perf_counter(), time.process_time()
 
 
-def _bare(servers: str, **more: str) -> Producer:
+def _bare(servers: str, **more: str | int) -> Producer:
     """Return a producer with the settings of the sink."""
     settings: dict[str, str | int | bool] = {
         "bootstrap.servers": servers,
@@ -67,8 +68,9 @@ def _write_bare(servers: str, topic: str, count: int) -> _Began:
 
 
 def _write_transactions(servers: str, topic: str, count: int) -> _Began:
-    """Write in transactions that begin and end: nothing is kept to write one again."""
-    producer = _bare(servers, **{"transactional.id": f"bare-{topic}"})
+    """Write in transactions, with as many requests under way as the sink; nothing is kept."""
+    own: dict[str, str | int] = {"transactional.id": f"bare-{topic}"}
+    producer = _bare(servers, **own, **request_settings({}))
     producer.init_transactions()
     began, records = [_now()], _records(count)
     for _ in range(0, count, _TRANSACTION):
