@@ -130,6 +130,8 @@ class ClientState:
 
     def on_answer(self) -> None:
         """Learn that a broker has answered."""
+        if self._trouble:
+            _LOG.warning("kafka %s answers again", self._servers)
         self._trouble, self._final = "", None
 
     @property

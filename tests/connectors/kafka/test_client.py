@@ -1,5 +1,7 @@
 """Clients of Kafka: which errors pass, which settings are refused. Nothing listens here."""
 
+from typing import Any
+
 import pytest
 from confluent_kafka import KafkaError
 
@@ -7,11 +9,13 @@ from gearpy.connectors.kafka.client import (
     ClientState,
     failure,
     final_cause,
+    make_admin,
     make_consumer,
     make_producer,
 )
 from gearpy.connectors.kafka.cluster import KafkaCluster
 from gearpy.errors import ConfigError, OperatorError
+from tests.eventually import eventually
 
 NOWHERE = KafkaCluster("127.0.0.1:1")
 
@@ -50,6 +54,40 @@ def test_trouble_is_told_until_a_broker_answers() -> None:
     state.check("kafka(a)")
     state.on_answer()
     assert state.waits_for == ""
+
+
+def test_the_log_tells_of_trouble_once_and_of_its_end(caplog: pytest.LogCaptureFixture) -> None:
+    """The client tells of each attempt to connect, some of them each second."""
+    state = ClientState(NOWHERE)
+    for _ in range(3):
+        state.on_error(KafkaError(KafkaError._TRANSPORT, "refused"))  # noqa: SLF001 - as above
+    state.on_answer()
+    state.on_answer()
+    assert caplog.messages == [
+        "kafka 127.0.0.1:1: refused (_TRANSPORT)",
+        "kafka 127.0.0.1:1 answers again",
+    ]
+
+
+def test_clients_say_nothing_themselves_while_no_broker_answers(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """The library writes some lines a second to the error output, unless it is told where to."""
+    state, told = ClientState(NOWHERE), list[Any]()
+    state.on_error = told.append  # type: ignore[method-assign, assignment]
+    consumer = make_consumer("kafka(a)", NOWHERE, state, {"group.id": "g"})
+    producer = make_producer("kafka_sink(a)", NOWHERE, state, {})
+    admin = make_admin("kafka_sink(a)", NOWHERE, state)
+
+    def has_tried() -> bool:
+        consumer.poll(0.01)
+        producer.poll(0.01)
+        admin.poll(0.01)
+        return len(told) >= 6
+
+    eventually(has_tried)
+    consumer.close()
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("more", ["", ", 3 identical error(s) suppressed"])
