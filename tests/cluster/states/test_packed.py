@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from gearpy.cluster.states.packed import Group, PackedRun, numbers_of, packed_run, portions
 from gearpy.errors import GearpyError
 from gearpy.state.encoding.coders import pack_atom
+from gearpy.state.open import heap_state
 from gearpy.state.stores.cells import Tag, namespace_part, runs_in
 from gearpy.storage.snapshot_files import living_cells
+from tests.state.build import put
 
 TABLE = Tag(("kept", "count"), "bulk", "msgpack").encode() + namespace_part(b"")
 
@@ -104,6 +106,20 @@ def test_many_keys_are_taken_at_once(shared: int) -> None:
     assert run is not None
     assert run.groups == [(7, len(cells))]
     assert run.keys.to_pylist() == sorted(cells)
+
+
+def test_what_a_step_stores_is_taken_at_once() -> None:
+    """In the form in which tasks give their cells."""
+    state = heap_state()
+    put(state.bulk("kept", operator="count"), {f"word{each}": each for each in range(3000)})
+    delta = state.snapshot()
+    assert delta is not None
+
+    for each in delta.sections():
+        groups = [(each.group, [("", each.body)])]
+        run = packed_run(groups)
+        assert run is not None
+        assert at_once(run) == one_by_one(groups)
 
 
 @pytest.mark.parametrize(

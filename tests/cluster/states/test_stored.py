@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gearpy.cluster.states import packed
 from gearpy.cluster.states.stored import (
     METADATA,
     StoredStates,
@@ -20,6 +21,8 @@ from gearpy.state.keyed import KeyedState
 from gearpy.storage.checkpoints import FolderCheckpoints, MemoryCheckpoints, checkpoints_at
 from tests.cluster.state_build import CLOCK_MS, PREFIX, STORED_MS, a_kept_application
 from tests.state.build import put
+
+_MANY = 3000  # Keys; more than one to a key group.
 
 
 def first(state: KeyedState) -> None:
@@ -37,6 +40,14 @@ def second(state: KeyedState) -> None:
     visits.clear()
     state.key = "ada"
     visits.set(visits.get() + 1)
+
+
+def counted(state: KeyedState) -> None:
+    """Many keys, and nothing else."""
+    visits = state.value("visits", coder="int")
+    for at in range(_MANY):
+        state.key = f"visitor{at}"
+        visits.set(at)
 
 
 @pytest.fixture
@@ -58,6 +69,17 @@ def test_a_table_is_of_the_newest_epoch_or_of_one_that_is_named(store: MemoryChe
 
     assert rows(states) == {"ada": 3}
     assert rows(states, epoch=1) == {"ada": 2, "bob": 1}
+
+
+def test_a_table_is_the_same_without_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cells are then taken one by one."""
+    made = MemoryCheckpoints()
+    a_kept_application(made, [counted])
+    with_numpy = StoredStates(made, PREFIX).table("Visits", "visits")
+    monkeypatch.setattr(packed, "np", None)
+
+    assert with_numpy.num_rows == _MANY
+    assert StoredStates(made, PREFIX).table("Visits", "visits").equals(with_numpy)
 
 
 def test_a_table_says_what_it_is_of(store: MemoryCheckpoints) -> None:
