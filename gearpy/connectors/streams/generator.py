@@ -130,6 +130,13 @@ class Pace:
         self._given += going
         return going
 
+    def pause_ms(self) -> int:
+        """Return how long after the last `take` the next record goes."""
+        if self._since_ms is None:
+            return 0
+        next_ms = self._since_ms + math.ceil(self._given * _MS_PER_S / self._per_second)
+        return max(0, next_ms - self._last_ms)
+
     def give_back(self, records: int) -> None:
         """Count records as not gone that were to go at the last `take`."""
         self._given -= records
@@ -261,6 +268,7 @@ class GeneratorReader(SourceReader):
         self._position += len(values)
         if self._pace is not None:
             self._pace.give_back(wanted - len(values))
+            self.pause_ms = self._pace.pause_ms()
         self.finished = has_ended or self._left(1) == 0
         return self._batch(values) if values else None
 

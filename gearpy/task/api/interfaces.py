@@ -390,6 +390,10 @@ class SourceReader(ABC, Generic[T_co]):
     #: does not answer; for people. Empty while there is nothing of that kind.
     waits_for: str = ""
 
+    #: The time for which it gives nothing more, known since the last `read_batch`; it need not be
+    #: asked sooner. 0: something may come at once.
+    pause_ms: int = 0
+
     #: Event times are no more than the time at which records came, or there are none: the order of
     #: arrival is the only one that records have.
     is_by_arrival: bool = False

@@ -339,11 +339,11 @@ class SourceTask(ChainTask):
         """Return how long the source is left alone: a share of the time that it was silent.
 
         So what comes next waits for a share of that time, and a source that is silent for long is
-        hardly asked.
+        hardly asked. Nor is one sooner than it gives anything, where it says when.
         """
         limits, silent_ms = self.context.limits, self._asked_ms - self._gave_ms
-        brisk_ms = min(limits.brisk_poll_ms, limits.idle_poll_ms)
-        return min(limits.idle_poll_ms, max(brisk_ms, silent_ms // _PAUSES))
+        known_ms = min((part.reader.pause_ms for part in self._parts), default=0)
+        return min(limits.idle_poll_ms, max(limits.brisk_poll_ms, silent_ms // _PAUSES, known_ms))
 
     def _pass_on(self, portion: Portion) -> Iterator[Batch | None]:
         batch = Batch(portion.values, portion.timestamps)

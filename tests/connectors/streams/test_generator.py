@@ -113,6 +113,18 @@ def test_a_rate_is_kept() -> None:
     assert not reader.finished
 
 
+def test_a_reader_says_when_its_rate_allows_the_next_record() -> None:
+    """And gives it then, so that nobody has to ask before."""
+    clock = [0]
+    reader = a_source(count, rate=3, timestamp=lambda n: n, now_ms=lambda: clock[0]).open("0", None)
+
+    for _ in range(20):
+        assert len(reader.read_batch(10) or ()) == 1
+        clock[0] += reader.pause_ms - 1
+        assert reader.read_batch(10) is None
+        clock[0] += 1
+
+
 @pytest.mark.parametrize(
     ("takes_ms", "counts"),
     [(0, [100, 100]), (1, [5, 5]), (50, [1, 1])],

@@ -94,6 +94,19 @@ def test_source_that_has_just_given_is_asked_again_soon() -> None:
     assert asked_ms[-3:] == [asked_ms[-1] - 20, asked_ms[-1] - 10, asked_ms[-1]]
 
 
+def test_source_that_says_when_it_gives_again_is_asked_no_sooner() -> None:
+    reader = Scripted([[("a1", 5)]], [], "a")
+    reader.pause_ms = 7
+    bench = a_source_bench(ScriptedSource(a=reader), poll_ms=10, brisk_poll_ms=1).run()
+    asked = len(reader.calls)
+
+    bench.pass_time(6)
+    before = len(reader.calls)
+    bench.pass_time(1)
+
+    assert (before - asked, len(reader.calls) - asked) == (0, 1)
+
+
 def test_source_is_idle_when_all_its_partitions_are() -> None:
     """The flag goes with the first record that comes again."""
     source = ScriptedSource(a=["idle", [("a", 20)], 20])
