@@ -12,7 +12,7 @@ from gearpy.cli.apps.describe import describe_application
 from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.groups import add_lazy, group
 from gearpy.cli.terminal.options import AppRef, Given, asking
-from gearpy.cli.terminal.output import print_hints, print_json, table
+from gearpy.cli.terminal.output import hint_at_interrupt, print_hints, print_json, table
 from gearpy.clocks import monotonic_ms, wall_ms
 from gearpy.cluster.checkpoints.reading import plain
 from gearpy.cluster.client.client import ClusterClient, RunningApplication
@@ -231,7 +231,8 @@ def _drained(running: RunningApplication) -> ApplicationSummary:
         if line := notice.line(summary, monotonic_ms()):
             print_hints([line])
 
-    return running.wait(on_progress=look)
+    with hint_at_interrupt("the drain goes on without this command"):
+        return running.wait(on_progress=look)
 
 
 @commands.command(epilog=HELP)

@@ -20,7 +20,7 @@ from gearpy.cli.terminal.options import (
     next_args,
     takes,
 )
-from gearpy.cli.terminal.output import print_json, print_lines, table
+from gearpy.cli.terminal.output import hint_at_interrupt, print_json, print_lines, table
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.programs.artifacts import stream_of
 from gearpy.core.base.times import event_time_in
@@ -31,6 +31,10 @@ from gearpy.views import text
 from gearpy.views.changes import STATES, plan_lines
 
 _SCALE: Final = re.compile(r"(.+)=([0-9]{1,6})")
+_GOES_ON: Final = (
+    "the change goes on without this command: 'gear app history {0}' tells what becomes of it, and "
+    "'gear app call-off {0}' gives it up while it is prepared"
+)
 _Executors = Annotated[
     int,
     typer.Option(
@@ -231,9 +235,10 @@ def _change(
     if planned.refusal:
         raise ConfigError(planned.refusal)
     is_asked = not message.is_trial_run
-    outcome = (
-        client.wait_for_version(message.app_id, planned.version) if is_asked and waits else None
-    )
+    outcome = None
+    if is_asked and waits:
+        with hint_at_interrupt(_GOES_ON.format(message.app_id)):
+            outcome = client.wait_for_version(message.app_id, planned.version)
     versions: Sequence[VersionSummary] = client.versions(message.app_id) if outcome else ()
     if as_json:
         print_json({**asdict(planned), "outcome": asdict(outcome) if outcome else None})

@@ -6,6 +6,7 @@ Text of users is always a `rich.text.Text`, never markup.
 import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 from rich.console import Console
@@ -46,6 +47,16 @@ def print_error(error: GearpyError, *, as_json: bool = False, verbose: bool = Fa
 def print_hints(hints: Iterable[str]) -> None:
     """Print hints on standard error: no mistakes, but perhaps not intended."""
     _print_lines(errors_console(), (f"hint: {hint}" for hint in hints))
+
+
+@contextmanager
+def hint_at_interrupt(hint: str) -> Iterator[None]:
+    """Prints what goes on without a command that only waits, when Ctrl-C ends that."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print_hints([hint])
+        raise
 
 
 def print_guarantee(lines: Iterable[str]) -> None:

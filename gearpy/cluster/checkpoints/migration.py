@@ -345,7 +345,7 @@ def _shared(name: str, kept: Sequence[bytes], spec: ProcessorSpec) -> Sequence[b
     more = spec.parallelism - len(kept)
     if more == 0:
         return kept
-    if more > 0 and any(step.id == name and step.kind == _WRITES for step in spec.steps):
+    if more > 0 and _is_sink(name, spec):
         return [*kept, *([b""] * more)]  # Each goes on with what it has written.
     if len(set(kept)) > 1:
         is_users = spec.steps[0].is_whole  # Nothing is known of what a task of a user's own keeps.
@@ -370,9 +370,11 @@ def _writing(kept: Sequence[bytes], spec: ProcessorSpec, epoch: int) -> Sequence
 
 
 def _unshared(name: str, parallelism: int, spec: ProcessorSpec, what: str) -> ConfigError:
+    is_less = _is_sink(name, spec) and spec.parallelism < parallelism
+    later = ", and lower it with 'gear app scale' when it runs" if is_less else ""
     return ConfigError(
         f"step {name!r} ran in {parallelism} tasks and now would in {spec.parallelism}, but keeps "
-        f"{what}, which cannot be shared out: keep the parallelism"
+        f"{what}, which cannot be shared out: keep the parallelism of {parallelism}{later}"
     )
 
 

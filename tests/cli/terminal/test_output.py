@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gearpy.cli.terminal.output import error_lines, print_error, table
+from gearpy.cli.terminal.output import error_lines, hint_at_interrupt, print_error, table
 from gearpy.errors import (
     AuthenticationFailed,
     ConfigError,
@@ -119,3 +119,10 @@ def test_an_error_as_json_has_its_fields(capsys: pytest.CaptureFixture[str]) -> 
         "0",
         1_767_225_600_000,
     )
+
+
+def test_who_is_interrupted_hears_what_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(KeyboardInterrupt), hint_at_interrupt("the drain goes on"):
+        raise KeyboardInterrupt
+
+    assert capsys.readouterr().err == "hint: the drain goes on\n"

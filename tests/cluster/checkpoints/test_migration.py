@@ -230,6 +230,22 @@ def test_a_partition_that_is_gone_is_told() -> None:
     assert "which it does not have any more" in refused.cause.cause
 
 
+def test_a_sink_in_fewer_tasks_is_told_the_way_out(tmp_path: Path) -> None:
+    scene = Scene(seed=8)
+
+    def written(numbers: gp.Stream[int], _: list[Any], *, parallelism: int = 3) -> None:
+        counts = numbers.key_by(rest, parallelism=parallelism).count(name="counts")
+        counts.write(gp.jsonl_folder(str(tmp_path)), name="out")
+
+    first = scene.run_for_a_while(program(written, []))
+    narrower = program(lambda numbers, results: written(numbers, results, parallelism=2), [])
+    refused = scene.finish(narrower, scene.point(first))
+
+    assert refused.status == "failed"
+    assert refused.cause is not None
+    assert "parallelism of 3, and lower it with 'gear app scale' when it" in refused.cause.cause
+
+
 def test_what_a_sink_has_not_shown_yet_is_shown_once(tmp_path: Path) -> None:
     """More tasks write than before; each count is in the folder once."""
     scene = Scene(seed=7)
