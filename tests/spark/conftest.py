@@ -20,6 +20,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         conf={
             # Started and warm sooner, slower once warm: tests are over before that.
             "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            # A query of a few rows is over before code for it is compiled.
+            "spark.sql.codegen.wholeStage": "false",
+            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
             # Else tables of tests would be in a folder where pytest was started.
             "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
         },
