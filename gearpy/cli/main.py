@@ -118,8 +118,7 @@ COMMANDS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
 }
 #: Short and earlier names, which the help leaves out.
 _ALIASES: Final = {"log": "coordinator-log", "windows": "window-log"}
-#: So many new objects start a garbage collection. What a command loads stays: to look for garbage
-#: in it at each 700 of them, as Python does, takes a tenth of its start.
+#: So many new objects start a garbage collection: what a command makes, it mostly keeps.
 _GC_THRESHOLD: Final = 10_000
 #: Runs no program of a user, and makes Arrow tables: for the first one Arrow would import pandas
 #: where that is installed, which takes as long as reading half a million keys.
