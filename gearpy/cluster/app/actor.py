@@ -474,6 +474,8 @@ class AppMasterActor(Actor[_Message]):
             case Ended():
                 self._end(command.status, command.cause)
             case PutInPlace() | GoBack():
+                if isinstance(command, GoBack) and self._core is not None:
+                    self._savepoints.keep_before(self._core, command.cause)
                 self.context.self_ref.tell(_Switch(command))
             case ChangeGivenUp() | TrialPassed():
                 self._note_version(command)

@@ -29,6 +29,24 @@ def changed(ask: Callable[[], AskedChange]) -> AskedChange:
     return asked[0]
 
 
+def test_the_failure_of_a_trial_can_be_repeated_although_epochs_go_on(tmp_path: Path) -> None:
+    secret = {"transport.secret-file": str(tmp_path / "secret")}
+    with LocalCluster(load(env={}, overrides=secret), workers=1, slots=16) as cluster:
+        running = cluster.client.submit("numbers", program(tmp_path, "old"), config=SETTINGS)
+        wait_for_epochs(running)
+        with pytest.raises(ChangeFailed):
+            running.update(program(tmp_path, "bad", counted="1 // 0").location).wait()
+        stored = running.summary().progress.epoch + 8
+        eventually(lambda: running.summary().progress.epoch > stored, within_s=120)
+        wanted = Wanted(task=TaskId(1, 0))
+        found = TaskAgain(running.client, running.app_id, wanted, configured=configured)
+        with found.program() as application:
+            failed = found.run(application)
+
+    assert failed.is_same
+    assert failed.error is not None
+
+
 def test_after_an_update_the_program_is_the_one_that_ran_then(tmp_path: Path) -> None:
     """Of the failure of a version on trial, too, in place of which the one before runs again."""
     secret = {"transport.secret-file": str(tmp_path / "secret")}
