@@ -30,10 +30,19 @@ _VERSION_KEYS: Final = ("ETag", "etag", "md5Hash")
 _EDGE_BYTES: Final = 4096  # Of the beginning and of the end, which tell the content.
 _DIGEST_BYTES: Final = 16
 _ASKED_FILES: Final = 32  # Each is a request; many files are on all machines anyway.
+
+
+def _open_zstd(source: Any) -> BinaryIO:
+    from gearpy.connectors.zstd_files import open_zstd  # noqa: PLC0415 - it loads Arrow
+
+    return open_zstd(source)
+
+
 _UNPACK: Final[dict[str, Callable[[Any], Any]]] = {
     ".gz": gzip.open,
     ".bz2": bz2.open,
     ".xz": lzma.open,
+    ".zst": _open_zstd,
 }
 #: Files that are not complete, or not meant to be read: pending ones, markers, checksums.
 _HIDDEN: Final = ("_", ".")
@@ -166,13 +175,18 @@ def file_at(operator: str, name: str, options: StoreOptions | None = None) -> Fo
         ) from None
 
 
+def unpacker_of(name: str) -> Callable[[Any], BinaryIO] | None:
+    """Return what opens a file of this name as its content; None if it is not packed."""
+    return _UNPACK.get(os.path.splitext(name)[1])  # noqa: PTH122 - of a URL, too
+
+
 def open_found(operator: str, file: FoundFile) -> BinaryIO:
     """Open a file to read it; one that is packed as its content.
 
     Raises:
         ConfigError: it cannot be opened.
     """
-    unpack = _UNPACK.get(os.path.splitext(file.name)[1])  # noqa: PTH122 - of a URL, too
+    unpack = unpacker_of(file.name)
     try:
         if unpack is not None and not _is_url(file.name):
             packed: BinaryIO = unpack(file.name)  # Closes it, too.

@@ -1,7 +1,10 @@
 """Reads the bytes of lines from a file that is complete, or from one that still grows."""
 
 import logging
+import lzma
 import os
+import zlib
+from collections.abc import Callable
 from typing import Any, BinaryIO, Final, Literal, Protocol, TypeAlias
 
 from gearpy.connectors.files.rotation import FileMark, found_again, mark_of, successor
@@ -72,6 +75,62 @@ class RegularFile:
 
     def close(self) -> None:
         """Nothing is open."""
+
+
+class PackedFile:
+    """A file that is complete and packed. Stays open until its end: each other time begins anew.
+
+    Args:
+        path: the file.
+        unpack: opens a path as its content.
+    """
+
+    grows = False
+
+    def __init__(self, path: str, unpack: Callable[[str], BinaryIO]) -> None:
+        self._path = path
+        self._unpack = unpack
+        self._content: BinaryIO | None = None
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """Read a block of the content.
+
+        Raises:
+            GearpyError: it is damaged, or has become shorter.
+        """
+        try:
+            if self._content is None:
+                self._content = self._unpack(self._path)
+                self._check_reaches(self._content, offset)
+            data = _read(self._content, offset, size)
+        except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+            raise GearpyError(
+                f"{self._path} cannot be unpacked behind byte {offset} of its content: {error}: "
+                "is it complete?"
+            ) from error
+        if len(data) < size:
+            self.close()
+        return data
+
+    def _check_reaches(self, content: BinaryIO, offset: int) -> None:
+        if (end := content.seek(offset)) < offset:
+            raise GearpyError(
+                f"{self._path} has {end} bytes in it, cannot resume at {offset}: it was changed "
+                "since it was read"
+            )
+
+    def has_changed(self, read_to: int) -> bool:
+        """Never asked, as it does not grow."""
+        return False
+
+    def mark(self, offset: int) -> None:
+        """Return nothing: it is complete, and stays where it is."""
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._content is not None:
+            self._content.close()
+            self._content = None
 
 
 class GrowingFile:

@@ -42,8 +42,8 @@ def csv(
     r"""Read CSV files as tables.
 
     What `parquet` says of places, event times, partitions and following holds here, too. Names that
-    end with ``.gz``, ``.bz2`` or ``.xz`` are unpacked. Columns are found by the names in each
-    file's header, in any order; one that a file lacks is null, if the schema allows it.
+    end with ``.gz``, ``.bz2``, ``.xz`` or ``.zst`` are unpacked. Columns are found by the names in
+    each file's header, in any order; one that a file lacks is null, if the schema allows it.
 
     Without a schema the types are those of the first file's first MB, and then fixed: a row further
     on that does not fit is a bad row. A program that is to be relied on gives a schema.

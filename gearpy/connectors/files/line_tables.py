@@ -193,15 +193,15 @@ def _lines(block: bytes, *, multiline: bool) -> list[bytes]:
     lines = block.splitlines(keepends=True) if b"\r" not in block else _by_newline(block)
     if not multiline:
         return lines
-    whole: list[bytes] = []
+    parts: list[list[bytes]] = []  # Joined at last, as a cell may have very many lines.
     is_open = False
     for line in lines:
         if is_open:
-            whole[-1] += line
+            parts[-1].append(line)
         else:
-            whole.append(line)
+            parts.append([line])
         is_open ^= bool(line.count(_QUOTE) % 2)
-    return whole
+    return list(map(b"".join, parts))
 
 
 def _by_newline(block: bytes) -> list[bytes]:

@@ -10,13 +10,19 @@ from pathlib import Path
 from typing import Any, Final, NotRequired, TypedDict, get_args
 
 from gearpy.clocks import wall_ms
-from gearpy.connectors.files.bytes import GrowingFile, OnLost, ReadableFile, RegularFile
+from gearpy.connectors.files.bytes import (
+    GrowingFile,
+    OnLost,
+    PackedFile,
+    ReadableFile,
+    RegularFile,
+)
 from gearpy.connectors.files.following import FollowedFile, FollowedFiles
 from gearpy.connectors.files.lines import Decoder, LineBlocks
 from gearpy.connectors.files.rotation import FileMark
 from gearpy.connectors.files.stamps import Fixed, FromClock, FromRecords, Stamps
 from gearpy.connectors.files.writers import FileSink, json_lines, text_lines
-from gearpy.connectors.locations import no_match
+from gearpy.connectors.locations import no_match, unpacker_of
 from gearpy.core.base.times import Duration, duration_ms
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.task.api.interfaces import Batch, Sink, Source
@@ -41,7 +47,7 @@ def files(
     A record is a line without its ending (``\n`` or ``\r\n``). The files are looked up once,
     when the application is built; with ``follow``, again and again, and one that appears later is
     read from its beginning. Relative paths start at the working directory; ``**`` matches folders
-    of any depth.
+    of any depth. Names that end with ``.gz``, ``.bz2``, ``.xz`` or ``.zst`` are unpacked.
 
     Event time: without ``timestamp`` a line has the time at which its file was last changed,
     and files are read in that order; with ``follow`` it has the time at which it was read.
@@ -215,10 +221,18 @@ class FileSource(Source):
     def open(self, partition: str, resume: FilePlace | None) -> "FileReader":
         """Return a reader; the file itself is opened when it is read."""
         place: FilePlace = resume or {"offset": 0, "watermark_ms": 0}
+        unpack = unpacker_of(partition)
         if self.bounded:
-            info = _info_of(partition, place["offset"])
-            file: ReadableFile = RegularFile(partition, info)
+            info = _info_of(partition, place["offset"] if unpack is None else 0)
+            file: ReadableFile = (
+                RegularFile(partition, info) if unpack is None else PackedFile(partition, unpack)
+            )
             size, changed_ms = info.st_size, info.st_mtime_ns // _NS_PER_MS
+        elif unpack is not None:
+            raise ConfigError(
+                f"files: {partition} is packed, so nothing will be added to it: let no pattern fit "
+                "it, or read it without follow=True"
+            )
         else:  # It may have gone since it was found.
             mark = place.get("file")
             file = GrowingFile(partition, mark=mark, on_lost=self._on_lost)

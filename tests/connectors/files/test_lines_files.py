@@ -1,10 +1,15 @@
 """Files as a source: which, in which order, from where on, and how they may change."""
 
+import bz2
+import gzip
 import logging
+import lzma
 import os
 from collections.abc import Callable
 from pathlib import Path
 
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -300,3 +305,56 @@ def test_a_followed_file_resumes_behind_the_last_whole_line(tmp_path: Path) -> N
 
     assert (place["offset"], place["watermark_ms"]) == (4, 7)
     assert values_of(read) == ["two"]
+
+
+# -- packed files
+
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zst": lambda content: pa.compress(content, "zstd", asbytes=True),
+}
+
+
+@pytest.mark.parametrize("ending", PACKERS)
+def test_a_packed_file_is_read_as_its_content(ending: str, tmp_path: Path) -> None:
+    """Also from the middle on, where the content is longer than the file."""
+    lines = [f"line {number}" for number in range(30_000)]
+    path = tmp_path / f"a.txt{ending}"
+    path.write_bytes(PACKERS[ending]("\n".join(lines).encode()))
+    source = a_source(path)
+    reader = the_reader(source)
+
+    read = [line for _ in range(2) for line in values_of(reader.read_batch(9_000)) or ()]
+    again = source.open(str(path), reader.snapshot())
+
+    assert read == lines[: len(read)]
+    rest = rest_of(again)
+    assert rest == rest_of(reader)
+    assert [message.value for message in rest] == lines[len(read) :]
+
+
+def test_a_packed_file_that_is_damaged_or_became_shorter_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.gz"
+    packed = gzip.compress(b"one\ntwo\n" * 10)
+    path.write_bytes(packed)
+    source = a_source(path)
+    reader = the_reader(source)
+    reader.read_batch(5)
+
+    path.write_bytes(gzip.compress(b"one\n"))
+    with pytest.raises(GearpyError, match=r"a\.gz has 4 bytes in it, cannot resume at 20"):
+        source.open(str(path), reader.snapshot()).read_batch(5)
+    for ending in ("gz", "zst"):
+        damaged = tmp_path / f"damaged.{ending}"
+        damaged.write_bytes(packed[:-9])
+        with pytest.raises(GearpyError, match=r"cannot be unpacked behind byte 0 .*complete\?"):
+            the_reader(a_source(damaged)).read_batch(5)
+
+
+def test_a_packed_file_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "a.gz").write_bytes(gzip.compress(b"one\n"))
+
+    with pytest.raises(ConfigError, match=r"a\.gz is packed, so nothing will be added"):
+        the_reader(a_source(tmp_path / "*.gz", follow=True))
