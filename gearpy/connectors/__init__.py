@@ -6,6 +6,7 @@
 - `console`: lines and tables on standard output.
 - `epoch_writer`: a writer to subclass, for exactly once into a database.
 - `locations`: looks files up, here or at a URL.
+- `zstd_files`: reads what was packed by zstd.
 
 Rooms:
 

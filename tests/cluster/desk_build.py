@@ -47,6 +47,7 @@ from gearpy.messages.metrics import (
 )
 from gearpy.messages.summaries import (
     ApplicationDetail,
+    ApplicationProgress,
     ApplicationStatus,
     ApplicationSummary,
     ErrorCard,
@@ -79,6 +80,7 @@ class FakeMaster:
         self.status: ApplicationStatus = "active"
         self.user = ""
         self.finished_ms = 0
+        self.is_drained = False
         self.left: LastAnswer | None = None
         self.program = "there"
         self.restarts_with: Artifact | None = None
@@ -107,6 +109,7 @@ class FakeMaster:
             status=self.status,
             user=self.user,
             finished_ms=self.finished_ms,
+            progress=ApplicationProgress(drained=self.is_drained),
         )
         answers = {
             GetCluster: ClusterSummary(cluster_id="k3f9a1c2"),

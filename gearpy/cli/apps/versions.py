@@ -140,12 +140,13 @@ def scale(
     With bounds in place of a number, the cluster chooses it from now on, by how busy tasks are.
     With --at it waits for an event time; 'gear app call-off' gives it up.
     """
-    wanted = dict(found for each in steps if (found := _step_and_tasks(each)) is not None)
+    wanted = tuple(found for each in steps if (found := _step_and_tasks(each)) is not None)
     bounds = tuple(bounds_in(each) for each in steps if ".." in each)
+    _check_once([step for step, _ in (*wanted, *bounds)])
     with given.client() as client:
         message = UpdateApplication(
             app_id=client.find(ref),
-            scale=tuple(wanted.items()),
+            scale=wanted,
             bounds=bounds,
             executors=executors,
             is_trial_run=dry_run,
@@ -224,6 +225,11 @@ def _step_and_tasks(given: str) -> tuple[str, int] | None:
     return found[1], int(found[2])
 
 
+def _check_once(steps: Sequence[str]) -> None:
+    if twice := sorted({step for step in steps if steps.count(step) > 1}):
+        raise ConfigError(*(f"step {step!r} is given twice: say it once" for step in twice))
+
+
 def _change(
     client: ClusterClient, message: UpdateApplication, *, wait: bool | None, as_json: bool
 ) -> None:
@@ -245,12 +251,19 @@ def _change(
     elif not is_asked:
         print("nothing is changed")
     elif not planned.moves:
-        chosen = " ".join(f"{step}={bounds_text(each)}" for step, each in message.bounds)
-        print(f"application {message.app_id}: autoscale chooses {text.printable(chosen)}")
+        _print_without_moves(message)
     else:
         _print_outcome(planned, outcome, versions)
     if outcome is not None and outcome.state == "failed":
         raise typer.Exit(FAILED)
+
+
+def _print_without_moves(message: UpdateApplication) -> None:
+    said = "nothing to change, it has so many tasks already"
+    if message.bounds:
+        chosen = " ".join(f"{step}={bounds_text(each)}" for step, each in message.bounds)
+        said = f"autoscale chooses {text.printable(chosen)}"
+    print(f"application {message.app_id}: {said}")
 
 
 def _print_outcome(

@@ -605,6 +605,8 @@ class AppMasterActor(Actor[_Message]):
         if message.bounds and not is_change:
             return self._bind(core, message)
         try:
+            if not core.why_unchangeable() and self._versions.is_in_place(message, core.dag):
+                return self._unchanged(core)
             planned = self._versions.begin(core, message)
         except GearpyError as error:
             if isinstance(error, LogSuperseded):
@@ -639,6 +641,9 @@ class AppMasterActor(Actor[_Message]):
             self._launch = replace(self._launch, artifact=bound.artifact)
             self._master.note_programs(bound.artifact, self._versions.all)
             self._begin_autoscale(bound.dag)
+        return self._unchanged(core)
+
+    def _unchanged(self, core: ApplicationCore) -> UpdatePlanned:
         return UpdatePlanned(app_id=self._app_id, version=core.dag.version, moves=(), is_same=True)
 
     def _begin_autoscale(self, dag: Dag) -> None:

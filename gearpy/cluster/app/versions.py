@@ -13,7 +13,7 @@ from gearpy.cluster.programs.compared import ComparedPrograms
 from gearpy.core.app.application import ApplicationCore
 from gearpy.core.app.decisions import Command, GoBack, PutInPlace
 from gearpy.core.coordinator.versions import ProgramVersion
-from gearpy.core.dag.graph import Dag, birth_of_change, regions_of
+from gearpy.core.dag.graph import Dag, StepSpec, birth_of_change, regions_of
 from gearpy.core.dag.state_moves import layout_of, state_moves, untouched_regions
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.core.scaling.autoscale import AUTOSCALE
@@ -472,6 +472,22 @@ class AppVersions:
 
     # --------------------------------------------------------------------------------------
 
+    def is_in_place(self, message: UpdateApplication, dag: Dag) -> bool:
+        """Tell whether steps have the tasks, and the bounds, that a change asks for.
+
+        Raises:
+            ConfigError: there is no such step, or it cannot have so many tasks.
+        """
+        is_more = message.artifact or message.executors or message.version is not None
+        if is_more or not message.scale:
+            return False
+        artifact, _ = self._wanted(message, dag)
+        tasks = {
+            step.id: each.parallelism for each in dag.processors.values() for step in each.steps
+        }
+        wanted = steps_scaled(dict(message.scale), _steps(dag))
+        return artifact.bounds == self.current.artifact.bounds and wanted.items() <= tasks.items()
+
     def _wanted(self, message: UpdateApplication, dag: Dag) -> tuple[Artifact, str]:
         current = self.current.artifact
         if message.artifact is not None:
@@ -485,7 +501,7 @@ class AppVersions:
             return wanted.artifact, f"back to version {wanted.number}"
         if not message.scale and not message.executors:
             raise ConfigError("nothing was said that is to change")
-        steps = [step for spec in dag.processors.values() for step in spec.steps]
+        steps = _steps(dag)
         tasks = steps_scaled(dict(message.scale), steps)
         scale = tuple(sorted((dict(current.scale) | tasks).items()))
         bounds = bounds_by_id(dag, message.bounds)
@@ -521,6 +537,10 @@ class AppVersions:
     def _files(self, *, but: Collection[int]) -> list[SnapshotFile]:
         """Return the files of all epochs, but of those of some regions."""
         return _files_of([each for each in self._checkpoints.manifests() if each.region not in but])
+
+
+def _steps(dag: Dag) -> list[StepSpec]:
+    return [step for spec in dag.processors.values() for step in spec.steps]
 
 
 def _refusal(old: Dag, new: Dag, *, allows_drop: bool) -> str:

@@ -13,7 +13,7 @@ from gearpy.cluster.checkpoints.reading import open_store
 from gearpy.cluster.checkpoints.remote import RemoteCheckpoints
 from gearpy.cluster.client.changes import AskedChange
 from gearpy.cluster.client.questions import ClusterQuestions
-from gearpy.cluster.programs.artifacts import Program, of_kind, stream_of
+from gearpy.cluster.programs.artifacts import Program, of_kind, split_target, stream_of
 from gearpy.cluster.programs.trial import loaded_here
 from gearpy.cluster.programs.upload import packed, send
 from gearpy.config.schema import Config
@@ -154,7 +154,7 @@ class ClusterClient(ClusterQuestions):
         try:
             return self.upload(target, args)
         except ConfigError as error:
-            if not args:
+            if not args or not split_target(target)[0].exists():
                 raise
             hint = (
                 f"its arguments are those of the program that runs, {' '.join(args)}: "

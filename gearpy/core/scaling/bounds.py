@@ -11,7 +11,7 @@ from gearpy.messages.summaries import ScaleBounds
 
 BUSY_MIN: Final = 0.1
 BUSY_MAX: Final = 0.9
-_TEXT: Final = re.compile(r"([0-9]{1,6})\.\.([0-9]{1,6})(?:@([0-9]{1,2})%?)?")
+_TEXT: Final = re.compile(r"([0-9]{1,6})\.\.([0-9]{1,6})(?:@([0-9]{1,3})%?)?")
 
 
 def checked_bounds(step: str, bounds: ScaleBounds) -> ScaleBounds:
@@ -29,8 +29,8 @@ def checked_bounds(step: str, bounds: ScaleBounds) -> ScaleBounds:
         )
     if not BUSY_MIN <= bounds.busy <= BUSY_MAX:
         mistakes.append(
-            f"step {step!r}: tasks cannot be aimed to be busy for {bounds.busy} of their time: "
-            f"give from {BUSY_MIN} to {BUSY_MAX}"
+            f"step {step!r}: tasks cannot be aimed to be busy for {bounds.busy:.0%} of their time: "
+            f"give from {BUSY_MIN:.0%} to {BUSY_MAX:.0%}, which is {BUSY_MIN} to {BUSY_MAX}"
         )
     if mistakes:
         raise ConfigError(*mistakes)

@@ -303,7 +303,9 @@ def steps_scaled(scale: Mapping[str, int], steps: Sequence[StepSpec]) -> dict[st
         ids = {step.id for step in steps if step.id == name} or {
             step.id for step in steps if step.name == name
         }
-        if len(ids) == 1 and tasks >= 1:
+        if ids & found.keys():
+            mistakes.append(f"step {name!r} is given twice, by its id and by its name")
+        elif len(ids) == 1 and tasks >= 1:
             found[ids.pop()] = tasks
         elif tasks < 1:
             mistakes.append(f"step {name!r} cannot have {tasks} tasks: give it 1 or more")

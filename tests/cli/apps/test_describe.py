@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from gearpy.cli.terminal.exits import WRONG_USE
 from gearpy.errors import AskTimeout
 from gearpy.messages.client import DescribeApplication, Refused, UpdateApplication
 from gearpy.messages.summaries import ApplicationDetail, ChangeSummary
@@ -110,6 +111,15 @@ def test_a_scaling_waits_for_an_event_time(gear: Gear) -> None:
     (asked,) = gear.cluster.asked_of(UpdateApplication)
     assert asked.at_event_ms == NOON_MS
     assert shown.endswith("application 2: version 1 waits for event time 2026-01-01T12:00:00Z\n")
+
+
+@pytest.mark.parametrize("again", ["visits-1=2", "visits-1=1..2"])
+def test_a_step_is_scaled_once(gear: Gear, again: str) -> None:
+    """None of two numbers is taken in silence."""
+    told = gear("app", "scale", "2", "visits-1=4", again, code=WRONG_USE)
+
+    assert "step 'visits-1' is given twice: say it once" in told
+    assert not gear.cluster.asked_of(UpdateApplication)
 
 
 def test_an_earlier_program_waits_for_an_event_time(gear: Gear) -> None:

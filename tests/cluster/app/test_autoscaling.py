@@ -58,4 +58,6 @@ def test_bounds_are_given_without_a_version_and_a_number_ends_them(
         fixed = client.change(UpdateApplication(app_id=app_id, scale=(("count", 2),)))
         assert client.wait_for_version(app_id, fixed.version, 120).state == "running"
         eventually(lambda: scaled(running) == {}, within_s=120)
+        same = client.change(UpdateApplication(app_id=app_id, scale=(("count", 2),)))
+        assert (same.version, same.moves) == (fixed.version, ())
         stop.set()

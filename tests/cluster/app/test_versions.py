@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,8 @@ from gearpy.core.coordinator.versions import ProgramVersion, Versions
 from gearpy.dsl.application import StreamApp
 from gearpy.errors import LogBroken
 from gearpy.ids import AppId
-from gearpy.messages.client import Artifact, UpdatePlanned
+from gearpy.messages.client import Artifact, UpdateApplication, UpdatePlanned
+from gearpy.messages.summaries import ScaleBounds
 from gearpy.storage.checkpoints import MemoryCheckpoints, StoredFile
 from gearpy.storage.coordinator_log import read_log
 from gearpy.task.api.application import StreamApplication
@@ -67,6 +69,30 @@ def test_a_version_that_is_given_up_as_the_log_is_away_is_shown_as_failed() -> N
         ("running", ""),
         ("failed", "the application has ended"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("change", "is_in_place"),
+    [
+        ({"scale": (("source", 1),)}, True),
+        ({"scale": (("source", 2),)}, False),
+        ({"scale": (("source", 1),), "executors": 2}, False),
+        ({"scale": (("source", 1),), "bounds": (("shown", ScaleBounds(least=1, most=1)),)}, False),
+        ({"scale": (), "executors": 1}, False),
+    ],
+)
+def test_steps_that_have_so_many_tasks_make_no_version(
+    change: dict[str, Any], *, is_in_place: bool
+) -> None:
+    versions, dag = versions_of(opened(MemoryCheckpoints(), 1)), a_program().dag
+    (spec,) = dag.processors.values()
+    names = {"source": spec.steps[0].id, "shown": spec.steps[-1].id}
+    change = {
+        key: tuple((names[step], each) for step, each in value) if key != "executors" else value
+        for key, value in change.items()
+    }
+
+    assert versions.is_in_place(UpdateApplication(app_id=AppId(1), **change), dag) is is_in_place
 
 
 def test_that_a_trial_has_passed_is_stored_with_its_epochs() -> None:

@@ -17,6 +17,7 @@ from gearpy.messages.client import (
     ArtifactMissing,
     Asker,
     DescribeApplication,
+    DrainApplication,
     DrainWorker,
     FiringAlert,
     GetAddresses,
@@ -244,6 +245,9 @@ def test_an_application_that_has_ended_is_said_to_have(world: World) -> None:
     world.master.app_master, world.master.status = None, "failed"
 
     assert world.refusal(ReplayNow(app_id=APP)) == "application 3 is failed: it must run for that"
+    assert world.refusal(DrainApplication(app_id=APP)) == "application 3 is failed already"
+    world.master.is_drained = True
+    assert world.refusal(DrainApplication(app_id=APP)) == "application 3 is drained already"
 
 
 @pytest.mark.parametrize("error", [ActorStopped("no actor"), ConnectionLost("reset")])

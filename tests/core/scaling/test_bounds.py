@@ -31,7 +31,9 @@ def test_bounds_are_read_from_a_text(text: str, bounds: ScaleBounds) -> None:
         ("count=4", "count=4: write a step and its tasks"),
         ("count=0..4", "step 'count' cannot have 0 tasks"),
         ("count=4..2", "step 'count': at most 2 tasks are fewer than at least 4"),
-        ("count=1..2@99%", "busy for 0.99 of their time: give from 0.1 to 0.9"),
+        ("count=1..2@99%", "busy for 99% of their time: give from 10% to 90%, which is 0.1 to 0.9"),
+        ("count=1..2@0%", "busy for 0% of their time: give from 10% to 90%"),
+        ("count=1..2@100%", "busy for 100% of their time: give from 10% to 90%"),
     ],
 )
 def test_mistakes_are_told(text: str, mistake: str) -> None:
