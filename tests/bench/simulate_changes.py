@@ -432,9 +432,9 @@ class AimedFaults(FaultSchedule):
         if core is None:
             return ""
         if doing := core.succession.doing:
-            trial = core.succession.trial
-            is_begun = trial is None or trial.is_begun
-            return _DOING.get(doing, doing) if is_begun else "start of tasks"
+            tried = core.regions.but(core.succession.kept) if core.succession.trial else []
+            are_started = all(each.is_running or each.state == "done" for each in tried)
+            return _DOING.get(doing, doing) if are_started else "start of tasks"
         was_on_trial = self._phase in {"start of tasks", "trial", "going back"}
         return "going back" if was_on_trial and core.why_unchangeable() else ""
 
