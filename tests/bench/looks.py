@@ -21,6 +21,7 @@ _SQL: Final = "select key, value from state where value > 1000000 or key = 'word
 _ALL: Final = "select count(*) as n, sum(value) as total from state"
 _WAIT_S: Final = 120.0
 _SHOWN: Final = 3
+_ALONE_S: Final = 6.0  #: For each look: pauses that are rare without one come in this time, too.
 
 #: Ways to look: options behind the command.
 _WAYS: Final[dict[str, Sequence[str]]] = {
@@ -53,7 +54,7 @@ def measure_looks(folder: Path, *, keys: int, times: int) -> Iterator[Looks]:
         wait_stored(cluster, app_id, options.file("beats"))
         _look(cluster, app_id, _WAYS["all rows"])  # What it reads is then in memory.
         since_s = time.time()
-        time.sleep(times)
+        time.sleep(times * _ALONE_S)
         yield Looks(
             way="none", seconds=(), cpu_seconds=(), gaps_ms=_gaps(options, since_s, time.time())
         )
