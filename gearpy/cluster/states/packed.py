@@ -31,6 +31,8 @@ Group: TypeAlias = tuple[int, Sequence[Body]]
 
 #: Bytes that are looked at together: worth a step, and they stay near the processor.
 _PORTION_BYTES: Final = 1 << 19
+#: Arrow finds what is in more of them only with larger offsets.
+_BYTES_MAX: Final = (1 << 31) - 1
 _FIX_MAP: Final = 0x80
 _MAP_SIZES: Final = {0xDE: 2, 0xDF: 4}
 _NIL: Final = 0xC0
@@ -77,13 +79,13 @@ def portions(groups: Iterable[Group]) -> Iterator[list[Group]]:
 def packed_run(groups: Sequence[Group]) -> PackedRun | None:
     """Return the cells of key groups; None if they must be taken one by one.
 
-    That is so where there are several tables, entries of collections, very long keys, or none, and
-    where the sections are malformed.
+    That is so where there are several tables, entries of collections, very long keys, or none, or
+    more than 2 GiB, and where the sections are malformed.
     """
     if np is None:
         return None
     joined = _Joined([body for _, bodies in groups for _, body in bodies])
-    cells = joined.cells()
+    cells = joined.cells() if len(joined.data) <= _BYTES_MAX else None
     if cells is None:
         return None
     counts = iter(joined.counts.tolist())

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gearpy.cluster.states import packed
 from gearpy.cluster.states.packed import Group, PackedRun, numbers_of, packed_run, portions
 from gearpy.errors import GearpyError
 from gearpy.state.encoding.coders import pack_atom
@@ -135,6 +136,15 @@ def test_what_a_step_stores_is_taken_at_once() -> None:
 )
 def test_the_rest_is_read_one_by_one(cells: list[tuple[str, bytes]]) -> None:
     assert packed_run([(0, cells)]) is None
+
+
+def test_more_bytes_than_arrow_has_offsets_for_are_read_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    groups = [(0, [body({b"key": b"value"})])]
+    assert packed_run(groups) is not None
+    monkeypatch.setattr(packed, "_BYTES_MAX", 100)
+    assert packed_run([(0, [body({b"key": b"x" * 100})])]) is None
 
 
 def test_key_groups_are_read_in_portions() -> None:
