@@ -1,9 +1,11 @@
 """Groups of commands, and commands whose module is imported when they are called."""
 
 import gc
+import sys
 from collections.abc import Mapping
 from functools import partial
 from importlib import import_module
+from types import ModuleType
 from typing import Any, Final
 
 import typer
@@ -48,14 +50,23 @@ class _Lazy(TyperCommand):
     def make_context(self, *args: Any, **extra: Any) -> Any:
         """Import the command, and let it take the arguments."""
         module, _, name = self._place.partition(":")
-        gc.disable()  # What is loaded stays: to look for garbage in it takes a fifth of the start.
-        found = getattr(import_module(f"gearpy.cli.{module}"), name)
-        gc.freeze()
-        gc.enable()
+        found = getattr(_loaded(f"gearpy.cli.{module}"), name)
         if not isinstance(found, typer.Typer):
             command, found = found, typer.Typer(**{**_SETTINGS, "no_args_is_help": False})
             found.command(self.name, epilog=HELP)(command)
         return get_command(found).make_context(*args, **extra)
+
+
+def _loaded(module: str) -> ModuleType:
+    """Import a module. What is loaded stays: to look for garbage in it takes a fifth of a start."""
+    if (known := sys.modules.get(module)) is not None:
+        return known
+    gc.disable()
+    try:
+        return import_module(module)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _nothing() -> None:
