@@ -252,6 +252,8 @@ def _live(session: pytest.Session, end: Connection, name: str) -> NoReturn:
 
 def _settle(config: pytest.Config, name: str) -> None:
     """Take what belongs to one process: folders, what tests print, a screen for nobody."""
+    # A run in the background of a shell has it ignored, and so would all that tests start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["PYTEST_XDIST_WORKER"] = name
     factory = config._tmp_path_factory  # type: ignore[attr-defined]  # noqa: SLF001
     config.option.basetemp = str(factory.getbasetemp() / f"popen-{name}")
