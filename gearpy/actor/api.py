@@ -38,6 +38,7 @@ __all__ = [
     "Killed",
     "Ref",
     "Stopped",
+    "TurnCall",
 ]
 
 M = TypeVar("M")
@@ -149,6 +150,13 @@ class CommittingActor(Actor[M]):
     @abstractmethod
     def commit(self) -> None:
         """Carry out the noted changes; called at the end of each turn, before any answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnCall:
+    """A message of an actor to itself: a function to be called in a turn of its own."""
+
+    call: Callable[[], None]
 
 
 class ActorSystem(ABC):

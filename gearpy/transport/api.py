@@ -73,6 +73,8 @@ class TransportLimits:
 class TransportStats:
     """Counts of a transport since it was made. Local deliveries are not counted.
 
+    They tell of connections, for tests and debuggers; metrics tell of tasks.
+
     ``dropped_unknown``: messages to a task that is not where it should be.
     ``dropped_lost``: messages dropped with a broken or overfull connection before they were
     written; what was on its way then is known only to flow control.

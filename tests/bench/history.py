@@ -3,6 +3,10 @@
 Each name is added once, by one client, and reads tell which names are there. Such a history is
 linearizable exactly if the rules of `problem_of` hold: ordered by inclusion, each read has its
 place, and each name the one before the first read that has it.
+
+These rules need only Python, so a benchmark can judge what it has seen on any machine, and a read
+of all names at once is one operation. `tests/bench/linear_history` is for histories with kills and
+values: it hands them, object by object, to a checker that others have written, built with Go.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

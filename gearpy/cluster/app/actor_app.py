@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any, Final, TypeAlias, assert_never
 
-from gearpy.actor.api import Actor, Exited, Failed
+from gearpy.actor.api import Actor, Exited, Failed, TurnCall
 from gearpy.cluster.app.contacts import AppExecutors, MasterLink
 from gearpy.cluster.net.post import Post
 from gearpy.core.app.crew import Crew, CrewCommand, Lost
@@ -64,11 +64,6 @@ class _Tick:
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
-    call: Callable[[], None]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActorAppSettings:
     """The settings of the app master of an application of actors, from the configuration."""
@@ -107,7 +102,7 @@ _Message: TypeAlias = (
     | AskAppMaster
     | DescribeApplication
     | _Tick
-    | _Call
+    | TurnCall
 )
 
 
@@ -173,7 +168,7 @@ class ActorAppMaster(Actor[_Message]):
                 return self._detail()
             case _Tick():
                 self._on_tick()
-            case _Call():
+            case TurnCall():
                 if self._is_alive:
                     message.call()
             case _ if isinstance(message, _OfStreams):
@@ -442,7 +437,7 @@ class ActorAppMaster(Actor[_Message]):
 
     def call_later(self, delay_ms: int, call: Callable[[], None]) -> None:
         """Call a function in a turn of its own."""
-        self.context.schedule_once(delay_ms, _Call(call))
+        self.context.schedule_once(delay_ms, TurnCall(call))
 
     @property
     def workers(self) -> Sequence[WorkerSummary]:

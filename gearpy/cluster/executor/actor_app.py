@@ -4,10 +4,9 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from gearpy.actor.api import Actor, Exited
+from gearpy.actor.api import Actor, Exited, TurnCall
 from gearpy.cluster.net.post import Post
 from gearpy.errors import GearpyError
-from gearpy.late_dataclass import dataclass
 from gearpy.messages.actor_app import ActorLetter
 from gearpy.messages.app import RegisterExecutor
 from gearpy.messages.cluster import LaunchExecutor
@@ -15,13 +14,7 @@ from gearpy.task.api.actor_app import ActorApp, AppExecutor
 from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.wire.values.payload import decode_value, encode_value
 
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    call: Callable[[], None]
-
-
-_Message: TypeAlias = ActorLetter | _Call
+_Message: TypeAlias = ActorLetter | TurnCall
 
 
 class ActorAppExecutor(Actor[_Message]):
@@ -78,7 +71,7 @@ class ActorAppExecutor(Actor[_Message]):
     def receive(self, message: _Message) -> None:
         """Pass a message of the app master on, or make a call that is due."""
         user = self._user
-        if isinstance(message, _Call):
+        if isinstance(message, TurnCall):
             self._in_user_code(message.call)
         elif user is not None:
             self._in_user_code(lambda: user.on_message(decode_value(message.body)))
@@ -102,7 +95,7 @@ class ActorAppExecutor(Actor[_Message]):
 
     def call_later(self, delay_ms: int, call: Callable[[], None]) -> None:
         """Call a function in a turn of its own."""
-        self.context.schedule_once(delay_ms, _Call(call))
+        self.context.schedule_once(delay_ms, TurnCall(call))
 
     def fail(self, cause: str) -> None:
         """End, in a turn of its own. Runs on: any thread."""
@@ -110,7 +103,7 @@ class ActorAppExecutor(Actor[_Message]):
         def end() -> None:
             raise GearpyError(cause)
 
-        self.context.self_ref.tell(_Call(end))
+        self.context.self_ref.tell(TurnCall(end))
 
     def _tell(self, message: object) -> None:
         self._post.tell(self._launch.reply_to, message)
