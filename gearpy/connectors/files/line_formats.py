@@ -25,6 +25,11 @@ _MARK: Final = b"\xef\xbb\xbf"
 #: What Arrow says of a cell, by a number of the column and of a row in the block.
 _IN_COLUMN: Final = re.compile(r"^In CSV column #(\d+): (?:Row #\d+: )?")
 
+_IS_OPEN: Final = (
+    "quotes are not closed in this line; where cells go over more than one line, give "
+    "multiline=True"
+)
+
 
 class CsvFormat:
     """Cells in lines.
@@ -121,21 +126,51 @@ class CsvFormat:
     ) -> pa.RecordBatch:
         """Return the columns of lines; those of ``kinds``, or all, whose types are then found."""
         lines = self._as_utf8(lines)
-        table = pa_csv.read_csv(
-            pa.BufferReader(lines),
-            read_options=pa_csv.ReadOptions(
-                column_names=list(names), use_threads=False, block_size=max(BLOCK_BYTES, len(lines))
-            ),
-            parse_options=pa_csv.ParseOptions(
-                delimiter=self._delimiter, newlines_in_values=self._multiline
-            ),
-            convert_options=pa_csv.ConvertOptions(
+        if may_be_open := not self._multiline and b'"' in lines:
+            self._check_closed(lines)
+        table = self._read(
+            lines,
+            pa_csv.ReadOptions(column_names=list(names)),
+            pa_csv.ConvertOptions(
                 column_types=kinds,
                 include_columns=None if kinds is None else list(kinds),
                 null_values=self.nulls,
             ),
         )
+        if may_be_open and table.num_rows < _rows(lines, table.num_rows):
+            raise ValueError(_IS_OPEN)
         return _one_batch(table)
+
+    def _read(
+        self,
+        lines: bytes,
+        reading: pa_csv.ReadOptions,
+        converting: pa_csv.ConvertOptions | None = None,
+    ) -> pa.Table:
+        reading.use_threads = False
+        reading.block_size = max(BLOCK_BYTES, len(lines))
+        return pa_csv.read_csv(
+            pa.BufferReader(lines),
+            read_options=reading,
+            parse_options=pa_csv.ParseOptions(
+                delimiter=self._delimiter, newlines_in_values=self._multiline
+            ),
+            convert_options=converting,
+        )
+
+    def _check_closed(self, lines: bytes) -> None:
+        """Refuse a cell that goes over the last line ending, as a block may end within a cell."""
+        last = lines.rstrip(b"\r\n").rpartition(b"\n")[2] + b"\n"
+        twice = self._read(last + last, pa_csv.ReadOptions(autogenerate_column_names=True))
+        if twice.num_rows < 2:  # noqa: PLR2004 - the second one was part of a cell
+            raise ValueError(_IS_OPEN)
+
+
+def _rows(lines: bytes, found: int) -> int:
+    """Count the lines that are rows, if no cell goes over more than one; ``found`` may be it."""
+    if lines.count(b"\n") + (not lines.endswith(b"\n")) == found:
+        return found
+    return sum(1 for line in lines.split(b"\n") if line.strip(b"\r"))
 
 
 class _CsvParser:

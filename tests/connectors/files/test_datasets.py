@@ -397,6 +397,27 @@ def test_lines_between_quotes(tmp_path: Path) -> None:
     assert [row["s"] for row in found] == cells
 
 
+@pytest.mark.parametrize("size", [50, 1_000])
+@pytest.mark.parametrize("cell", ["a\nb", "a\n\n", "a\nb,c", "\n", 'a\r\n""b'])
+def test_cells_of_many_lines_have_to_be_expected(tmp_path: Path, cell: str, size: int) -> None:
+    """Else a block could end in one, and its second half be taken for a row."""
+    good = '"x",1\n\n"y ""q"" ",2\r\nz" z,3\n"""",4\n'
+    (tmp_path / "m.csv").write_bytes(f's,n\n{good}"{cell}",5\n{good}'.encode())
+    source = csv(tmp_path / "m.csv", schema={"s": str, "n": str})
+    last = csv(tmp_path / "m.csv", schema={"s": str, "n": str}, on_bad="skip")
+    (tmp_path / "end.csv").write_bytes(f's,n\n{good}6,"{cell}'.encode())
+    end = csv(tmp_path / "end.csv", schema={"s": str, "n": str})
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(line_tables.block_at, "__kwdefaults__", {"multiline": False, "size": size})
+        for each in (source, end):
+            with pytest.raises(
+                OperatorError, match=r"line 7: quotes are not .* give multiline=True"
+            ):
+                values_of(each)
+        assert [row["s"] for row in values_of(last)][:4] == ["x", 'y "q" ', 'z" z', '"']
+
+
 def test_a_bad_row_beside_a_cell_with_very_many_lines(tmp_path: Path) -> None:
     """To put its lines together one by one would take half a minute."""
     cell = "x\n" * 1_000_000
