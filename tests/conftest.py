@@ -126,12 +126,13 @@ def _no_full_collections() -> Iterator[None]:
     """Let clusters in this process leave the heap alone; those in processes do as ever.
 
     A full collection of all that pytest holds takes nearly half a second. Each `gp.run` would do
-    two, and then have each that a test asks for look at all of it again.
+    two, and then have each that a test asks for look at all of it again. Even to count what is
+    frozen goes through all of it, a tenth of a second.
     """
     thresholds = SimpleNamespace(
         get_threshold=gc.get_threshold,
         set_threshold=gc.set_threshold,
-        get_freeze_count=gc.get_freeze_count,
+        get_freeze_count=lambda: 0,
         **dict.fromkeys(("collect", "freeze", "unfreeze"), lambda: None),
     )
     with pytest.MonkeyPatch.context() as patch:
