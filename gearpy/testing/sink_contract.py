@@ -86,6 +86,7 @@ def check_sink(
     if is_transactional:
         _check_hidden(next(trials))
         _check_others(next(trials))
+        _check_fewer(next(trials))
     for seed in range(seeds):
         _check_application(next(trials), seed)
         if is_transactional:
@@ -250,6 +251,28 @@ def _check_others(trial: _Trial) -> None:
     trial.expect([0, 1, 2], "of two tasks, and of another run that began later")
     for writer in writers:
         writer.close(completed=True)
+
+
+def _check_fewer(trial: _Trial) -> None:
+    """A run with one task goes on from one with two, and shows what both had prepared."""
+    writers = []
+    for task in range(2):
+        before, writer = trial.transactional(task, 2), trial.opened(task, task + 1)
+        assert isinstance(writer, TransactionalWriter), "the sink says so"
+        before.write_batch(trial.batch([task]))
+        prepared = plain(f"{trial.name}: the result of prepare", before.prepare(1))
+        writer.restore(before.snapshot())
+        before.close(completed=False)
+        writer.recover({1: prepared}, epoch=1, run="fewer", incarnation=1)
+        writers.append(writer)
+    writer, gone = writers
+    gone.leave()
+    gone.close(completed=False)
+    trial.expect([0, 1], "after a run with one task went on from one with two")
+    writer.write_batch(trial.batch([2]))
+    writer.commit(2, writer.prepare(2))
+    writer.close(completed=True)
+    trial.expect([0, 1, 2], "of a run with one task that went on from one with two")
 
 
 # -- kills -----------------------------------------------------------------------------------

@@ -10,8 +10,9 @@ from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.summaries import ConsumerReport
 from gearpy.task.api.interfaces import FINISHED, PacedWriter, Sink, SinkContext, Task
-from gearpy.task.chain.chain import ChainTask, Stage
-from gearpy.task.stages.sink import sink_stage
+from gearpy.task.api.snapshots import TaskResume, TaskState, decode_state, encode_state
+from gearpy.task.chain.chain import STEPS, ChainTask, Stage
+from gearpy.task.stages.sink import shared_states, sink_stage
 from tests.task.build import Bench
 
 
@@ -298,6 +299,65 @@ def test_restart_from_the_end_waits_too() -> None:
 
     assert (before, other.runner.committed) == ([], [2])
     assert again.shown == ["a"]
+
+
+class Desks(Sink):
+    """One desk for each task."""
+
+    transactional = True
+    paced = True
+
+    def __init__(self) -> None:
+        self.of: dict[int, Desk] = {}
+
+    def open(self, task_index: int, parallelism: int) -> Desk:
+        assert task_index < parallelism
+        return self.of.setdefault(task_index, Desk())
+
+
+def shared(states: list[Any], parallelism: int) -> list[Any]:
+    """Return the states of the tasks that there are now, of what each had prepared before."""
+    return shared_states([{"epoch": 1, "prepared": {1: each}} for each in states], parallelism)
+
+
+def resumed(state: Any) -> TaskResume:
+    """Return what a chain goes on from whose sink has a state."""
+    task = {STEPS: {"0": encode_state("desk", state)}}
+    of_task = TaskState(task=task, counters={}, watermark_ms=0, clock_ms=0)
+    return TaskResume(head=of_task.encode("desk"))
+
+
+def kept(resume: TaskResume) -> Any:
+    """Return the state of the sink of a chain."""
+    return decode_state(TaskState.decode(resume.head).task[STEPS]["0"])
+
+
+def test_tasks_that_are_no_more_hand_over_what_they_had() -> None:
+    """One that is left opens their writers, and keeps what they have until it is handed over."""
+    desks = Desks()
+    bench = a_bench(desks, epoch=2, resume=resumed(shared([["a"], ["b"]], 1)[0]))
+    desks.of[1].is_delivered = False
+    bench.send("c", epoch=3)
+    bench.run()
+    waiting = kept(bench.snapshot(2))
+
+    desks.of[1].is_delivered = True
+    bench.send("d", epoch=4)
+    bench.run()
+    after = kept(bench.snapshot(3))
+
+    assert [desks.of[task].shown for task in (0, 1)] == [["a"], ["b"]]
+    assert waiting["others"] == {1: {"epoch": 2, "prepared": {}, "kept": None}}
+    assert (after.get("others"), desks.of[1].closed) == (None, [True])
+
+
+def test_states_of_tasks_that_are_no_more_go_back_to_those_that_are_there_again() -> None:
+    two = shared(["a", "b", "c", "d", "e"], 2)
+    four = shared_states(two, 4)
+
+    assert [sorted(each["others"]) for each in two] == [[2, 4], [3]]
+    assert shared_states(four, 5) == shared_states(shared(["a", "b", "c", "d", "e"], 5), 5)
+    assert shared_states(two, 1) == shared(["a", "b", "c", "d", "e"], 1)
 
 
 def test_report_has_who_takes_what_was_shown() -> None:

@@ -34,7 +34,7 @@ from gearpy.task.aggregates.fold import shared_state
 from gearpy.task.api.snapshots import TaskState, decode_state, encode_offsets, encode_state
 from gearpy.task.chain.chain import STEPS
 from gearpy.task.sources.task import source_places, source_states
-from gearpy.task.stages.sink import is_all_shown, unwritten_after
+from gearpy.task.stages.sink import is_all_shown, shared_states, unwritten_after
 
 _WRITES: Final = "write"  # Kind of steps that write to a sink.
 _CELLS_MAX: Final = 8192
@@ -199,9 +199,8 @@ class _Moving:
         states: list[dict[str, Any]] = [{STEPS: {}} | each for each in self.sources(spec.id)]
         for name, place in self.taken.steps(spec.id):
             kept = [self.before.step(task, name) for task in self.taken.tasks(place.processor)]
-            is_shown = self.in_place and _is_sink(name, spec)
-            writing = _writing(kept, spec, self.epoch) if is_shown else kept
-            for state, of_step in zip(states, _shared(name, writing, spec), strict=True):
+            share = self._written if _is_sink(name, spec) else _shared
+            for state, of_step in zip(states, share(name, kept, spec), strict=True):
                 if of_step:
                     state[STEPS][name] = of_step
         if self.in_place:
@@ -210,6 +209,17 @@ class _Moving:
                 for state in states if step.kind == _WRITES else ():
                     state[STEPS].setdefault(step.id, unwritten)
         return states
+
+    def _written(self, _: str, kept: Sequence[bytes], spec: ProcessorSpec) -> Sequence[bytes]:
+        """Share the states of a sink: tasks that are no more have shown all, or others will."""
+        if len(kept) == spec.parallelism:
+            return kept
+        states = [decode_state(each) if each else None for each in kept]
+        if self.in_place:
+            is_gone = [i >= spec.parallelism and is_all_shown(s) for i, s in enumerate(states)]
+            states = [None if gone else s for gone, s in zip(is_gone, states, strict=True)]
+        shared = shared_states(states, spec.parallelism)
+        return [b"" if each is None else encode_state(spec.name, each) for each in shared]
 
     def _whole(self, spec: ProcessorSpec) -> list[Any]:
         ((name, place),) = self.taken.steps(spec.id)
@@ -342,11 +352,8 @@ def _overrides(
 
 def _shared(name: str, kept: Sequence[bytes], spec: ProcessorSpec) -> Sequence[bytes]:
     """Share the states that old tasks kept as a whole among the tasks there are now."""
-    more = spec.parallelism - len(kept)
-    if more == 0:
+    if spec.parallelism == len(kept):
         return kept
-    if more > 0 and _is_sink(name, spec):
-        return [*kept, *([b""] * more)]  # Each goes on with what it has written.
     if len(set(kept)) > 1:
         is_users = spec.steps[0].is_whole  # Nothing is known of what a task of a user's own keeps.
         one = None if is_users else shared_state([decode_state(each) for each in kept if each])
@@ -360,21 +367,10 @@ def _is_sink(name: str, spec: ProcessorSpec) -> bool:
     return any(step.id == name and step.kind == _WRITES for step in spec.steps)
 
 
-def _writing(kept: Sequence[bytes], spec: ProcessorSpec, epoch: int) -> Sequence[bytes]:
-    """Return the states of the tasks that write from now on, where all is shown up to an epoch."""
-    more = spec.parallelism - len(kept)
-    if more >= 0:
-        return [*kept, *([encode_state(spec.name, unwritten_after(epoch))] * more)]
-    over = (decode_state(each) for each in kept[spec.parallelism :])
-    return kept[: spec.parallelism] if all(map(is_all_shown, over)) else kept
-
-
 def _unshared(name: str, parallelism: int, spec: ProcessorSpec, what: str) -> ConfigError:
-    is_less = _is_sink(name, spec) and spec.parallelism < parallelism
-    later = ", and lower it with 'gear app scale' when it runs" if is_less else ""
     return ConfigError(
         f"step {name!r} ran in {parallelism} tasks and now would in {spec.parallelism}, but keeps "
-        f"{what}, which cannot be shared out: keep the parallelism of {parallelism}{later}"
+        f"{what}, which cannot be shared out: keep the parallelism of {parallelism}"
     )
 
 

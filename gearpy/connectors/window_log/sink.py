@@ -23,7 +23,7 @@ from gearpy.connectors.folders.part_names import run_in_names
 from gearpy.connectors.folders.parts import store_mistakes, target_folder
 from gearpy.core.base.times import Duration, duration_ms
 from gearpy.core.handover.window_log import WRITER_CHARS_MAX, LogView, is_tiny, is_writer_name
-from gearpy.errors import ConfigError, OperatorError
+from gearpy.errors import ConfigError, GearpyError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.summaries import ConsumerReport
 from gearpy.storage.folder.at import folder_at
@@ -279,6 +279,19 @@ class WindowLogWriter(TransactionalWriter):
             raise ConfigError(
                 f"{_NAME}: cannot write {self._log.place}: {error.strerror or error}"
             ) from error
+
+    def leave(self) -> None:
+        """Refuse to end a lane that has shown rows which come again, now in other lanes.
+
+        Raises:
+            GearpyError: it has.
+        """
+        if len(self._replays):
+            raise GearpyError(
+                f"{_NAME}: {len(self._replays)} rows of lane {self._lane.lane} in "
+                f"{self._log.place} were shown behind the checkpoint and come again, which only "
+                "the task of this lane can leave out: keep the parallelism that the sink had"
+            )
 
     def _adopt(self) -> None:
         """Keep to the columns of the log, if it has any.

@@ -648,6 +648,16 @@ class TransactionalWriter(SinkWriter[T_contra]):
     def commit(self, epoch: int, prepared: Any) -> None:
         """Show the records of `prepare`; to show them once more changes nothing."""
 
+    def leave(self) -> None:
+        """Learn, behind `recover`, that this task is no more, as the sink has fewer now.
+
+        Another task has opened the writer to show what was prepared. No records follow, nor is
+        `prepare` called; it is closed when all is shown.
+
+        Raises:
+            GearpyError: records come again that only this task can leave out.
+        """
+
 
 class PacedWriter(TransactionalWriter[T_contra]):
     """Hands shown records to a consumer, on a thread of its own, as fast as that takes them.

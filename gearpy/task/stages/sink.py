@@ -1,6 +1,6 @@
 """The end of a chain: records go to a sink's writer."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -24,6 +24,8 @@ _PREPARED: Final = "prepared"
 _KEPT: Final = "kept"
 _PASSED: Final = "passed"
 _AFTER: Final = "after"
+_OWN: Final = "own"
+_OTHERS: Final = "others"
 
 
 def unwritten_after(epoch: int) -> dict[str, int]:
@@ -37,6 +39,34 @@ def unwritten_after(epoch: int) -> dict[str, int]:
 def is_all_shown(state: Any) -> bool:
     """Tell whether nobody need go on from a state, as its epoch is known to be complete."""
     return isinstance(state, dict) and _EPOCH in state and state.get(_KEPT) is None
+
+
+def shared_states(states: Sequence[Any], parallelism: int) -> list[Any]:
+    """Return the states of so many tasks: what others kept goes to those that there are.
+
+    Such a task opens their writers, too, until all is shown that they had prepared.
+    """
+    own: dict[int, Any] = {}
+    for index, state in enumerate(states):
+        own[index], others = _parted(state)
+        own |= others
+    gone = {index: state for index, state in own.items() if index >= parallelism}
+    return [
+        _joined(own.get(task), {i: each for i, each in gone.items() if i % parallelism == task})
+        for task in range(parallelism)
+    ]
+
+
+def _joined(own: Any, others: Mapping[int, Any]) -> Any:
+    kept = {index: state for index, state in others.items() if state is not None}
+    return {_OWN: own, _OTHERS: kept} if kept else own
+
+
+def _parted(state: Any) -> tuple[Any, Mapping[int, Any]]:
+    """Return the state of a task of its own, and those of tasks that are no more."""
+    if isinstance(state, dict) and state.keys() == {_OWN, _OTHERS}:
+        return state[_OWN], state[_OTHERS]
+    return state, {}
 
 
 def sink_stage(context: TaskContext, sink: Sink, name: str) -> "SinkStage":
@@ -78,11 +108,14 @@ class SinkStage:
         self._rejects = context.rejects
         self._context = context
         self._prepared: dict[int, Any] = {}  # Of epochs that are not known to be complete.
+        self._sink = sink
+        self._others: dict[int, PacedWriter] = {}  # Of tasks that are no more.
         with self._blamed():
-            self._writer = self._open(sink, context)
+            self._writer = self._open(context.task_id.task_index)
 
-    def _open(self, sink: Sink, context: TaskContext) -> SinkWriter:
-        writer = sink.open(context.task_id.task_index, context.parallelism)
+    def _open(self, index: int) -> SinkWriter:
+        context = self._context
+        writer = self._sink.open(index, max(index + 1, context.parallelism))
         writer.begin(
             SinkContext(
                 app_id=context.app_id,
@@ -114,14 +147,26 @@ class SinkStage:
     def snapshot(self) -> Any:
         """Let the writer make its records durable."""
         with self._blamed():
-            if not isinstance(self._writer, TransactionalWriter):
-                return self._writer.snapshot()
-            epoch = self._context.epoch
-            prepared = self._writer.prepare(epoch)
-            if prepared is not None:
-                self._prepared[epoch] = prepared
-            kept = self._writer.snapshot()
-            return {_EPOCH: epoch, _PREPARED: dict(self._prepared), _KEPT: kept}
+            return _joined(self._snapshot(), self._snapshots_of_others())
+
+    def _snapshot(self) -> Any:
+        if not isinstance(self._writer, TransactionalWriter):
+            return self._writer.snapshot()
+        epoch = self._context.epoch
+        prepared = self._writer.prepare(epoch)
+        if prepared is not None:
+            self._prepared[epoch] = prepared
+        kept = self._writer.snapshot()
+        return {_EPOCH: epoch, _PREPARED: dict(self._prepared), _KEPT: kept}
+
+    def _snapshots_of_others(self) -> Mapping[int, Any]:
+        for index in [index for index, each in self._others.items() if each.is_delivered]:
+            self._others.pop(index).close(completed=True)
+        epoch = self._context.epoch
+        return {
+            index: {_EPOCH: epoch, _PREPARED: {}, _KEPT: each.snapshot()}
+            for index, each in self._others.items()
+        }
 
     def commit(self, epoch: int) -> None:
         """Let the writer show the records of complete epochs."""
@@ -133,21 +178,40 @@ class SinkStage:
 
     def restore(self, state: Any) -> None:
         """Let the writer go on from there, or begin afresh."""
+        own, others = _parted(state)
+        with self._blamed():
+            self._recover(self._writer, own)
+            for index, kept in others.items():
+                self._settle(index, kept)
+
+    def _recover(self, writer: SinkWriter, state: Any) -> None:
         after = 0
         if isinstance(state, dict) and state.keys() == {_AFTER}:
             after, state = state[_AFTER], None
-        with self._blamed():
-            if isinstance(self._writer, TransactionalWriter):
-                known = state or {_EPOCH: after, _PREPARED: {}}
-                self._writer.restore(known.get(_KEPT))
-                self._writer.recover(
-                    dict(sorted(known[_PREPARED].items())),
-                    epoch=known[_EPOCH],
-                    run=self._context.run,
-                    incarnation=self._context.incarnation,
-                )
-            else:
-                self._writer.restore(state)
+        if not isinstance(writer, TransactionalWriter):
+            writer.restore(state)
+            return
+        known = state or {_EPOCH: after, _PREPARED: {}}
+        writer.restore(known.get(_KEPT))
+        writer.recover(
+            dict(sorted(known[_PREPARED].items())),
+            epoch=known[_EPOCH],
+            run=self._context.run,
+            incarnation=self._context.incarnation,
+        )
+
+    def _settle(self, index: int, state: Any) -> None:
+        """Let a task that is no more show what it had prepared, and no more than that."""
+        writer = self._open(index)
+        if isinstance(writer, PacedWriter):
+            self._others[index] = writer
+        try:
+            self._recover(writer, state)
+            if isinstance(writer, TransactionalWriter):
+                writer.leave()
+        finally:
+            if index not in self._others:
+                writer.close(completed=False)
 
     @property
     def epoch_fill(self) -> float:
@@ -169,7 +233,8 @@ class SinkStage:
     def close(self, *, completed: bool) -> None:
         """Close the writer."""
         with self._blamed():
-            self._writer.close(completed=completed)
+            for each in (*self._others.values(), self._writer):
+                each.close(completed=completed)
 
     def _reject(self, error: BaseException, values: list[Any], timestamps: list[int]) -> None:
         if len(values) == 1:
@@ -217,12 +282,12 @@ class PacedSinkStage(SinkStage):
     @property
     def may_end_epoch(self) -> bool:  # type: ignore[override] # of others a constant
         """The answer of the writer; the end comes when its hand-over has failed."""
-        return self._paced.may_end_epoch or self._paced.failure is not None
+        return all(each.may_end_epoch or each.failure is not None for each in self._all)
 
     @property
     def is_ready(self) -> bool:
         """Whether the hand-over has failed."""
-        return self._paced.failure is not None
+        return any(each.failure is not None for each in self._all)
 
     def release(self) -> Iterator[Columns]:
         """Fail as the hand-over has failed."""
@@ -235,30 +300,44 @@ class PacedSinkStage(SinkStage):
         if self.passed_ms < MAX_MS:
             return True
         self._check()
-        with self._blamed():
-            return self._paced.is_delivered
+        return self._is_all_delivered
 
     @property
     def is_working(self) -> bool:
         """Whether something is left to hand over, now or when its epoch is complete."""
+        return bool(self._prepared) or not self._is_all_delivered
+
+    @property
+    def waits_for(self) -> str:
+        """The answer of the first writer that waits."""
+        return next((told for each in self._all if (told := each.waits_for)), "")
+
+    @property
+    def _all(self) -> Sequence[PacedWriter]:
+        return (self._paced, *self._others.values())
+
+    @property
+    def _is_all_delivered(self) -> bool:
         with self._blamed():
-            return bool(self._prepared) or not self._paced.is_delivered
+            return all(each.is_delivered for each in self._all)
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
         """Tell the writer."""
         self.passed_ms = max(self.passed_ms, watermark_ms)
         return super().on_watermark(watermark_ms)
 
-    def snapshot(self) -> Any:
+    def _snapshot(self) -> Any:
         """Add how far event time has come: a restart is not told of the end again."""
-        return {**super().snapshot(), _PASSED: self.passed_ms}
+        return {**super()._snapshot(), _PASSED: self.passed_ms}
 
     def restore(self, state: Any) -> None:
         """Go on from there."""
-        self.passed_ms = (state or {}).get(_PASSED, MIN_MS)
+        own, _ = _parted(state)
+        self.passed_ms = (own or {}).get(_PASSED, MIN_MS)
         super().restore(state)
 
     def _check(self) -> None:
-        if (failure := self._paced.failure) is not None:
-            with self._blamed():
-                raise failure
+        for each in self._all:
+            if (failure := each.failure) is not None:
+                with self._blamed():
+                    raise failure

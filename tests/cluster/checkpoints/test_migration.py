@@ -3,13 +3,17 @@
 import json
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+# Ships no type information.
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 
 import gearpy as gp
 from gearpy.ids import AppId
+from gearpy.messages.client import UpdatePlanned
 from gearpy.messages.summaries import ApplicationSummary
 from gearpy.task.api.application import Buildable
 from tests.world.cluster import ClusterSimulation
@@ -49,9 +53,13 @@ def windowed(
 class Scene:
     """A cluster in which one program takes the place of another."""
 
-    def __init__(self, seed: int = 1) -> None:
-        often = {"checkpoint.interval-ms": "100", "checkpoint.pace": "fixed"}
-        self.cluster = ClusterSimulation(seed=seed, settings=often)
+    def __init__(self, seed: int = 1, *, interval_ms: int = 100) -> None:
+        settings = {
+            "checkpoint.interval-ms": str(interval_ms),
+            "checkpoint.pace": "fixed",
+            "application.trial-seconds": "1",
+        }
+        self.cluster = ClusterSimulation(seed=seed, settings=settings)
 
     def run_for_a_while(self, make: Callable[[], Buildable], *, resume_from: str = "") -> AppId:
         """Run a program until it has complete epochs, and is in the middle; stop it."""
@@ -71,6 +79,19 @@ class Scene:
         summary = self.cluster.run_to_end(running.app_id, within_ms=600_000)
         assert summary is not None
         return summary
+
+    def change(self, app_id: AppId, version: int, scale: dict[str, int]) -> None:
+        """Give steps another number of tasks as soon as that can be, and wait until they run."""
+        planned = partial(self.cluster.update, app_id, scale=scale)
+        self._look_until(lambda: isinstance(planned(), UpdatePlanned))
+        self._look_until(lambda: self.cluster.versions(app_id)[version].state == "running")
+
+    def _look_until(self, is_so: Callable[[], bool]) -> None:
+        for _ in range(600):
+            if is_so():
+                return
+            self.cluster.world.run(lambda: False, within_ms=100)
+        raise AssertionError("not within a minute")
 
     def _epoch(self, app_id: AppId) -> int:
         summary = self.cluster.summary(app_id)
@@ -230,33 +251,18 @@ def test_a_partition_that_is_gone_is_told() -> None:
     assert "which it does not have any more" in refused.cause.cause
 
 
-def test_a_sink_in_fewer_tasks_is_told_the_way_out(tmp_path: Path) -> None:
-    scene = Scene(seed=8)
+@pytest.mark.parametrize("parallelism", [1, 2, 4])
+def test_what_a_sink_has_not_shown_yet_is_shown_once(tmp_path: Path, parallelism: int) -> None:
+    """Fewer tasks write than before, or more; each count is in the folder once."""
+    scene = Scene(seed=7)
 
     def written(numbers: gp.Stream[int], _: list[Any], *, parallelism: int = 3) -> None:
         counts = numbers.key_by(rest, parallelism=parallelism).count(name="counts")
         counts.write(gp.jsonl_folder(str(tmp_path)), name="out")
 
     first = scene.run_for_a_while(program(written, []))
-    narrower = program(lambda numbers, results: written(numbers, results, parallelism=2), [])
-    refused = scene.finish(narrower, scene.point(first))
-
-    assert refused.status == "failed"
-    assert refused.cause is not None
-    assert "parallelism of 3, and lower it with 'gear app scale' when it" in refused.cause.cause
-
-
-def test_what_a_sink_has_not_shown_yet_is_shown_once(tmp_path: Path) -> None:
-    """More tasks write than before; each count is in the folder once."""
-    scene = Scene(seed=7)
-
-    def written(numbers: gp.Stream[int], _: list[Any], *, parallelism: int = 2) -> None:
-        counts = numbers.key_by(rest, parallelism=parallelism).count(name="counts")
-        counts.write(gp.jsonl_folder(str(tmp_path)), name="out")
-
-    first = scene.run_for_a_while(program(written, []))
-    wider = program(lambda numbers, results: written(numbers, results, parallelism=4), [])
-    summary = scene.finish(wider, scene.point(first))
+    other = program(lambda numbers, results: written(numbers, results, parallelism=parallelism), [])
+    summary = scene.finish(other, scene.point(first))
 
     lines = [
         tuple(json.loads(line))
@@ -266,5 +272,31 @@ def test_what_a_sink_has_not_shown_yet_is_shown_once(tmp_path: Path) -> None:
     totals = Counter(map(rest, NUMBERS))
     assert summary.status == "succeeded", summary
     assert sorted(lines) == sorted(
+        (key, count) for key, total in totals.items() for count in range(1, total + 1)
+    )
+
+
+def test_a_sink_that_keeps_something_gets_fewer_tasks_while_it_runs(tmp_path: Path) -> None:
+    """And more again; the files of Parquet keep the columns that the first ones had."""
+    scene = Scene(seed=8, interval_ms=500)
+
+    def make() -> Buildable:
+        app = gp.StreamApp("one", parallelism=2)
+        read = app.read(gp.generate(lambda: NUMBERS, rate=1_500), name="numbers")
+        counts = read.key_by(rest, parallelism=3).count(name="counts")
+        rows = counts.map(lambda each: {"key": each[0], "count": each[1]})
+        rows.write(gp.parquet_folder(str(tmp_path)), name="out")
+        return app
+
+    running = scene.cluster.submit(make)
+    for version, tasks in enumerate([1, 4], start=1):
+        scene.change(running.app_id, version, {"counts": tasks})
+    summary = scene.cluster.run_to_end(running.app_id, within_ms=600_000)
+
+    totals = Counter(map(rest, NUMBERS))
+    rows = pq.read_table(tmp_path).to_pylist()
+    assert summary is not None
+    assert summary.status == "succeeded", summary
+    assert sorted((each["key"], each["count"]) for each in rows) == sorted(
         (key, count) for key, total in totals.items() for count in range(1, total + 1)
     )

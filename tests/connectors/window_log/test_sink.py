@@ -334,6 +334,19 @@ def test_a_run_that_goes_on_from_another_one_recognises_its_windows() -> None:
     assert keys_in(store) == [1, 2, 3]
 
 
+def test_a_lane_with_windows_that_come_again_does_not_end() -> None:
+    """They come to other tasks now; one without them may."""
+    store = MemoryFolder()
+    writer = started(store)
+    state = commit(writer, 1, *results(1))
+    started(store, state, epoch=1, incarnation=2).leave()
+    commit(writer := started(store, state, epoch=1, incarnation=3), 2, *results(2, 3))
+    writer.close(completed=False)
+
+    with pytest.raises(GearpyError, match=r"2 rows of lane windows-00000 .* keep the parallelism"):
+        started(store, state, epoch=1, incarnation=4).leave()
+
+
 def test_what_is_still_to_come_again_survives_another_restart() -> None:
     """It is in the checkpoint: by then the numbers of batches have gone on."""
     store = MemoryFolder()

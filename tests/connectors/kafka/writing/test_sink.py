@@ -69,10 +69,11 @@ class Runs:
         *,
         kept: Any = None,
         run: str | None = None,
+        task: int = 0,
         **more: Any,
     ) -> PacedWriter:
         """Start the task from a checkpoint."""
-        writer = self.sink(**more).open(0, 1)
+        writer = self.sink(**more).open(task, task + 1)
         self.writers.append(writer)
         writer.begin(
             SinkContext(
@@ -299,6 +300,28 @@ def test_a_run_goes_on_from_a_checkpoint_of_another(runs: Runs) -> None:
 
     assert "a later start" in refused(first)
     assert runs.seen(2) == ["a", "b"]
+
+
+def test_a_run_goes_on_from_one_with_more_tasks(runs: Runs) -> None:
+    """A task that is no more shows what it had prepared, once, and fences its last start."""
+    tasks = [begun(runs.start(1, task=task)) for task in (0, 1)]
+    for writer, value in zip(tasks, "ab", strict=True):
+        writer.write_batch(batch(value))
+    prepared = [{1: writer.prepare(1)} for writer in tasks]
+    kept = [writer.snapshot() for writer in tasks]
+
+    run = "other-" + runs.run
+    writer = delivered(runs.start(1, 1, prepared[0], kept=kept[0], run=run))
+    gone = runs.start(1, 1, prepared[1], kept=kept[1], run=run, task=1)
+    gone.leave()
+    delivered(gone).close(completed=True)
+    writer.write_batch(batch("c"))
+    writer.commit(2, writer.prepare(2))
+    delivered(writer)
+    tasks[1].commit(1, prepared[1][1])
+
+    assert "a later start" in refused(tasks[1])
+    assert sorted(runs.seen(3)) == ["a", "b", "c"]
 
 
 def test_of_a_run_and_a_copy_of_its_checkpoint_the_later_one_goes_on(runs: Runs) -> None:
