@@ -137,7 +137,7 @@ class CsvFormat:
                 null_values=self.nulls,
             ),
         )
-        if may_be_open and table.num_rows < _rows(lines, table.num_rows):
+        if may_be_open and table.num_rows < _rows(lines, table.num_rows, b"\r"):
             raise ValueError(_IS_OPEN)
         return _one_batch(table)
 
@@ -166,11 +166,11 @@ class CsvFormat:
             raise ValueError(_IS_OPEN)
 
 
-def _rows(lines: bytes, found: int) -> int:
-    """Count the lines that are rows, if no cell goes over more than one; ``found`` may be it."""
+def _rows(lines: bytes, found: int, blank: bytes | None) -> int:
+    """Count the lines that are rows, if none goes over more than one; ``found`` may be it."""
     if lines.count(b"\n") + (not lines.endswith(b"\n")) == found:
         return found
-    return sum(1 for line in lines.split(b"\n") if line.strip(b"\r"))
+    return sum(1 for line in lines.split(b"\n") if line.strip(blank))
 
 
 class _CsvParser:
@@ -270,7 +270,10 @@ class _JsonParser:
             return [json.loads(line) for line in lines.split(b"\n") if line.strip()]
         if not lines.strip():
             return _empty(self._schema)
-        return read_json_lines(lines, self._schema)
+        batch = read_json_lines(lines, self._schema)
+        if batch.num_rows != _rows(lines, batch.num_rows, None):
+            raise ValueError("is not one object of JSON in one line")
+        return batch
 
 
 def read_json_lines(lines: bytes, schema: pa.Schema | None) -> pa.RecordBatch:

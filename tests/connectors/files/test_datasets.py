@@ -418,6 +418,18 @@ def test_cells_of_many_lines_have_to_be_expected(tmp_path: Path, cell: str, size
         assert [row["s"] for row in values_of(last)][:4] == ["x", 'y "q" ', 'z" z', '"']
 
 
+@pytest.mark.parametrize("bad", ['{"a":\n 4}', '{"a": 4}{"a": 5}'])
+def test_an_object_of_json_lines_is_a_line(tmp_path: Path, bad: str) -> None:
+    """Another one is refused in a small file, too, where Arrow would read it."""
+    (tmp_path / "m.jsonl").write_text(f'{{"a": 1}}\r\n\n \n{{"a": 2}}\n{bad}\n{{"a": 6}}')
+
+    with pytest.raises(OperatorError, match="line 5: "):
+        values_of(jsonl(tmp_path / "m.jsonl"))
+    found = values_of(jsonl(tmp_path / "m.jsonl", schema={"a": int}, on_bad="skip"))
+
+    assert [row["a"] for row in found] == [1, 2, 6]
+
+
 def test_a_bad_row_beside_a_cell_with_very_many_lines(tmp_path: Path) -> None:
     """To put its lines together one by one would take half a minute."""
     cell = "x\n" * 1_000_000
