@@ -9,6 +9,7 @@ import typer
 
 from gearpy import __version__
 from gearpy.cli.terminal.absent import leave_out
+from gearpy.cli.terminal.coercion import coerce_without_pydantic
 from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.groups import add_lazy, group
 from gearpy.cli.terminal.guard import end_at_signals
@@ -137,6 +138,7 @@ def main() -> None:
     """Run the command line of this process."""
     gc.set_threshold(_GC_THRESHOLD)
     end_at_signals()
+    coerce_without_pydantic()
     if sys.argv[1:2] == [_STATE]:
         leave_out("pandas")
     if warning := other_project():

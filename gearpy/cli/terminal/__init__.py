@@ -8,6 +8,7 @@
 - `exits`: how a command ends, as the shell sees it.
 - `guard`: ends a command with the right exit code and nothing but the right words.
 - `output`: errors, tables and JSON, as people and programs read them.
+- `coercion`: makes most values of options, without what typer would load for that.
 - `absent`: modules that a process does without.
 - `log`: where the command line sends gearpy's log.
 """
