@@ -21,6 +21,10 @@ from gearpy.task.api.interfaces import Batch, Source, SourceReader
 #: What a program has given is passed on after so long, and looked at after so many records.
 _PATIENCE_MS: Final = 5
 _PORTION_MAX: Final = 32
+#: A program that takes so long for a portion may wait for something. As it may do so again, that
+#: many records are passed on one by one: else the first ones would wait for the next.
+_WAITS_MS: Final = 10
+_ONE_BY_ONE: Final = 256
 _MAKE: Final = "generate(make)"
 _MS_PER_S: Final = 1000
 
@@ -257,10 +261,11 @@ class GeneratorReader(SourceReader):
         self._limit = limit
         self._pace = pace
         self._now_ms = now_ms
+        self._one_by_one = 0  # So many records.
 
     def read_batch(self, max_records: int) -> Batch | None:
         """Return as many records as the pace allows."""
-        wanted = self._allowed(max_records)
+        wanted = self._allowed(1 if self._one_by_one else max_records)
         try:
             values, has_ended = self._take(wanted)
         except Exception as error:
@@ -284,10 +289,17 @@ class GeneratorReader(SourceReader):
             if len(values) - before < asked:
                 return values, True
             before_ms, now_ms = now_ms, self._now_ms()
+            self._note_wait(now_ms - before_ms)
             if now_ms >= until_ms:
                 break
             portion = min(2 * portion, _PORTION_MAX) if now_ms == before_ms else 1
         return values, False
+
+    def _note_wait(self, took_ms: int) -> None:
+        if took_ms >= _WAITS_MS and self._pace is None:
+            self._one_by_one = _ONE_BY_ONE
+        elif self._one_by_one:
+            self._one_by_one -= 1
 
     def snapshot(self) -> GeneratorPlace:
         """Return how many records were read."""

@@ -150,6 +150,29 @@ def test_a_program_that_is_slow_to_give_records_is_not_waited_for(
     assert read + [message.value for message in rest_of(reader)] == [*range(200)]
 
 
+def test_a_program_that_has_waited_gives_records_one_by_one_for_a_while() -> None:
+    """Those that come at once do not wait with it for the next one that does not."""
+    now_ms, asked = 0, 0
+
+    def bursts() -> Iterator[int]:
+        nonlocal now_ms, asked
+        for number in count():
+            asked = number
+            now_ms += 0 if number % 3 or number > 100 else 1_000
+            yield number
+
+    reader = a_source(bursts, now_ms=lambda: now_ms).open("00000", None)
+    read = list[int]()
+    while len(read) < 100:
+        batch = reader.read_batch(100)
+        read += [message.value for message in batch.messages()] if batch else []
+        assert asked == read[-1], "none waits in the reader"
+    later = [len(reader.read_batch(100) or ()) for _ in range(300)]
+
+    assert read == [*range(100)]
+    assert (later[0], later[-1]) == (1, 100)
+
+
 def test_records_that_were_late_to_come_do_not_count_for_the_rate() -> None:
     """A slow program may give all that the rate allows."""
     now_ms = 0
