@@ -300,6 +300,7 @@ class GeneratorReader(SourceReader):
             self._one_by_one = _ONE_BY_ONE
         elif self._one_by_one:
             self._one_by_one -= 1
+        self.may_wait = self._one_by_one > 0
 
     def snapshot(self) -> GeneratorPlace:
         """Return how many records were read."""

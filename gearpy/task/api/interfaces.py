@@ -394,6 +394,9 @@ class SourceReader(ABC, Generic[T_co]):
     #: asked sooner. 0: something may come at once.
     pause_ms: int = 0
 
+    #: The next `read_batch` may wait for something, so what this one gave goes on before it.
+    may_wait: bool = False
+
     #: Event times are no more than the time at which records came, or there are none: the order of
     #: arrival is the only one that records have.
     is_by_arrival: bool = False

@@ -86,7 +86,7 @@ class BatchJoiner:
     def _may_read_on(self, before_ms: int, after_ms: int) -> bool:
         """Tell whether records that follow are judged alike; of those by arrival none is late."""
         reader = self._reader
-        if reader.finished:
+        if reader.finished or reader.may_wait:
             return False
         is_known = reader.out_of_order_ms is not None or reader.is_by_arrival
         return is_known or after_ms == before_ms

@@ -170,3 +170,15 @@ def test_a_reader_is_not_asked_behind_its_end() -> None:
     reader.batch_records = 1
 
     assert times_of(a_partition(reader, clock_ms=standing)) == [[1, 2, 3]]
+
+
+def test_a_reader_that_may_wait_is_not_read_behind_a_batch() -> None:
+    """Its records go on before it is asked for more."""
+    reader = Given([rows(1), rows(2)])
+    reader.may_wait = True
+    partition = a_partition(reader, clock_ms=lambda: 0)
+
+    portion = partition.read(100, 0)
+
+    assert portion is not None
+    assert (list(portion.timestamps), reader.asked) == ([1], 1)
