@@ -11,7 +11,7 @@ from typing import Final
 from confluent_kafka import Producer
 
 import gearpy as gp
-from gearpy.connectors.kafka.writing.lane import request_settings
+from gearpy.connectors.kafka.writing.lane import transaction_settings
 from gearpy.connectors.kafka.writing.sink import KafkaGuarantee
 
 WRITERS: Final = ("producer", "transactions", "at-least-once", "exactly-once")
@@ -70,7 +70,7 @@ def _write_bare(servers: str, topic: str, count: int) -> _Began:
 def _write_transactions(servers: str, topic: str, count: int) -> _Began:
     """Write in transactions, with as many requests under way as the sink; nothing is kept."""
     own: dict[str, str | int] = {"transactional.id": f"bare-{topic}"}
-    producer = _bare(servers, **own, **request_settings({}))
+    producer = _bare(servers, **own, **transaction_settings({}))
     producer.init_transactions()
     began, records = [_now()], _records(count)
     for _ in range(0, count, _TRANSACTION):

@@ -47,9 +47,21 @@ _TOGETHER: Final = 1024
 _ASKED_AFTER: Final = 2
 
 
-#: With more requests under way, the client looks for room all the time while one cannot be sent.
-_IN_FLIGHT: Final = 2
-_IN_FLIGHT_NAMES: Final = ("max.in.flight", "max.in.flight.requests.per.connection")
+#: A thread of the client looks for room all the time while a request cannot be sent, or while a
+#: batch is ready that may not follow the one before: that is full, or older than it may linger.
+#: So few requests are under way, and the client keeps less than two batches of a partition, the
+#: later one of which may linger. None waits longer for that: an epoch is flushed at its end.
+_USUAL: Final[Mapping[tuple[str, ...], int]] = {
+    ("max.in.flight", "max.in.flight.requests.per.connection"): 2,
+    ("linger.ms", "queue.buffering.max.ms"): 200,
+    ("queue.buffering.max.messages",): 600_000,
+}
+_BATCHES_KEPT: Final = 1.75
+_BATCH_RECORDS: Final = 10_000  # Of the client, unless the user says otherwise.
+#: With many partitions no more is kept, and some batches linger instead.
+_KEPT_RECORDS_MAX: Final = 500_000
+_KEPT_BYTES_MAX: Final = 64 * 1024 * 1024
+_ROOM_S: Final = 0.02
 
 #: Where it is not said of which topic, the brokers are asked for each before the next try.
 _NO_TOPIC: Final = ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC")
@@ -122,12 +134,12 @@ class TransactionLane:
             **self._settings,
             "transactional.id": self.lane_id,
             **batch,
-            **request_settings(self._cluster.settings),
+            **transaction_settings(self._cluster.settings),
         }
         if self._failed_writes >= _ASKED_AFTER:
             settings |= {"on_delivery": self._on_delivery, "delivery.report.only.error": True}
         made = self._producer = make_producer(self._operator, self._cluster, self.state, settings)
-        self._repeat(made, made.init_transactions)
+        self._repeat(made, made.init_transactions, self._check)
 
     def look(self) -> EpochMarker | None:
         """Return the newest marker of this id; None if there is none.
@@ -155,13 +167,14 @@ class TransactionLane:
         topic, partition = self._marker
         value = json.dumps(marker._asdict()).encode()
         self._failed_writes += 1
+        check = self._watching(set() if records is None else records.topics)
         with self._told():
             made.begin_transaction()
             for portion in () if records is None else records.portions:
-                hand_over(made, portion, self._check)
+                hand_over(made, portion, check, most=self._most_kept(portion))
             marked = Outgoing([topic], [value], [0], [self.lane_id.encode()], [partition])
-            hand_over(made, marked, self._check)
-        self._repeat(made, made.commit_transaction, set() if records is None else records.topics)
+            hand_over(made, marked, check)
+        self._repeat(made, made.commit_transaction, check)
         self._failed_writes = 0
         self.state.on_answer()
 
@@ -181,6 +194,11 @@ class TransactionLane:
         self.drop()
 
     # -- the client ------------------------------------------------------------------------
+
+    def _most_kept(self, records: Outgoing) -> int:
+        partitions = self._topics.partitions_of(set(records.topics))
+        given = self._cluster.settings.get("batch.num.messages", _BATCH_RECORDS)
+        return most_kept(records, partitions, self._batch_bytes, int(given))
 
     def _read(self, topic: str, partition: int, end: int) -> "Iterator[Message]":
         """Yield the committed records of a partition before an offset."""
@@ -211,15 +229,11 @@ class TransactionLane:
             consumer.close()
 
     def _repeat(
-        self, made: "Producer", call: Callable[[float], object], topics: Collection[str] = ()
+        self, made: "Producer", call: Callable[[float], object], check: Callable[[], object]
     ) -> None:
-        """Call until it has returned; where that takes long, see whether topics are still there.
-
-        The client itself tries for as long as a transaction may last to write to one that is gone.
-        """
+        """Call until it has returned."""
         from confluent_kafka import KafkaException  # noqa: PLC0415 - an extra
 
-        look_ms = monotonic_ms() + _LOOK_MS
         while True:
             try:
                 call(_SLICE_S)
@@ -230,11 +244,24 @@ class TransactionLane:
                 made.poll(0)  # Tells of brokers that are away.
             else:
                 return
+            check()
+
+    def _watching(self, topics: Collection[str]) -> Callable[[], None]:
+        """Return a check that, where something takes long, sees whether topics are still there.
+
+        The client itself tries for as long as a transaction may last to write to one that is gone.
+        """
+        look_ms = monotonic_ms() + _LOOK_MS
+
+        def check() -> None:
+            nonlocal look_ms
             self._check()
-            if topics and monotonic_ms() >= look_ms:
+            if monotonic_ms() >= look_ms:
                 for topic in topics:
                     self._topics.look_again(topic)
                 look_ms = monotonic_ms() + _LOOK_MS
+
+        return check
 
     def _check(self) -> None:
         self.state.check(self._operator)
@@ -271,17 +298,23 @@ class TransactionLane:
             self._refused = message.topic() or "", error
 
 
-def hand_over(producer: "Producer", records: Outgoing, check: Callable[[], object]) -> None:
+def hand_over(
+    producer: "Producer", records: Outgoing, check: Callable[[], object], most: int = 2**31
+) -> None:
     """Hand records to a producer; wait while it has no room for them.
 
     Args:
         producer: with a bounded queue.
         records: some thousands of them.
         check: called while it waits; raises to give up.
+        most: it waits while the producer keeps more records.
     """
     values = iter(records.values)
     sends = records.sends(values)
     while length_hint(values):  # That of a list is exact.
+        while len(producer) > most:
+            producer.poll(_ROOM_S)
+            check()
         try:
             # Without a step of Python's for each record; it returns None.
             any(starmap(producer.produce, islice(sends, _TOGETHER)))
@@ -314,10 +347,27 @@ def batch_settings(topic_bytes_max: int, given: Mapping[str, Any]) -> dict[str, 
     return {"message.max.bytes": 1_000_000_000, "batch.size": most}
 
 
-def request_settings(given: Mapping[str, Any]) -> dict[str, int]:
-    """Return the setting of how many requests are under way to a broker; of the user's, none.
+def transaction_settings(given: Mapping[str, Any]) -> dict[str, int]:
+    """Return the settings of a producer that sends whole epochs, but those that the user has given.
 
     Args:
         given: settings of the user.
     """
-    return {"max.in.flight": _IN_FLIGHT} if given.keys().isdisjoint(_IN_FLIGHT_NAMES) else {}
+    return {names[0]: usual for names, usual in _USUAL.items() if given.keys().isdisjoint(names)}
+
+
+def most_kept(records: Outgoing, partitions: int, batch_bytes: int, batch_records: int) -> int:
+    """Return how many records the client may keep: less than two batches for each partition.
+
+    With one batch for each partition, at least one is full: the client has something to send.
+
+    Args:
+        records: that come next.
+        partitions: so many they go to.
+        batch_bytes: the most of a batch.
+        batch_records: the same, as a number of records.
+    """
+    record_bytes = max(1, records.size_bytes // max(1, len(records)))
+    batch = max(1, min(batch_records, batch_bytes // record_bytes))
+    most = min(_KEPT_RECORDS_MAX, _KEPT_BYTES_MAX // record_bytes)
+    return max(1, min(most, int(partitions * batch * _BATCHES_KEPT)))

@@ -74,6 +74,11 @@ class SinkTopics:
         """The bytes of a batch that every topic takes that was asked for."""
         return min((each.record_bytes_max for each in self._known.values()), default=2**30)
 
+    def partitions_of(self, topics: Iterable[str]) -> int:
+        """Return how many partitions topics have together; one that was not asked for has one."""
+        known = self._known
+        return sum(known[topic].partitions if topic in known else 1 for topic in topics)
+
     def ask(self, topics: Iterable[str], wake: Callable[[], object]) -> None:
         """Have `facts` know topics soon, or know why not; it need not wait for them then.
 

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import Message, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import AclOperation
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
@@ -14,14 +14,10 @@ from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 import gearpy as gp
 from gearpy.cluster.embedded.background import BackgroundRun
 from gearpy.config.load import from_overrides
-from gearpy.connectors.kafka.client import ClientState
-from gearpy.connectors.kafka.writing import lane
 from gearpy.connectors.kafka.writing.lane import TransactionLane, TransactionTrouble
-from gearpy.connectors.kafka.writing.outgoing import Outgoing, OutgoingEpoch
 from gearpy.connectors.kafka.writing.sink import KafkaSink
-from gearpy.connectors.kafka.writing.topics import SinkTopics
 from gearpy.core.handover.transactions import EpochMarker
-from gearpy.errors import ConfigError, GearpyError, OperatorError
+from gearpy.errors import ConfigError, GearpyError
 from gearpy.ids import AppId
 from gearpy.messages.data import Batch
 from gearpy.task.api.interfaces import PacedWriter, SinkContext, TaskLimits
@@ -458,13 +454,6 @@ def test_brokers_that_are_away_are_waited_for(own_kafka: Kafka) -> None:
 # -- records -------------------------------------------------------------------------------
 
 
-def test_few_requests_are_under_way_unless_the_user_says_more() -> None:
-    """Under both of its names."""
-    assert lane.request_settings({"linger.ms": 1}) == {"max.in.flight": 2}
-    assert lane.request_settings({"max.in.flight": 5}) == {}
-    assert lane.request_settings({"max.in.flight.requests.per.connection": 5}) == {}
-
-
 def test_keys_go_to_the_partitions_of_java_s_clients(kafka: KafkaAddress) -> None:
     """By murmur2; readers that join topics by partition rely on it."""
     topic = make_topic(kafka.plain, partitions=4)
@@ -564,48 +553,6 @@ def test_a_topic_that_is_gone_is_told_after_trouble(
     writer.commit(1, writer.prepare(1))
 
     assert f"topic '{runs.topic}' of {kafka.plain} does not exist" in refused(writer)
-
-
-class Stuck:
-    """A producer whose transaction does not come to its end; it is asked so many times."""
-
-    asked = 0
-
-    def __getattr__(self, name: str) -> Any:
-        """Do nothing."""
-        return lambda *_: None
-
-    def commit_transaction(self, _: float) -> None:
-        """Fail as while brokers are away for a moment."""
-        self.asked += 1
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "slow", False, True))  # noqa: SLF001 - of the client
-
-
-def test_a_topic_that_is_gone_is_told_while_its_transaction_waits(
-    kafka: KafkaAddress, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The client tries for as long as a transaction may last."""
-    stuck, cluster, topic = Stuck(), gp.KafkaCluster(kafka.plain), f"t-{uuid4().hex}"
-    monkeypatch.setattr(lane, "_LOOK_MS", 0)
-    monkeypatch.setattr(lane, "make_producer", lambda *_: stuck)
-
-    def goes_on() -> bool:
-        return stuck.asked < 3
-
-    topics = SinkTopics("sink", cluster, ClientState(cluster), goes_on, lambda _: None)
-    made = TransactionLane(
-        "sink",
-        cluster,
-        "id",
-        marker_topic="gearpy-markers",
-        settings={},
-        topics=topics,
-        goes_on=goes_on,
-    )
-    made.open()
-    records = OutgoingEpoch([Outgoing([topic], [b"a"], [1])])
-    with pytest.raises(OperatorError, match=f"topic '{topic}' of {kafka.plain} does not exist"):
-        made.write(records, EpochMarker(1, 1))
 
 
 def write(records: list[Any], topic: str, **options: Any) -> None:
