@@ -8,6 +8,7 @@ file. `snapshot_format` has the bytes.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain, islice
 from tempfile import SpooledTemporaryFile
 from threading import Lock
@@ -29,6 +30,7 @@ from gearpy.storage.snapshot_format import (
     NewSection,
     SectionPlace,
     check_tasks,
+    checked,
     file_of,
     is_at,
     read_once,
@@ -124,6 +126,8 @@ class SnapshotChain:
         checkpoints: where the files are.
         files: the oldest first.
         skims: only that part of the files is verified that is read, when it is read.
+        reads: tells of tasks whether all of their keyed state is read, and so verified, once; the
+            rest of the files is verified at once, by checksums.
 
     Raises:
         SnapshotDamaged: one of them is missing, or not what was stored.
@@ -131,10 +135,16 @@ class SnapshotChain:
     """
 
     def __init__(
-        self, checkpoints: Checkpoints, files: Sequence[SnapshotFile], *, skims: bool = False
+        self,
+        checkpoints: Checkpoints,
+        files: Sequence[SnapshotFile],
+        *,
+        skims: bool = False,
+        reads: Callable[[TaskId], bool] | None = None,
     ) -> None:
         self.files = tuple(files)
-        self._open = _OpenFiles(checkpoints, skimmed if skims else verified)
+        find = skimmed if skims else verified if reads is None else partial(_checked, reads)
+        self._open = _OpenFiles(checkpoints, find)
         self.close = finalize(self, self._open.close)  #: May be called again.
         self._heads: dict[TaskId, SectionPlace] = {}
         self._state: dict[TaskId, list[SectionPlace]] = {}  # As they are read.
@@ -247,6 +257,18 @@ def _owners_in(file: SnapshotFile) -> Callable[[SectionPlace], Sequence[TaskId]]
         return [each.task for each in found if each.first <= place.group <= each.last]
 
     return owners
+
+
+def _checked(
+    reads: Callable[[TaskId], bool], source: BinaryIO, file: SnapshotFile
+) -> list[SectionPlace]:
+    """Return the places of the sections of a file; keyed state of some tasks is verified later."""
+    owners = _owners_in(file)
+
+    def is_later(place: SectionPlace) -> bool:
+        return place.kind == STATE and any(map(reads, owners(place)))
+
+    return checked(source, file, is_later)
 
 
 class _OpenFiles:

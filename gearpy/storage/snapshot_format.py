@@ -199,6 +199,24 @@ def skimmed(file: BinaryIO, wanted: SnapshotFile) -> list[SectionPlace]:
     return [place for place, _ in read_once(file, wanted, lambda _: False, skims=True)]
 
 
+def checked(
+    file: BinaryIO, wanted: SnapshotFile, is_later: Callable[[SectionPlace], bool]
+) -> list[SectionPlace]:
+    """Return the places of the sections of a file, without a look at those that are read later.
+
+    All others are checked by their checksums.
+
+    Raises:
+        SnapshotDamaged: the file is another one, of another version, or not whole.
+        OSError: it cannot be read.
+    """
+
+    def look(source: _Input, place: SectionPlace, start: int) -> bytes:
+        return (_skip if is_later(place) else _check)(source, place, start)
+
+    return [place for place, _ in _sections(_begun(file, wanted), wanted.location, look)]
+
+
 def check_tasks(places: Iterable[SectionPlace], wanted: SnapshotFile) -> None:
     """Refuse a file that lacks a task that it is listed with: that one would begin from nothing.
 

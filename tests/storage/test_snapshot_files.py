@@ -1,5 +1,6 @@
 """Snapshot files: chains of changes that are read as they were stored, or not at all."""
 
+import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -236,6 +237,26 @@ def test_files_that_are_skimmed_are_verified_as_far_as_they_are_read() -> None:
             SnapshotChain(
                 store, [replace(file, location=short, size_bytes=bytes_wanted)], skims=True
             )
+
+
+def test_a_reader_of_some_tasks_verifies_the_rest_of_the_files_at_once() -> None:
+    """What is read is verified then; a section that became one of another task is not left out."""
+    store = MemoryCheckpoints()
+    cells: list[Delta] = [[(0, {b"a": b"1"})], [(0, {b"b": b"22222"})]]
+    file = a_file(store, a_part(ONE, b"one", cells[0]), a_part(TWO, b"two", cells[1]))
+    data = store.load(file.location)
+    label = struct.pack(">BQI", STATE, TWO.packed(), 0)
+    of_other_task = data.replace(label, struct.pack(">BQI", STATE, ONE.packed(), 0))
+    other_content = data.replace(b"22222", b"22322")
+
+    for damaged, reads in [(of_other_task, TWO), (other_content, ONE)]:
+        location, _, _ = store.save("damaged", [damaged])
+        with pytest.raises(SnapshotDamaged, match="checksum"):
+            SnapshotChain(store, [replace(file, location=location)], reads=reads.__eq__)
+    with SnapshotChain(store, [replace(file, location=location)], reads=TWO.__eq__) as chain:
+        assert chain.cells(ONE, 0) == {b"a": b"1"}
+        with pytest.raises(SnapshotDamaged, match="has changed"):
+            chain.cells(TWO, 0)
 
 
 def test_a_chain_longer_than_files_may_be_open(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from gearpy.cluster.checkpoints.reading import (
     plain,
 )
 from gearpy.cluster.states.columns import Part, ShownClasses, StateColumns, table_in, tables_of
-from gearpy.cluster.states.packed import packed_run, portions
+from gearpy.cluster.states.packed import keep_memory, packed_run, portions
 from gearpy.core.coordinator.views import DagVersions
 from gearpy.core.dag.state_moves import StepPlace
 from gearpy.core.epoch.epochs import Manifest
@@ -116,10 +116,10 @@ class StoredStates:
         def look() -> list[StateSummary]:
             found = list[StateSummary]()
             for manifest in self._stored.find(epoch):
-                with self._chain(manifest) as chain:
-                    pids = {task.processor for file in manifest.chain for task in file.tasks}
-                    for place in (each for each in self._places if each.processor in pids):
-                        found += _summaries(place, self._states_of(chain, place))
+                pids = {task.processor for file in manifest.chain for task in file.tasks}
+                places = [each for each in self._places if each.processor in pids]
+                for place, states in zip(places, self._states_of(manifest, places), strict=True):
+                    found += _summaries(place, states)
             return sorted(found, key=lambda each: (each.processor, each.step, each.state))
 
         return self._again(look)
@@ -152,8 +152,8 @@ class StoredStates:
         def look() -> dict[str, pa.Table]:
             place = self._place(step)
             manifest = self._manifest(place, epoch)
-            with self._chain(manifest) as chain:
-                columns = _named(place, self._states_of(chain, place))
+            (states,) = self._states_of(manifest, [place])
+            columns = _named(place, states)
             wanted = _wanted(columns, state, f"step {place.step.name or place.step.id}")
             return {name: self._table(manifest, place, name, columns[name]) for name in wanted}
 
@@ -188,7 +188,26 @@ class StoredStates:
                 return manifest
         raise ConfigError(f"{self._prefix} has no complete epoch of step {place.step.name} yet")
 
-    def _states_of(self, chain: SnapshotChain, place: StepPlace) -> list[StateColumns]:
+    def _states_of(
+        self, manifest: Manifest, places: Sequence[StepPlace]
+    ) -> list[list[StateColumns]]:
+        """Return the states of each of some steps; their part of the files is read once."""
+        own = {each.processor for each in places}
+
+        def look(chain: SnapshotChain) -> list[list[StateColumns]]:
+            with chain:
+                return [self._states_in(chain, each) for each in places]
+
+        def is_own(task: TaskId) -> bool:
+            return task.processor in own
+
+        try:
+            return look(SnapshotChain(self._checkpoints, manifest.chain, reads=is_own))
+        except SnapshotDamaged:
+            return look(self._chain(manifest))
+
+    def _states_in(self, chain: SnapshotChain, place: StepPlace) -> list[StateColumns]:
+        keep_memory()
         tasks = sorted(each for each in chain.tasks if each.processor == place.processor)
         parts = (part for task in tasks for part in _parts_of(chain, task))
         return tables_of(

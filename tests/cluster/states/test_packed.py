@@ -1,8 +1,10 @@
 """Cells taken from the bytes of sections at once: the same as one by one, or none."""
 
 import struct
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -193,3 +195,23 @@ def test_what_is_no_number_is_no_column_of_numbers(value: Any) -> None:
 @pytest.mark.parametrize("damaged", [b"", b"\xcd\1", b"\1\1", b"\xcb\0", b"\xc1\x92\1\1"])
 def test_malformed_numbers_are_left_to_those_who_tell(damaged: bytes) -> None:
     assert numbers_of([pa.array([pack_atom(1), damaged], pa.binary())]) is None
+
+
+_FAULTS: Final = """
+import resource
+from gearpy.cluster.states.packed import keep_memory, np
+faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+keep_memory()
+before = faults()
+for _ in range(25):
+    several = [np.ones(1 << 20, np.uint8) for _ in range(4)]
+    del several
+print(faults() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other allocators are others")
+def test_portions_have_the_same_memory() -> None:
+    """A page that the system gives takes longer than to fill it; there were 25,600."""
+    done = subprocess.run([sys.executable, "-c", _FAULTS], capture_output=True, check=True)
+    assert int(done.stdout) < 2560

@@ -1,9 +1,10 @@
 """State of stored epochs as tables."""
 
+import io
 import json
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 
@@ -192,6 +193,32 @@ def test_the_changelog_stands_for_a_damaged_file() -> None:
     assert rows(StoredStates(store, PREFIX)) == {"ada": 3}
     with pytest.raises(SnapshotDamaged, match="epoch1"):
         rows(StoredStates(bare, PREFIX))
+
+
+class _Counting(MemoryCheckpoints):
+    """Counts the bytes that are read of snapshot files."""
+
+    read_bytes = 0
+
+    def open(self, location: str) -> BinaryIO:
+        store = self
+
+        class Counted(io.BytesIO):
+            def read(self, size: int | None = -1, /) -> bytes:
+                found = super().read(size)
+                store.read_bytes += len(found) if "/epochs/" in location else 0
+                return found
+
+        return Counted(super().open(location).read())
+
+
+def test_the_files_of_a_step_are_read_once() -> None:
+    """Their bytes are verified as they come: a large state is read as fast as it can be."""
+    store = _Counting()
+    files = a_kept_application(store, [counted, first])
+
+    assert len(rows(StoredStates(store, PREFIX))) == _MANY + 2
+    assert store.read_bytes == sum(each.size_bytes for each in files)
 
 
 def test_epochs_that_go_while_they_are_read_are_no_damage() -> None:
