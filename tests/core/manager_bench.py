@@ -1,6 +1,6 @@
 """An `ApplicationCore` on a bench: its surroundings do at once what it says, until told not to."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import Any, Final, TypeVar
 
@@ -151,6 +151,7 @@ class Bench:
         owns: Callable[[str], bool] = lambda _: True,
         after: ApplicationCore | None = None,
         is_trial: bool = False,
+        untried: Iterable[int] = (),
     ) -> ApplicationCore:
         return ApplicationCore(
             self.dag,
@@ -165,6 +166,7 @@ class Bench:
             owns=owns,
             after=after,
             is_trial=is_trial,
+            untried=untried,
         )
 
     def begin(self) -> None:

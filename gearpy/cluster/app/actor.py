@@ -291,6 +291,7 @@ class AppMasterActor(Actor[_Message]):
             owns=self._checkpoints.owns,
             after=after,
             is_trial=is_trial,
+            untried=self._versions.current.kept if is_trial and after is None else (),
         )
         self._begin_autoscale(self._dag)
         self._do(self._core.on_start(now_ms))

@@ -78,6 +78,7 @@ class ApplicationCore(Recovery):
         owns: which files, by location, belong to this application; no other is ever deleted.
         after: the core of the version before, in whose place this one is put.
         is_trial: going back is possible, until the first epochs are stored, which are so at once.
+        untried: the regions that the change did not touch, of an app master launched again.
     """
 
     # -- questions -------------------------------------------------------------------------
@@ -531,8 +532,7 @@ class ApplicationCore(Recovery):
         """
         if self.succession.trial is None:
             return []
-        touched = self.regions.but(self.succession.kept)
-        tried = [each for each in touched if each.state != "done"]
+        tried = [each for each in self._tried if each.state != "done"]
         if not tried or not all(r.epochs.is_held and r.history.unstored for r in tried):
             return []
         first, *others = [each.epochs.release(now_ms) for each in tried]
@@ -694,7 +694,7 @@ class ApplicationCore(Recovery):
 
         Those in a process that froze as they were started have worked on nothing so far.
         """
-        trial, tried = self.succession.trial, self.regions.but(self.succession.kept)
+        trial, tried = self.succession.trial, self._tried
         if trial is None or trial.is_begun:
             return
         if all(each.is_at_work or each.state == "done" for each in tried):

@@ -167,6 +167,8 @@ class Succession:
         executors: has the processes of all versions.
         seats: the executors that were started for this version.
         kept: the numbers of the regions that go on from the version before.
+        untried: those of other regions that the change did not touch: they begin with an app
+            master that was launched again.
         lasting: the executors that these are in.
         limits: the time limits of changes and trials.
         now_ms: the time.
@@ -179,6 +181,7 @@ class Succession:
         seats: Iterable[ExecutorId],
         *,
         kept: frozenset[int] = frozenset(),
+        untried: Iterable[int] = (),
         lasting: Iterable[ExecutorId] = (),
         limits: RecoveryLimits,
         now_ms: int,
@@ -188,6 +191,7 @@ class Succession:
         self._limits = limits
         self.seats = frozenset(seats)
         self.kept = kept
+        self.untried = kept.union(untried)  #: The regions that a trial is not about.
         self.lasting = frozenset(lasting)  #: The processes of versions before that still run.
         self.before = frozenset(executors.slots) - self.seats - self.lasting
         #: By executor, the graph that its newest launch is to build. What goes on from the version

@@ -61,6 +61,7 @@ class Recovery:
         owns: Callable[[str], bool] = lambda _: True,
         after: "Recovery | None" = None,
         is_trial: bool = False,
+        untried: Iterable[int] = (),
     ) -> None:
         self.dag = dag
         self._limits = limits
@@ -93,6 +94,7 @@ class Recovery:
             self.executors,
             seats,
             kept=frozenset(carried),
+            untried=untried,
             lasting=[e for r in carried.values() if r.state != "done" for e in r.executors],
             limits=limits,
             now_ms=now_ms,
@@ -109,7 +111,7 @@ class Recovery:
             carried=carried,
         )
         self._hold_epochs()
-        for region in self.regions.but(carried) if is_trial else ():
+        for region in self._tried if is_trial else ():
             region.epochs.is_held = True
         self.clock = self._new_clock(now_ms)
         self.reports: dict[TaskId, TaskClock] = {}
@@ -377,8 +379,8 @@ class Recovery:
         """
         if self._ending is not None:
             return []
-        kept = self.succession.kept
-        if self.succession.trial is not None and not (of and all(r.number in kept for r in of)):
+        has_passed = of and not any(map(self._is_on_trial, of))
+        if self.succession.trial is not None and not has_passed:
             return self._go_back(error)
         self._ending, self.may_be_followed = Ended(status="failed", cause=error), False
         commands: list[Command] = []
@@ -404,7 +406,12 @@ class Recovery:
         return not self._has_gone_back or region.number in self.succession.kept
 
     def _is_on_trial(self, region: Region) -> bool:
-        return self.succession.trial is not None and region.number not in self.succession.kept
+        return self.succession.trial is not None and region in self._tried
+
+    @property
+    def _tried(self) -> list[Region]:
+        """The regions that a trial of this version is about."""
+        return self.regions.but(self.succession.untried)
 
     def _end_if_done(self, now_ms: int) -> list[Command]:
         change, is_ending = self.succession.change, self._ending is not None
@@ -485,5 +492,5 @@ class Recovery:
         return self._keep(f"an executor of it has ended: {cause or 'it was stopped'}", now_ms)
 
     def _hold_epochs(self) -> None:
-        for region in self.regions.but(self.succession.kept):
+        for region in self._tried:
             region.epochs.first_end_ms = self.succession.first_end_ms

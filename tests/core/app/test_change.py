@@ -445,6 +445,23 @@ def test_a_failure_of_an_untouched_region_in_the_trial_is_one_like_others() -> N
     assert bench.states == ["running", "running"]
 
 
+def test_an_untouched_region_is_not_on_trial_under_another_app_master() -> None:
+    """Its epochs are stored at once, and its failures are like others."""
+    bench = Bench((1, 1), (1, 1), executors=1)
+    bench.manager = bench.another(launch=2, is_trial=True, untried=(0,))
+    bench.begin()
+    bench.tick(1000)
+
+    early = bench.end_epoch(0) + bench.fail_task(TaskId(0, 0), "broken") + bench.tick(2000)
+    late = bench.end_epoch(1)
+
+    (stored,) = only(early, StoreManifest)
+    assert (stored.manifest.region, stored.ends_trial) == (0, False)
+    assert only(early, Survived)
+    assert not only(early, TrialPassed)
+    assert only(late, TrialPassed)
+
+
 def test_an_untouched_region_goes_on_also_when_the_trial_fails() -> None:
     """Meanwhile it can fail, and end epochs, as nothing had happened."""
     bench = beside()
