@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from gearpy.dsl.application import StreamApp
-from gearpy.ids import AppId
+from gearpy.ids import MASTER_EXECUTOR, AppId
 from gearpy.messages.client import UpdatePlanned
 from gearpy.storage.checkpoints import MemoryCheckpoints, StoredFile
 from tests.bench.simulate import end_problem, slots_problem
@@ -194,6 +194,46 @@ def test_a_version_that_cannot_go_back_ends_the_application_with_both_causes() -
         "ValueError: this version is broken; version 0 cannot take its place again: "
         f"there is no program {first_program}"
     )
+    assert slots_problem(cluster) == ""
+
+
+@pytest.mark.parametrize("is_first_gone", [False, True])
+def test_a_version_on_trial_whose_program_is_gone_gives_way_under_another_app_master(
+    *, is_first_gone: bool
+) -> None:
+    """The version before goes on, unless its program is gone, too."""
+    app, first, second = _two_versions(beside=900)
+    cluster = ClusterSimulation(7, slots=14, idle_poll_ms=PAUSE_MS)
+    running = cluster.submit(lambda: app.build(first))
+    gone: list[str] = []
+
+    def lose_programs() -> None:
+        is_on_trial = cluster.core is not None and cluster.core.succession.trial is not None
+        if is_on_trial and not gone:
+            gone.extend(cluster.programs if is_first_gone else cluster.programs[1:])
+            for each in gone:
+                cluster.lose_program(each)
+            (app_master,) = cluster.launched(MASTER_EXECUTOR)
+            cluster.world.later(1, lambda: cluster.kill(app_master))
+
+    cluster.world.on_act = lose_programs
+    _change_soon(cluster, running.app_id, lambda: app.build(second))
+    summary = cluster.run_to_end(running.app_id, within_ms=300_000)
+
+    assert gone
+    assert summary is not None
+    told = f"there is no program {gone[-1]}"
+    if is_first_gone:
+        cause = f"{told}; version 0 cannot take its place again: there is no program {gone[0]}"
+        assert (summary.status, summary.cause and summary.cause.cause) == ("failed", cause)
+    else:
+        assert summary.status == "succeeded"
+        assert not app.base.problem()
+        assert [(each.state, each.reason) for each in versions_in_log(cluster)] == [
+            ("replaced", ""),
+            ("failed", told),
+            ("running", ""),
+        ]
     assert slots_problem(cluster) == ""
 
 

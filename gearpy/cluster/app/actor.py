@@ -18,7 +18,7 @@ from gearpy.cluster.app.opening import OPEN_AGAIN_MS, LogOpening
 from gearpy.cluster.app.quarantine import AppQuarantine, AppReplays
 from gearpy.cluster.app.savepoints import IN_MEMORY, AppSavepoints
 from gearpy.cluster.app.standing import AppStanding
-from gearpy.cluster.app.versions import AppVersions, LoadedVersion
+from gearpy.cluster.app.versions import AppVersions, LoadedVersion, no_way_back
 from gearpy.cluster.net.post import Post
 from gearpy.core.app.application import ApplicationCore
 from gearpy.core.app.decisions import (
@@ -681,7 +681,7 @@ class AppMasterActor(Actor[_Message]):
                 self._do(core.keep(str(error), self.context.now_ms()))
             else:
                 cause, before = message.decided.cause, self._versions.current.base_of
-                told = f"{cause.cause}; version {before} cannot take its place again: {error}"
+                told = no_way_back(cause.cause, before, error)
                 self._end("failed", replace(cause, cause=told))
         else:
             if isinstance(message.decided, GoBack):

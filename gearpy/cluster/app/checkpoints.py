@@ -146,16 +146,20 @@ class AppCheckpoints:
         """The versions of the program; empty if it was never changed."""
         return Versions(self._opened.state)
 
-    def stored_version(self) -> ProgramVersion | None:
-        """Return the version to begin with; None if the program was never changed.
+    def stored_version(self, number: int | None = None) -> ProgramVersion | None:
+        """Return the version to begin with, or of a number; None if there is none.
 
-        It is read before the log is opened, which needs the graph of that version.
+        A program that was never changed has none. It is read before the log is opened, which needs
+        the graph of that version.
 
         Raises:
             LogBroken: the store cannot be used.
             GearpyError: the log cannot be read.
         """
-        return Versions(read_log(self._checkpoints, self.prefix).state).current
+        versions = Versions(read_log(self._checkpoints, self.prefix).state)
+        if number is None:
+            return versions.current
+        return next((each for each in versions.read() if each.number == number), None)
 
     def note_versions(self, versions: Iterable[ProgramVersion]) -> None:
         """Add versions, or their new states.

@@ -52,11 +52,18 @@ class LogOpening:
             LogBroken: the store is away, or the log is damaged.
             GearpyError: the program cannot be loaded, or the configuration in the log is wrong.
         """
-        opened = self._open(self._versions.load_stored(), message.values)
+        opened = self._open_newest(message.values)
         if not self._versions.is_begun_with(opened.loaded):  # It was changed in the last moment.
-            opened = self._open(self._versions.load_stored(), message.values)
+            opened = self._open_newest(message.values)
         self._waiting = None
         return opened
+
+    def _open_newest(self, values: Mapping[str, bytes]) -> OpenedLog:
+        opened = self._open(self._versions.load_stored(), values)
+        if (before := self._versions.give_up_unloadable()) is None:
+            return opened
+        loaded, found = before
+        return OpenedLog(loaded, found, opened.settings)
 
     def _open(self, loaded: LoadedVersion, values: Mapping[str, bytes]) -> OpenedLog:
         found = self._checkpoints.open(

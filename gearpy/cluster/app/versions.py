@@ -91,6 +91,7 @@ class AppVersions:
         self._appended: list[SnapshotFile] | None = None  # A switch that may be in the log.
         self._gone_back: LoadedVersion | None = None  # The same, of a switch back.
         self._given_up: dict[int, ProgramVersion] = {}  # The log may be away as they are.
+        self._unloadable: tuple[int, str] | None = None  # Which version on trial, and why.
         self.running: LoadedVersion | None = None  #: The one that runs.
         self.planned: PlannedVersion | None = None  #: The one to be put in place.
 
@@ -143,17 +144,46 @@ class AppVersions:
     def load_stored(self) -> LoadedVersion:
         """Load the version that an app master begins with.
 
+        That is the one before one on trial that cannot be loaded: see `give_up_unloadable`.
+
         Raises:
             GearpyError: the log cannot be read, or the program cannot be loaded.
         """
+        self._unloadable = None
         stored = self._checkpoints.stored_version()
         if stored is None:
             return self._loaded(self._first(self._submitted))
-        return self._loaded(stored)
+        try:
+            return self._loaded(stored)
+        except GearpyError as error:
+            if stored.state != "trial":
+                raise
+            self._unloadable = (stored.number, str(error))
+            return self._loaded_before(stored, str(error))
 
     def is_begun_with(self, loaded: LoadedVersion) -> bool:
         """Tell whether the log, now that it is open, still says that this one runs."""
         return self.current.number == loaded.dag.version
+
+    def give_up_unloadable(self) -> tuple[LoadedVersion, FoundEpochs] | None:
+        """Put the version before in place if the one on trial could not be loaded; else None.
+
+        Raises:
+            LogSuperseded: a later launch has opened the log.
+            LogBroken: it may be there; open the log again.
+            GearpyError: the program of before cannot be loaded any more.
+        """
+        number, cause = self._unloadable or (None, "")
+        current = self.current
+        if current.number != number:
+            return None
+        _log.warning("version %d cannot be loaded: %s", number, cause)
+        begun = max((each.epoch for each in current.base), default=0)
+        try:
+            return self.go_back(cause, first=begun + 1)
+        except LogBroken:
+            self._gone_back = None
+            raise
 
     def is_trial(self, manifests: Sequence[Manifest]) -> bool:
         """Tell whether the current version has stored no epoch of its own yet."""
@@ -529,6 +559,14 @@ class AppVersions:
     def _first(self, artifact: Artifact) -> ProgramVersion:
         return ProgramVersion(number=0, artifact=artifact, change=_SUBMITTED, state="running")
 
+    def _loaded_before(self, version: ProgramVersion, cause: str) -> LoadedVersion:
+        """Load the version before one that cannot be loaded; raises `GearpyError`."""
+        stored = self._checkpoints.stored_version(version.base_of)
+        try:
+            return self._loaded(stored or self._first(self._submitted))
+        except GearpyError as error:
+            raise ConfigError(no_way_back(cause, version.base_of, error)) from error
+
     def _loaded(self, version: ProgramVersion) -> LoadedVersion:
         application = self._load(version.artifact)
         dag = Dag(version.number, application.dag.processors, application.dag.edges)
@@ -537,6 +575,11 @@ class AppVersions:
     def _files(self, *, but: Collection[int]) -> list[SnapshotFile]:
         """Return the files of all epochs, but of those of some regions."""
         return _files_of([each for each in self._checkpoints.manifests() if each.region not in but])
+
+
+def no_way_back(cause: str, before: int, error: Exception) -> str:
+    """Return the cause of a version's failure, and why the one before cannot go on."""
+    return f"{cause}; version {before} cannot take its place again: {error}"
 
 
 def _steps(dag: Dag) -> list[StepSpec]:

@@ -110,9 +110,7 @@ class Recovery:
             first_epoch=first_epoch,
             carried=carried,
         )
-        self._hold_epochs()
-        for region in self._tried if is_trial else ():
-            region.epochs.is_held = True
+        self._hold_epochs(are_first=is_trial)
         self.clock = self._new_clock(now_ms)
         self.reports: dict[TaskId, TaskClock] = {}
         self.long_turns: dict[ExecutorId, tuple[LongTurn, ...]] = {}
@@ -491,6 +489,7 @@ class Recovery:
             return again
         return self._keep(f"an executor of it has ended: {cause or 'it was stopped'}", now_ms)
 
-    def _hold_epochs(self) -> None:
+    def _hold_epochs(self, *, are_first: bool = False) -> None:
         for region in self._tried:
             region.epochs.first_end_ms = self.succession.first_end_ms
+            region.epochs.is_held = region.epochs.is_held or are_first
