@@ -224,8 +224,9 @@ def test_a_version_on_trial_whose_program_is_gone_gives_way_under_another_app_ma
     assert summary is not None
     told = f"there is no program {gone[-1]}"
     if is_first_gone:
-        cause = f"{told}; version 0 cannot take its place again: there is no program {gone[0]}"
-        assert (summary.status, summary.cause and summary.cause.cause) == ("failed", cause)
+        why = f"{told}; version 0 cannot take its place again: there is no program {gone[0]}"
+        assert summary.cause is not None
+        assert (summary.status, summary.cause.cause) == ("failed", f"ConfigError: {why}")
     else:
         assert summary.status == "succeeded"
         assert not app.base.problem()
