@@ -14,7 +14,7 @@ from gearpy.cluster.client.client import ClusterClient
 from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId
-from tests.bench.process_cluster import ProcessCluster, children_of
+from tests.bench.process_cluster import ProcessCluster, launched_by
 from tests.eventually import eventually
 from tests.spark.guest.guest_build import guests, jvm_of, spark_conf, with_children
 
@@ -96,7 +96,7 @@ def _turn(side: _Side, program: Path, seconds: float) -> Speed:
     run = side.client.submit_program(str(program), executors=2)
     eventually(lambda: _records(side.client, run.app_id) > 0, "records", within_s=_WITHIN_S)
     time.sleep(_WARM_S)
-    executors = [child for pid in side.workers() for child in children_of(pid)]
+    executors = [child for pid in side.workers() for child in launched_by(pid)]
     carriers = side.carriers()
     used = _cpu_s(executors), _cpu_s(carriers), time.monotonic()
     records, took_s = _flow(side.client, run.app_id, seconds)
@@ -134,7 +134,7 @@ def _is_over(client: ClusterClient, app_id: AppId) -> bool:
 
 def _carriers(workers: list[int]) -> list[int]:
     """Return the JVMs of Spark, its processes of Python, and the workers in them."""
-    started = {child for pid in workers for child in children_of(pid)}
+    started = {child for pid in workers for child in launched_by(pid)}
     executors = sorted({jvm_of(pid) for pid in workers})
     return [each for each in with_children(executors) if each not in with_children([*started])]
 

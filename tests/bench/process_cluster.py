@@ -25,6 +25,7 @@ from gearpy.transport.security.secret import load_or_create_secret
 
 _READY_S: Final = 120.0
 _POLL_S: Final = 0.02
+_ROLES: Final = ("appmaster", "executor")
 _KEPT: Final = list[socket.socket]()  #: Bound, and not listening: their ports are taken.
 
 
@@ -253,26 +254,25 @@ class ProcessCluster:
         return None
 
     def app_master_pid(self, app_id: AppId) -> int | None:
-        """Return the process of an app master: the child of a worker that is no executor."""
+        """Return the process of an app master: what a worker has launched that is no executor."""
         detail = self.detail(app_id)
         executors = {each.pid for each in detail.executors} if detail else set()
         for worker in self.workers:
             if worker.process is None or worker.process.poll() is not None:
                 continue
-            for pid in children_of(worker.process.pid):
+            for pid in launched_by(worker.process.pid):
                 if pid not in executors:
                     return pid
         return None
 
     def launched(self, role: Literal["appmaster", "executor"] | None = None) -> list[int]:
         """Return the processes that workers have started, for one role or all, asking nobody."""
-        roles = ("appmaster", "executor") if role is None else (role,)
+        roles = _ROLES if role is None else (role,)
         return sorted(
             pid
             for worker in self.workers
             if worker.pid is not None
-            for pid in children_of(worker.pid)
-            if any(f"-{each}" in _working_folder(pid) for each in roles)
+            for pid in launched_by(worker.pid, *roles)
         )
 
     @contextmanager
@@ -346,6 +346,19 @@ def _working_folder(pid: int) -> str:
     with suppress(OSError):
         return Path(f"/proc/{pid}/cwd").readlink().name
     return ""
+
+
+def launched_by(worker: int, *roles: str) -> list[int]:
+    """Return the living processes that a worker has launched; forks of its fork server as well."""
+    found, servers = list[int](), list[int]()
+    for pid in children_of(worker):
+        (found if _has_role(pid, _ROLES) else servers).append(pid)
+    found += [pid for server in servers for pid in children_of(server)]
+    return [pid for pid in found if _has_role(pid, roles or _ROLES)]
+
+
+def _has_role(pid: int, roles: Sequence[str]) -> bool:
+    return any(f"-{each}" in _working_folder(pid) for each in roles)
 
 
 def children_of(pid: int) -> list[int]:

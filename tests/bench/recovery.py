@@ -13,7 +13,7 @@ from typing import Final
 from gearpy.ids import AppId
 from tests.bench.beats import BEATS, gaps_between
 from tests.bench.masters import NOWHERE, WAITS, until
-from tests.bench.process_cluster import Daemon, ProcessCluster, children_of
+from tests.bench.process_cluster import Daemon, ProcessCluster, launched_by
 
 PROGRAM: Final = (
     BEATS
@@ -187,7 +187,7 @@ class _Trial:
 
     def _worker(self) -> Daemon:
         """Return a worker that something runs on."""
-        busy = [each for each in self._cluster.workers if each.pid and children_of(each.pid)]
+        busy = [each for each in self._cluster.workers if each.pid and launched_by(each.pid)]
         return self._rng.choice(busy)
 
     def longest_gap(self, begin_s: float, end_s: float) -> float:

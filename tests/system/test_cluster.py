@@ -378,7 +378,7 @@ def test_nothing_outlives_a_worker_and_its_work_goes_on_elsewhere(own: Scene) ->
     (worker,) = own.cluster.workers
     assert worker.process is not None
     started = list(descendants(worker.process.pid))
-    assert len(started) == 3  # App master, executor, and what that has started.
+    assert len(started) == 4  # Fork server, app master, executor, and what that has started.
 
     worker.kill()
     eventually(lambda: all(map(is_gone, started)))

@@ -10,7 +10,7 @@ import pytest
 
 from gearpy.errors import GearpyError
 from gearpy.ids import AppId
-from tests.bench.process_cluster import Daemon, ProcessCluster, children_of
+from tests.bench.process_cluster import Daemon, ProcessCluster, launched_by
 from tests.eventually import eventually
 
 WITHIN_S: Final = 120.0
@@ -86,7 +86,7 @@ def test_one_worker_after_the_other_costs_no_restart(tmp_path: Path) -> None:
             (busy,) = [
                 worker
                 for worker in cluster.workers
-                if worker.pid is not None and running & set(children_of(worker.pid))
+                if worker.pid is not None and running & set(launched_by(worker.pid))
             ]
             before = len(written(results))
             assert end(cluster, busy) == 0

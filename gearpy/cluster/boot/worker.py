@@ -81,6 +81,7 @@ class WorkerDaemon:
                 )
             )
             opened.callback(self._launcher.close)
+            self._launcher.warm_up()
             home = f"{socket.gethostname()}:{folder / name}"
             self._exit = DaemonExit()
             refusals = RefusalWatch(

@@ -248,7 +248,8 @@ class ExecutorActor(Actor[_Message]):
             f"app{settings.app_id}-executor{settings.executor_id}-{settings.launch}-snapshots",
         )
         dag = self._runners.application.dag
-        self._tuning.freeze()  # The program stays for long; now nobody waits for its tasks yet.
+        # The program stays for long; now nobody waits for its tasks yet.
+        self._tuning.freeze(all_of_it=not settings.is_process)
         self._tell(
             RegisterExecutor(
                 executor_id=settings.executor_id,

@@ -57,7 +57,8 @@ class ProcessMark:
         return cls(int(worker), started, int(serial))
 
     def __str__(self) -> str:
-        return f"{self.pid}.{self.started}.{self.serial}"
+        """Return the text of it, which is of the same length for all launches of a worker."""
+        return f"{self.pid}.{self.started}.{self.serial:010d}"
 
     @property
     def is_of_the_dead(self) -> bool:

@@ -15,6 +15,7 @@ from typing import IO, Final
 
 from gearpy.cluster.host.leftovers import MARK, ProcessMark, end_marked
 from gearpy.cluster.host.logs import LogFile, LogFormat, StreamLog
+from gearpy.cluster.worker.fork_server import UNKNOWN_CODE, ForkedProcess, ForkServer
 from gearpy.cluster.worker.oom import OomKills
 
 _log = logging.getLogger(__name__)
@@ -23,7 +24,10 @@ _READ_BYTES: Final = 65_536
 _LAST_READS: Final = 64  # More than a pipe holds; who still writes then has left the group.
 #: How a process ends that was asked to; one that fails meanwhile tells why.
 _AS_ASKED: Final = frozenset(
-    {0, -signal.SIGTERM, -signal.SIGKILL, 128 + signal.SIGTERM, 128 + signal.SIGKILL}
+    {
+        *(0, -signal.SIGTERM, -signal.SIGKILL, 128 + signal.SIGTERM, 128 + signal.SIGKILL),
+        UNKNOWN_CODE,
+    }
 )
 _POLL_S: Final = 0.02  # Where the system cannot tell of an end by itself.
 
@@ -49,8 +53,11 @@ class ChildProcess:
         log_format: LogFormat,
         stop_timeout_s: float,
         on_end: Callable[[str], None],
+        fork_server: ForkServer | None = None,
     ) -> None:
         """Start the process; ``on_end`` hears once, on the child's thread, why it ended.
+
+        It is a fork where there is a server for that, which has what the command would load.
 
         Raises:
             OSError: it cannot be started.
@@ -68,18 +75,8 @@ class ChildProcess:
         self._timer: threading.Timer | None = None
         self._oom_kills = OomKills.now()
         self._mark = ProcessMark.new()
-        pipe = subprocess.PIPE
-        self._popen = subprocess.Popen(  # noqa: S603 - a list of arguments, none of users
-            command,
-            stdin=pipe,
-            stdout=pipe,
-            stderr=pipe,
-            bufsize=0,
-            cwd=folder,
-            env={**os.environ, MARK: str(self._mark)},
-            umask=0o077,
-            start_new_session=True,
-        )
+        forked = fork_server.fork(folder, self._mark) if fork_server else None
+        self._popen = forked or _started(command, folder, self._mark)
         self.pid = self._popen.pid
         self._thread = threading.Thread(
             target=self._watch, name=f"gearpy-child-{self.pid}", daemon=True
@@ -118,7 +115,8 @@ class ChildProcess:
 
     def _signal(self, number: int) -> None:
         """Send a signal to the group; until the child is buried its number is nobody else's."""
-        if not self._buried:
+        held = not isinstance(self._popen, ForkedProcess) or self._popen.holds_number()
+        if held and not self._buried:
             with suppress(ProcessLookupError, PermissionError):  # The latter: all dead, on macOS.
                 os.killpg(self.pid, number)
 
@@ -144,7 +142,7 @@ class ChildProcess:
 
     def _pump(self) -> None:
         """Read the output of the process until it is dead."""
-        end = _end_of(self.pid)
+        end = _end_of(self._popen)
         with selectors.DefaultSelector() as selector:
             for stream, take in self._streams():
                 os.set_blocking(stream.fileno(), False)
@@ -200,10 +198,25 @@ class ChildProcess:
         return code
 
 
-def _end_of(pid: int) -> int | None:
+def _started(command: Sequence[str], folder: Path, mark: ProcessMark) -> subprocess.Popen[bytes]:
+    pipe = subprocess.PIPE
+    return subprocess.Popen(  # noqa: S603 - a list of arguments, none of users
+        command,
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+        bufsize=0,
+        cwd=folder,
+        env={**os.environ, MARK: str(mark)},
+        umask=0o077,
+        start_new_session=True,
+    )
+
+
+def _end_of(process: "subprocess.Popen[bytes] | ForkedProcess") -> int | None:
     """Return a descriptor that can be read when a process is dead; None where there is none."""
     try:
-        return os.pidfd_open(pid)
+        return process.end() if isinstance(process, ForkedProcess) else os.pidfd_open(process.pid)
     except (AttributeError, OSError):
         return None
 
@@ -236,7 +249,7 @@ def exit_cause(code: int, tail: bytes, *, why_killed: str = "") -> str:
     """Return why a process ended that nobody had asked to.
 
     Args:
-        code: its exit code, or the negative number of the signal that killed it.
+        code: its exit code, the negative number of the signal that killed it, or `UNKNOWN_CODE`.
         tail: the end of its standard error, `TAIL_BYTES` at most; what fits a line follows in
             the first line, all of it below. Log lines of gearpy itself say nothing new.
         why_killed: why the system may have killed it.
@@ -245,6 +258,8 @@ def exit_cause(code: int, tail: bytes, *, why_killed: str = "") -> str:
     last = text.rpartition("\n")[2].strip()[:_LAST_LINE_CHARS]
     if code < 0:
         cause = _killed(-code, why_killed)
+    elif code == UNKNOWN_CODE:
+        cause = "ended, nobody knows how: the fork server it came from had been killed"
     elif code == 0:
         cause = "exited with code 0 before it was asked to"
     else:

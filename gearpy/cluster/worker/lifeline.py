@@ -27,13 +27,18 @@ def hold_lifeline() -> None:
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, _STDIN)
     os.close(nothing)
-    _have_kernel_watch(lifeline)
-    if _has_ended(lifeline):  # Before the kernel was asked.
-        _die()
+    have_kernel_watch(lifeline)
     threading.Thread(target=_watch, args=(lifeline,), name="gearpy-lifeline", daemon=True).start()
 
 
-def _have_kernel_watch(lifeline: int) -> None:
+def have_kernel_watch(lifeline: int) -> None:
+    """Have the kernel kill the group when the worker is gone, where it can; needs no thread."""
+    _ask_kernel(lifeline)
+    if _has_ended(lifeline):  # Before the kernel was asked.
+        _die()
+
+
+def _ask_kernel(lifeline: int) -> None:
     set_signal = getattr(fcntl, "F_SETSIG", None)
     if set_signal is None or not _leads_group():
         return

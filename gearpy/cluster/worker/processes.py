@@ -15,6 +15,7 @@ from gearpy.cluster.host.leftovers import end_of_dead_workers
 from gearpy.cluster.host.log_home import LogHome
 from gearpy.cluster.host.logs import LogSettings, application_log
 from gearpy.cluster.worker.child_process import ChildProcess
+from gearpy.cluster.worker.fork_server import ForkServer
 from gearpy.cluster.worker.launch_spec import LaunchSpec
 from gearpy.config.load import as_overrides, from_overrides
 from gearpy.config.schema import Config
@@ -40,7 +41,8 @@ class ProcessSettings:
     """The settings that all children of one worker share.
 
     ``folder`` is this worker's own; below it each child gets a working folder. Fetched
-    ``artifacts`` are shared by all. ``command`` is what is run; tests run something smaller.
+    ``artifacts`` are shared by all. ``command`` is what is run, or forked from a fork server where
+    that can be; tests run something smaller.
     """
 
     config: Config
@@ -50,6 +52,7 @@ class ProcessSettings:
     logs: LogSettings
     worker_node: str = ""
     command: Sequence[str] = CHILD_COMMAND
+    is_forked: bool = True
 
 
 class ProcessLauncher:
@@ -74,8 +77,16 @@ class ProcessLauncher:
         self._lock = threading.Lock()  # Of `_children`.
         self._children: set[ChildProcess] = set()
         make_private_folders(settings.artifacts)
+        self._fork_server = (
+            ForkServer(settings.command, settings.folder) if settings.is_forked else None
+        )
         if number := end_of_dead_workers():
             _log.warning("a worker that was killed has left %d processes behind, killed", number)
+
+    def warm_up(self) -> None:
+        """Load now, in a process beside this one, what children will need."""
+        if self._fork_server is not None:
+            self._fork_server.begin()
 
     def launch(self, message: LaunchExecutor, on_exit: Callable[[str], None]) -> ChildProcess:
         """Start a process. ``on_exit`` gets why it ended, once; "" when it was asked to.
@@ -112,6 +123,7 @@ class ProcessLauncher:
                 log_format=logs.format,
                 stop_timeout_s=self._settings.config.executor.stop_timeout_s,
                 on_end=on_end,
+                fork_server=self._fork_server,
             )
         except BaseException:
             log.close()
@@ -139,6 +151,8 @@ class ProcessLauncher:
         until_s = time.monotonic() + timeout_s
         for child in children:
             child.join(max(0.0, until_s - time.monotonic()))
+        if self._fork_server is not None:
+            self._fork_server.close()
         self._logs.close()
 
     def _spec(self, message: LaunchExecutor) -> LaunchSpec:

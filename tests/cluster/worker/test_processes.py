@@ -17,6 +17,7 @@ import pytest
 
 from gearpy.cluster.host.logs import LogSettings
 from gearpy.cluster.worker.child_process import TAIL_BYTES, ChildProcess, exit_cause
+from gearpy.cluster.worker.fork_server import UNKNOWN_CODE
 from gearpy.cluster.worker.launch_spec import LaunchSpec, read_spec
 from gearpy.cluster.worker.oom import OomKills
 from gearpy.cluster.worker.processes import ProcessLauncher, ProcessSettings
@@ -26,14 +27,23 @@ from gearpy.ids import ActorPath, AppId, ExecutorId
 from gearpy.messages.client import Artifact
 from gearpy.messages.cluster import LaunchExecutor
 from gearpy.wire.connection.keys import KeyRing, LaunchToken, application_key
+from tests.bench.process_cluster import children_of
 from tests.eventually import DEADLINE_S, eventually
 
 SECRET: Final = b"s" * 32
 
+#: What every program of a child begins with: one that is to be a fork server is one.
+SERVE: Final = """\
+import os
+from gearpy.cluster.worker.forker import FORK_SERVER, serve
+if number := os.environ.pop(FORK_SERVER, ""):
+    serve(int(number), [])
+"""
 #: Reads its spec, as every child does first; what a test wants follows.
 READ: Final = """\
 import os, signal, subprocess, sys
 from functools import partial
+from gearpy.cluster.worker.fork_server import UNKNOWN_CODE
 from gearpy.cluster.worker.launch_spec import read_spec
 from gearpy.cluster.worker.lifeline import hold_lifeline
 spec = read_spec(partial(os.read, 0))
@@ -44,8 +54,9 @@ SLEEP: Final = "signal.sigwait({signal.SIGUSR1})\n"
 class Scene:
     """A launcher of small children, and what became of them."""
 
-    def __init__(self, folder: Path, configured: Callable[..., Config]) -> None:
+    def __init__(self, folder: Path, configured: Callable[..., Config], *, is_forked: bool) -> None:
         self.folder = folder
+        self.is_forked = is_forked
         self.configured = configured
         self.ends: queue.SimpleQueue[tuple[str, float]] = queue.SimpleQueue()
         self.launcher: ProcessLauncher | None = None
@@ -64,7 +75,8 @@ class Scene:
             folder=self.folder / "work",
             artifacts=self.folder / "artifacts",
             logs=LogSettings.of(config),
-            command=(sys.executable, "-P", "-c", code),
+            command=(sys.executable, "-P", "-c", SERVE + code),
+            is_forked=self.is_forked,
         )
 
     def on_exit(self, cause: str) -> None:
@@ -88,10 +100,12 @@ class Scene:
         return list((self.folder / "work").iterdir())
 
 
-@pytest.fixture
-def scene(tmp_path: Path, configured: Callable[..., Config]) -> Iterator[Scene]:
-    """Return a scene; nothing of it survives."""
-    made = Scene(tmp_path, configured)
+@pytest.fixture(params=[True, False], ids=["forked", "started"])
+def scene(
+    tmp_path: Path, configured: Callable[..., Config], request: pytest.FixtureRequest
+) -> Iterator[Scene]:
+    """Return a scene whose children are forks, or processes of their own; none survives."""
+    made = Scene(tmp_path, configured, is_forked=request.param)
     yield made
     if made.launcher is not None:
         made.launcher.close(DEADLINE_S)
@@ -345,23 +359,29 @@ def test_a_child_that_does_not_read_can_be_stopped(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("is_frozen", [True, False])
-def test_no_process_survives_its_worker(tmp_path: Path, *, is_frozen: bool) -> None:
-    """Neither the child, also when it is frozen, nor what it has started."""
+@pytest.mark.parametrize("is_forked", [True, False])
+def test_no_process_survives_its_worker(
+    tmp_path: Path, *, is_frozen: bool, is_forked: bool
+) -> None:
+    """Neither the child nor what it has started nor the fork server, also when frozen."""
     start = "hold_lifeline(); grand = subprocess.Popen(['sleep', '600']);"
-    code = f"{READ}{start} print(os.getpid(), grand.pid, flush=True); {SLEEP}"
+    code = f"{SERVE}{READ}{start} print(os.getpid(), grand.pid, flush=True); {SLEEP}"
     with subprocess.Popen(
-        [sys.executable, "-P", "-c", WORKER, str(tmp_path), code], stdin=subprocess.PIPE
+        [sys.executable, "-P", "-c", WORKER, str(tmp_path), code, "forked" * is_forked],
+        stdin=subprocess.PIPE,
     ) as worker:
         log = tmp_path / "logs" / "app-7" / "executor-0-launch-1.log"
         eventually(lambda: log.exists() and len(log.read_text().split()) == 2)
         child, grandchild = map(int, log.read_text().split())
-        if is_frozen:
-            os.kill(child, signal.SIGSTOP)
+        ours = {child, *children_of(worker.pid)}
+        assert len(ours) == 1 + is_forked
+        for pid in ours if is_frozen else ():
+            os.kill(pid, signal.SIGSTOP)
 
         worker.kill()
 
     try:
-        eventually(lambda: is_gone(child) and is_gone(grandchild))
+        eventually(lambda: all(map(is_gone, [*ours, grandchild])))
     finally:
         with suppress(ProcessLookupError):
             os.killpg(child, signal.SIGKILL)
@@ -383,7 +403,7 @@ config = load(env={}, overrides={"log.folder": str(folder / "logs")})
 settings = ProcessSettings(
     config=config, keys=KeyRing.of_cluster(b"s" * 32), folder=folder / "work",
     artifacts=folder / "artifacts", logs=LogSettings.of(config),
-    command=(sys.executable, "-P", "-c", sys.argv[2]),
+    command=(sys.executable, "-P", "-c", sys.argv[2]), is_forked=bool(sys.argv[3]),
 )
 launch = LaunchExecutor(
     app_id=AppId(7), executor_id=ExecutorId(0), launch=1, app_master=1,
@@ -444,6 +464,7 @@ def test_some_folders_of_failed_processes_are_kept(
         (-9, b"", "killed by signal 9 (SIGKILL)"),
         (-11, b"Fatal\n  frame", "killed by signal 11 (SIGSEGV)\nFatal\n  frame"),
         (-40, b"", "killed by signal 40"),
+        (UNKNOWN_CODE, b"why", "ended, nobody knows how: the fork server"),
         (
             3,
             b"2026-11-21T09:37:14.486Z INFO gearpy.cluster.worker.child: runs\n",

@@ -1,0 +1,306 @@
+"""ForkServer: starts executors and app masters as forks of a process that is warm already."""
+
+import logging
+import os
+import select
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import IO, Final
+
+import msgspec
+
+from gearpy.cluster.host.leftovers import MARK, ProcessMark
+from gearpy.cluster.worker.forker import (
+    FORK_SERVER,
+    MESSAGE_BYTES_MAX,
+    Answer,
+    Buried,
+    Bury,
+    Fork,
+    Forked,
+    Order,
+    Ready,
+)
+
+_log = logging.getLogger(__name__)
+
+_READY_S: Final = 20.0
+_ANSWER_S: Final = 10.0
+_WORDS_BYTES: Final = 4096
+_answers: Final = msgspec.msgpack.Decoder(Answer)
+
+#: How a child ended whose fork server was killed before; no exit code is so large.
+UNKNOWN_CODE: Final = 256
+
+
+class ServerLost(Exception):
+    """A fork server has ended, or does not answer."""
+
+
+class ForkServer:
+    """A process with all that children need in memory; it forks them for its worker.
+
+    A fork is ready some hundred modules earlier than a process of its own. Where there can be
+    none, `fork` returns None, the log says why, and the child must be started in the usual way.
+
+    Runs on: any thread.
+
+    Args:
+        command: what starts a child in the usual way.
+        folder: where the server works; nothing is written there.
+    """
+
+    def __init__(self, command: Sequence[str], folder: Path) -> None:
+        self._command = command
+        self._folder = folder
+        self._lock = threading.Lock()  # Of the rest.
+        self._server: _Server | None = None
+        self._why_not = _why_impossible()
+        self._told = ""
+        self._environ: dict[str, str] = {}
+
+    def begin(self) -> None:
+        """Start the server, which takes a moment to be ready; nobody waits for it."""
+        with self._lock:
+            self._begin()
+
+    def fork(self, folder: Path, mark: ProcessMark) -> "ForkedProcess | None":
+        """Fork a child that works in a folder; None where that cannot be.
+
+        Raises:
+            OSError: the system does not have the child.
+        """
+        with self._lock:
+            self._begin()
+            why_not = self._why_not
+            if self._server is not None:
+                if self._environ != dict(os.environ):
+                    why_not = "the environment of the worker has changed since its start"
+                else:
+                    try:
+                        return self._server.fork(folder, mark)
+                    except ServerLost as lost:
+                        why_not = self._lost(lost)
+            self._tell(why_not)
+            return None
+
+    def close(self) -> None:
+        """End the server; children live on."""
+        with self._lock:
+            self._why_not = self._told = "it is closed"
+            if self._server is not None:
+                self._server.kill()
+                self._server = None
+
+    def _begin(self) -> None:
+        if self._server is not None or self._why_not:
+            return
+        self._environ = dict(os.environ)
+        try:
+            self._server = _Server(self._command, self._folder)
+        except OSError as error:
+            self._why_not = f"it cannot be started: {error}"
+
+    def _lost(self, lost: ServerLost) -> str:
+        """Begin another server, unless this one was never ready: the next would not be, either."""
+        assert self._server is not None
+        self._server.kill()
+        if self._server.was_ready:
+            self._server = None
+            self._begin()
+            return f"{lost}; there is a new one from now on"
+        self._server = None
+        self._why_not = str(lost)
+        return self._why_not
+
+    def _tell(self, why_not: str) -> None:
+        if why_not != self._told:
+            _log.warning("a process is not forked from the fork server but started: %s", why_not)
+        self._told = why_not
+
+
+def _why_impossible() -> str:
+    """Return why there can be no fork server on this system; empty if there can."""
+    if sys.platform != "linux":
+        return f"{sys.platform} has none"
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except OSError as error:
+        return f"the system has no descriptors of processes: {error}"
+    return ""
+
+
+class _Server:
+    """One process that forks, and the socket to it."""
+
+    def __init__(self, command: Sequence[str], folder: Path) -> None:
+        self.was_ready = False
+        self._words = ""
+        self._lock = threading.Lock()  # Of the socket: an answer belongs to the last order.
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        marks = {MARK: str(ProcessMark.new()), FORK_SERVER: str(theirs.fileno())}
+        with theirs, ExitStack() as undone:
+            undone.callback(self._socket.close)
+            self._popen = subprocess.Popen(  # noqa: S603 - a list of arguments, none of users
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=[theirs.fileno()],
+                cwd=folder,
+                env={**os.environ, **marks},
+                umask=0o077,
+                start_new_session=True,
+            )
+            undone.pop_all()
+
+    def fork(self, folder: Path, mark: ProcessMark) -> "ForkedProcess":
+        """Fork a child.
+
+        Raises:
+            OSError: the system does not have it.
+            ServerLost: nor has this process, which is of no use any more.
+        """
+        with self._lock:
+            if not self.was_ready:
+                self._wait_until_ready()
+            ours, theirs = _pipes()
+            try:
+                answer, child = self._ask(Fork(str(folder), str(mark)), theirs)
+            except BaseException:
+                _close(ours)
+                raise
+            finally:
+                _close(theirs)
+        assert isinstance(answer, Forked)
+        if answer.error:
+            _close(ours)
+            raise OSError(answer.error, os.strerror(answer.error))
+        return ForkedProcess(self, answer.pid, child, ours)
+
+    def buried(self, pid: int) -> int:
+        """Free the number of a dead child; return its exit code."""
+        try:
+            with self._lock:
+                answer, _ = self._ask(Bury(pid), [])
+        except ServerLost:
+            return UNKNOWN_CODE
+        assert isinstance(answer, Buried)
+        return answer.code
+
+    def is_alive(self) -> bool:
+        """Whether it holds the numbers of its dead children."""
+        return self._popen.poll() is None
+
+    def kill(self) -> None:
+        """End it, if it has not ended."""
+        with self._lock:
+            self._end()
+
+    def _wait_until_ready(self) -> None:
+        answer, _ = self._answer(_READY_S)
+        assert isinstance(answer, Ready)
+        if answer.why_not:
+            raise ServerLost(answer.why_not)
+        self.was_ready = True
+
+    def _ask(self, order: Order, streams: list[int]) -> tuple[Answer, int]:
+        try:
+            socket.send_fds(self._socket, [msgspec.msgpack.encode(order)], streams)
+        except OSError as error:
+            raise ServerLost(self._end()) from error
+        return self._answer(_ANSWER_S)
+
+    def _answer(self, timeout_s: float) -> tuple[Answer, int]:
+        """Return an answer, and the descriptor that came along or -1."""
+        self._socket.settimeout(timeout_s)
+        try:
+            data, descriptors, _, _ = socket.recv_fds(
+                self._socket, MESSAGE_BYTES_MAX, 1, socket.MSG_CMSG_CLOEXEC
+            )
+        except TimeoutError:
+            self._end()  # Its next answer would be taken for that to another order.
+            raise ServerLost(f"it did not answer within {timeout_s:.0f} s") from None
+        except OSError as error:
+            raise ServerLost(self._end()) from error
+        if not data:
+            raise ServerLost(self._end())
+        return _answers.decode(data), descriptors[0] if descriptors else -1
+
+    def _end(self) -> str:
+        """End it; return how it has ended, with its last words."""
+        self._popen.kill()
+        code = self._popen.wait()
+        self._socket.close()
+        assert self._popen.stdin is not None
+        assert self._popen.stdout is not None
+        self._popen.stdin.close()
+        if not self._popen.stdout.closed:
+            os.set_blocking(self._popen.stdout.fileno(), False)
+            words = self._popen.stdout.read() or b""
+            self._words = words[-_WORDS_BYTES:].decode("utf-8", "replace").strip()
+            self._popen.stdout.close()
+        how = f"was killed by signal {-code}" if code < 0 else f"exited with code {code}"
+        return f"it {how}: {self._words}" if self._words else f"it {how}"
+
+
+class ForkedProcess:
+    """A child that a fork server has forked: what `subprocess.Popen` is for others."""
+
+    def __init__(self, server: _Server, pid: int, child: int, streams: Sequence[int]) -> None:
+        self.pid = pid
+        self._server = server
+        self._child = child
+        self._code: int | None = None
+        stdin, stdout, stderr = streams
+        self.stdin: IO[bytes] = os.fdopen(stdin, "wb", buffering=0)
+        self.stdout: IO[bytes] = os.fdopen(stdout, "rb", buffering=0)
+        self.stderr: IO[bytes] = os.fdopen(stderr, "rb", buffering=0)
+
+    def end(self) -> int:
+        """Return a descriptor that can be read when it is dead; the caller closes it."""
+        return os.dup(self._child)
+
+    def holds_number(self) -> bool:
+        """Whether its number is no other process's for sure."""
+        return not self._is_dead(0) or self._server.is_alive()
+
+    def poll(self) -> int | None:
+        """Return its exit code, None while it lives."""
+        return self.wait() if self._code is not None or self._is_dead(0) else None
+
+    def wait(self) -> int:
+        """Wait for its end, and free its number; return its exit code or `UNKNOWN_CODE`."""
+        if self._code is None:
+            self._is_dead(None)
+            os.close(self._child)
+            self._code = self._server.buried(self.pid)
+        return self._code
+
+    def _is_dead(self, timeout_ms: int | None) -> bool:
+        poll = select.poll()
+        poll.register(self._child, select.POLLIN)
+        return bool(poll.poll(timeout_ms))
+
+
+def _pipes() -> tuple[list[int], list[int]]:
+    """Return our ends, and those of a child, of its input and its two outputs."""
+    with ExitStack() as undone:
+        pipes = []
+        for _ in range(3):
+            pipes.append(os.pipe())
+            undone.callback(_close, pipes[-1])
+        undone.pop_all()
+    (to_read, inward), (out, to_write), (err, to_write_errors) = pipes
+    return [inward, out, err], [to_read, to_write, to_write_errors]
+
+
+def _close(descriptors: Sequence[int]) -> None:
+    for each in descriptors:
+        with suppress(OSError):
+            os.close(each)

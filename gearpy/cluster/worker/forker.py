@@ -1,0 +1,171 @@
+"""The process that executors and app masters are forked from; `fork_server` is its worker's end.
+
+It has loaded what they need, so that a fork of it is a warm one of them. It has no threads, forks
+one child at a time, and keeps the number of a dead child until the worker buries it. It ends with
+its worker, as they do; signals that ask processes to end are not for it.
+"""
+
+import ctypes
+import gc
+import os
+import signal
+import socket
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import msgspec
+
+from gearpy.cluster.host.leftovers import MARK
+from gearpy.cluster.worker.lifeline import have_kernel_watch
+
+#: The environment variable that makes a process one; it has the number of its socket.
+FORK_SERVER: Final = "_GEARPY_FORK_SERVER"
+MESSAGE_BYTES_MAX: Final = 65_536
+_STDIN: Final = 0
+_STREAMS: Final = 3
+#: What most processes of applications come to load, by name: some is of layers above this one.
+_LOADED: Final = (
+    *(f"gearpy.cluster.worker.{role}_role" for role in ("executor", "app_master", "actor_app")),
+    "gearpy.cluster.worker.executor_page",
+    *("gearpy.dsl.application", "gearpy.connectors.memory", "gearpy.connectors.folders.json"),
+    *("uvloop", "encodings.idna", "runpy"),
+)
+_TASKS: Final = Path("/proc/self/task")
+
+
+class Fork(msgspec.Struct, tag=True):
+    """The order for a child with this working folder and mark; its three streams come along."""
+
+    folder: str
+    mark: str
+
+
+class Bury(msgspec.Struct, tag=True):
+    """The order to free the number of a dead child."""
+
+    pid: int
+
+
+class Ready(msgspec.Struct, tag=True):
+    """The news that children can be forked, or else why they cannot."""
+
+    why_not: str = ""
+
+
+class Forked(msgspec.Struct, tag=True):
+    """The number of a child, or the system's for the error; the child's descriptor comes along."""
+
+    pid: int = 0
+    error: int = 0
+
+
+class Buried(msgspec.Struct, tag=True):
+    """The exit code of a child, or the negative number of the signal that killed it."""
+
+    code: int
+
+
+Order: TypeAlias = Fork | Bury
+Answer: TypeAlias = Ready | Forked | Buried
+_orders: Final = msgspec.msgpack.Decoder(Order)
+
+
+def serve(number: int, load: Sequence[str] = _LOADED) -> None:
+    """Load modules, and fork children as the worker says in a socket; returns in each child."""
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, signal.SIG_IGN)
+    have_kernel_watch(_STDIN)
+    for name in load:
+        import_module(name)
+    gc.freeze()  # Or each child would copy what the collector writes to.
+    worker = socket.socket(fileno=number)
+    threads = len(list(_TASKS.iterdir()))
+    if threads > 1:  # Their locks would stay locked in a child, and nobody do their work.
+        _say(worker, Ready(f"it has {threads} threads when it starts"))
+        os._exit(0)
+    _say(worker, Ready())
+    while True:
+        data, streams, _, _ = socket.recv_fds(
+            worker, MESSAGE_BYTES_MAX, _STREAMS, socket.MSG_CMSG_CLOEXEC
+        )
+        if not data:
+            os._exit(0)  # The worker is gone.
+        order = _orders.decode(data)
+        if isinstance(order, Bury):
+            _say(worker, Buried(os.waitstatus_to_exitcode(os.waitpid(order.pid, 0)[1])))
+        elif _has_become(order, streams, worker):
+            return
+
+
+def _has_become(order: Fork, streams: list[int], worker: socket.socket) -> bool:
+    """Fork a child; return whether this is it. The worker is told when it has begun."""
+    begun, failed = os.pipe()
+    try:
+        pid = os.fork()
+    except OSError as error:
+        pid, answer = -1, Forked(error=error.errno or -1)
+    if pid == 0:
+        _become(order, streams, worker, failed)
+        os.close(begun)
+        os.close(failed)
+        return True
+    for each in (failed, *streams):
+        os.close(each)
+    if pid > 0:
+        answer = _born(pid, os.read(begun, MESSAGE_BYTES_MAX))
+    os.close(begun)
+    if answer.error:
+        _say(worker, answer)
+    else:
+        _say_with_descriptor(worker, answer)
+    return False
+
+
+def _born(pid: int, failure: bytes) -> Forked:
+    if not failure:
+        return Forked(pid=pid)
+    os.waitpid(pid, 0)
+    return Forked(error=int(failure))
+
+
+def _become(order: Fork, streams: list[int], worker: socket.socket, failed: int) -> None:
+    """Be as a process that the worker has started itself."""
+    try:
+        os.setsid()
+        os.chdir(order.folder)
+        worker.close()
+        for number, stream in enumerate(streams):
+            os.dup2(stream, number)
+            os.close(stream)
+    except OSError as error:
+        os.write(failed, str(error.errno).encode())
+        os._exit(1)
+    _carry(order.mark)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _carry(mark: str) -> None:
+    """Carry the mark of a launch where ``/proc`` shows it, too: in the memory that exec made."""
+    libc = ctypes.CDLL(None)
+    libc.getenv.restype = ctypes.c_void_p
+    place, value = libc.getenv(MARK.encode()), mark.encode()
+    if place and len(ctypes.string_at(place)) == len(value):
+        ctypes.memmove(place, value, len(value))
+    os.environ[MARK] = mark
+
+
+def _say(worker: socket.socket, answer: Answer) -> None:
+    with suppress(BrokenPipeError, ConnectionResetError):  # The next look finds the end.
+        worker.send(msgspec.msgpack.encode(answer))
+
+
+def _say_with_descriptor(worker: socket.socket, answer: Forked) -> None:
+    """Tell of a child in a way that means no other process, even when this one is gone."""
+    child = os.pidfd_open(answer.pid)
+    with suppress(BrokenPipeError, ConnectionResetError):
+        socket.send_fds(worker, [msgspec.msgpack.encode(answer)], [child])
+    os.close(child)
