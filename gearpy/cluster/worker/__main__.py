@@ -1,4 +1,4 @@
-"""Entry point of ``python -m gearpy.cluster.worker``: the process of an executor or app master."""
+"""Entry point of ``python -m gearpy.cluster.worker``: an executor, app master or fork server."""
 
 import gc
 import os

@@ -129,7 +129,7 @@ def _role(
     def load_graph(artifact: Artifact = launch.artifact) -> StreamApplication:
         return loaded_as(StreamApplication, load(artifact))
 
-    # A process loads its own role and no other: that is some megabytes less.
+    # A process that is no fork loads its own role and no other: that is some megabytes less.
     if launch.artifact.runs == "actors":
         from gearpy.cluster.worker.actor_app_role import role  # noqa: PLC0415
 

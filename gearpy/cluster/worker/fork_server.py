@@ -21,10 +21,10 @@ from gearpy.cluster.worker.forker import (
     Answer,
     Buried,
     Bury,
+    CanFork,
     Fork,
     Forked,
     Order,
-    Ready,
 )
 
 _log = logging.getLogger(__name__)
@@ -130,7 +130,7 @@ def _why_impossible() -> str:
         return f"{sys.platform} has none"
     try:
         os.close(os.pidfd_open(os.getpid()))
-    except OSError as error:
+    except (AttributeError, OSError) as error:
         return f"the system has no descriptors of processes: {error}"
     return ""
 
@@ -204,7 +204,7 @@ class _Server:
 
     def _wait_until_ready(self) -> None:
         answer, _ = self._answer(_READY_S)
-        assert isinstance(answer, Ready)
+        assert isinstance(answer, CanFork)
         if answer.why_not:
             raise ServerLost(answer.why_not)
         self.was_ready = True

@@ -49,7 +49,7 @@ class Bury(msgspec.Struct, tag=True):
     pid: int
 
 
-class Ready(msgspec.Struct, tag=True):
+class CanFork(msgspec.Struct, tag=True):
     """The news that children can be forked, or else why they cannot."""
 
     why_not: str = ""
@@ -69,7 +69,7 @@ class Buried(msgspec.Struct, tag=True):
 
 
 Order: TypeAlias = Fork | Bury
-Answer: TypeAlias = Ready | Forked | Buried
+Answer: TypeAlias = CanFork | Forked | Buried
 _orders: Final = msgspec.msgpack.Decoder(Order)
 
 
@@ -84,9 +84,9 @@ def serve(number: int, load: Sequence[str] = _LOADED) -> None:
     worker = socket.socket(fileno=number)
     threads = len(list(_TASKS.iterdir()))
     if threads > 1:  # Their locks would stay locked in a child, and nobody do their work.
-        _say(worker, Ready(f"it has {threads} threads when it starts"))
+        _say(worker, CanFork(f"it has {threads} threads when it starts"))
         os._exit(0)
-    _say(worker, Ready())
+    _say(worker, CanFork())
     while True:
         data, streams, _, _ = socket.recv_fds(
             worker, MESSAGE_BYTES_MAX, _STREAMS, socket.MSG_CMSG_CLOEXEC

@@ -1,0 +1,303 @@
+"""Forks of a fork server: as good as processes of their own, and what happens without it."""
+
+import json
+import logging
+import os
+import queue
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from gearpy.cluster.host.leftovers import ProcessMark
+from gearpy.cluster.host.logs import LogFile
+from gearpy.cluster.worker.child_process import ChildProcess
+from gearpy.cluster.worker.fork_server import ForkServer
+from gearpy.cluster.worker.processes import CHILD_COMMAND
+from tests.bench.process_cluster import children_of
+from tests.eventually import DEADLINE_S, eventually
+from tests.system.cluster_build import is_gone
+
+#: What a program begins with whose forks go on behind it.
+SERVE: Final = """\
+import os
+from gearpy.cluster.worker.forker import FORK_SERVER, serve
+if number := os.environ.pop(FORK_SERVER, ""):
+    serve(int(number), [])
+"""
+#: Leaves a fork of itself behind, in a session of its own, which writes nowhere.
+LEAVE: Final = """\
+import os, signal
+if pid := os.fork():
+    print(pid, flush=True)
+else:
+    os.setsid()
+    os.closerange(0, 3)
+signal.pause()
+"""
+#: Tells what a process can see of itself.
+LOOK: Final = """\
+import json, random, resource, signal, sys, tempfile, threading, uuid
+
+def link(number):
+    try:
+        return os.readlink(f"/proc/self/fd/{number}").partition(":")[0]
+    except OSError:
+        return ""
+
+def text(name):
+    return open(f"/proc/self/{name}").read()
+
+umask = os.umask(0o077)
+print(json.dumps({
+    "same": {
+        "command": text("cmdline"), "argv": sys.argv, "path": sys.path, "folder": os.getcwd(),
+        "leads": [os.getpgid(0) - os.getpid(), os.getsid(0) - os.getpid()], "umask": umask,
+        "files": [link(n) for n in range(100)], "main": __name__, "flags": list(sys.flags),
+        "names": sorted(os.environ), "threads": len(os.listdir("/proc/self/task")),
+        "stopped": str(signal.getsignal(signal.SIGTERM)), "limits": text("limits"),
+        "interrupted": str(signal.getsignal(signal.SIGINT)), "score": text("oom_score_adj"),
+        "masks": [line for line in text("status").splitlines() if line.startswith(("Sig", "Shd"))],
+        "group": text("cgroup"), "nice": os.nice(0), "cores": sorted(os.sched_getaffinity(0)),
+        "buffered": [sys.stdout.line_buffering, sys.stderr.line_buffering, sys.stdout.encoding],
+        "mark": text("environ").count("_GEARPY_LAUNCH=" + os.environ["_GEARPY_LAUNCH"]),
+    },
+    "own": [random.random(), str(uuid.uuid4()), tempfile.mktemp(), os.environ["_GEARPY_LAUNCH"]],
+}), flush=True)
+"""
+WAIT: Final = "import signal; print('up', flush=True); signal.sigwait({signal.SIGUSR1})\n"
+
+
+class Scene:
+    """A fork server, and children with their logs and ends."""
+
+    def __init__(self, folder: Path, code: str = LOOK) -> None:
+        self.folder = folder
+        self.command = (sys.executable, "-P", "-c", SERVE + code)
+        self.forks = ForkServer(self.command, folder)
+        self.children: list[ChildProcess] = []
+        self.ends: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def start(self, *, is_forked: bool = True) -> ChildProcess:
+        number = len(self.children)
+        self.children.append(
+            ChildProcess(
+                self.command,
+                b"",
+                folder=self.folder,
+                log=LogFile(self.folder / f"log{number}", bytes_max=100_000, files=1),
+                log_format="text",
+                stop_timeout_s=DEADLINE_S,
+                on_end=self.ends.put,
+                fork_server=self.forks if is_forked else None,
+            )
+        )
+        return self.children[-1]
+
+    def said(self, number: int = -1) -> str:
+        """Return what a child has said, when it has said a line."""
+        number = number % len(self.children)
+        path = self.folder / f"log{number}"
+        eventually(lambda: path.exists() and path.read_text().endswith("\n"))
+        return path.read_text()
+
+    def server(self) -> int:
+        """Return the process of the server."""
+        (pid,) = {pid for pid in children_of(os.getpid()) if children_of(pid)} - {
+            each.pid for each in self.children
+        }
+        return pid
+
+    def cause(self) -> str:
+        return self.ends.get(timeout=DEADLINE_S)
+
+    def close(self) -> None:
+        for each in self.children:
+            each.stop(kill=True)
+            each.join(DEADLINE_S)
+        self.forks.close()
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    """Return a scene of children that wait; none of it survives."""
+    made = Scene(tmp_path, WAIT)
+    yield made
+    made.close()
+
+
+def test_a_fork_is_as_a_process_of_its_own(tmp_path: Path) -> None:
+    """Whatever it looks at; what is random is another in each."""
+    scene = Scene(tmp_path)
+    told: list[dict[str, Any]] = []
+    try:
+        for number in range(3):
+            scene.start(is_forked=number > 0)
+            told.append(json.loads(scene.said()))
+            scene.cause()
+    finally:
+        scene.close()
+
+    started, first, second = told
+    assert started["same"]["files"][:3] == ["pipe"] * 3
+    assert started["same"]["mark"] == 1
+    assert first["same"] == started["same"]
+    assert second["same"] == started["same"]
+    assert len({value for each in told for value in each["own"]}) == 3 * len(started["own"])
+
+
+def test_what_a_fork_leaves_behind_ends_with_it(tmp_path: Path) -> None:
+    """Also a fork of it, which has the environment that the kernel shows from the server."""
+    scene = Scene(tmp_path, LEAVE)
+    try:
+        scene.start()
+        scene.start()
+        first, second = int(scene.said(0)), int(scene.said(1))
+        eventually(lambda: os.getsid(first) == first)
+
+        scene.children[0].stop(kill=True)
+        scene.children[0].join(DEADLINE_S)
+
+        assert (is_gone(first), is_gone(second)) == (True, False)
+    finally:
+        scene.close()
+
+
+def test_a_child_of_a_worker_may_become_a_fork_server() -> None:
+    """That is what workers start: it waits for orders, and ends with whom they would come from."""
+    forks = ForkServer(CHILD_COMMAND, Path.cwd())
+    before = set(children_of(os.getpid()))
+    forks.begin()
+    (pid,) = set(children_of(os.getpid())) - before
+
+    assert os.getsid(pid) == pid
+    forks.close()
+
+    assert is_gone(pid)
+
+
+def test_a_fork_server_does_not_end_with_those_that_are_asked_to(scene: Scene) -> None:
+    """Where a whole service is asked, its children still have to be told of."""
+    scene.start()
+    scene.said()
+    os.kill(scene.server(), signal.SIGTERM)
+    os.kill(scene.server(), signal.SIGINT)
+
+    scene.start()
+    scene.said()
+    os.kill(scene.children[0].pid, signal.SIGSEGV)
+
+    assert scene.cause().startswith("killed by signal 11 (SIGSEGV)")
+    assert scene.children[1].pid in children_of(scene.server())
+
+
+def test_children_of_a_killed_fork_server_go_on(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    """How they end is not known; the next child is started, those behind it are forks again."""
+    with caplog.at_level(logging.WARNING):
+        scene.start()
+        scene.said()
+        first = scene.server()
+        os.kill(first, signal.SIGKILL)
+        eventually(lambda: is_gone(first))
+        scene.start()
+        scene.said()
+        scene.start()
+        scene.said()
+
+    assert not is_gone(scene.children[0].pid)
+    assert scene.children[1].pid in children_of(os.getpid())
+    assert scene.children[2].pid in children_of(scene.server())
+    (line,) = caplog.messages
+    assert line == (
+        "a process is not forked from the fork server but started: it was killed by signal 9; "
+        "there is a new one from now on"
+    )
+    os.kill(scene.children[0].pid, signal.SIGSEGV)
+    assert scene.cause().startswith("ended, nobody knows how: the fork server")
+    assert is_gone(scene.children[0].pid)
+
+
+def test_a_fork_can_be_stopped_when_its_server_is_gone(scene: Scene) -> None:
+    for _ in range(2):
+        scene.start()
+        scene.said()
+    os.kill(scene.server(), signal.SIGKILL)
+
+    scene.children[0].stop(kill=False)
+    scene.children[1].stop(kill=True)
+
+    assert [scene.cause(), scene.cause()] == ["", ""]
+    assert all(is_gone(each.pid) for each in scene.children)
+
+
+def test_a_fork_server_that_is_frozen_is_replaced(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gearpy.cluster.worker.fork_server._ANSWER_S", 0.3)
+    scene.start()
+    scene.said()
+    frozen = scene.server()
+    os.kill(frozen, signal.SIGSTOP)
+
+    scene.start()
+    scene.said()
+
+    assert is_gone(frozen)
+    assert scene.children[1].pid in children_of(os.getpid())
+
+
+@pytest.mark.parametrize(
+    ("before", "why"),
+    [
+        (
+            "import signal, threading; threading.Thread(target=signal.pause, daemon=True).start()",
+            "it has 2 threads when it starts",
+        ),
+        ("raise ImportError('no such module')", "it exited with code 1: "),
+    ],
+)
+def test_where_there_can_be_no_fork_server_processes_are_started(
+    scene: Scene, caplog: pytest.LogCaptureFixture, before: str, why: str
+) -> None:
+    """Without one that is tried again and again; the log says it once."""
+    only_server = f"import os\nif '_GEARPY_FORK_SERVER' in os.environ: {before}\n"
+    command = (sys.executable, "-P", "-c", only_server + SERVE + WAIT)
+    scene.forks = ForkServer(command, scene.folder)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            scene.start()
+            scene.said()
+
+    assert {each.pid for each in scene.children} <= set(children_of(os.getpid()))
+    (line,) = caplog.messages
+    assert f"is not forked from the fork server but started: {why}" in line
+
+
+def test_another_environment_asks_for_a_process_of_its_own(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Libraries look at it when they are loaded, which a fork does not do again."""
+    scene.start()
+    scene.said()
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    with caplog.at_level(logging.WARNING):
+        scene.start()
+        scene.said()
+
+    assert b"OMP_NUM_THREADS=1" in Path(f"/proc/{scene.children[1].pid}/environ").read_bytes()
+    assert "the environment of the worker has changed since its start" in caplog.text
+
+
+def test_a_child_that_cannot_begin_is_an_error_of_its_launch(scene: Scene) -> None:
+    """Nothing is left of it, and others can be forked."""
+    with pytest.raises(FileNotFoundError):
+        scene.forks.fork(scene.folder / "gone", ProcessMark.new())
+
+    child = scene.start()
+    scene.said()
+    assert children_of(scene.server()) == [child.pid]
