@@ -92,7 +92,7 @@ class _NoTuning(ProcessTuning):
     def __init__(self) -> None:
         pass
 
-    def freeze(self) -> None:
+    def freeze(self, *, all_of_it: bool = True) -> None:
         pass
 
     def keep(self) -> None:

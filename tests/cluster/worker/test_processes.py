@@ -389,7 +389,8 @@ def test_no_process_survives_its_worker(
 
 #: A worker's half of the processes: starts one child, then waits to be killed.
 WORKER: Final = """\
-import sys
+import signal, sys
+signal.signal(signal.SIGHUP, signal.SIG_IGN)  # As under nohup: the kernel sends it to the frozen.
 from pathlib import Path
 from gearpy.cluster.host.logs import LogSettings
 from gearpy.cluster.worker.processes import ProcessLauncher, ProcessSettings
