@@ -43,7 +43,9 @@ def test_each_record_is_shown_once_by_the_version_that_read_it(seed: int) -> Non
     assert not result.problem, result
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize(
+    "seed", [*range(80), *(pytest.param(each, marks=pytest.mark.long) for each in range(80, 200))]
+)
 def test_changes_that_follow_each_other_closely_are_exact(seed: int) -> None:
     """In short runs, as there is time for many of them."""
     result = run_change_seed(seed, aimed=seed % 2 == 1, shorter=SHORTER)
