@@ -92,7 +92,7 @@ def test_state_is_looked_at_savepoints_are_made_and_gone_on_from(scene: Scene) -
     at_epoch = ("state", "query", "first", "counts", "--epoch", str(going_on))
     kept = is_prefix(counts_of(scene.ask(*at_epoch)["rows"]))
     assert "version 1 runs" in scene.gear("app", "scale", "first", "counts=1")
-    third = started(scene, "third", "--from-checkpoint", "going-on", "--drop-state")
+    third = started(scene, "third", "--from-checkpoint", "going-on", "--allow-drop")
     assert min(shown_in(scene.folder / "third")) == kept
     scene.gear("app", "kill", str(third))
     scene.ask("app", "savepoint", "first", "short")

@@ -69,10 +69,10 @@ def submit(
             show_default=False,
         ),
     ] = None,
-    drop_state: Annotated[
+    allow_drop: Annotated[
         bool,
         typer.Option(
-            "--drop-state",
+            "--allow-drop",
             help="With --from-checkpoint: leave behind what the program has no place for.",
         ),
     ] = False,
@@ -91,7 +91,7 @@ def submit(
         if stream and not as_json:
             print_hints(hints(stream, args, config))
         with connected(config) as client:
-            resume_from = _resume_point(from_checkpoint, config, client, drops_state=drop_state)
+            resume_from = _resume_point(from_checkpoint, config, client, allows_drop=allow_drop)
             if stream and resume_from:
                 _tell_resumed(resume_from, stream, config, as_json=as_json)
             send(client.ask, program, on_progress=_on_progress(program, as_json=as_json))
@@ -111,16 +111,16 @@ def submit(
 
 
 def _resume_point(
-    text: str | None, config: Config, client: ClusterClient, *, drops_state: bool
+    text: str | None, config: Config, client: ClusterClient, *, allows_drop: bool
 ) -> str:
     if text is None:
-        if drops_state:
-            raise ConfigError("--drop-state is for --from-checkpoint: give both")
+        if allows_drop:
+            raise ConfigError("--allow-drop is for --from-checkpoint: give both")
         return ""
     from gearpy.cluster.checkpoints.resuming import resume_point
 
     return resume_point(
-        text, config=config, cluster_id=client.cluster().cluster_id, drops_state=drops_state
+        text, config=config, cluster_id=client.cluster().cluster_id, allows_drop=allows_drop
     )
 
 

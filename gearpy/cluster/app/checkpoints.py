@@ -26,7 +26,7 @@ from gearpy.core.dag.state_moves import layout_of
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.core.epoch.kept import KeptEpochs
 from gearpy.core.epoch.recorded import RECORDED, superfluous
-from gearpy.core.master.checkpoint_names import DROP_STATE, RESTART, ResumePoint
+from gearpy.core.master.checkpoint_names import ALLOW_DROP, RESTART, ResumePoint
 from gearpy.errors import ConfigError, GearpyError, LogBroken, LogSuperseded, SnapshotDamaged
 from gearpy.ids import TaskId
 from gearpy.late_dataclass import dataclass
@@ -539,7 +539,7 @@ class AppCheckpoints:
                     f"checkpoint {point} is of another program: its graph was "
                     f"{'; '.join(graph.description)}; now it is {'; '.join(version.description)}"
                 )
-            check_moves(graph.layout, layout_of(dag), drops_state=resume_from.endswith(DROP_STATE))
+            check_moves(graph.layout, layout_of(dag), allows_drop=resume_from.endswith(ALLOW_DROP))
             moved = migrate(
                 self._checkpoints,
                 adopted,

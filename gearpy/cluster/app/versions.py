@@ -588,9 +588,9 @@ def _steps(dag: Dag) -> list[StepSpec]:
 
 def _refusal(old: Dag, new: Dag, *, allows_drop: bool) -> str:
     try:
-        check_moves(layout_of(old), layout_of(new), drops_state=allows_drop)
+        check_moves(layout_of(old), layout_of(new), allows_drop=allows_drop)
     except ConfigError as error:
-        return str(error).replace("--drop-state", "--allow-drop")
+        return str(error)
     return ""
 
 

@@ -52,7 +52,7 @@ class Migrated:
     overrides: tuple[TaskOffsets, ...]
 
 
-def check_moves(old: Layout, new: Layout, *, drops_state: bool) -> list[StateMove]:
+def check_moves(old: Layout, new: Layout, *, allows_drop: bool) -> list[StateMove]:
     """Return the fate of each step.
 
     Raises:
@@ -60,11 +60,11 @@ def check_moves(old: Layout, new: Layout, *, drops_state: bool) -> list[StateMov
     """
     moves = state_moves(old, new)
     gone = lost(moves)
-    if gone and not drops_state:
+    if gone and not allows_drop:
         told = "; ".join(map(str, gone))
         raise ConfigError(
             f"the program has no place for what these steps keep: {told}: give steps the names "
-            "that they had, or leave their state behind with --drop-state"
+            "that they had, or leave their state behind with --allow-drop"
         )
     return moves
 

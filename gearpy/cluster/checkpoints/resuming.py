@@ -30,14 +30,14 @@ _PREFIX: Final = re.compile(r"(?:[^/@]+/)?app[0-9]+", re.ASCII)
 _SHOWN_CHARS_MAX: Final = 100
 
 
-def resume_point(text: str, *, config: Config, cluster_id: str, drops_state: bool = False) -> str:
+def resume_point(text: str, *, config: Config, cluster_id: str, allows_drop: bool = False) -> str:
     """Return the checkpoint as `ClusterClient.submit` takes it for ``resume_from``.
 
     Args:
         text: the name of a savepoint of this cluster; or the number or name of an application of
             it, or ``cluster/appN`` of any, each alone, for its newest epoch, or with ``@`` and an
             epoch or savepoint.
-        drops_state: what the program has no place for may be left behind.
+        allows_drop: what the program has no place for may be left behind.
 
     Raises:
         ConfigError: there is no such checkpoint, or none can be seen from here.
@@ -55,7 +55,7 @@ def resume_point(text: str, *, config: Config, cluster_id: str, drops_state: boo
         raise _refusal(text, *(f"{place}: {each}" for each in error.mistakes)) from error
     except OSError as error:
         raise _refusal(text, f"{place} cannot be read: {error}") from error
-    return str(replace(point, drops_state=drops_state))
+    return str(replace(point, allows_drop=allows_drop))
 
 
 def resume_moves(point: str, dag: Dag, *, config: Config) -> list[StateMove]:
@@ -76,7 +76,7 @@ def resume_moves(point: str, dag: Dag, *, config: Config) -> list[StateMove]:
         known = DagVersions(read_log(checkpoints, found.prefix).state).read()
     if not known or known[-1].layout is None:
         return []
-    return check_moves(known[-1].layout, layout_of(dag), drops_state=found.drops_state)
+    return check_moves(known[-1].layout, layout_of(dag), allows_drop=found.allows_drop)
 
 
 def shown_since(point: str, *, config: Config) -> str:

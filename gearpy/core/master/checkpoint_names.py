@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 CLUSTER_ID_CHARS: Final = 8
 
 #: What may stand at the end of a `ResumePoint`.
-DROP_STATE: Final = "+drop-state"
+ALLOW_DROP: Final = "+allow-drop"
 RESTART: Final = "+restart"
 #: Under this key a master stores for an application which launch was the newest to open its
 #: coordinator log. A store without that log is not the one that the application has written to.
@@ -34,7 +34,7 @@ PROGRAMS_KEY: Final = "programs"
 _ALPHABET: Final = string.ascii_lowercase + string.digits
 _SHOWN_CHARS_MAX: Final = 100
 _TEXT: Final = re.compile(
-    rf"([a-z0-9]{{{CLUSTER_ID_CHARS}}})/app([1-9][0-9]{{0,17}})@(?:([1-9][0-9]{{0,17}})|([A-Za-z][A-Za-z0-9._-]{{0,62}}))?(\+drop-state|\+restart)?",
+    rf"([a-z0-9]{{{CLUSTER_ID_CHARS}}})/app([1-9][0-9]{{0,17}})@(?:([1-9][0-9]{{0,17}})|([A-Za-z][A-Za-z0-9._-]{{0,62}}))?(\+allow-drop|\+restart)?",
     re.ASCII,
 )
 
@@ -53,7 +53,7 @@ def prefix_of(cluster_id: str, app_id: AppId) -> str:
 class ResumePoint:
     """The epoch of another application to begin with, by number or savepoint; or the newest.
 
-    With ``drops_state`` it may leave behind what its program has no place for. With ``is_restart``
+    With ``allows_drop`` it may leave behind what its program has no place for. With ``is_restart``
     it is the same application again: what its coordinator log says of its configuration counts, and
     it begins from the beginning if there is no epoch yet.
 
@@ -66,14 +66,14 @@ class ResumePoint:
     app_id: AppId
     epoch: int | None = None
     savepoint: str = ""
-    drops_state: bool = False
+    allows_drop: bool = False
     is_restart: bool = False
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """Parse ``cluster/appN@EPOCH`` or ``cluster/appN@SAVEPOINT``.
 
-        ``@`` alone means the newest epoch; ``+drop-state`` or ``+restart`` may stand at the end.
+        ``@`` alone means the newest epoch; ``+allow-drop`` or ``+restart`` may stand at the end.
 
         Raises:
             ConfigError: the text is none.
@@ -90,7 +90,7 @@ class ResumePoint:
             app_id=AppId(int(app_id)),
             epoch=int(epoch) if epoch else None,
             savepoint=savepoint or "",
-            drops_state=how == DROP_STATE,
+            allows_drop=how == ALLOW_DROP,
             is_restart=how == RESTART,
         )
 
@@ -100,5 +100,5 @@ class ResumePoint:
         return prefix_of(self.cluster_id, self.app_id)
 
     def __str__(self) -> str:
-        how = DROP_STATE if self.drops_state else RESTART if self.is_restart else ""
+        how = ALLOW_DROP if self.allows_drop else RESTART if self.is_restart else ""
         return f"{self.prefix}@{self.savepoint or self.epoch or ''}{how}"

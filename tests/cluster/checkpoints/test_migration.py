@@ -72,7 +72,7 @@ class Scene:
 
     def point(self, app_id: AppId, *, drops: bool = False) -> str:
         cluster = self.cluster.client.cluster().cluster_id
-        return f"{cluster}/app{app_id}@{'+drop-state' if drops else ''}"
+        return f"{cluster}/app{app_id}@{'+allow-drop' if drops else ''}"
 
     def finish(self, make: Callable[[], Buildable], resume_from: str) -> ApplicationSummary:
         running = self.cluster.submit(make, resume_from=resume_from)
@@ -203,7 +203,7 @@ def test_state_without_a_place_is_not_dropped_unasked() -> None:
     assert refused.status == "failed"
     assert refused.cause is not None
     assert "dropped counts [counts]" in refused.cause.cause
-    assert "--drop-state" in refused.cause.cause
+    assert "--allow-drop" in refused.cause.cause
     assert allowed.status == "succeeded"
     assert 0 < sum(totals(after).values()) < len(NUMBERS)
 

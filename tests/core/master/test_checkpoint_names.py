@@ -24,9 +24,9 @@ POINTS = st.builds(
     lambda point: st.sampled_from(
         [
             point,
-            replace(point, drops_state=True),
+            replace(point, allows_drop=True),
             replace(point, is_restart=True),
-            replace(point, epoch=None, savepoint="before.the-sale_1", drops_state=True),
+            replace(point, epoch=None, savepoint="before.the-sale_1", allows_drop=True),
         ]
     )
 )
