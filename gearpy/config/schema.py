@@ -477,8 +477,9 @@ class StreamingConfig:
     ] = 2000
     max_pending_records: Annotated[
         _Records,
-        "A sender stops at so many unacknowledged records of one link; this is how a slow task "
-        "slows its sources. Ten ack intervals keep a link busy while an answer is under way.",
+        "A sender stops at so many unacknowledged records of one link, or at those that are the "
+        "work of a second of the task that gets them; this is how a slow task slows its sources. "
+        "Ten ack intervals keep a link busy while an answer is under way.",
         Setting(high=1_000_000_000, key="max-pending-message-count-per-connection"),
     ] = 20_000
     max_pending_bytes: Annotated[

@@ -169,6 +169,8 @@ class Ack:
     """Answer to `AckRequest`: ``received`` of the ``seq`` records asked about were processed.
 
     ``session`` is that of the asker; ``source`` is the task that answers. Gearpump: `Ack`.
+    ``room``: so many records of this sender are its work of about a second; 0: it
+    does not say.
     """
 
     session: SessionId
@@ -176,6 +178,7 @@ class Ack:
     target: TaskId
     seq: int
     received: int
+    room: int = 0
 
 
 @dataclass(slots=True, frozen=True)

@@ -6,6 +6,7 @@ batch stay encoded: the task that gets them decodes them in its own thread.
 
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from gearpy.errors import ProtocolError
@@ -23,6 +24,7 @@ from gearpy.messages.data import (
     Origin,
     Unmanaged,
 )
+from gearpy.messages.versions import NEWEST
 from gearpy.wire.connection.frames import HEADER_BYTES, Frame, FrameKind, FrameLimits, encode_frame
 from gearpy.wire.values.extensions import EncoderPool
 from gearpy.wire.values.payload import decode_batch, decode_value, encode_batch, holds_table
@@ -31,6 +33,8 @@ from gearpy.wire.values.records import DEFAULT_REGISTRY, RecordRegistry
 _LINK: Final = struct.Struct("<QQQ")  # Session, source, target.
 _ONE: Final = struct.Struct("<QQQQ")  # The same and a sequence number or time.
 _ACK: Final = struct.Struct("<QQQQQ")  # The same, sequence number and count.
+_ROOM: Final = struct.Struct("<Q")  # What may follow it.
+_SINCE_ROOM: Final = 2  # The first version that knows it.
 #: The link, then: sequence number, epoch, watermark, flags, records, size for flow control.
 _DATA: Final = struct.Struct("<QQQQQqBIQ")
 
@@ -64,12 +68,17 @@ class LinkCodec:
         self._encoders = EncoderPool(registry)
         self._limits = limits
 
-    def encode(self, message: LinkMessage) -> _Buffers:
+    def encode(self, message: LinkMessage, version: int = NEWEST) -> _Buffers:
         """Return the buffers of one frame, to be sent one after the other.
+
+        Args:
+            version: of the wire protocol, which both ends know.
 
         Raises:
             ConfigError: a value is of a class that cannot travel, or the frame is too large.
         """
+        if type(message) is Ack and version < _SINCE_ROOM:
+            message = replace(message, room=0)
         kind, body = _ENCODERS[type(message)](message, self._encoders)
         return encode_frame(kind, body, self._limits)
 
@@ -190,12 +199,14 @@ def _decode_ack_request(body: memoryview, _: RecordRegistry) -> AckRequest:
 
 
 def _encode_ack(m: Ack, _: EncoderPool) -> tuple[FrameKind, _Buffers]:
-    return FrameKind.ACK, [_ACK.pack(*_link_of(m), m.seq, m.received)]
+    room = [_ROOM.pack(m.room)] if m.room else []
+    return FrameKind.ACK, [_ACK.pack(*_link_of(m), m.seq, m.received), *room]
 
 
 def _decode_ack(body: memoryview, _: RecordRegistry) -> Ack:
-    *link, seq, received = _ACK.unpack(body)
-    return Ack(*_ids(*link), seq, received)
+    *link, seq, received = _ACK.unpack_from(body)
+    rest = body[_ACK.size :]
+    return Ack(*_ids(*link), seq, received, *(_ROOM.unpack(rest) if rest else ()))
 
 
 def _encode_probe(m: LatencyProbe, _: EncoderPool) -> tuple[FrameKind, _Buffers]:

@@ -141,6 +141,7 @@ LINK_EXAMPLES: Final[dict[str, LinkMessage]] = {
     "INITIAL_ACK_REQUEST": InitialAckRequest(*LINK),
     "ACK_REQUEST": AckRequest(*LINK, 100),
     "ACK": Ack(LINK[0], LINK[2], LINK[1], 100, 100),
+    "ACK with room": Ack(LINK[0], LINK[2], LINK[1], 100, 100, 250),
     "LATENCY_PROBE": LatencyProbe(*LINK, 1_000_000),
     "UNMANAGED": Unmanaged(*LINK, "hi"),
 }

@@ -1,5 +1,6 @@
 """Link messages as frames, see `gearpy.wire.link_codec`."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -47,10 +48,19 @@ MESSAGES: st.SearchStrategy[LinkMessage] = st.one_of(
     DATA,
     st.builds(InitialAckRequest, *LINK),
     st.builds(AckRequest, *LINK, NUMBERS),
-    st.builds(Ack, *LINK, NUMBERS, NUMBERS),
+    st.builds(Ack, *LINK, NUMBERS, NUMBERS, NUMBERS),
     st.builds(LatencyProbe, *LINK, NUMBERS),
     st.builds(Unmanaged, *LINK, st.one_of(st.text(), st.tuples(st.integers()))),
 )
+
+
+def test_a_peer_of_the_version_before_is_told_no_room() -> None:
+    """It knows one form of the answer only."""
+    ack = Ack(SessionId(1), TaskId(1, 0), TaskId(0, 0), 9, 9, room=70)
+
+    old, without = CODEC.encode(ack, version=1), CODEC.encode(replace(ack, room=0))
+
+    assert b"".join(old) == b"".join(without)
 
 
 def a_data_message(values: list[Any]) -> DataMessage:

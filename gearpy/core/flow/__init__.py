@@ -1,6 +1,7 @@
 """Links and the tasks between them: credit, loss, alignment of epochs, and partitioning.
 
 - `link`: flow control and loss detection of one link, both ends.
+- `pace`: how much may be under way to a task, by how fast it is.
 - `alignment`: epochs of the links into one task, brought into line.
 - `partition`: which task of a downstream processor gets which record of a batch.
 - `table_partition`: which task gets which rows of a table, without looking at each row.

@@ -9,7 +9,7 @@ Gearpump: `Subscription`, with the clock rule of its release 0.8.
 
 from collections import deque
 from dataclasses import field
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from gearpy.errors import MessageLost
 from gearpy.ids import FIRST_SESSION, MAX_MS, SessionId, TaskId
@@ -26,9 +26,17 @@ class FlowLimits:
     ack_interval_ms: int  #: Also ask with what is sent so long after the last request.
     quiet_ack_ms: int  #: A link quiet for so long asks for what is still unacknowledged.
     repeat_ack_ms: int  #: An unanswered ack request is asked again after so long.
+    #: The first window, and that of a slow target where two of its batches are no less; 0: the
+    #: whole one is the first, and none is too small.
+    least_records: int = 0
 
     def __post_init__(self) -> None:
         assert 0 < self.ack_interval_records <= self.window_records
+        assert self.least_records <= self.window_records
+
+
+#: Questions in one window: with the answer to the first, more is sent while the rest is processed.
+_ASKS_A_WINDOW: Final = 4
 
 
 @dataclass(slots=True)
@@ -44,6 +52,9 @@ class _Span:
 class _Target:
     """Counts the records that one downstream task was sent and has acknowledged."""
 
+    window: int  #: So many may be unacknowledged.
+    ask_each: int  #: Ask after so many.
+    batch: int = 0  #: The most that was sent at a time.
     acked: int = 0
     acked_bytes: int = 0
     open: _Span = field(default_factory=_Span)  #: Sent since the last ack request.
@@ -67,18 +78,22 @@ class Subscription:
 
     Invariant: ``0 <= pending(t) <= window_records`` for every target ``t`` as long as the
     owner sends no more than `credit`.
+
+    How much of the window a target uses, it says itself, as it knows how fast it is.
     """
 
     def __init__(self, *, targets: int, limits: FlowLimits) -> None:
         self._limits = limits
-        self._targets = [_Target() for _ in range(targets)]
+        first = limits.least_records or limits.window_records
+        each = limits.ack_interval_records
+        self._targets = [_Target(window=first, ask_each=each) for _ in range(targets)]
 
     def credit(self, target: int) -> int:
-        """Return how many records may be sent to ``target`` now."""
+        """Return how many records may be sent to ``target`` now; none at 0 and below."""
         state = self._targets[target]
         if state.open.bytes_total - state.acked_bytes >= self._limits.window_bytes:
             return 0
-        return self._limits.window_records - (state.open.seq - state.acked)
+        return state.window - (state.open.seq - state.acked)
 
     def pending(self, target: int) -> int:
         """Return how many records were sent to ``target`` and not acknowledged."""
@@ -101,9 +116,10 @@ class Subscription:
         span.oldest_ms = min(span.oldest_ms, oldest_ms)
         state.oldest_ms = min(state.oldest_ms, oldest_ms)
         state.last_sent_ms = now_ms
+        state.batch = max(state.batch, records)
         asked_seq = state.asked[-1].seq if state.asked else state.acked
         due = (
-            span.seq - asked_seq >= self._limits.ack_interval_records
+            span.seq - asked_seq >= state.ask_each
             or now_ms - state.last_asked_ms >= self._limits.ack_interval_ms
         )
         return self._ask(state, now_ms) if due or self.credit(target) <= 0 else None
@@ -112,8 +128,11 @@ class Subscription:
         """Ask at once about everything sent to ``target``; return the count to ask about."""
         return self._ask(self._targets[target], now_ms)
 
-    def on_ack(self, target: int, *, seq: int, received: int) -> None:
+    def on_ack(self, target: int, *, seq: int, received: int, room: int = 0) -> None:
         """Free the credit of acknowledged records.
+
+        Args:
+            room: the records that the target wants to have under way; 0: it does not say.
 
         Raises:
             MessageLost: the target did not get as many records as were sent.
@@ -122,6 +141,8 @@ class Subscription:
         if received != seq:
             raise MessageLost(f"target {target} has {received} of {seq} records")
         state = self._targets[target]
+        if seq:  # The answer to the opening of a link knows nothing yet.
+            self._resize(state, room)
         while state.asked and state.asked[0].seq <= seq:
             span = state.asked.popleft()
             state.acked, state.acked_bytes = span.seq, span.bytes_total
@@ -150,6 +171,14 @@ class Subscription:
     def is_settled(self) -> bool:
         """Whether everything sent was acknowledged."""
         return all(state.acked == state.open.seq for state in self._targets)
+
+    def _resize(self, state: _Target, room: int) -> None:
+        limits = self._limits
+        state.window, state.ask_each = limits.window_records, limits.ack_interval_records
+        if 0 < room < state.window:
+            batch = max(1, min(state.batch, limits.least_records // 2))
+            state.window = min(state.window, max(2 * batch, room))
+            state.ask_each = min(state.ask_each, max(batch, room // _ASKS_A_WINDOW))
 
     def _ask(self, state: _Target, now_ms: int) -> int:
         span = state.open

@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from gearpy.core.flow.alignment import EpochEnd, LinkAlignment
 from gearpy.core.flow.link import ReceiverCounts
+from gearpy.core.flow.pace import WorkPace
 from gearpy.core.window.watermark import WatermarkTracker
 from gearpy.ids import FIRST_SESSION, SessionId, TaskId
 from gearpy.late_dataclass import dataclass
@@ -54,6 +55,7 @@ class Inlet:
         self.note: Callable[[object], None] | None = (
             None  #: Is told of each message as it is taken.
         )
+        self.pace = WorkPace()
         self.records_queued = 0
         self.bytes_taken = 0
         #: The promises of links in epochs that have not begun.
@@ -125,6 +127,7 @@ class Inlet:
         self.records_queued -= len(message.batch)
         self.bytes_taken += message.size_bytes
         self._counts.on_processed(message.source, message.session, message.counted)
+        self.pace.on_taken(message.source, message.counted)
         if is_early:
             self._promises[message.epoch, message.source] = (message.watermark_ms, message.idle)
             return False
@@ -140,7 +143,7 @@ class Inlet:
             moved |= self.watermarks.on_link(key[1], watermark_ms, idle=idle)
         return moved
 
-    def answer(self, request: AckRequest | InitialAckRequest) -> Ack | None:
+    def answer(self, request: AckRequest | InitialAckRequest, now_ms: int) -> Ack | None:
         """Answer an ack request whose turn has come; None for a session that is over."""
         processed = self._counts.processed(request.source, request.session)
         if processed is None:
@@ -151,6 +154,7 @@ class Inlet:
             target=request.source,
             seq=request.seq if isinstance(request, AckRequest) else 0,
             received=processed,
+            room=self.pace.room(now_ms),
         )
 
     @property

@@ -218,7 +218,7 @@ class Outlet:
         if found is None or ack.session != self._session:
             return
         edge, index = found
-        edge.subscription.on_ack(index, seq=ack.seq, received=ack.received)
+        edge.subscription.on_ack(index, seq=ack.seq, received=ack.received, room=ack.room)
         if edge.links[index].held:
             self._release(edge, index, now_ms)
             self.is_blocked = any(link.held for _, link in self._links())

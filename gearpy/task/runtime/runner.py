@@ -275,6 +275,7 @@ class TaskRunner:
             self._commit()
         if self._copying is not None:
             self._copy_on(self._copying)
+        self._inlet.pace.begin(self._clock_ms())  # To show an epoch is no work for a record.
         while not self._outlet.is_blocked:
             if self._job is None:
                 self._job = self._next_job(now_ms)
@@ -285,6 +286,8 @@ class TaskRunner:
             if now_ms - started_ms >= self._turn_ms or len(self.outbox) >= OUTBOX_FULL:
                 break
         self._flush()
+        waits = self._outlet.is_blocked or (self.task is not None and not self.task.has_room)
+        self._inlet.pace.end(now_ms, is_waiting=waits)
         self._outlet.on_tick(now_ms)
         return self._next_turn_ms(now_ms)
 
@@ -430,7 +433,7 @@ class TaskRunner:
             return self._process(message)
         if isinstance(message, (AckRequest, InitialAckRequest)):
             self._flush()  # The records in question have then left this task.
-            answer = self._inlet.answer(message)
+            answer = self._inlet.answer(message, self._clock_ms())
             if answer is not None:
                 self.outbox.append(answer)
         elif isinstance(message, EpochEnd):

@@ -7,6 +7,7 @@ from collections import deque
 
 from gearpy.clocks import monotonic_ms
 from gearpy.errors import AuthenticationFailed, ConnectionLost, ProtocolError
+from gearpy.messages.versions import PROTOCOL
 from gearpy.transport.api import Counters, LinkLost, TransportLimits
 from gearpy.transport.connection.protocol import WireProtocol
 from gearpy.transport.connection.redial import Redial, is_refusal
@@ -56,6 +57,7 @@ class LinkPeer(Redial):
         self._queued_bytes = 0
         self._awake = False
         self._was_connected = False
+        self.version = PROTOCOL.oldest  #: Of the protocol; agreed on once there is a connection.
         self._unreceived = self._new_unreceived()  # Of this connection.
         self._rng = random.Random()
         self._patience = Patience(
@@ -150,6 +152,7 @@ class LinkPeer(Redial):
         if self._was_connected:
             self._counters.add(reconnects=1)
         self._was_connected = True
+        self.version = protocol.connection.version
         self._unreceived = self._new_unreceived()
         self._patience.on_progress()
         self.opened(protocol)

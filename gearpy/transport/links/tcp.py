@@ -155,7 +155,7 @@ class TcpTransport(RoutedTransport):
             self._counters.add(dropped_lost=len(messages))
             return
         for message in messages:
-            peer.enqueue(self._codec.encode(message))
+            peer.enqueue(self._codec.encode(message, peer.version))
 
     def _new_peer(self, address: str) -> LinkPeer | None:
         """Return the peer with an address, made if need be; None unless this transport runs."""

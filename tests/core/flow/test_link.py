@@ -24,6 +24,7 @@ def a_subscription(
     interval: int = 4,
     interval_ms: int = 1000,
     window_bytes: int = 1000,
+    least: int = 0,
 ) -> Subscription:
     """Return a subscription that asks after 5 quiet ms and again after 100 ms."""
     limits = FlowLimits(
@@ -33,6 +34,7 @@ def a_subscription(
         ack_interval_ms=interval_ms,
         quiet_ack_ms=5,
         repeat_ack_ms=100,
+        least_records=least,
     )
     return Subscription(targets=targets, limits=limits)
 
@@ -109,6 +111,77 @@ def test_bytes_fill_the_window_before_the_records_do() -> None:
     assert subscription.credit(0) == 0
     ack(subscription, 2)
     assert subscription.credit(0) == 10
+
+
+def test_a_target_says_how_much_of_the_window_it_uses() -> None:
+    """A slow one has no more under way than it wants; asked in quarters, it never runs dry."""
+    subscription = a_subscription(window=100, interval=50)
+    send(subscription, 50)
+    subscription.on_ack(0, seq=50, received=50, room=20)
+
+    room = subscription.credit(0)
+    asked = [send(subscription, 1) for _ in range(6)]
+
+    assert room == 20
+    assert asked == [None] * 4 + [55, None]
+
+
+def test_a_window_that_became_smaller_opens_when_enough_is_acknowledged() -> None:
+    subscription = a_subscription(window=100, interval=10)
+    for _ in range(5):
+        send(subscription, 10)
+
+    subscription.on_ack(0, seq=10, received=10, room=20)
+    before = subscription.credit(0)
+    subscription.on_ack(0, seq=40, received=40, room=20)
+
+    assert (before, subscription.credit(0)) == (-20, 10)
+
+
+def test_a_slow_target_gets_two_batches_and_is_asked_for_each() -> None:
+    """Batches stay whole: what costs the same for each would cost more for smaller ones."""
+    subscription = a_subscription(window=100, interval=50, least=20)
+    send(subscription, 10)
+    send(subscription, 10)
+    subscription.on_ack(0, seq=20, received=20, room=1)
+
+    room = subscription.credit(0)
+    asked = [send(subscription, 10), send(subscription, 10)]
+
+    assert (room, asked) == (20, [30, 40])
+
+
+def test_a_slow_target_among_many_gets_two_of_its_own_batches() -> None:
+    """A batch for all of them is a small one for each, and many senders wait at each."""
+    subscription = a_subscription(window=100, interval=50, least=40)
+    send(subscription, 5)
+    send(subscription, 4)
+    subscription.ask(0, 0)
+
+    subscription.on_ack(0, seq=9, received=9, room=1)
+
+    assert subscription.credit(0) == 10
+
+
+def test_no_target_gets_more_than_the_window() -> None:
+    subscription = a_subscription(window=100, interval=50)
+    send(subscription, 50)
+
+    subscription.on_ack(0, seq=50, received=50, room=5000)
+
+    assert subscription.credit(0) == 100
+
+
+def test_a_first_window_lasts_until_the_target_has_said_how_fast_it_is() -> None:
+    """The answer to the opening of the link says nothing yet."""
+    subscription = a_subscription(window=100, interval=10, least=30)
+    subscription.on_ack(0, seq=0, received=0)
+    first = subscription.credit(0)
+    send(subscription, 30)
+
+    ack(subscription, 30)
+
+    assert (first, subscription.credit(0)) == (30, 100)
 
 
 def test_quiet_link_asks_for_its_rest() -> None:

@@ -51,7 +51,7 @@ def test_answer_says_what_was_processed() -> None:
         inlet.receive(message)
     inlet.on_processed(first)
 
-    answer = inlet.answer(AckRequest(SESSION, SOURCE, TASK, 5))
+    answer = inlet.answer(AckRequest(SESSION, SOURCE, TASK, 5), now_ms=0)
 
     assert answer is not None
     assert (answer.seq, answer.received) == (5, 3)
@@ -60,7 +60,7 @@ def test_answer_says_what_was_processed() -> None:
 
 def test_opening_is_answered_with_zero() -> None:
     """Gearpump answers `InitialAckRequest` the same way."""
-    answer = an_inlet().answer(InitialAckRequest(SESSION, SOURCE, TASK))
+    answer = an_inlet().answer(InitialAckRequest(SESSION, SOURCE, TASK), now_ms=0)
 
     assert answer is not None
     assert (answer.seq, answer.received) == (0, 0)
@@ -85,7 +85,7 @@ def test_gap_is_message_loss() -> None:
 
 
 def test_old_session_gets_no_answer() -> None:
-    assert an_inlet().answer(AckRequest(SessionId(3), SOURCE, TASK, 3)) is None
+    assert an_inlet().answer(AckRequest(SessionId(3), SOURCE, TASK, 3), now_ms=0) is None
     assert an_inlet().watermarks.watermark_ms == MIN_MS
 
 

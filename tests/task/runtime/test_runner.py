@@ -70,6 +70,54 @@ def test_ack_request_is_answered_after_what_came_before() -> None:
     assert [(ack.seq, ack.received, ack.target) for ack in bench.answers] == [(3, 3, TaskId(0, 0))]
 
 
+def test_an_ack_says_how_many_records_are_the_work_of_a_second() -> None:
+    """So that little is under way to a slow task, and an epoch, which comes behind it, ends."""
+
+    def work(_: Message) -> None:
+        bench.now_ms += 10
+
+    bench = Bench(on_next_of(work)).open()
+    bench.turn()
+    bench.answers.clear()
+
+    bench.send(*range(50))
+    bench.ask()
+    bench.turn()
+
+    assert [ack.room for ack in bench.answers] == [100]
+
+
+def test_a_task_behind_which_is_no_room_is_as_slow_as_that() -> None:
+    bench = Bench(Echo, limits=some_limits(window=10, interval=5)).open()
+    bench.turn()
+    bench.answers.clear()
+    bench.send(*range(20))
+    bench.ask()
+    bench.turn()
+
+    for _ in range(100):
+        bench.pass_time(10)
+    bench.run()
+
+    assert bench.runner.records_queued == 0
+    assert [ack.room for ack in bench.answers] == [20]
+
+
+def test_a_task_sends_as_much_as_a_slow_target_wants() -> None:
+    bench = Bench(Echo, limits=some_limits(window=1000, interval=10)).open()
+    bench.send(*range(10))
+    bench.turn()
+    bench.runner.receive(Ack(SESSION, TARGET, TASK, 10, 10, room=40))
+
+    bench.send(*range(500))
+    bench.turn()
+
+    assert bench.runner.is_blocked
+    assert (
+        sum(len(each.batch) for each in bench.target.queue if isinstance(each, DataMessage)) == 50
+    )
+
+
 def test_batch_from_the_wire_is_decoded_by_the_task() -> None:
     """In its own thread of work, not in the network's."""
     bench = Bench(Echo).open()

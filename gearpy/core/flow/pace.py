@@ -1,0 +1,59 @@
+"""How much a task works through: the work of about a second is what may be under way to it."""
+
+from typing import Final
+
+from gearpy.ids import TaskId
+
+#: The work that may be under way to a task, of all that send to it.
+_ROOM_MS: Final = 1000
+#: The work that is remembered; older work counts half, then a quarter.
+_REMEMBERED_MS: Final = 2000
+
+
+class WorkPace:
+    """Measures what a record costs a task; tells those who send to it how many fit in a second.
+
+    The end of an epoch waits behind all that is under way, and so do changes, drains and event
+    time. A fixed number of records would be 20 s of work for a step that takes 1 ms for each.
+
+    What counts is the time in which the task works, or waits for room downstream or for calls that
+    it has begun. Time in which others have the thread does not: with less room, and so fewer
+    records in each of its turns, the task would seem slower still, without end.
+    """
+
+    def __init__(self) -> None:
+        self._spent_ms = 0
+        self._taken = 0  # Credit of the records that this time has taken.
+        self._since_ms: int | None = None  # It works, or cannot go on, since then.
+        self._heard: set[TaskId] = set()  # Senders since it was last halved ...
+        self._links = 1  # ... and how many there were before.
+
+    def begin(self, now_ms: int) -> None:
+        """Note that the task works from now on."""
+        if self._since_ms is not None:
+            self._spent_ms += now_ms - self._since_ms
+        self._since_ms = now_ms
+
+    def end(self, now_ms: int, *, is_waiting: bool) -> None:
+        """Note that it has stopped; time in which it cannot take more counts, too."""
+        self.begin(now_ms)
+        if not is_waiting:
+            self._since_ms = None
+        if self._spent_ms > _REMEMBERED_MS:
+            self._spent_ms //= 2
+            self._taken = (self._taken + 1) // 2
+            self._links, self._heard = max(1, len(self._heard)), set()
+
+    def on_taken(self, sender: TaskId, credit: int) -> None:
+        """Count a message that was processed."""
+        self._taken += credit
+        self._heard.add(sender)
+
+    def room(self, now_ms: int) -> int:
+        """Return the credit that one sender may have under way; 0: as much as it likes."""
+        running_ms = 0 if self._since_ms is None else now_ms - self._since_ms
+        spent_ms = self._spent_ms + running_ms
+        if not (spent_ms and self._taken):
+            return 0
+        links = max(self._links, len(self._heard))
+        return max(1, self._taken * _ROOM_MS // spent_ms // links)
