@@ -97,6 +97,20 @@ def test_importing_the_cores_loads_no_actor_and_no_event_loop() -> None:
     assert not loaded & ({*HEAVY, "gearpy.actor", "gearpy.transport"} - {"msgspec"})
 
 
+@pytest.mark.parametrize(
+    ("module", "unwanted"),
+    [
+        ("gearpy.cli.apps.applications", {"gearpy.state", "gearpy.storage", "pyarrow"}),
+        ("gearpy.cli.stored.state", {"gearpy.cluster.client", "gearpy.transport", "duckdb"}),
+    ],
+)
+def test_a_command_loads_what_it_needs(module: str, unwanted: set[str]) -> None:
+    """Asking a cluster is no sending of programs, nor is looking at state; each waits for all."""
+    unwanted |= {"asyncio", "gearpy.cluster.programs", "gearpy.task.api.application"}
+
+    assert not unwanted & _loaded_by(f"import {module}")
+
+
 def test_columns_of_a_sink_have_all_loaded_before_the_first_record() -> None:
     """Arrow imports pandas for its first column; the stream would stand for as long."""
     loaded = _loaded_by("from gearpy.columns.log_columns import LogColumns; LogColumns('sink')")

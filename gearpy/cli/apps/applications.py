@@ -14,7 +14,6 @@ from gearpy.cli.terminal.groups import add_lazy, group
 from gearpy.cli.terminal.options import AppRef, Given, asking
 from gearpy.cli.terminal.output import hint_at_interrupt, print_hints, print_json, table
 from gearpy.clocks import monotonic_ms, wall_ms
-from gearpy.cluster.checkpoints.reading import plain
 from gearpy.cluster.client.client import ClusterClient, RunningApplication
 from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import ConfigError
@@ -158,6 +157,7 @@ def ask(
     ] = 60.0,
 ) -> None:
     """Ask the app master of an application of actors, and print its answer."""
+    from gearpy.cluster.checkpoints.reading import plain
     from gearpy.cluster.states.columns import ShownClasses
 
     known = ShownClasses(DEFAULT_REGISTRY)

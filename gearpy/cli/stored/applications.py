@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from gearpy.cli.terminal.connect import connected
 from gearpy.cli.terminal.options import Given
 from gearpy.cluster.checkpoints.reading import find_application, open_store
 from gearpy.config.schema import Config
@@ -89,6 +88,8 @@ def refuse_while_running(
 
 def _status(config: Config, stored: StoredApplication) -> str | None:
     """Return the status that the master says; None without one that knows the application."""
+    from gearpy.cli.terminal.connect import connected
+
     quick = replace(config.masterclient, timeout_s=min(config.masterclient.timeout_s, _ANSWER_S))
     try:
         with connected(replace(config, masterclient=quick)) as client:

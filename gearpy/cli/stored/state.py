@@ -6,7 +6,7 @@ from contextlib import ExitStack, nullcontext
 from dataclasses import asdict, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import typer
@@ -17,7 +17,6 @@ from gearpy.cli.terminal.groups import group
 from gearpy.cli.terminal.options import Given, storing
 from gearpy.cli.terminal.output import print_hints, print_json, table
 from gearpy.cluster.checkpoints.reading import plain
-from gearpy.cluster.client.client import StateAt
 from gearpy.cluster.states.query import query as queried
 from gearpy.cluster.states.stored import (
     StateMoment,
@@ -28,6 +27,9 @@ from gearpy.cluster.states.stored import (
 )
 from gearpy.errors import ConfigError
 from gearpy.views import text
+
+if TYPE_CHECKING:
+    from gearpy.cluster.client.client import StateAt
 
 commands = group("The state of the steps of an application, as tables.")
 
@@ -143,7 +145,7 @@ def query(
         _write(shown, moment, form, output)
 
 
-def _states(given: Given, app: str, stack: ExitStack, *, at: StateAt = "epoch") -> StoredStates:
+def _states(given: Given, app: str, stack: ExitStack, *, at: "StateAt" = "epoch") -> StoredStates:
     """Return the states of an application: in a store that is named, or where the cluster says."""
     if given.checkpoints is not None:
         if at == "now":

@@ -9,13 +9,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from gearpy.cluster.checkpoints.reading import open_store
-from gearpy.cluster.checkpoints.remote import RemoteCheckpoints
 from gearpy.cluster.client.changes import AskedChange
 from gearpy.cluster.client.questions import ClusterQuestions
-from gearpy.cluster.programs.artifacts import Program, of_kind, split_target, stream_of
-from gearpy.cluster.programs.trial import loaded_here
-from gearpy.cluster.programs.upload import packed, send
 from gearpy.config.schema import Config
 from gearpy.core.base.times import EventTime, event_time_in, event_time_ms
 from gearpy.core.scaling.bounds import tasks_and_bounds
@@ -66,14 +61,15 @@ from gearpy.messages.summaries import (
     ApplicationSummary,
     ErrorCard,
 )
-from gearpy.storage.checkpoints import Checkpoints
 from gearpy.wire.values.payload import decode_value, encode_value
 from gearpy.wire.values.records import DEFAULT_REGISTRY, RecordRegistry
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
+    from gearpy.cluster.programs.artifacts import Program
     from gearpy.cluster.states.stored import StoredStates
+    from gearpy.storage.checkpoints import Checkpoints
 
 #: Which moment a table of state is of: a stored epoch, or one that is ended for it.
 StateAt: TypeAlias = Literal["epoch", "now"]
@@ -113,7 +109,7 @@ class ClusterClient(ClusterQuestions):
         ask: Callable[[Any], Any],
         by: Asker | None = None,
         *,
-        checkpoints: Checkpoints | None = None,
+        checkpoints: "Checkpoints | None" = None,
         config: Config | None = None,
     ) -> None:
         super().__init__(ask)
@@ -127,7 +123,7 @@ class ClusterClient(ClusterQuestions):
 
     # -- applications ----------------------------------------------------------------------
 
-    def upload(self, target: str, args: Sequence[str] = ()) -> tuple[Artifact, Program]:
+    def upload(self, target: str, args: Sequence[str] = ()) -> "tuple[Artifact, Program]":
         """Upload a program; return it, and its application as it was loaded here first.
 
         Raises:
@@ -135,6 +131,10 @@ class ClusterClient(ClusterQuestions):
             OperatorError: the program itself raised.
             SubmitRefused: the master does not take it.
         """
+        from gearpy.cluster.programs.artifacts import of_kind
+        from gearpy.cluster.programs.trial import loaded_here
+        from gearpy.cluster.programs.upload import packed, send
+
         with packed(target, self._config, args=args) as program:
             application = loaded_here(program, target, self._config)
             send(self._ask, program)
@@ -142,12 +142,14 @@ class ClusterClient(ClusterQuestions):
 
     def upload_next(
         self, app_id: AppId, target: str, args: Sequence[str] | None = None
-    ) -> tuple[Artifact, Program]:
+    ) -> "tuple[Artifact, Program]":
         """Upload another program for an application, as `upload` does.
 
         Args:
             args: None: those of the program that runs.
         """
+        from gearpy.cluster.programs.artifacts import split_target
+
         if args is not None:
             return self.upload(target, args)
         args = self.arguments(app_id)
@@ -263,14 +265,14 @@ class ClusterClient(ClusterQuestions):
             at: "now" has an epoch ended for it first.
             classes: of keys and values; fields of others have numbers.
         """
-        from gearpy.cluster.states.stored import StoredStates  # noqa: PLC0415 - it needs Arrow
+        from gearpy.cluster.states.stored import StoredStates
 
         app_id = self.find(ref) if isinstance(ref, str) else ref
         if at == "now":
             self._end_epochs(app_id)
         return StoredStates(*self.store(app_id), classes=classes)
 
-    def store(self, app_id: AppId) -> tuple[Checkpoints, str]:
+    def store(self, app_id: AppId) -> "tuple[Checkpoints, str]":
         """Return the checkpoint store of an application, and the name below which its files are.
 
         Raises:
@@ -279,8 +281,11 @@ class ClusterClient(ClusterQuestions):
         found = self._expect(EpochList, GetEpochs(app_id=app_id))
         return self._checkpoints or self._store_of(app_id, found), found.prefix
 
-    def _store_of(self, app_id: AppId, listed: EpochList) -> Checkpoints:
+    def _store_of(self, app_id: AppId, listed: EpochList) -> "Checkpoints":
         """Return the store of an application: where this machine sees it, else by the cluster."""
+        from gearpy.cluster.checkpoints.reading import open_store
+        from gearpy.cluster.checkpoints.remote import RemoteCheckpoints
+
         with suppress(GearpyError, OSError):
             store = open_store(listed.place)
             if store.names(listed.prefix):  # Another machine may have the same path.
@@ -608,6 +613,8 @@ class RunningApplication:
             OperatorError: the program itself raised.
             SubmitRefused: the application cannot be changed now.
         """
+        from gearpy.cluster.programs.artifacts import stream_of
+
         at_event_ms = _event_time(at)  # Before anything is uploaded.
         artifact, program = self.client.upload_next(self.app_id, target, args)
         stream_of(program, "an update")
