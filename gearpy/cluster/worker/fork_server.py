@@ -2,6 +2,7 @@
 
 import logging
 import os
+import resource
 import select
 import socket
 import subprocess
@@ -32,6 +33,8 @@ _log = logging.getLogger(__name__)
 _READY_S: Final = 20.0
 _ANSWER_S: Final = 10.0
 _WORDS_BYTES: Final = 4096
+_GROUPS: Final = Path("/proc/self/cgroup")
+_SCORE: Final = Path("/proc/self/oom_score_adj")
 _answers: Final = msgspec.msgpack.Decoder(Answer)
 
 #: How a child ended whose fork server was killed before; no exit code is so large.
@@ -62,7 +65,6 @@ class ForkServer:
         self._server: _Server | None = None
         self._why_not = _why_impossible()
         self._told = ""
-        self._environ: dict[str, str] = {}
 
     def begin(self) -> None:
         """Start the server, which takes a moment to be ready; nobody waits for it."""
@@ -79,13 +81,10 @@ class ForkServer:
             self._begin()
             why_not = self._why_not
             if self._server is not None:
-                if self._environ != dict(os.environ):
-                    why_not = "the environment of the worker has changed since its start"
-                else:
-                    try:
-                        return self._server.fork(folder, mark)
-                    except ServerLost as lost:
-                        why_not = self._lost(lost)
+                try:
+                    return self._server.fork(folder, mark)
+                except ServerLost as lost:
+                    why_not = self._lost(lost)
             self._tell(why_not)
             return None
 
@@ -98,9 +97,12 @@ class ForkServer:
                 self._server = None
 
     def _begin(self) -> None:
+        """Have a server whose forks are as processes that this one would start now."""
+        if self._server is not None and self._server.surroundings != _surroundings():
+            self._server.retire()
+            self._server = None
         if self._server is not None or self._why_not:
             return
-        self._environ = dict(os.environ)
         try:
             self._server = _Server(self._command, self._folder)
         except OSError as error:
@@ -124,6 +126,18 @@ class ForkServer:
         self._told = why_not
 
 
+def _surroundings() -> Sequence[object]:
+    """Return what a process takes over from the one that starts it; some may change it later."""
+    limits = (getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_"))
+    return (
+        dict(os.environ),
+        [each.read_text() for each in (_GROUPS, _SCORE) if each.exists()],
+        os.getpriority(os.PRIO_PROCESS, 0),
+        os.sched_getaffinity(0),
+        [resource.getrlimit(each) for each in limits],
+    )
+
+
 def _why_impossible() -> str:
     """Return why there can be no fork server on this system; empty if there can."""
     if sys.platform != "linux":
@@ -140,6 +154,9 @@ class _Server:
 
     def __init__(self, command: Sequence[str], folder: Path) -> None:
         self.was_ready = False
+        self.surroundings = _surroundings()
+        self._children = 0
+        self._is_retired = False
         self._words = ""
         self._lock = threading.Lock()  # Of the socket: an answer belongs to the last order.
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -177,10 +194,11 @@ class _Server:
                 raise
             finally:
                 _close(theirs)
-        assert isinstance(answer, Forked)
-        if answer.error:
-            _close(ours)
-            raise OSError(answer.error, os.strerror(answer.error))
+            assert isinstance(answer, Forked)
+            if answer.error:
+                _close(ours)
+                raise OSError(answer.error, os.strerror(answer.error))
+            self._children += 1
         return ForkedProcess(self, answer.pid, child, ours)
 
     def buried(self, pid: int) -> int:
@@ -188,6 +206,9 @@ class _Server:
         try:
             with self._lock:
                 answer, _ = self._ask(Bury(pid), [])
+                self._children -= 1
+                if self._is_retired:
+                    self._end_unless_needed()
         except ServerLost:
             return UNKNOWN_CODE
         assert isinstance(answer, Buried)
@@ -196,6 +217,16 @@ class _Server:
     def is_alive(self) -> bool:
         """Whether it holds the numbers of its dead children."""
         return self._popen.poll() is None
+
+    def retire(self) -> None:
+        """End it when its last child is buried."""
+        with self._lock:
+            self._is_retired = True
+            self._end_unless_needed()
+
+    def _end_unless_needed(self) -> None:
+        if not self._children:
+            self._end()
 
     def kill(self) -> None:
         """End it, if it has not ended."""

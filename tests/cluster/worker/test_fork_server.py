@@ -106,9 +106,7 @@ class Scene:
 
     def server(self) -> int:
         """Return the process of the server."""
-        (pid,) = {pid for pid in children_of(os.getpid()) if children_of(pid)} - {
-            each.pid for each in self.children
-        }
+        (pid,) = _servers()
         return pid
 
     def cause(self) -> str:
@@ -119,6 +117,11 @@ class Scene:
             each.stop(kill=True)
             each.join(DEADLINE_S)
         self.forks.close()
+
+
+def _servers() -> list[int]:
+    """Return the fork servers of this process that have children."""
+    return [pid for pid in children_of(os.getpid()) if children_of(pid)]
 
 
 @pytest.fixture
@@ -278,19 +281,25 @@ def test_where_there_can_be_no_fork_server_processes_are_started(
     assert f"is not forked from the fork server but started: {why}" in line
 
 
-def test_another_environment_asks_for_a_process_of_its_own(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+def test_what_has_changed_about_a_worker_asks_for_another_fork_server(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Libraries look at it when they are loaded, which a fork does not do again."""
+    """Libraries look at the environment when they are loaded; the one before ends when it can."""
     scene.start()
     scene.said()
+    first = scene.server()
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    with caplog.at_level(logging.WARNING):
-        scene.start()
-        scene.said()
+    second = scene.start()
+    scene.said()
+    third = scene.start()
+    scene.said()
 
-    assert b"OMP_NUM_THREADS=1" in Path(f"/proc/{scene.children[1].pid}/environ").read_bytes()
-    assert "the environment of the worker has changed since its start" in caplog.text
+    (server,) = set(_servers()) - {first}
+    assert children_of(server) == [second.pid, third.pid]
+    assert b"OMP_NUM_THREADS=1" in Path(f"/proc/{second.pid}/environ").read_bytes()
+    os.kill(scene.children[0].pid, signal.SIGSEGV)
+    assert scene.cause().startswith("killed by signal 11 (SIGSEGV)")
+    assert is_gone(first)
 
 
 def test_a_child_that_cannot_begin_is_an_error_of_its_launch(scene: Scene) -> None:
