@@ -34,7 +34,7 @@ class Dispatcher(Protocol):
 
     @property
     def threads(self) -> int:
-        """How many turns can run at the same time."""
+        """The number of turns that can run at the same time."""
         ...
 
     def start(self) -> None:

@@ -176,7 +176,7 @@ def file_at(operator: str, name: str, options: StoreOptions | None = None) -> Fo
 
 
 def unpacker_of(name: str) -> Callable[[Any], BinaryIO] | None:
-    """Return what opens a file of this name as its content; None if it is not packed."""
+    """Return the function that opens a packed file as its content; None if it is not packed."""
     return _UNPACK.get(os.path.splitext(name)[1])  # noqa: PTH122 - of a URL, too
 
 

@@ -171,7 +171,7 @@ def _resuming(summary: ApplicationSummary) -> str:
 
 
 def _starting(summary: ApplicationSummary, detail: ApplicationDetail | None) -> Iterator[Headline]:
-    """Give what it waits for, and what runs again after a failure."""
+    """Yield a headline on slots that it waits for, and one on regions that are being started."""
     stall = summary.progress.stall
     if stall.startswith(SLOTS):
         missing, _, advice = stall.removeprefix(SLOTS).partition(": ")

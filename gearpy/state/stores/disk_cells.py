@@ -73,7 +73,7 @@ class DiskCells:
 
     @property
     def folder(self) -> Path | None:
-        """Where the file is; None before there is one."""
+        """The folder of the file; None before there is one."""
         return None if self._env is None else self._folder
 
     @property
