@@ -89,9 +89,11 @@ class ForkServer:
             return None
 
     def close(self) -> None:
-        """End the server; children live on."""
+        """End the server; children live on, and others are started from now on."""
+        self._why_not = self._told = "it is closed"
+        if (server := self._server) is not None:
+            server.kill()  # Before the lock: who has it may wait for an answer.
         with self._lock:
-            self._why_not = self._told = "it is closed"
             if self._server is not None:
                 self._server.kill()
                 self._server = None
@@ -229,7 +231,8 @@ class _Server:
             self._end()
 
     def kill(self) -> None:
-        """End it, if it has not ended."""
+        """End it, if it has not ended; who waits for its answer gets none."""
+        self._popen.kill()
         with self._lock:
             self._end()
 

@@ -30,7 +30,9 @@ _STREAMS: Final = 3
 _LOADED: Final = (
     *(f"gearpy.cluster.worker.{role}_role" for role in ("executor", "app_master", "actor_app")),
     "gearpy.cluster.worker.executor_page",
-    *("gearpy.dsl.application", "gearpy.connectors.memory", "gearpy.connectors.folders.json"),
+    "gearpy.dsl.application",
+    *(f"gearpy.connectors.{kind}" for kind in ("memory", "streams.generator", "console")),
+    *("gearpy.connectors.files.lines_files", "gearpy.connectors.folders.json"),
     *("uvloop", "encodings.idna", "runpy"),
 )
 _TASKS: Final = Path("/proc/self/task")

@@ -7,6 +7,7 @@ import queue
 import signal
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
@@ -169,17 +170,24 @@ def test_what_a_fork_leaves_behind_ends_with_it(tmp_path: Path) -> None:
         scene.close()
 
 
-def test_a_child_of_a_worker_may_become_a_fork_server() -> None:
-    """That is what workers start: it waits for orders, and ends with whom they would come from."""
-    forks = ForkServer(CHILD_COMMAND, Path.cwd())
+def test_a_worker_has_a_fork_server_of_its_children(tmp_path: Path) -> None:
+    """It has loaded what it should; a child of it ends when its worker says nothing."""
+    forks = ForkServer(CHILD_COMMAND, tmp_path)
     before = set(children_of(os.getpid()))
     forks.begin()
-    (pid,) = set(children_of(os.getpid())) - before
+    (server,) = set(children_of(os.getpid())) - before
 
-    assert os.getsid(pid) == pid
+    child = forks.fork(tmp_path, ProcessMark.new())
+    assert child is not None
+    assert os.getsid(server) == server
+    assert children_of(server) == [child.pid]
+    child.stdin.close()
+    assert (child.wait(), child.stderr.read()) == (1, b"")
+
+    for each in (child.stdout, child.stderr):
+        each.close()
     forks.close()
-
-    assert is_gone(pid)
+    assert is_gone(server)
 
 
 def test_a_fork_server_does_not_end_with_those_that_are_asked_to(scene: Scene) -> None:
@@ -252,6 +260,20 @@ def test_a_fork_server_that_is_frozen_is_replaced(
 
     assert is_gone(frozen)
     assert scene.children[1].pid in children_of(os.getpid())
+
+
+def test_a_fork_server_that_is_frozen_holds_up_no_end(scene: Scene) -> None:
+    """Neither of its worker, nor of who waits for a fork, whose child is started instead."""
+    scene.start()
+    scene.said()
+    os.kill(scene.server(), signal.SIGSTOP)
+    with ThreadPoolExecutor() as threads:
+        child = threads.submit(scene.start)
+        eventually(child.running)
+        scene.forks.close()
+
+        assert child.result(DEADLINE_S).pid in children_of(os.getpid())
+    assert _servers() == []
 
 
 @pytest.mark.parametrize(
