@@ -128,7 +128,8 @@ class ProcessorSummary:
     """One processor of an application, counts over all its tasks.
 
     ``steps`` are the names of its steps, in the order in which a record meets them. ``birth_ms`` is
-    the event time from which on it takes the place of another one; None: of none.
+    the event time from which on it takes the place of another one; None: of none. ``idle_tasks`` is
+    how many of its tasks have nothing to give at present, and hold no clock back.
     """
 
     processor_id: int
@@ -142,6 +143,7 @@ class ProcessorSummary:
     quarantined_records: int = 0
     steps: tuple[str, ...] = ()
     birth_ms: int | None = None
+    idle_tasks: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,7 +68,7 @@ PROTOCOL: Final = KnownVersions(NEWEST)
 ADDED: Final[dict[str, tuple[str, ...]]] = {
     "EpochUnstored": ("damaged",),
     "LaunchTasks": ("first_session",),
-    "ProcessorSummary": ("birth_ms",),
+    "ProcessorSummary": ("birth_ms", "idle_tasks"),
     "RegisterWorker": ("version",),
     "UpdatePlanned": ("at_event_ms",),
     "WorkerSummary": ("version",),

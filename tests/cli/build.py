@@ -187,6 +187,7 @@ _DETAIL: Final = ApplicationDetail(
             clock_ms=NOON_MS,
             records_in=60_000,
             records_out=60_000,
+            idle_tasks=1,
         ),
         ProcessorSummary(
             processor_id=1,

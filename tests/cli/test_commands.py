@@ -104,6 +104,7 @@ PROCESSOR: Final = {
     "quarantined_records": int,
     "steps": [str],
     "birth_ms": int,
+    "idle_tasks": int,
 }
 HOLDER: Final = {
     "task": str,

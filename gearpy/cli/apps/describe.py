@@ -158,7 +158,7 @@ def _processor_row(processor: ProcessorSummary) -> list[str]:
     return [
         str(processor.processor_id),
         str(processor.parallelism),
-        text.watermark(processor.clock_ms),
+        _clock(processor),
         text.count(processor.records_in),
         text.count(processor.records_out),
         text.count(processor.late_records),
@@ -166,6 +166,14 @@ def _processor_row(processor: ProcessorSummary) -> list[str]:
         text.count(processor.quarantined_records),
         processor.name,  # Last, as the names of all steps of a chain may be long.
     ]
+
+
+def _clock(processor: ProcessorSummary) -> str:
+    """Return the clock of a processor, and whether it rests as tasks have nothing to give."""
+    clock, idle = text.watermark(processor.clock_ms), processor.idle_tasks
+    if not idle:
+        return clock
+    return f"{clock} idle" if idle == processor.parallelism else f"{clock} ({idle} idle)"
 
 
 def _consumer_row(consumer: ConsumerSummary) -> list[str]:

@@ -160,6 +160,7 @@ def _processor(core: ApplicationCore, pid: ProcessorId) -> ProcessorSummary:
         quarantined_records=sum(each.quarantined_records for each in reports),
         steps=tuple(step.name or step.kind for step in spec.steps),
         birth_ms=known_ms(spec.life.birth_ms),
+        idle_tasks=sum(each.idle for each in reports),
     )
 
 

@@ -4,8 +4,25 @@ from pathlib import Path
 
 import gearpy as gp
 from gearpy.cluster.app.describe import detail_of, path_lines
-from gearpy.ids import AppId
-from gearpy.messages.summaries import ErrorCard, Failure
+from gearpy.core.app.application import ApplicationCore
+from gearpy.ids import AppId, TaskId
+from gearpy.messages.app import TaskClock
+from gearpy.messages.summaries import ApplicationDetail, ErrorCard, Failure
+from tests.core.manager_bench import Bench
+
+
+def told(core: ApplicationCore | None, *failures: Failure) -> ApplicationDetail:
+    """Return what is told of an application."""
+    return detail_of(
+        AppId(1),
+        core,
+        failures,
+        now_ms=0,
+        guarantees=("a -> b",),
+        fallbacks={},
+        scaled=(),
+        stored_ms=lambda *_: 0,
+    )
 
 
 def test_each_path_has_its_guarantee(tmp_path: Path) -> None:
@@ -23,19 +40,25 @@ def test_each_path_has_its_guarantee(tmp_path: Path) -> None:
     assert weak.endswith("write to a transactional sink, such as jsonl_folder or parquet_folder")
 
 
+def test_idle_tasks_are_counted() -> None:
+    """The clock of a processor in which all are rests."""
+    bench = Bench()
+    (region,) = bench.manager.regions
+    idle = TaskId(0, 1)
+    report = TaskClock(
+        task_id=idle, session=region.sessions[idle], clock_ms=1, watermark_ms=1, idle=True
+    )
+
+    bench.obey(bench.manager.on_clocks([report], bench.now_ms))
+
+    detail = told(bench.manager)
+    assert [each.idle_tasks for each in detail.processors] == [1, 0]
+
+
 def test_an_application_that_begins_has_guarantees_and_failures_only() -> None:
     failure = Failure(at_ms=1, what="it", error=ErrorCard(cause="why"))
 
-    detail = detail_of(
-        AppId(1),
-        None,
-        [failure],
-        now_ms=0,
-        guarantees=("a -> b",),
-        fallbacks={},
-        scaled=(),
-        stored_ms=lambda *_: 0,
-    )
+    detail = told(None, failure)
 
     assert (detail.failures, detail.guarantees) == ((failure,), ("a -> b",))
     assert (detail.epochs, detail.processors) == ((), ())
