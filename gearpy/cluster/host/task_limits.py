@@ -15,9 +15,6 @@ _ACK_INTERVAL_MS: Final = 100
 _QUIET_ACK_MS: Final = 20
 #: A request for an acknowledgement that stays unanswered is sent again after so long.
 _REPEAT_ACK_MS: Final = 1000
-#: A slow task has one batch at work and one that waits: a smaller one would make a step whose call
-#: takes as long for each batch, whatever is in it, slower still.
-_BATCHES_MIN: Final = 2
 #: A batch above this size is split, down to single records.
 _BATCH_BYTES: Final = 1 << 20
 #: A link that carries no records tells its watermark this often: so late at most closes a window
@@ -39,7 +36,7 @@ def output_limits(config: Config) -> OutputLimits:
             ack_interval_ms=_ACK_INTERVAL_MS,
             quiet_ack_ms=_QUIET_ACK_MS,
             repeat_ack_ms=_REPEAT_ACK_MS,
-            least_records=min(_BATCHES_MIN * batch, streaming.max_pending_records),
+            least_records=min(batch, streaming.max_pending_records),
         ),
         batch_records=batch,
         # A full batch must fit into the window of a link, and into a frame.

@@ -26,8 +26,8 @@ class FlowLimits:
     ack_interval_ms: int  #: Also ask with what is sent so long after the last request.
     quiet_ack_ms: int  #: A link quiet for so long asks for what is still unacknowledged.
     repeat_ack_ms: int  #: An unanswered ack request is asked again after so long.
-    #: The first window, and that of a slow target where two of its batches are no less; 0: the
-    #: whole one is the first, and none is too small.
+    #: The first window, and that of a slow target where its batches are no smaller; 0: the whole
+    #: one is the first, and none is too small.
     least_records: int = 0
 
     def __post_init__(self) -> None:
@@ -173,12 +173,18 @@ class Subscription:
         return all(state.acked == state.open.seq for state in self._targets)
 
     def _resize(self, state: _Target, room: int) -> None:
+        """Set the window to what the target wants; one that grows doubles with each answer.
+
+        Else a task that only lays records by at first, until event time has passed them, would have
+        asked for all that there is before it has worked on any.
+        """
         limits = self._limits
-        state.window, state.ask_each = limits.window_records, limits.ack_interval_records
-        if 0 < room < state.window:
-            batch = max(1, min(state.batch, limits.least_records // 2))
-            state.window = min(state.window, max(2 * batch, room))
-            state.ask_each = min(state.ask_each, max(batch, room // _ASKS_A_WINDOW))
+        batch = max(1, min(state.batch, limits.least_records))
+        wanted = max(batch, room or limits.window_records)
+        state.window = min(limits.window_records, wanted, 2 * state.window)
+        state.ask_each = limits.ack_interval_records
+        if state.window < limits.window_records:
+            state.ask_each = min(state.ask_each, max(batch, state.window // _ASKS_A_WINDOW))
 
     def _ask(self, state: _Target, now_ms: int) -> int:
         span = state.open
