@@ -55,7 +55,9 @@ def test_changes_that_follow_each_other_closely_are_exact(seed: int) -> None:
 
 def test_faults_in_each_phase_of_a_change_do_no_harm() -> None:
     """Also while a version takes the place of another, which is over within one turn."""
-    results = (run_change_seed(seed, aimed=True) for seed in range(50_003, 50_015))
+    first = (50_004, 50_009, 50_013)  # They hit each phase as long as nothing changes what happens.
+    seeds = (*first, *(seed for seed in range(50_003, 50_015) if seed not in first))
+    results = (run_change_seed(seed, aimed=True) for seed in seeds)
 
     see_fault_in_each(PHASES, ((each.problem, each.phases) for each in results))
 
