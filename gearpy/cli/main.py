@@ -2,7 +2,8 @@
 
 import gc
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from typing import Annotated, Final
 
 import typer
@@ -12,7 +13,7 @@ from gearpy.cli.terminal.absent import leave_out
 from gearpy.cli.terminal.coercion import coerce_without_pydantic
 from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.groups import add_lazy, group
-from gearpy.cli.terminal.guard import end_at_signals
+from gearpy.cli.terminal.guard import end_at_signals, ended_at_once
 from gearpy.distribution import other_project
 
 #: Commands and groups of commands, in the order of ``gear --help``: where each is, and its help.
@@ -139,11 +140,17 @@ def main() -> None:
     gc.set_threshold(_GC_THRESHOLD)
     end_at_signals()
     coerce_without_pydantic()
-    if sys.argv[1:2] == [_STATE]:
-        leave_out("pandas")
     if warning := other_project():
         print(f"warning: {warning}", file=sys.stderr)
-    app(prog_name="gear")
+    with _for_state() if sys.argv[1:2] == [_STATE] else nullcontext():
+        app(prog_name="gear")
+
+
+@contextmanager
+def _for_state() -> Iterator[None]:
+    leave_out("pandas")
+    with ended_at_once():
+        yield
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it

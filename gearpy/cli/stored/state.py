@@ -200,6 +200,8 @@ def _write(shown: pa.Table, moment: StateMoment, form: Format, output: Path | No
             else:
                 _WRITERS[form](shown, file)
             file.flush()
+    except BrokenPipeError:
+        raise  # Who reads has had enough, as in ``gear state query ... | head``.
     except OSError as error:
         raise ConfigError(f"{output} cannot be written: {error.strerror}") from error
     except pa.ArrowInvalid as error:

@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gearpy.cli.main import app
-from gearpy.cli.terminal.exits import WRONG_USE
+from gearpy.cli.terminal.exits import NO_READER, WRONG_USE
 from gearpy.state.keyed import KeyedState
 from gearpy.storage.checkpoints import checkpoints_at
 from tests.cli.test_commands_page import EXAMPLES_OF_STATE, PAGE, plain
@@ -136,28 +136,50 @@ def test_mistakes_are_told_with_what_there_is(
 
 
 _IN_A_PROCESS: Final = """
-import sys
+import atexit
 from gearpy.cli.main import main
-try:
-    main()
-finally:
-    print("pandas" in sys.modules)
+atexit.register(print, "late")
+main()
 """
 
 
-def test_no_query_waits_until_pandas_is_loaded(tmp_path: Path) -> None:
-    """Arrow would load it for the first column, where it is installed."""
-    pytest.importorskip("pandas")
+def test_a_query_waits_for_nothing_that_it_does_without(tmp_path: Path) -> None:
+    """Arrow would load pandas for the first column; at its end Python would free each object."""
     a_kept_application(checkpoints_at(tmp_path), [visits])
-    query = ["state", "query", "shop", "Visits", "select count(*) from visits", "--json"]
+    query = ["shop", "Visits", "select count(*) from visits", "--json"]
+    begin = [sys.executable, "-X", "importtime", "-c", _IN_A_PROCESS, "state", "query"]
 
     done = subprocess.run(
-        [sys.executable, "-c", _IN_A_PROCESS, *query, "--checkpoints", str(tmp_path)],
+        [*begin, *query, "--checkpoints", str(tmp_path)],
         capture_output=True,
         text=True,
         check=True,
     )
 
-    answer, has_pandas = done.stdout.splitlines()
+    (answer,) = done.stdout.splitlines()
     assert json.loads(answer)["rows"] == [{"count_star()": 2}]
-    assert has_pandas == "False"
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "duckdb" in loaded
+    assert not loaded & {"pandas.core", "pydantic", "asyncio", "gearpy.cluster.client"}
+
+
+def many_visits(state: KeyedState) -> None:
+    """More than a pipe holds."""
+    for at in range(3000):
+        state.key = f"visitor {at}" * 5
+        state.value("visits", coder="int").set(at)
+
+
+def test_a_reader_that_has_enough_is_no_failure(tmp_path: Path) -> None:
+    """As in `gear state query ... --format csv | head`."""
+    a_kept_application(checkpoints_at(tmp_path), [many_visits])
+    query = ["state", "query", "shop", "Visits", "--format", "csv", "--checkpoints", str(tmp_path)]
+
+    with subprocess.Popen(
+        [sys.executable, "-m", "gearpy", *query], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == NO_READER
