@@ -432,7 +432,7 @@ class AimedFaults(FaultSchedule):
         if core is None:
             return ""
         if doing := core.succession.doing:
-            tried = core.regions.but(core.succession.kept) if core.succession.trial else []
+            tried = core.regions.but(core.succession.untried) if core.succession.trial else []
             are_started = all(each.is_running or each.state == "done" for each in tried)
             return _DOING.get(doing, doing) if are_started else "start of tasks"
         was_on_trial = self._phase in {"start of tasks", "trial", "going back"}

@@ -231,6 +231,7 @@ class ApplicationCore(Recovery):
         region = self.regions.in_attempt(answer.attempt)
         if region is None or self.is_ended:
             return []
+        self.succession.on_sign(answer.executor_id, now_ms)
         steps = region.on_answer(answer, now_ms)
         return self._settled(self._after(region, steps, now_ms), now_ms) if steps else []
 
@@ -456,9 +457,17 @@ class ApplicationCore(Recovery):
 
     def _check_trial(self, now_ms: int) -> list[Command]:
         trial = self.succession.trial
-        if trial is None or not trial.is_late(now_ms):
+        if trial is None:
             return []
-        return self._fail(causes.trial_too_long(trial.timeout_ms), now_ms)
+        running = [each for each in self._tried if each.is_running]
+        asked = trial.on_tick({each for region in running for each in region.executors}, now_ms)
+        self._hold_epochs()
+        if trial.is_late(now_ms):
+            return self._fail(causes.trial_too_long(trial.timeout_ms), now_ms)
+        commands: list[Command] = []
+        for region in running:
+            commands += region.ask_again(asked)
+        return commands
 
     # -- epochs ----------------------------------------------------------------------------
 

@@ -20,6 +20,8 @@ from gearpy.messages.summaries import ErrorCard
 #: So long the old version goes on while slots for the new one are waited for. What has none then
 #: may need those of the old one.
 _PREPARE_MS: Final = 10_000
+#: A process of a version on trial that gives no sign for so long may be frozen.
+_SILENT_MS: Final = 1_000
 
 
 class VersionChange:
@@ -126,6 +128,9 @@ class Trial:
     nothing of it, so the version before can take its place again, from the epoch at which the
     change was made, without a record lost or shown twice.
 
+    While a process is silent, the time does not count: it may be frozen, and try nothing. One that
+    reports nothing is asked for a sign.
+
     Args:
         lasts_ms: the first epoch ends no sooner than this after all its tasks are at work, the last
             time that they were started: each runs, and has reported.
@@ -136,6 +141,10 @@ class Trial:
         self.timeout_ms = timeout_ms
         self._lasts_ms = lasts_ms
         self._until_ms = now_ms + lasts_ms + timeout_ms
+        self._silent_ms = min(_SILENT_MS, lasts_ms // 4)
+        self._heard: dict[ExecutorId, int] = {}
+        self._asked: dict[ExecutorId, int] = {}
+        self._looked_ms = now_ms
         self.first_end_ms = MAX_MS  #: No epoch ends earlier.
 
     @property
@@ -147,6 +156,30 @@ class Trial:
         """Note that all its tasks are at work."""
         self.first_end_ms = now_ms + self._lasts_ms
         self._until_ms = self.first_end_ms + self.timeout_ms
+        self._looked_ms = now_ms
+        self._heard.clear()
+
+    def on_sign(self, executor_id: ExecutorId, now_ms: int) -> None:
+        """Note that a process is awake."""
+        self._heard[executor_id] = now_ms
+
+    def on_tick(self, executors: Iterable[ExecutorId], now_ms: int) -> list[ExecutorId]:
+        """Let the end wait while one of these is silent; return those to be asked for a sign."""
+        passed_ms, self._looked_ms = now_ms - self._looked_ms, now_ms
+        if not self.is_begun or now_ms - passed_ms >= self.first_end_ms:
+            return []
+        silence = {each: now_ms - self._heard.setdefault(each, now_ms) for each in executors}
+        if max(silence.values(), default=0) > self._silent_ms:
+            self.first_end_ms += passed_ms
+            self._until_ms += passed_ms
+        soon_ms = self._silent_ms // 2
+        due = [
+            each
+            for each, silent_ms in silence.items()
+            if min(silent_ms, now_ms - self._asked.get(each, MIN_MS)) >= soon_ms
+        ]
+        self._asked.update(dict.fromkeys(due, now_ms))
+        return due
 
     def begin_again(self) -> None:
         """Note that tasks of it are started anew: they may have read nothing so far."""
@@ -397,6 +430,11 @@ class Succession:
         if change is None:
             return []
         return [ChangeGivenUp(reason=reason), *self._withdraw(change.seats)]
+
+    def on_sign(self, executor_id: ExecutorId, now_ms: int) -> None:
+        """Note that a process is awake."""
+        if self.trial is not None:
+            self.trial.on_sign(executor_id, now_ms)
 
     def go_back(self, cause: ErrorCard) -> list[Command]:
         """Kill the processes of a version whose trial has failed."""

@@ -4,7 +4,7 @@ The state machine of the app master's hand-shake with its executors. Gearpump: `
 whose steps have no time-out, so that one lost message stops an application for ever.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Literal, TypeAlias
 
@@ -227,6 +227,14 @@ class Deployment:
     def on_tasks_started(self, message: TasksStarted, now_ms: int) -> list[Command]:
         """Note that the application is ready, once every task runs."""
         return self._on_answer("starting", message, now_ms)
+
+    def ask_again(self, executors: Collection[ExecutorId]) -> list[Send]:
+        """Ask executors once more to start the tasks that run: one that is awake answers."""
+        if self._state != "running":
+            return []
+        make = self._makers()["starting"]
+        asked = [each for each in self._addresses if each in executors]
+        return [Send(executor_id=each, message=make(each)) for each in asked]
 
     # -- the end ---------------------------------------------------------------------------
 

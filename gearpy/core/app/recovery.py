@@ -153,6 +153,7 @@ class Recovery:
         if region is None or region.sessions.get(clock.task_id) != clock.session:
             return None
         self.reports[clock.task_id] = clock
+        self.succession.on_sign(region.placement[clock.task_id], now_ms)
         self.succession.halt_orders.on_report(clock)
         self.clock.on_report(
             clock.task_id,

@@ -18,7 +18,7 @@ from gearpy.core.app.deployment import Send
 from gearpy.core.app.executors import Launch, Stop
 from gearpy.core.dag.graph import Dag
 from gearpy.ids import ExecutorId, TaskId
-from gearpy.messages.app import BeginEpoch, CommitEpoch, ExecutorFailed, LaunchTasks
+from gearpy.messages.app import BeginEpoch, CommitEpoch, ExecutorFailed, LaunchTasks, StartAllTasks
 from gearpy.messages.summaries import ErrorCard
 from tests.core.manager_bench import LOST, A, B, Bench, a_dag, kinds, only, sent
 
@@ -283,6 +283,22 @@ def test_a_trial_begins_when_each_of_its_tasks_has_reported() -> None:
     passed = bench.end_epoch()
 
     assert not sent(early + trial, BeginEpoch)
+    assert only(passed, TrialPassed)
+
+
+def test_a_trial_lasts_longer_by_the_time_for_which_a_process_is_silent() -> None:
+    """One that froze behind its first report has tried little of the version."""
+    bench, _ = on_trial(trial_ms=2000)
+    bench.unanswered.add((_NEXT[1], StartAllTasks))
+
+    frozen = bench.tick(30_000)
+    bench.unanswered.clear()
+    awake = bench.tick(1200)
+    bench.tick(800)
+    passed = bench.end_epoch()
+
+    assert sent(frozen, StartAllTasks)
+    assert not sent(frozen + awake, BeginEpoch)
     assert only(passed, TrialPassed)
 
 

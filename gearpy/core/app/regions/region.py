@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Literal, TypeAlias
 
 from gearpy.core.app.decisions import RecoveryLimits
-from gearpy.core.app.deployment import Command, Deployment
+from gearpy.core.app.deployment import Command, Deployment, Send
 from gearpy.core.app.regions.region_epochs import RegionEpochs
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.core.epoch.history import EpochHistory
@@ -245,6 +245,10 @@ class Region:
                 return self._deployment.on_tasks_started(answer, now_ms)
             case TasksStopped():
                 return self._deployment.on_tasks_stopped(answer, now_ms)
+
+    def ask_again(self, executors: Collection[ExecutorId]) -> list[Send]:
+        """Ask executors whose tasks run for a sign."""
+        return self._deployment.ask_again(executors) if self._deployment else []
 
     def on_tick(self, now_ms: int) -> list[Command]:
         """Let steps that take too long be repeated, or fail."""
