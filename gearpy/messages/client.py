@@ -673,13 +673,15 @@ class EpochList:
     """The epochs that an application could go back to, oldest first.
 
     ``place`` is the checkpoint store, as its app master sees it, and ``prefix`` the name below
-    which they are there.
+    which they are there. ``next_to_end`` answers `GetEpochs.ends_one`: regions, and the first epoch
+    of each that begins to end behind the question, and so has all that was read before.
     """
 
     app_id: AppId
     epochs: tuple[StoredEpoch, ...]
     place: str = ""
     prefix: str = ""
+    next_to_end: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

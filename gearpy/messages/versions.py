@@ -66,6 +66,7 @@ PROTOCOL: Final = KnownVersions(NEWEST)
 #: message without fields here is new itself. To a process of the version before, new fields are
 #: not told, and what it says means their defaults; a new message it refuses by its name.
 ADDED: Final[dict[str, tuple[str, ...]]] = {
+    "EpochList": ("next_to_end",),
     "EpochUnstored": ("damaged",),
     "LaunchTasks": ("first_session",),
     "ProcessorSummary": ("birth_ms", "idle_tasks"),

@@ -68,12 +68,14 @@ class AppAnswers:
             case GetVersions():
                 return VersionList(app_id=self._app_id, versions=self._versions.summaries())
             case GetEpochs():
-                regions = core.end_epochs() if message.ends_one else core.regions
+                ended = core.end_epochs() if message.ends_one else []
+                regions = ended if message.ends_one else core.regions
                 return EpochList(
                     app_id=self._app_id,
                     epochs=epochs_of(regions, self._checkpoints.stored_ms),
                     place=self._checkpoints.place,
                     prefix=self._checkpoints.prefix,
+                    next_to_end=tuple((each.number, each.epochs.next_to_end) for each in ended),
                 )
 
     def is_due(self, now_ms: int) -> bool:

@@ -513,11 +513,13 @@ class ClusterClient(ClusterQuestions):
         """
         tries = _Tries(_EPOCH_S)
         question = GetEpochs(app_id=app_id, ends_one=True)
-        before = _newest(self._expect(EpochList, question))
+        asked = self._expect(EpochList, question)
+        # An older app master does not tell: the one behind the newest may have begun before.
+        wanted = {region: epoch + 2 for region, epoch in _newest(asked).items()}
+        wanted |= dict(asked.next_to_end)
         while True:
             now = _newest(self._expect(EpochList, question))
-            # The one behind the newest may have begun to end before.
-            if now and all(epoch > before.get(region, 0) + 1 for region, epoch in now.items()):
+            if now and all(epoch >= wanted.get(region, 2) for region, epoch in now.items()):
                 return
             if not tries.may_go_on():
                 raise AskTimeout(

@@ -12,7 +12,9 @@ from gearpy.messages.client import (
     ApplicationList,
     Asker,
     DescribeApplication,
+    EpochList,
     GetApplication,
+    GetEpochs,
     ListApplications,
     ListQuarantined,
     ListWorkers,
@@ -25,6 +27,7 @@ from gearpy.messages.client import (
     ReplayNow,
     ReplayQuarantined,
     RestartApplication,
+    StoredEpoch,
     Submitted,
     UpdateApplication,
     UpdatePlanned,
@@ -58,6 +61,12 @@ def an_application(
     return ApplicationSummary(app_id=AppId(app_id), name=name, status=status)
 
 
+def an_epoch(number: int) -> StoredEpoch:
+    return StoredEpoch(
+        region=0, epoch=number, stored_ms=0, size_bytes=0, files=1, clock_ms=None, cut_time_ms=None
+    )
+
+
 def a_client(*answers: object) -> tuple[ClusterClient, list[object]]:
     """Return a client whose questions get these answers in turn, and what it asks."""
     asked, left = list[object](), list(answers)
@@ -75,6 +84,27 @@ def test_ask_returns_whatever_the_answer_is() -> None:
 
     assert client.ask(ListWorkers()) == Refused(reason="no")
     assert asked == [ListWorkers()]
+
+
+@pytest.mark.parametrize(
+    ("next_to_end", "newest"),
+    [(((0, 6),), [5, 5, 6]), (((0, 7),), [5, 6, 7]), ((), [5, 6, 7])],
+    ids=["at rest", "while one ends", "older app master"],
+)
+def test_a_look_at_now_waits_for_the_first_epoch_that_ends_for_it(
+    next_to_end: tuple[tuple[int, int], ...], newest: list[int]
+) -> None:
+    """For one epoch, if none was being ended; so long as that is not known, for two."""
+    lists = [
+        EpochList(app_id=APP, epochs=(an_epoch(epoch),), next_to_end=next_to_end)
+        for epoch in newest
+    ]
+    client, asked = a_client(*lists, Refused(reason="no store"))
+
+    with pytest.raises(SubmitRefused, match="no store"):
+        client.states(APP, at="now")
+
+    assert asked == [*3 * [GetEpochs(app_id=APP, ends_one=True)], GetEpochs(app_id=APP)]
 
 
 def test_an_answer_to_another_question_is_nonsense() -> None:

@@ -607,7 +607,11 @@ def test_an_epoch_ends_before_its_time_if_it_is_asked_for() -> None:
     bench.done.clear()
 
     regions = bench.manager.end_epochs()
+    wanted = [each.epochs.next_to_end for each in regions]
     bench.tick(1)
+
+    assert [bench.announced(each).epoch for each in regions] == wanted
+    assert [each.epochs.next_to_end for each in regions] == [each + 1 for each in wanted]
 
     assert [each.number for each in regions] == [0, 1]
     assert len({bench.announced(each).attempt for each in regions}) == 2
