@@ -126,6 +126,7 @@ class AppStanding:
                 drained=core.is_drained,
                 savepoint=self.savepoint,
             )
+            progress = replace(progress, waits_for=progress.waits_for or core.call_of_drain())
         self._master.tell(
             ApplicationStatusChanged(
                 app_id=self._app_id,

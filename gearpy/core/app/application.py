@@ -88,6 +88,12 @@ class ApplicationCore(Recovery):
         """Whether it has ended before its streams, and shows all that was read of them."""
         return self.is_ended and any(region.is_drained for region in self.regions)
 
+    def call_of_drain(self) -> str:
+        """Name the call of user code behind which a drain waits; empty if it waits for none."""
+        if self._drain is None:
+            return ""
+        return causes.longest_call(turn for turns in self.long_turns.values() for turn in turns)
+
     def why_unchangeable(self) -> str:
         """Return the reason why no change can begin now; empty if one can."""
         if self._drain is not None or self._ending is not None or self._has_gone_back:
@@ -639,6 +645,7 @@ class ApplicationCore(Recovery):
             self.clock.why(),
             timeout_ms=drain.timeout_ms,
             outside=outside_of(self.dag, self.reports),
+            call=self.call_of_drain(),
         )
         commands = self._fail(cause, now_ms)
         if drain.has_had_grace(now_ms):

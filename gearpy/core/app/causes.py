@@ -8,7 +8,7 @@ from gearpy.core.dag.difference import graph_difference
 from gearpy.core.dag.graph import Dag
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.core.epoch.history import EpochHistory
-from gearpy.messages.app import EpochUnstored, RegisterExecutor, SnapshotsDamaged
+from gearpy.messages.app import EpochUnstored, LongTurn, RegisterExecutor, SnapshotsDamaged
 from gearpy.messages.summaries import ErrorCard
 
 #: What is stopped since it took too long has so long to stop.
@@ -50,8 +50,21 @@ def trial_too_long(timeout_ms: int) -> ErrorCard:
     )
 
 
+def longest_call(turns: Iterable[LongTurn]) -> str:
+    """Name the task that has been in one call of user code for longest; empty if none has."""
+    turn = max(turns, key=lambda each: (each.lasts_ms, each.task_id), default=None)
+    if turn is None:
+        return ""
+    at = f" at {turn.source}" if turn.source else ""
+    line = f": {turn.source_line}" if turn.source_line else ""
+    return (
+        f"{turn.step} (task {turn.task_id}), which has been in one call for "
+        f"{turn.lasts_ms // 1000} s{at}{line}"
+    )
+
+
 def drain_too_long(
-    chain: Sequence[ClockHolder], *, timeout_ms: int, outside: str = ""
+    chain: Sequence[ClockHolder], *, timeout_ms: int, outside: str = "", call: str = ""
 ) -> ErrorCard:
     """Describe why a drain did not end.
 
@@ -59,10 +72,11 @@ def drain_too_long(
         chain: leads to the task that holds the clock.
         timeout_ms: how long it might have taken.
         outside: what a source or sink waits for, such as a server that is away.
+        call: the call of user code that does not end, see `longest_call`.
     """
     cause = f"the drain did not end within {timeout_ms // 1000} s"
-    if outside:
-        cause += f": it waits for {outside}"
+    if waits_for := outside or call:
+        cause += f": it waits for {waits_for}"
     elif chain:
         holder = chain[-1]
         cause += f": it waits for {holder.name} (task {holder.task_id}), {holder.waits_for}"

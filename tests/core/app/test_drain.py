@@ -8,7 +8,7 @@ from gearpy.core.app.decisions import Ended
 from gearpy.core.app.deployment import Send
 from gearpy.core.app.executors import Launch, Stop
 from gearpy.ids import ProcessorId, TaskId
-from gearpy.messages.app import BeginEpoch, StopAllTasks, TaskClock
+from gearpy.messages.app import BeginEpoch, LongTurn, StopAllTasks, TaskClock
 from tests.core.manager_bench import A, B, Bench, only
 
 
@@ -159,3 +159,23 @@ def test_a_drain_that_waits_for_a_server_fails_with_its_name() -> None:
     assert ended.cause is not None
     name = bench.manager.dag.processors[ProcessorId(1)].name
     assert f"within 5 s: it waits for kafka a:9092 (step {name}); what" in ended.cause.cause
+
+
+def test_a_drain_behind_a_call_that_does_not_end_fails_with_its_line() -> None:
+    """The chain of clocks says no more than which task it is."""
+    bench = Bench((1, 1), executors=1)
+    turn = LongTurn(
+        task_id=TaskId(0, 0), lasts_ms=9300, step="src", source="a.py:9", source_line="ask()"
+    )
+    bench.manager.on_long_turns(A, (turn,))
+    bench.unanswered = {(A, BeginEpoch), (A, StopAllTasks)}
+    before = bench.manager.call_of_drain()
+    bench.obey(bench.manager.drain(bench.now_ms, timeout_ms=5000))
+    meanwhile = bench.manager.call_of_drain()
+
+    [ended] = only(bench.tick(8000), Ended)
+
+    call = "src (task 0.0), which has been in one call for 9 s at a.py:9: ask()"
+    assert (before, meanwhile) == ("", call)
+    assert ended.cause is not None
+    assert f"it waits for {call}; what" in ended.cause.cause
