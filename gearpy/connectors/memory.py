@@ -16,6 +16,7 @@ from gearpy.messages.data import Batch, Message
 from gearpy.messages.table import Table, Times
 from gearpy.messages.type_variables import Row, T, T_contra
 from gearpy.task.api.interfaces import Sink, SinkWriter, Source, SourceReader
+from gearpy.task.sources.share import numbered_partitions
 
 
 @overload
@@ -172,7 +173,7 @@ class CollectionSource(Source):
 
     def partitions(self) -> Sequence[str]:
         """Return the numbers of the parts."""
-        return [f"{part:05d}" for part in range(self._parts)]
+        return numbered_partitions(self._parts)
 
     def open(self, partition: str, resume: CollectionPlace | None) -> "CollectionReader":
         """Return a reader of every n-th value."""

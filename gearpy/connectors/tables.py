@@ -21,6 +21,7 @@ from gearpy.messages.table import Table, Times
 from gearpy.messages.type_variables import Row, T
 from gearpy.task.api.failure import operator_error
 from gearpy.task.api.interfaces import Source, SourceReader
+from gearpy.task.sources.share import numbered_partitions
 
 _MAKE: Final = "generate_tables(make)"
 
@@ -190,7 +191,7 @@ class TableSource(Source):
 
     def partitions(self) -> Sequence[str]:
         """Return the numbers of the parts."""
-        return [f"{part:05d}" for part in range(self._parts)]
+        return numbered_partitions(self._parts)
 
     def open(self, partition: str, resume: RowsPlace | None) -> "TableReader":
         """Return a reader of one part."""
@@ -283,7 +284,7 @@ class _MadeTables(Source):
         return self._schema
 
     def partitions(self) -> Sequence[str]:
-        return [f"{part:05d}" for part in range(self._parts)]
+        return numbered_partitions(self._parts)
 
     def open(self, partition: str, resume: RowsPlace | None) -> "_MadeReader":
         part = int(partition)

@@ -37,6 +37,7 @@ from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.interfaces import Source, SourceReader
+from gearpy.task.sources.share import numbered_partitions
 
 _FOLLOWED_PARTS: Final = 4
 
@@ -137,7 +138,7 @@ class RowFiles(Source):
             return [file.name for file in self._files()]
         if self.bounded:
             self._files()  # Says what is not there, before anything runs.
-        return [f"{part:05d}" for part in range(self._parts)]
+        return numbered_partitions(self._parts)
 
     def open(self, partition: str, resume: FilesPlace | None) -> "FilesReader":
         """Return a reader; files are opened when they are read."""

@@ -23,6 +23,7 @@ from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.interfaces import Source, SourceReader
+from gearpy.task.sources.share import numbered_partitions
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -200,7 +201,7 @@ class PostgresSource(Source[dict[str, Any]]):
 
     def partitions(self) -> Sequence[str]:
         """Return the numbers of the ranges."""
-        return [f"{part:05d}" for part in range(len(self._ranges))]
+        return numbered_partitions(len(self._ranges))
 
     def open(self, partition: str, resume: PostgresPlace | None) -> "PostgresReader":
         """Return a reader of one range; it connects when it is read."""

@@ -17,6 +17,7 @@ from gearpy.messages.table import Table, Times
 from gearpy.messages.type_variables import Row, T
 from gearpy.task.api.failure import operator_error
 from gearpy.task.api.interfaces import Batch, Source, SourceReader
+from gearpy.task.sources.share import numbered_partitions
 
 #: What a program has given is passed on after so long, and looked at after so many records.
 _PATIENCE_MS: Final = 5
@@ -195,7 +196,7 @@ class GeneratorSource(Source):
 
     def partitions(self) -> Sequence[str]:
         """Return the numbers of the iterators."""
-        return [f"{part:05d}" for part in range(self._parts)]
+        return numbered_partitions(self._parts)
 
     def open(self, partition: str, resume: GeneratorPlace | None) -> "GeneratorReader":
         """Make an iterator; values read before are skipped in the reading."""

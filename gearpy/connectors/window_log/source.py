@@ -22,6 +22,7 @@ from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times, rows_of
 from gearpy.messages.type_variables import Row
 from gearpy.task.api.interfaces import Source, SourceReader
+from gearpy.task.sources.share import numbered_partitions
 from gearpy.windowlog.bodies import BatchInfo, SegmentInfo
 from gearpy.windowlog.log import WindowLog
 
@@ -166,7 +167,7 @@ class WindowLogSource(Source):
     def partitions(self) -> Sequence[str]:
         """Return the numbers of the partitions."""
         self._columns()  # Says what is missing, before anything runs.
-        return [f"{part:05d}" for part in range(self._parts)]
+        return numbered_partitions(self._parts)
 
     def open(self, partition: str, resume: LogPlace | None) -> "WindowLogReader":
         """Return a reader of the lanes that belong to a partition."""

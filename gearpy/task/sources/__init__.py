@@ -4,5 +4,5 @@
 - `partition`: one partition of a source as its task reads it: late records, the cut by event time,
   silence.
 - `gathering`: joins small batches of a reader.
-- `share`: which task reads a partition that was found while it runs.
+- `share`: names of partitions, and which task reads one that was found while it runs.
 """

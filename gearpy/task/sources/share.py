@@ -1,4 +1,4 @@
-"""Decides which task reads a partition that was found while it runs."""
+"""Names partitions by number, and decides which task reads one that was found while it runs."""
 
 from collections.abc import Collection, Iterable
 from typing import Final
@@ -6,6 +6,11 @@ from typing import Final
 from gearpy.core.base.stable_hash import stable_hash
 
 _NUMBERS: Final = 1 << 32
+
+
+def numbered_partitions(count: int) -> list[str]:
+    """Return the names of so many partitions. Snapshots have them: they never change."""
+    return [f"{number:05d}" for number in range(count)]
 
 
 def partition_number(name: str) -> int:
