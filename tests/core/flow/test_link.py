@@ -14,7 +14,7 @@ from gearpy.errors import MessageLost
 from gearpy.ids import MAX_MS, SessionId, TaskId
 
 SOURCE = TaskId(0, 0)
-OLD, SESSION, NEW = SessionId(1), SessionId(2), SessionId(3)
+SESSION, NEW = SessionId(2), SessionId(3)
 
 
 def a_subscription(

@@ -1,7 +1,7 @@
 """Late rows and cuts of tables: the same as of single records, see `task.time.late`."""
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -29,11 +29,6 @@ from gearpy.task.time.late import (
 )
 from tests.task.build import Bench
 from tests.task.stage_build import Bounded, BoundedSource, ScriptedSource, a_source_bench
-
-
-class One(NamedTuple):
-    n: int
-
 
 TIMES = st.lists(st.integers(0, 40), min_size=1, max_size=12)
 POLICIES = st.sampled_from(SOURCE_LATE)
