@@ -123,7 +123,7 @@ _ALIASES: Final = {"log": "coordinator-log", "windows": "window-log"}
 #: So many new objects start a garbage collection: what a command makes, it mostly keeps.
 _GC_THRESHOLD: Final = 10_000
 #: Runs no program of a user, and makes Arrow tables: for the first one Arrow would import pandas
-#: where that is installed, which takes as long as reading half a million keys.
+#: and dateutil where they are installed; pandas takes as long as reading half a million keys.
 _STATE: Final = "state"
 
 
@@ -148,7 +148,7 @@ def main() -> None:
 
 @contextmanager
 def _for_state() -> Iterator[None]:
-    leave_out("pandas")
+    leave_out("pandas", "dateutil")
     with ended_at_once():
         yield
 

@@ -261,7 +261,13 @@ def _taken(data: Any, cells: _Cells, order: Any) -> tuple[pa.Array, pa.Array]:
     pieces = pa.BinaryArray.from_buffers(
         pa.binary(), edges.size, [None, pa.py_buffer(offsets), pa.py_buffer(data)]
     )
-    return pieces.take(pa.array(order * 4)), pieces.take(pa.array(order * 4 + 2))
+    return pieces.take(_column(order * 4)), pieces.take(_column(order * 4 + 2))
+
+
+def _column(numbers: Any) -> pa.Array:
+    """Return numbers as a column: `pyarrow.array` would load what numpy has for masked ones."""
+    kind = pa.from_numpy_dtype(numbers.dtype)
+    return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(numbers)])
 
 
 def numbers_of(stored: Sequence[pa.Array]) -> pa.Array | None:
@@ -271,7 +277,7 @@ def numbers_of(stored: Sequence[pa.Array]) -> pa.Array | None:
     parts = [_numbers(each) for each in stored if len(each)]
     if len({None if each is None else each.dtype for each in parts}) != 1 or parts[0] is None:
         return None
-    return pa.array(np.concatenate(parts))
+    return _column(np.concatenate(parts))
 
 
 def _numbers(stored: pa.Array) -> Any:
@@ -285,7 +291,8 @@ def _numbers(stored: pa.Array) -> Any:
         return _at(content, ">f8", begin + 1).astype(np.float64)
     found = first.view(np.int8).astype(np.int64)
     is_int = (size == 1) & (found >= _SMALL_MIN)
-    for tag in np.intersect1d(first[~is_int], list(_INTS)).tolist():
+    tags = np.flatnonzero(np.bincount(first[~is_int])).tolist()
+    for tag in filter(_INTS.__contains__, tags):
         kind = np.dtype(_INTS[tag])
         here = np.flatnonzero((first == tag) & (size == 1 + kind.itemsize))
         values = _at(content, kind, begin[here] + 1)

@@ -135,6 +135,10 @@ def test_mistakes_are_told_with_what_there_is(
     assert told in state(*args, code=WRONG_USE)
 
 
+_WITHOUT: Final = {
+    *("pandas.core", "dateutil._common", "numpy.ma", "pydantic", "asyncio"),
+    "gearpy.cluster.client",
+}
 _IN_A_PROCESS: Final = """
 import atexit
 from gearpy.cli.main import main
@@ -160,7 +164,7 @@ def test_a_query_waits_for_nothing_that_it_does_without(tmp_path: Path) -> None:
     assert json.loads(answer)["rows"] == [{"count_star()": 2}]
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "duckdb" in loaded
-    assert not loaded & {"pandas.core", "pydantic", "asyncio", "gearpy.cluster.client"}
+    assert not loaded & _WITHOUT
 
 
 def many_visits(state: KeyedState) -> None:
