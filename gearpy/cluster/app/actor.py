@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from math import inf
 from random import Random
 from typing import Final, TypeAlias, assert_never
 
@@ -374,7 +375,9 @@ class AppMasterActor(Actor[_Message]):
             self._metrics_of(core).on_report(core, message)
             return []
         if isinstance(message, WorkerList):
-            self._autoscale.on_workers(message)
+            free = inf if message.grows else sum(each.free_slots for each in message.workers)
+            self._autoscale.on_free_slots(free)
+            core.on_free_slots(free)
             return []
         if isinstance(message, RegisterExecutor):
             return self._on_executor_registered(core, message, self.context.now_ms())
@@ -664,7 +667,7 @@ class AppMasterActor(Actor[_Message]):
             refusal = answer.reason if isinstance(answer, Refused) else answer.refusal
             if refusal:
                 self._autoscale.on_trouble(refusal, now_ms)
-        if self._autoscale.asks_for_slots:
+        if self._autoscale.asks_for_slots or core.asks_for_slots(now_ms):
             self._master.tell(FindWorkers(app_id=self._app_id, launch=self._launch.launch))
         self._standing.scaled = self._autoscale.shown()
 

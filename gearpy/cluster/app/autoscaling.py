@@ -1,14 +1,13 @@
 """Autoscale of an application: what was measured goes in, requests for changes come out."""
 
 from collections.abc import Callable
-from math import inf
 
 from gearpy.cluster.app.metrics import AppMetrics
 from gearpy.core.app.application import ApplicationCore
 from gearpy.core.dag.graph import Dag
 from gearpy.core.scaling.autoscale import AUTOSCALE, AppLoad, Autoscale, StepLoad
 from gearpy.ids import AppId, ProcessorId
-from gearpy.messages.client import Asker, UpdateApplication, WorkerList
+from gearpy.messages.client import Asker, UpdateApplication
 from gearpy.messages.summaries import ScaledStep
 
 
@@ -72,13 +71,12 @@ class AppAutoscale:
 
     @property
     def asks_for_slots(self) -> bool:
-        """The next tick needs the workers first: `on_workers` is to be called before it."""
+        """The next tick needs the workers first: `on_free_slots` is to be called before it."""
         return self._scaler is not None and self._scaler.asks_for_slots
 
-    def on_workers(self, found: WorkerList) -> None:
-        """Learn how many slots are free; a cluster that grows has as many as are asked for."""
-        free = sum(each.free_slots for each in found.workers)
-        self._free_slots = inf if found.grows else free
+    def on_free_slots(self, free: float) -> None:
+        """Learn how many slots are free."""
+        self._free_slots = free
 
     def on_stays(self) -> None:
         """Learn that the trial of the version has passed."""

@@ -52,6 +52,8 @@ _FREE_DONE_MS: Final = 1_000
 _MAKE_ROOM_MS: Final = 20_000
 #: An application that has run waits so long for slots before it counts as pending again.
 _HELD_UP_AFTER_MS: Final = 5_000
+#: How many slots are free is asked for so long before it decides about a change.
+_FREE_SLOTS_MS: Final = 3_000
 
 
 class ApplicationCore(Recovery):
@@ -395,12 +397,32 @@ class ApplicationCore(Recovery):
             return self._keep("what it changes has come to its end", now_ms)
         if change.is_there(self.executors.running):
             commands = self._read_ahead(change, change.ahead, now_ms)
-        lacks_slots = self.executors.waiting_since_ms(change.seats) is not None
-        if change.may_drain(self.executors.running, now_ms, lacks_slots=lacks_slots):
+        missing = self.executors.missing_slots(change.seats)
+        if missing and (lacks := change.lacks(missing, self._leaving_slots(change), now_ms)):
+            return self._keep(lacks, now_ms)
+        if change.may_drain(self.executors.running, now_ms, lacks_slots=missing > 0):
             change.drain(now_ms)
             for region in self.regions.but(change.kept):
                 region.drain(None if change.halt is None else change.halt.time_ms)
         return commands
+
+    def _leaving_slots(self, change: VersionChange) -> int:
+        seats = self.executors.slots.items()
+        return sum(slots for executor_id, slots in seats if executor_id not in change.seats)
+
+    def asks_for_slots(self, now_ms: int) -> bool:
+        """Tell whether a change depends on the slots that are free; see `on_free_slots`."""
+        change = self.succession.change
+        return (
+            change is not None
+            and change.waits_for_slots(now_ms + _FREE_SLOTS_MS)
+            and self.executors.missing_slots(change.seats) > 0
+        )
+
+    def on_free_slots(self, free: float) -> None:
+        """Learn how many slots of the workers nobody has; infinite where workers are added."""
+        if self.succession.change is not None:
+            self.succession.change.free_slots = free
 
     def _await_event_time(self, now_ms: int) -> list[Command]:
         """Begin a change that waits when event time is near; give it up if it cannot be."""

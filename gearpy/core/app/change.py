@@ -55,6 +55,8 @@ class VersionChange:
         self.kept = kept
         self.seats = frozenset(seats)
         self.timeout_ms = timeout_ms
+        #: Slots of the workers that nobody has; None: nobody has told yet.
+        self.free_slots: float | None = None
         self.is_draining = False  #: The sources were told to end the last epoch of the old version.
         self.is_told = False  #: The app master was told to put the new version in its place.
         self.drained_ms = self.ended_ms = 0  #: When that was, and when all of it was stored.
@@ -72,6 +74,28 @@ class VersionChange:
         if self.is_there(running):
             return not self.is_draining and self.ahead.is_done
         return not self.is_draining and lacks_slots and now_ms >= self._drain_at_ms
+
+    def waits_for_slots(self, now_ms: int) -> bool:
+        """Tell whether the old version would end for its slots, if those were enough."""
+        return not self.is_draining and now_ms >= self._drain_at_ms
+
+    def lacks(self, missing: int, leaving: int, now_ms: int) -> str:
+        """Return the text that says how many slots are missing also without the old version.
+
+        Empty if they would be enough, or it is too early to tell.
+
+        Args:
+            missing: slots that the new version waits for.
+            leaving: those of the old version.
+        """
+        free = self.free_slots
+        if not self.waits_for_slots(now_ms) or free is None or missing <= free + leaving:
+            return ""
+        return (
+            f"it needs {missing} more slots, and {free:.0f} are free, {leaving} with the "
+            "version before: add workers, raise worker.slots, ask for fewer tasks, or stop other "
+            "applications"
+        )
 
     def drain(self, now_ms: int) -> None:
         """Begin to count the time of the last epoch."""

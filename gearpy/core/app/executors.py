@@ -150,6 +150,14 @@ class ExecutorManager:
         """Slots that were asked for and not granted."""
         return sum(seat.slots for seat in self._asked())
 
+    def missing_slots(self, wanted: Container[ExecutorId]) -> int:
+        """Return the slots that were asked for these executors and not granted."""
+        return sum(
+            seat.slots
+            for executor_id, seat in self._seats.items()
+            if seat.is_asked and executor_id in wanted
+        )
+
     @property
     def undivided_slots(self) -> int:
         """Slots that were asked for together, of which `divide` will say whose they are."""

@@ -1,6 +1,9 @@
 """A change of a running application: the switch to the next version, and the trial of that one."""
 
 from collections import Counter
+from math import inf
+
+import pytest
 
 from gearpy.core.app.application import ApplicationCore
 from gearpy.core.app.decisions import (
@@ -95,6 +98,28 @@ def test_a_change_waits_for_slots_only_so_long() -> None:
 
     assert not only(early, PutInPlace)
     assert only(done, PutInPlace)
+
+
+@pytest.mark.parametrize(("free", "goes_on"), [(11, True), (12, False), (inf, False)])
+def test_a_change_is_given_up_if_the_slots_of_the_old_version_would_not_do(
+    free: float, *, goes_on: bool
+) -> None:
+    """The old version goes on without a pause; it would have waited for its way back else."""
+    bench = Bench()
+    bench.grants = False
+    bench.obey(bench.manager.change(next_dag((8, 8)), bench.now_ms))
+    bench.tick(6_000)
+    early = bench.manager.asks_for_slots(bench.now_ms)
+
+    bench.tick(2_000)
+    asks = bench.manager.asks_for_slots(bench.now_ms)
+    bench.manager.on_free_slots(free)
+    done = bench.tick(4_000) + bench.end_epoch() + bench.tick(1_000)
+
+    text = "it needs 16 more slots, and 11 are free, 4 with the version before: add workers"
+    assert (early, asks) == (False, True)
+    assert [each.reason.startswith(text) for each in only(done, ChangeGivenUp)] == [True] * goes_on
+    assert any(each.is_last for each in sent(done, BeginEpoch)) != goes_on
 
 
 def test_processes_that_have_slots_are_waited_for_as_long_as_they_may_take() -> None:
