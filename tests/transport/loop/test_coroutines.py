@@ -154,12 +154,6 @@ def test_calls_that_wait_for_nothing_need_one_task() -> None:
 # -- errors ------------------------------------------------------------------------------------
 
 
-async def fail_on_odd(value: int) -> int:
-    if value % 2:
-        raise ValueError(value)
-    return value
-
-
 @pytest.mark.parametrize(
     "kind", [SystemExit, KeyboardInterrupt, BaseException, asyncio.CancelledError, TimeoutError]
 )
