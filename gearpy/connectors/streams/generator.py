@@ -22,9 +22,9 @@ from gearpy.task.sources.share import numbered_partitions
 #: What a program has given is passed on after so long, and looked at after so many records.
 _PATIENCE_MS: Final = 5
 _PORTION_MAX: Final = 32
-#: A program that takes so long for a portion may wait for something. As it may do so again, that
+#: A program that takes so long for a portion waits for something, as a rule. It may again, so that
 #: many records are passed on one by one: else the first ones would wait for the next.
-_WAITS_MS: Final = 10
+_WAITS_MS: Final = 50
 _ONE_BY_ONE: Final = 256
 _MAKE: Final = "generate(make)"
 _MS_PER_S: Final = 1000
