@@ -121,9 +121,10 @@ class FaultSchedule:
         """Do one of the bad things now; return which, or nothing if it cannot be done."""
         self._left -= 1
         kind = self._rng.choice(self._kinds)
+        self._done.append(f"{self._cluster.world.now_ms} {kind}")  # Also if it is too much for it.
         if not self._acts[kind](self._rng):
+            self._done.pop()
             return ""
-        self._done.append(f"{self._cluster.world.now_ms} {kind}")
         return kind
 
     def kill_executor(self, rng: random.Random) -> bool:

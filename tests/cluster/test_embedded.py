@@ -164,7 +164,7 @@ def test_a_drain_that_takes_its_time_says_so_until_it_ends() -> None:
 
     def say(line: str) -> None:
         said.append(line)
-        hangs.let_go = "still being shown" in line
+        hangs.let_go = "application.drain-timeout-seconds" in line
 
     summary = stopped(app, 1, say=say)
 

@@ -157,7 +157,10 @@ def test_a_version_that_never_ran_as_its_application_ends_is_taken_out_of_the_lo
     """It may be there; what is stored is of the version that ran."""
     app, first, second = _two_versions(beside=900)
     store = _UnsureStore(stores=stores)
-    cluster = ClusterSimulation(7, slots=14, checkpoints=store, idle_poll_ms=PAUSE_MS)
+    soon = {"application.total-retries": "1"}
+    cluster = ClusterSimulation(
+        7, slots=14, checkpoints=store, idle_poll_ms=PAUSE_MS, settings=soon
+    )
     running = cluster.submit(lambda: app.build(first))
     store.on_failure = lambda: setattr(app, "is_doomed", True)
 

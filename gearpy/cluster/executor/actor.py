@@ -2,6 +2,7 @@
 
 import logging
 import os
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from threading import Thread
@@ -15,6 +16,7 @@ from gearpy.cluster.executor.snapshot_writer import (
     DoneAhead,
     EpochFailed,
     EpochSaved,
+    NamedRecording,
     SnapshotWriter,
     StoreRecording,
     TasksLoaded,
@@ -214,6 +216,7 @@ class ExecutorActor(Actor[_Message]):
         self._long_turns: tuple[LongTurn, ...] = ()
         self._turns = TurnWatch(self._board.turns, settings.turn_timeout_ms, self._name_of)
         self._writer: Ref[WriterMessage]
+        self._recordings = deque[NamedRecording]()  # Which the writer is to store.
         self._transport: Transport | None = None
         self._groups: dict[int, TaskGroup] = {}  # By region.
         self._epochs: dict[int, GroupEpochs] = {}  # By attempt.
@@ -244,6 +247,7 @@ class ExecutorActor(Actor[_Message]):
                 self._checkpoints,
                 self._runners.open_ahead,
                 prefix=settings.checkpoints_prefix,
+                recordings=self._recordings,
             ),
             f"app{settings.app_id}-executor{settings.executor_id}-{settings.launch}-snapshots",
         )
@@ -653,7 +657,8 @@ class ExecutorActor(Actor[_Message]):
         if group is not None:
             prefix = f"{self._settings.checkpoints_prefix}/{RECORDED}/region{group.region}"
             name = message.recording.name(message.task_id, message.attempt)
-            self._writer.tell(StoreRecording(name=f"{prefix}/{name}", recording=message.recording))
+            self._recordings.append(NamedRecording(f"{prefix}/{name}", message.recording))
+            self._writer.tell(StoreRecording())
 
     def _on_writer(self, message: WriterAnswer) -> None:
         match message:

@@ -1,10 +1,11 @@
 """SnapshotWriter: stores epochs and loads them again, beside the tasks that go on meanwhile."""
 
 import logging
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import field, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from gearpy.actor.api import Actor, Ref
 from gearpy.cluster.executor.ahead import StateAhead
@@ -121,12 +122,16 @@ class EpochFailed:
     damaged: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreRecording:
-    """Store the recorded input of a task under a name; no answer."""
+class NamedRecording(NamedTuple):
+    """The recorded input of a task, and the name that it is to have in the store."""
 
     name: str
     recording: Recording
+
+
+@dataclass(frozen=True, slots=True)
+class StoreRecording:
+    """Store the first of the recordings that wait; no answer."""
 
 
 #: The writer loads what the tasks of a launch go on from, and stores epochs.
@@ -139,6 +144,8 @@ class SnapshotWriter(Actor[WriterMessage]):
 
     Args:
         prefix: of all names of the application.
+        recordings: wait to be stored. Those of failures are not lost with the mailbox: a version
+            that fails on trial is ended at once.
 
     Runs on: a thread of its own, so that neither tasks nor the executor wait for a disk.
     Restart: none; its executor ends with it.
@@ -151,16 +158,24 @@ class SnapshotWriter(Actor[WriterMessage]):
         open_state: Callable[[TaskId], KeyedState | None] = lambda _: None,
         *,
         prefix: str,
+        recordings: deque[NamedRecording] | None = None,
     ) -> None:
         self._owner = owner
         self._checkpoints = checkpoints
         self._ahead = StateAhead(checkpoints, open_state)
         self._prefix = prefix
+        self._recordings = deque[NamedRecording]() if recordings is None else recordings
+
+    def on_stop(self) -> None:
+        """Store what failures can be repeated with."""
+        for name, recording in self._recordings:
+            if recording.failed:
+                self._store_recording(name, recording)
 
     def receive(self, message: WriterMessage) -> None:
         """Do one job, and answer."""
         if isinstance(message, StoreRecording):
-            self._store_recording(message)
+            self._store_recording(*self._recordings.popleft())
             return
         if isinstance(message, ReadAhead):
             self._owner.tell(self._read_ahead(message))
@@ -180,9 +195,9 @@ class SnapshotWriter(Actor[WriterMessage]):
             return DoneAhead(request)
         return DoneAhead(request, damaged=damage.location, reason=damage.reason)
 
-    def _store_recording(self, message: StoreRecording) -> None:
+    def _store_recording(self, name: str, recording: Recording) -> None:
         try:
-            self._checkpoints.save(message.name, [message.recording.encode()])
+            self._checkpoints.save(name, [recording.encode()])
         except (OSError, GearpyError) as error:  # Nothing depends on it.
             _log.warning("what a task took is not kept: %s", error)
 

@@ -21,7 +21,8 @@ def test_describe_shows_what_an_application_consists_of(
 
     assert shown.startswith("application 2 (shop) active\n")
     assert " 0       1  running         0  4711      2      2  127.0.0.1:41001" in shown
-    row = " 1      2                        60,000   4,512     3        0      2  map(price)\n"
+    assert " 0      1  2026-01-01T12:00:00Z idle  " in shown
+    row = " 1      2                             60,000   4,512     3        0      2  map(price)\n"
     assert row in shown
     assert "  epoch        181\n  restarts     1\n" in shown
     assert "     0    181  2026-01-01T12:00:00Z  9,024     2         1          0\n" in shown

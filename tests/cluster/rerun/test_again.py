@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from gearpy.cluster.app.quarantine import task_of
 from gearpy.cluster.boot.local import LocalCluster
 from gearpy.cluster.client.changes import AskedChange
+from gearpy.cluster.client.client import RunningApplication
 from gearpy.cluster.rerun.again import RerunOutcome, TaskAgain, Wanted
 from gearpy.config.load import load
 from gearpy.errors import ChangeFailed, SubmitRefused
@@ -29,6 +31,12 @@ def changed(ask: Callable[[], AskedChange]) -> AskedChange:
     return asked[0]
 
 
+def task_that_failed(running: RunningApplication) -> TaskId:
+    """Return the one of the newest failure: each of them would fail, but one is the first."""
+    *_, task = (each.error.task for each in running.describe().failures if each.error.task)
+    return task_of(task)
+
+
 def test_the_failure_of_a_trial_can_be_repeated_although_epochs_go_on(tmp_path: Path) -> None:
     secret = {"transport.secret-file": str(tmp_path / "secret")}
     with LocalCluster(load(env={}, overrides=secret), workers=1, slots=16) as cluster:
@@ -38,7 +46,7 @@ def test_the_failure_of_a_trial_can_be_repeated_although_epochs_go_on(tmp_path: 
             running.update(program(tmp_path, "bad", counted="1 // 0").location).wait()
         stored = running.summary().progress.epoch + 8
         eventually(lambda: running.summary().progress.epoch > stored, within_s=120)
-        wanted = Wanted(task=TaskId(1, 0))
+        wanted = Wanted(task=task_that_failed(running))
         found = TaskAgain(running.client, running.app_id, wanted, configured=configured)
         with found.program() as application:
             failed = found.run(application)
@@ -57,8 +65,9 @@ def test_after_an_update_the_program_is_the_one_that_ran_then(tmp_path: Path) ->
         with pytest.raises(ChangeFailed):
             running.update(program(tmp_path, "bad", counted="1 // 0").location).wait()
 
+        task = task_that_failed(running)
+
         def again(**wanted: int) -> tuple[RerunOutcome, list[str]]:
-            task = TaskId(1, 0)
             found = TaskAgain(
                 running.client, running.app_id, Wanted(task=task, **wanted), configured=configured
             )
