@@ -1,6 +1,8 @@
 """Makes batches of the records of a partition: values, event times, the fate of bad ones."""
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -29,6 +31,7 @@ from gearpy.wire.values.records import register_record
 #: Blanks that are put between records of JSON; nobody writes just these.
 _BETWEEN: Final = b"\r\n\t\r\n"
 _BOUNDARY: Final = b"}" + _BETWEEN + b"{"
+_NO_VALUE: Final = "there is no value: the record deletes its key"
 
 #: Columns that `KafkaRecord` has as fields; a table has them beside those of its schema.
 RECORD_COLUMNS: Final = pa.schema(
@@ -66,6 +69,13 @@ class KafkaRecord(NamedTuple):
 
 
 register_record(KafkaRecord, "gearpy.KafkaRecord")
+
+
+class Begun(NamedTuple):
+    """Records, and a call that returns the rows that their values are, or raises."""
+
+    raw: Raw
+    rows: Callable[[], pa.RecordBatch]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,14 +151,28 @@ class RecordDecoder:
         """The watermark: no later record has an older event time."""
         return self._order.watermark_ms
 
-    def batch(self, raw: Raw) -> Batch | None:
+    @property
+    def can_begin(self) -> bool:
+        """Whether `begin` may be called: values are parsed without an object for each."""
+        return self._reading.schema is not None and self._reading.form.name == "json"
+
+    def begin(self, raw: Raw, executor: Executor) -> Begun:
+        """Have values parsed while the caller goes on; nobody may change the records meanwhile."""
+        rows = executor.submit(_json_rows, raw.bodies, self._reading.fit.schema)
+        return Begun(raw, rows.result)
+
+    def batch(self, raw: Raw, rows: Callable[[], pa.RecordBatch] | None = None) -> Batch | None:
         """Return the batch of some records; None if none is left.
+
+        Args:
+            raw: the records.
+            rows: of `begin`, if it was called with them.
 
         Raises:
             OperatorError: a record is bad, and to be refused.
         """
         try:
-            pieces = [self._piece(raw)]
+            pieces = [self._piece(raw, rows)]
         except ARROW_ERRORS:
             pieces = list(self._without_bad(raw))
         batch = self._started(_joined([piece for piece in pieces if len(piece)]))
@@ -166,9 +190,9 @@ class RecordDecoder:
 
         return fitting_parts(range(len(raw)), make, on_bad)
 
-    def _piece(self, raw: Raw) -> FilePiece:
+    def _piece(self, raw: Raw, rows: Callable[[], pa.RecordBatch] | None = None) -> FilePiece:
         reading = self._reading
-        values = self._values(raw)
+        values = self._values(raw) if rows is None else rows()
         piece = reading.fit.piece(values)
         times = piece.times if reading.has_time else raw.times
         if reading.records:
@@ -179,10 +203,10 @@ class RecordDecoder:
         reading = self._reading
         if reading.schema is None:
             return reading.form.decode(raw.bodies)
-        if None in raw.bodies:
-            raise ValueError("there is no value: the record deletes its key")
-        if reading.form.name == "json":
+        if self.can_begin:
             return _json_rows(raw.bodies, reading.fit.schema)
+        if None in raw.bodies:
+            raise ValueError(_NO_VALUE)
         return RowSchema(reading.fit.schema).table(reading.form.decode(raw.bodies))
 
     def _with_rest(self, values: Any, raw: Raw) -> Any:
@@ -229,11 +253,17 @@ class RecordDecoder:
                 kept = [at for at, time in enumerate(listed) if time >= starts_ms]
                 values, listed = [values[at] for at in kept], [listed[at] for at in kept]
             return Batch(values, listed) if values else None
-        array = pa.array(times, pa.int64()) if isinstance(times, list) else times
-        if starts_ms > MIN_MS and pc.min(array).as_py() < starts_ms:
-            mask = pc.greater_equal(array, starts_ms)
-            values, array = values.filter(mask), array.filter(mask)
-        return Batch(Table(values), Times(array)) if len(array) else None
+        column = _int64s(times) if isinstance(times, list) else times
+        if starts_ms > MIN_MS and pc.min(column).as_py() < starts_ms:
+            mask = pc.greater_equal(column, starts_ms)
+            values, column = values.filter(mask), column.filter(mask)
+        return Batch(Table(values), Times(column)) if len(column) else None
+
+
+def _int64s(numbers: list[int]) -> pa.Array:
+    """Return a column of numbers; `pa.array` would load pandas first, where it is installed."""
+    body = pa.py_buffer(array("q", numbers))
+    return pa.Array.from_buffers(pa.int64(), len(numbers), [None, body])
 
 
 def _json_rows(bodies: Sequence[bytes | None], schema: pa.Schema) -> pa.RecordBatch:
@@ -246,7 +276,10 @@ def _json_rows(bodies: Sequence[bytes | None], schema: pa.Schema) -> pa.RecordBa
     Raises:
         ValueError: one of the records is not one object; or `pa.ArrowInvalid`.
     """
-    lines = _BETWEEN.join(bodies)  # type: ignore[arg-type] # None is not among them.
+    try:
+        lines = _BETWEEN.join(bodies)  # type: ignore[arg-type] # None raises.
+    except TypeError:
+        raise ValueError(_NO_VALUE) from None
     if lines.count(_BOUNDARY) != len(bodies) - 1:
         lines = _BETWEEN.join([body.strip() for body in bodies if body is not None])
     rows = read_json_lines(lines, schema)

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
@@ -15,7 +16,7 @@ from gearpy.connectors.kafka.client import (
 from gearpy.connectors.kafka.cluster import KafkaCluster
 from gearpy.connectors.kafka.errands import Errands
 from gearpy.connectors.kafka.reading.brokers import Brokers
-from gearpy.connectors.kafka.reading.decoding import Reading, RecordDecoder
+from gearpy.connectors.kafka.reading.decoding import Begun, Reading, RecordDecoder
 from gearpy.connectors.kafka.reading.feed import Feed
 from gearpy.connectors.kafka.reading.positions import (
     Gap,
@@ -39,6 +40,10 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger(__name__)
 _AGAIN_MS: Final = 1000  # Between two looks while no broker answers.
 _TABLE_MAX: Final = 16_384  # Records of a table: more do not fit the cache of a processor.
+_AHEAD_MIN: Final = 4096  # Fewer records are parsed sooner than another thread takes them.
+#: A client with enough records at hand asks for no more for so long. Its own second is longer than
+#: a task takes to work through them, so that most of the time there would be none.
+_USUAL: Final[Mapping[str, int]] = {"fetch.queue.backoff.ms": 10}
 _LAST_S: Final = 10  # So long the end of a task waits for its last commit.
 
 
@@ -116,6 +121,7 @@ class KafkaDiscovery(Discovery[Any]):
         self._brokers = Brokers(asking, operator, reading.cluster)
         self._feed = Feed(self._consumer, self._state, operator, reading.records.columns)
         self._errands = Errands(f"gearpy-{operator}")
+        self._parser = ThreadPoolExecutor(1, f"gearpy-{operator}-parser")
         self._is_looking = False
         self._lacks = ""
         self._next_ms = 0
@@ -152,6 +158,7 @@ class KafkaDiscovery(Discovery[Any]):
             state=self._state,
             now_ms=self._now_ms,
             topic_id=self._topic_id,
+            parser=self._parser,
         )
 
     def snapshot(self) -> Looked:
@@ -170,6 +177,7 @@ class KafkaDiscovery(Discovery[Any]):
 
     def close(self) -> None:
         """Close the clients, behind the last commit."""
+        self._parser.shutdown(wait=False, cancel_futures=True)
         self._errands.post(self._brokers.close)
         self._errands.close(self._consumer.close, _LAST_S)
 
@@ -258,6 +266,7 @@ class KafkaReader(SourceReader[Any]):
         state: of the client.
         now_ms: the wall clock.
         topic_id: tells the id of a topic; None: not yet, and nothing is read until then.
+        parser: parses records while the task works on those before them.
     """
 
     def __init__(
@@ -271,6 +280,7 @@ class KafkaReader(SourceReader[Any]):
         state: ClientState,
         now_ms: Callable[[], int],
         topic_id: Callable[[str], str | None],
+        parser: Executor,
     ) -> None:
         self._name = name
         self._offset, self._end = place["offset"], place["end"]
@@ -285,6 +295,8 @@ class KafkaReader(SourceReader[Any]):
         self._is_table = reading.records.schema is not None
         self._rest: Raw | None = None  # Of what was taken last.
         self._held: Raw | None = None  # Not decoded, as the schema registry is away.
+        self._parser = parser
+        self._begun: Begun | None = None  # Being parsed; never while others are held.
         self._registry = ""
         self._ended_ms: int | None = None  # When it came to the end of the partition.
         self._lost = 0
@@ -301,11 +313,11 @@ class KafkaReader(SourceReader[Any]):
                 refused.
         """
         batch = None
-        while batch is None and self._begins() and (raw := self._raw(max_records)) is not None:
+        while batch is None and self._begins() and (raw := self._next(max_records)) is not None:
             try:
-                batch = self._decoder.batch(raw)
+                batch = self._decoder.batch(*raw)
             except RegistryAway as error:
-                self._hold(raw, str(error))
+                self._hold(raw[0], str(error))
                 break
         self.skipped_records = self._decoder.skipped + self._lost
         self.waits_for = self._state.waits_for or self._registry
@@ -315,7 +327,8 @@ class KafkaReader(SourceReader[Any]):
 
     def snapshot(self) -> KafkaPlace:
         """Return the offset of the next record."""
-        offset = self._offset if self._held is None else self._held.offsets[0]
+        ahead = self._ahead
+        offset = self._offset if ahead is None else ahead.offsets[0]
         return {
             "offset": offset,
             "end": self._end,
@@ -340,6 +353,23 @@ class KafkaReader(SourceReader[Any]):
         if self._is_open:
             self._is_open = False
             self._feed.remove(self._name)
+
+    @property
+    def _ahead(self) -> Raw | None:
+        """The records that were taken of the client, and are not given yet."""
+        return self._held if self._begun is None else self._begun.raw
+
+    def _next(self, max_records: int) -> Begun | tuple[Raw] | None:
+        """Return the next records; where there are many, those behind them are parsed meanwhile."""
+        begun, self._begun = self._begun, None
+        raw = self._raw(max_records)
+        if begun is None:
+            if raw is None or len(raw) < _AHEAD_MIN or not self._decoder.can_begin:
+                return None if raw is None else (raw,)
+            begun, raw = self._decoder.begin(raw, self._parser), self._raw(max_records)
+        if raw is not None:
+            self._begun = self._decoder.begin(raw, self._parser)
+        return begun
 
     def _raw(self, max_records: int) -> Raw | None:
         """Return records that the client has: a portion for rows, all there are for a table."""
@@ -454,17 +484,19 @@ class KafkaReader(SourceReader[Any]):
 
     def _finishes(self) -> bool:
         is_read = self._end is not None and self._offset >= self._end
-        self.finished = is_read and self._held is None
+        self.finished = is_read and self._ahead is None
         return self.finished
 
     def _is_silent(self) -> bool:
-        return self._held is None and (
+        return self._ahead is None and (
             self._ended_ms is not None and self._now_ms() - self._ended_ms >= self._reading.idle_ms
         )
 
 
 def _settings(reading: KafkaReading) -> dict[str, Any]:
+    given = reading.cluster.settings
     return {
+        **{name: usual for name, usual in _USUAL.items() if name not in given},
         "group.id": reading.group or "gearpy",
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,

@@ -100,6 +100,48 @@ def test_bad_records_end_the_application_or_are_left_out(topics: TopicBuild, sch
 # -- where reading begins and ends -----------------------------------------------------------
 
 
+def test_records_that_are_parsed_ahead_come_behind_each_snapshot(topics: TopicBuild) -> None:
+    """Where there are many, the next ones are taken of the client before the last are given."""
+    topic, bad = topics.make(), 30_000
+    bodies = [b'{"n": %d}' % number for number in range(60_000)]
+    topics.send(topic, [*bodies[:bad], b"{", *bodies[bad + 1 :]])
+    settings: Any = {"value": "json", "schema": {"n": int}, "on_bad": "skip", "until": "now"}
+    steps = _read_by_hand(gp.kafka(topic, servers=topics.servers, **settings), None)
+    given = [number for numbers, _ in steps for number in numbers]
+    assert given == [number for number in range(60_000) if number != bad]
+    for until in (1, len(steps) // 2, len(steps) - 1):
+        before = sum(len(numbers) for numbers, _ in steps[:until])
+        resumed = gp.kafka(topic, servers=topics.servers, **settings)
+        behind = _read_by_hand(resumed, steps[until - 1][1])
+        assert [number for numbers, _ in behind for number in numbers] == given[before:]
+
+
+def _read_by_hand(source: Any, place: Any) -> list[tuple[list[int], Any]]:
+    """Return the batches of the only partition, and the snapshot behind each."""
+    finder, found, steps = source.discover(0, 1, ()), dict[str, Any](), list[Any]()
+    try:
+
+        def is_found() -> bool:
+            found.update(finder.find())
+            return bool(found)
+
+        eventually(is_found, "the partition")
+        ((name, first),) = found.items()
+        reader = finder.open(name, first if place is None else place)
+
+        def is_read() -> bool:
+            batch = reader.read_batch(10_000)
+            if batch is not None:
+                numbers = [row["n"] for row in batch.values]
+                steps.append((numbers, reader.snapshot()))
+            return bool(reader.finished)
+
+        eventually(is_read, "the end of the partition", every_s=0)
+    finally:
+        finder.close()
+    return steps
+
+
 def test_reading_begins_at_an_event_time(topics: TopicBuild) -> None:
     """By the broker's index of Kafka's times; older records by event time are left out."""
     topic = topics.make(2)
