@@ -645,11 +645,13 @@ class GetEpochs:
     """Answer: `EpochList`, or `Refused` while there is no app master.
 
     With ``ends_one`` an epoch ends soon, before its time, and the answer is only about regions in
-    which one can.
+    which one can. Who asks again says in ``until``, by region, for which epoch it waits: none is
+    ended for it once that one is, or begins to be.
     """
 
     app_id: AppId
     ends_one: bool = False
+    until: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,6 +68,7 @@ PROTOCOL: Final = KnownVersions(NEWEST)
 ADDED: Final[dict[str, tuple[str, ...]]] = {
     "EpochList": ("next_to_end",),
     "EpochUnstored": ("damaged",),
+    "GetEpochs": ("until",),
     "LaunchTasks": ("first_session",),
     "ProcessorSummary": ("birth_ms", "idle_tasks"),
     "RegisterWorker": ("version",),

@@ -68,7 +68,7 @@ class AppAnswers:
             case GetVersions():
                 return VersionList(app_id=self._app_id, versions=self._versions.summaries())
             case GetEpochs():
-                ended = core.end_epochs() if message.ends_one else []
+                ended = core.end_epochs(dict(message.until)) if message.ends_one else []
                 regions = ended if message.ends_one else core.regions
                 return EpochList(
                     app_id=self._app_id,

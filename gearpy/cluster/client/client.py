@@ -517,6 +517,7 @@ class ClusterClient(ClusterQuestions):
         # An older app master does not tell: the one behind the newest may have begun before.
         wanted = {region: epoch + 2 for region, epoch in _newest(asked).items()}
         wanted |= dict(asked.next_to_end)
+        question = replace(question, until=tuple(wanted.items()))
         while True:
             now = _newest(self._expect(EpochList, question))
             if now and all(epoch >= wanted.get(region, 2) for region, epoch in now.items()):

@@ -1,7 +1,7 @@
 """ApplicationCore: starts tasks, restarts regions after a failure, and ends the application."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from gearpy.core.app import causes
@@ -499,13 +499,16 @@ class ApplicationCore(Recovery):
 
     # -- epochs ----------------------------------------------------------------------------
 
-    def end_epochs(self) -> list[Region]:
-        """Let an epoch of each region that runs end soon, before its time; return these regions."""
+    def end_epochs(self, until: Mapping[int, int] | None = None) -> list[Region]:
+        """Let an epoch of each region that runs end soon, before its time; return these regions.
+
+        ``until`` has the epoch that is waited for, by region: behind it none is ended.
+        """
         running = [
             each for each in self.regions if each.state == "deployed" and not each.epochs.is_closed
         ]
         for region in running:
-            region.epochs.is_wanted = True
+            region.epochs.want((until or {}).get(region.number))
         return running
 
     def begin_epochs(self) -> tuple[dict[int, int], dict[int, int]]:

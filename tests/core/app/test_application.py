@@ -617,6 +617,42 @@ def test_an_epoch_ends_before_its_time_if_it_is_asked_for() -> None:
     assert len({bench.announced(each).attempt for each in regions}) == 2
 
 
+@pytest.mark.parametrize("is_stored", [False, True], ids=["ends", "is stored"])
+def test_no_other_epoch_ends_for_who_asks_again(*, is_stored: bool) -> None:
+    """The one that is waited for ends already: a look at the state of now costs one epoch."""
+    bench = Bench((1, 1))
+    (region,) = bench.manager.end_epochs()
+    wanted = {region.number: region.epochs.next_to_end}
+    bench.tick(1)
+    if is_stored:
+        bench.end_epoch()
+
+    bench.manager.end_epochs(wanted)
+    bench.tick(1)
+
+    assert bench.announced(region).epoch == wanted[region.number]
+    if not is_stored:
+        bench.end_epoch()
+    bench.manager.end_epochs()
+    bench.tick(1)
+    assert bench.announced(region).epoch == wanted[region.number] + 1
+
+
+def test_who_asks_while_another_epoch_ends_gets_the_next_one_at_once() -> None:
+    """All that was read before the question is in that one, and not in the other."""
+    bench = Bench((1, 1))
+    bench.manager.end_epochs()
+    bench.tick(1)
+    (region,) = bench.manager.end_epochs()
+    wanted = {region.number: region.epochs.next_to_end}
+    bench.end_epoch()
+
+    bench.manager.end_epochs(wanted)
+    bench.tick(1)
+
+    assert bench.announced(region).epoch == wanted[region.number]
+
+
 def test_no_epoch_of_a_region_that_does_not_run_can_be_asked_for() -> None:
     assert not Bench(is_begun=False).manager.end_epochs()
 

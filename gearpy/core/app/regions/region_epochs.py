@@ -276,6 +276,14 @@ class RegionEpochs:
         if self._cut_times is not None:
             self._cut_times.on_clock(clock)
 
+    def want(self, until: int | None = None) -> None:
+        """Let the next epoch begin to end at once, unless ``until`` is stored or ends already."""
+        newest = 0 if self.history.newest is None else self.history.newest.epoch
+        if self._coordinator is not None and self._coordinator.is_ending:
+            newest = self._coordinator.epoch
+        if until is None or newest < until:
+            self.is_wanted = True
+
     # -- from one epoch to the next --------------------------------------------------------
 
     def advance(self, now_ms: int) -> list[Command]:
