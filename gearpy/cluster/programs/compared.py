@@ -9,6 +9,7 @@ from gearpy.cluster.programs.same_code import difference
 from gearpy.cluster.programs.setup_code import setup_of
 from gearpy.ids import ProcessorId
 from gearpy.task.api.application import Processor, StreamApplication
+from gearpy.views.text import plural
 
 #: Parts of processors that say nothing of code: the graph tells them, and compares them itself.
 _OF_GRAPH: Final = frozenset({"life", "steps"})
@@ -32,7 +33,9 @@ class ComparedPrograms:
         """
         if old not in self._old.processors or new not in self._new.processors:
             return "it is only in one of them"
-        return self._setup or difference(_parts(self._old, old), _parts(self._new, new))
+        before, now = self._old.processors[old].parallelism, self._new.processors[new].parallelism
+        number = "" if before == now else f"it has {plural(now, 'task')} now, and had {before}"
+        return self._setup or number or difference(_parts(self._old, old), _parts(self._new, new))
 
     @cached_property
     def _setup(self) -> str:

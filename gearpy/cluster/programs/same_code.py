@@ -162,7 +162,8 @@ class _Comparison:
     # -- code ------------------------------------------------------------------------------
 
     def _function(self, old: FunctionType, new: FunctionType) -> None:
-        name = old.__qualname__
+        is_own = _titles(old)[0].startswith("gearpy.")  # No name that people know.
+        where = "" if is_own else old.__qualname__
         _check(_titles(old)[1:] == _titles(new)[1:], old, new)
         self._push(
             [
@@ -173,14 +174,14 @@ class _Comparison:
                 (old.__annotations__, new.__annotations__),
                 (old.__dict__, new.__dict__),
             ],
-            name,
+            where,
         )
         if old.__code__ is new.__code__ and old.__globals__ is new.__globals__:
             return
         for used in _names_of(old.__code__, old.__globals__):
             pair = old.__globals__.get(used, _NOTHING), new.__globals__.get(used, _NOTHING)
             _check(used not in _FINDERS, used, used, f"{used} may find anything")
-            self._push([pair], name)
+            self._push([pair], where)
 
     def _code(self, old: CodeType, new: CodeType) -> None:
         for attribute in _OF_CODE:
@@ -212,7 +213,8 @@ class _Comparison:
         self._push([(old.name, new.name), (old.level, new.level)])
 
     def _class(self, old: type, new: Any) -> None:
-        _check(isinstance(new, type) and _titles(old) == _titles(new), old, new)
+        _check(isinstance(new, type) and _titles(old)[1:] == _titles(new)[1:], old, new)
+        _check(_titles(old) == _titles(new), old, new, _moved(old, new))
         one, other = (
             {name: value for name, value in vars(each).items() if name not in _NOT_OF_CLASS}
             for each in (old, new)
@@ -320,6 +322,12 @@ def _titles(value: Any) -> tuple[str, ...]:
         getattr(value, "__name__", ""),
         getattr(value, "__qualname__", ""),
     )
+
+
+def _moved(old: type, new: type) -> str:
+    """Return how the modules of two classes of one name differ, as text for people."""
+    before, now = (_titles(each)[0] for each in (old, new))
+    return f"class {old.__qualname__} is of module {now} now, and was of {before}"
 
 
 def _content(cell: CellType) -> Any:

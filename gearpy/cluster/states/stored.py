@@ -140,7 +140,8 @@ class StoredStates:
         tables = self.tables(step, state, epoch=epoch)
         if len(tables) > 1:
             raise ConfigError(
-                f"step {step} has several states: name one of {', '.join(sorted(tables))}"
+                f"step {step} has several states, {', '.join(sorted(tables))}: "
+                f"name one with --state NAME (state= in Python)"
             )
         return next(iter(tables.values()))
 

@@ -100,7 +100,9 @@ class ApplicationCore(Recovery):
         """Return the reason why no change can begin now; empty if one can."""
         if self._drain is not None or self._ending is not None or self._has_gone_back:
             return "it is about to end"
-        return self.succession.busy_with or ("" if self._is_active else "not all of its tasks run")
+        if busy_with := self.succession.busy_with:
+            return busy_with
+        return "" if self._is_active else "not all of its tasks run: ask again when they do"
 
     @property
     def epoch(self) -> int:

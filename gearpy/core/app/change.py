@@ -300,8 +300,10 @@ class Succession:
         if self.waiting is not None:
             return "a change waits for its event time: call it off, or ask again later"
         if self.change is not None:
-            return "another change is under way"
-        return "its newest version is on trial" if self.trial is not None else ""
+            return "another change is under way: ask again when it is over"
+        if self.trial is not None:
+            return "its newest version is on trial: ask again when the trial is over"
+        return ""
 
     @property
     def doing(self) -> str:

@@ -122,7 +122,7 @@ def test_a_long_table_is_cut_and_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        (("query", "3", "Visits"), "several states: name one of pages, visits"),
+        (("query", "3", "Visits"), "several states, pages, visits: name one with --state"),
         (("query", "3", "Nobody"), "no step 'Nobody'"),
         (("query", "3", "Visits", "select 1 from nothing"), "the query is refused"),
         (("query", "3", "Visits", _SQL, "-o", "/nowhere/x", "--json"), "cannot be written"),

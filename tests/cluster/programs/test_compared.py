@@ -138,6 +138,28 @@ def test_a_comparison_says_what_is_different(tmp_path: Path) -> None:
     assert "what is_dear uses: 10 is 11 now" in found
 
 
+def test_a_class_of_another_module_and_another_number_of_tasks_are_said_so(tmp_path: Path) -> None:
+    """Names of gearpy's own functions mean nothing to those who read the plan."""
+    source = (
+        "import gearpy as gp\n\nclass Same(gp.Task): ...\n\ndef main(args):\n"
+        "    app = gp.StreamApp('a')\n    keyed = app.read(gp.collection(['a'])).key_by(str)\n"
+        "    keyed.process(Same, parallelism=2).write(gp.console())\n    return app\n"
+    )
+    old, other, fewer = (
+        loaded(tmp_path / name, {"program.py": f"from {name} import main", f"{name}.py": text})
+        for name, text in {
+            "shop": source,
+            "store": source,
+            "fewer": source.replace("=2", "=1"),
+        }.items()
+    )
+    pid = next(pid for pid in old.dag.order if "Same" in old.processors[pid].name)
+
+    moved = ComparedPrograms(old, other).difference(pid, pid)
+    assert moved == "what it uses: class Same is of module store now, and was of shop"
+    assert ComparedPrograms(old, fewer).difference(pid, pid) == "it has 1 task now, and had 2"
+
+
 def test_a_birth_is_no_code() -> None:
     """The graph tells it, and no user has to read it as a number that code uses."""
     old, new = (

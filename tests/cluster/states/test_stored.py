@@ -116,7 +116,7 @@ def test_a_step_with_several_states_wants_one_named(store: MemoryCheckpoints) ->
     """All at once are given by name, without timers, which nobody has declared."""
     states = StoredStates(store, PREFIX)
 
-    with pytest.raises(ConfigError, match="several states: name one of pages, visits"):
+    with pytest.raises(ConfigError, match="several states, pages, visits: name one with --state"):
         states.table("Visits")
     assert set(states.tables("1")) == {"pages", "visits"}
     assert states.table("Visits", "event_timers")["at_ms"].to_pylist() == [9000]
