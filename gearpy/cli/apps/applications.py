@@ -12,7 +12,7 @@ from gearpy.cli.apps.describe import describe_application
 from gearpy.cli.terminal.exits import HELP
 from gearpy.cli.terminal.groups import add_lazy, group
 from gearpy.cli.terminal.options import AppRef, Given, asking
-from gearpy.cli.terminal.output import hint_at_interrupt, print_hints, print_json, table
+from gearpy.cli.terminal.output import hint_if_cut_off, print_hints, print_json, table
 from gearpy.clocks import monotonic_ms, wall_ms
 from gearpy.cluster.client.client import ClusterClient, RunningApplication
 from gearpy.core.master.registry import TERMINAL
@@ -231,7 +231,7 @@ def _drained(running: RunningApplication) -> ApplicationSummary:
         if line := notice.line(summary, monotonic_ms()):
             print_hints([line])
 
-    with hint_at_interrupt("the drain goes on without this command"):
+    with hint_if_cut_off("the drain goes on without this command"):
         return running.wait(on_progress=look)
 
 

@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from typing import Annotated, Final
 
@@ -20,7 +21,7 @@ from gearpy.cli.terminal.options import (
     next_args,
     takes,
 )
-from gearpy.cli.terminal.output import hint_at_interrupt, print_json, print_lines, table
+from gearpy.cli.terminal.output import hint_if_cut_off, print_json, print_lines, table
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.programs.artifacts import stream_of
 from gearpy.core.base.times import event_time_in
@@ -35,6 +36,7 @@ _GOES_ON: Final = (
     "the change goes on without this command: 'gear app history {0}' tells what becomes of it, and "
     "'gear app call-off {0}' gives it up while it is prepared"
 )
+_MAY_GO_ON: Final = "the change may have begun: 'gear app history {0}' tells"
 _Executors = Annotated[
     int,
     typer.Option(
@@ -234,16 +236,17 @@ def _change(
     client: ClusterClient, message: UpdateApplication, *, wait: bool | None, as_json: bool
 ) -> None:
     """Ask for a change, print the plan, and wait for its outcome."""
-    planned = client.change(message)
+    is_asked = not message.is_trial_run
+    with hint_if_cut_off(_MAY_GO_ON.format(message.app_id)) if is_asked else nullcontext():
+        planned = client.change(message)
     waits = wait if wait is not None else planned.at_event_ms is None
     if not as_json and planned.moves:
         print_lines(plan_lines(planned))
     if planned.refusal:
         raise ConfigError(planned.refusal)
-    is_asked = not message.is_trial_run
     outcome = None
     if is_asked and waits:
-        with hint_at_interrupt(_GOES_ON.format(message.app_id)):
+        with hint_if_cut_off(_GOES_ON.format(message.app_id)):
             outcome = client.wait_for_version(message.app_id, planned.version)
     versions: Sequence[VersionSummary] = client.versions(message.app_id) if outcome else ()
     if as_json:

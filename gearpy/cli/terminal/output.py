@@ -15,6 +15,7 @@ from rich.text import Text
 
 from gearpy.distribution import program
 from gearpy.errors import (
+    AskTimeout,
     AuthenticationFailed,
     ConfigError,
     ConnectionLost,
@@ -50,11 +51,11 @@ def print_hints(hints: Iterable[str]) -> None:
 
 
 @contextmanager
-def hint_at_interrupt(hint: str) -> Iterator[None]:
-    """Prints what goes on without a command that only waits, when Ctrl-C ends that."""
+def hint_if_cut_off(hint: str) -> Iterator[None]:
+    """Prints what goes on without a command, when Ctrl-C or the loss of the master ends that."""
     try:
         yield
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, ConnectionLost, AskTimeout):
         print_hints([hint])
         raise
 

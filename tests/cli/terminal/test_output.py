@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from gearpy.cli.terminal.output import error_lines, hint_at_interrupt, print_error, table
+from gearpy.cli.terminal.output import error_lines, hint_if_cut_off, print_error, table
 from gearpy.errors import (
+    AskTimeout,
     AuthenticationFailed,
     ConfigError,
     ConnectionLost,
@@ -121,8 +122,11 @@ def test_an_error_as_json_has_its_fields(capsys: pytest.CaptureFixture[str]) -> 
     )
 
 
-def test_who_is_interrupted_hears_what_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(KeyboardInterrupt), hint_at_interrupt("the drain goes on"):
-        raise KeyboardInterrupt
+@pytest.mark.parametrize("ends", [KeyboardInterrupt(), ConnectionLost("gone"), AskTimeout("late")])
+def test_who_is_cut_off_hears_what_goes_on(
+    ends: BaseException, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(type(ends)), hint_if_cut_off("the drain goes on"):
+        raise ends
 
     assert capsys.readouterr().err == "hint: the drain goes on\n"
