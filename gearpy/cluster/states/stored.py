@@ -102,7 +102,8 @@ class StoredStates:
     def _read(self) -> None:
         self._stored = StoredEpochs(self._checkpoints, self._prefix)
         versions = DagVersions(self._stored.state).read()
-        self._places = [*(versions[-1].layout or {}).values()] if versions else []
+        self._graphs = {each.version: [*(each.layout or {}).values()] for each in versions}
+        self._places = next(reversed(self._graphs.values()), [])
 
     def summaries(self, epoch: int | None = None) -> list[StateSummary]:
         """Return all states of an epoch, by step; of the newest of each region by default.
@@ -178,9 +179,19 @@ class StoredStates:
             raise ConfigError(f"several steps are {step!r}: name one by its id: {ids}")
         there = ", ".join(f"{each.step.name} ({each.step.id})" for each in places)
         raise ConfigError(
-            f"{self._prefix} has no step {step!r} that keeps something; there are: "
-            f"{there or 'none'}; 'gear state list' shows them"
+            f"{self._prefix} has no step {step!r} that keeps something{self._since(step)}; "
+            f"there are: {there or 'none'}; 'gear state list' shows them"
         )
+
+    def _since(self, step: str) -> str:
+        """Return when a step was removed, as text for people; empty if there never was one."""
+        had = [
+            version
+            for version, places in self._graphs.items()
+            if any(step in {each.step.id, each.step.name} for each in places if each.step.keeps)
+        ]
+        later = [version for version in self._graphs if had and version > had[-1]]
+        return f": version {later[0]} has removed it" if later else ""
 
     def _manifest(self, place: StepPlace, epoch: int | None) -> Manifest:
         for manifest in self._stored.find(epoch):

@@ -17,9 +17,11 @@ from gearpy.cluster.states.stored import (
     stored_state,
     stored_states,
 )
+from gearpy.core.coordinator.views import DagVersion, DagVersions
 from gearpy.errors import ConfigError, SnapshotDamaged
 from gearpy.state.keyed import KeyedState
 from gearpy.storage.checkpoints import FolderCheckpoints, MemoryCheckpoints, checkpoints_at
+from gearpy.storage.coordinator_log import CoordinatorLog
 from tests.cluster.state_build import CLOCK_MS, PREFIX, STORED_MS, a_kept_application
 from tests.state.build import put
 
@@ -137,6 +139,19 @@ def test_what_is_not_there_is_told_with_what_is(
     """So that the next try is right."""
     with pytest.raises(ConfigError, match=told):
         StoredStates(store, PREFIX).table(**which)
+
+
+def test_a_step_that_an_update_has_removed_is_told_so(store: MemoryCheckpoints) -> None:
+    """With the version, so that nobody looks for a mistake in the name."""
+    log = CoordinatorLog(
+        store, PREFIX, launch=2, source="app master", wall_ms=lambda: STORED_MS, host="h"
+    )
+    (was,) = DagVersions(log.state).read()
+    layout = {id_: place for id_, place in (was.layout or {}).items() if id_ != "visits-1"}
+    log.append(DagVersions(log.state).write(DagVersion(2, "other", (), layout)))
+
+    with pytest.raises(ConfigError, match=r"'Visits' that keeps .*: version 2 has removed it; "):
+        StoredStates(store, PREFIX).table("Visits")
 
 
 def test_a_step_of_a_chain_has_its_own_state_only() -> None:
