@@ -40,9 +40,9 @@ class Changed:
     def post(self, route: str, **sent: Any) -> httpx.Response:
         return self.http.post(f"{self.path}/{route}", **sent)
 
-    def dynamicdag(self, args: object, **sent: Any) -> httpx.Response:
+    def dynamicdag(self, args: object, *, allow_drop: bool = False, **sent: Any) -> httpx.Response:
         text = args if isinstance(args, str) else json.dumps(args)
-        return self.post("dynamicdag", params={"args": text}, **sent)
+        return self.post("dynamicdag", params={"args": text, "allow_drop": allow_drop}, **sent)
 
     def versions(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self.http.get(f"{self.path}/versions").json()["versions"]
@@ -182,6 +182,23 @@ def test_a_program_without_a_place_for_what_is_kept_is_refused(changed: Changed)
 
     assert answer.status_code == 409
     assert "allow_drop" in answer.json()["error"]
+
+
+def test_a_graph_may_be_changed_by_gearpumps_names_though_state_is_dropped(
+    changed: Changed,
+) -> None:
+    """As what a task of another class keeps is."""
+    life = {"birth": str(10**14), "death": "9223372036854775807"}
+    one = {"oldProcessorId": 1, "newProcessorDescription": {"life": life}}
+    files = {"jar": ("changed.py", program(name="other"))}
+
+    refused = changed.dynamicdag(one, files=files)
+    waits = changed.dynamicdag(one, files=files, allow_drop=True)
+    newest = changed.versions()[-1]
+    changed.post("call-off")
+
+    assert (refused.status_code, "allow_drop" in refused.text) == (409, True)
+    assert (waits.status_code, newest["state"]) == (200, "waiting"), waits.text
 
 
 _ONE: Final = {"parallelism": 2}

@@ -44,7 +44,9 @@ class GraphChange:
     scale: tuple[tuple[str, int], ...]
     at_event_ms: int | None = None
 
-    def message(self, app_id: AppId, artifact: Artifact | None) -> UpdateApplication:
+    def message(
+        self, app_id: AppId, artifact: Artifact | None, *, allows_drop: bool
+    ) -> UpdateApplication:
         """Return the question to the app master; an artifact takes the place of the program.
 
         Raises:
@@ -54,6 +56,7 @@ class GraphChange:
             return UpdateApplication(
                 app_id=app_id,
                 artifact=replace(artifact, scale=self.scale),
+                allows_drop=allows_drop,
                 at_event_ms=self.at_event_ms,
             )
         if not self.scale:

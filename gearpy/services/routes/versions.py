@@ -196,6 +196,7 @@ def change_graph(
         Query(max_length=_TEXT_CHARS_MAX, description="A ReplaceProcessor of Gearpump, as JSON."),
     ],
     *,
+    allow_drop: Annotated[bool, Query(description=_ALLOW_DROP)] = False,
     jar: Annotated[
         UploadFile | None, File(description="The program that takes the place of all.")
     ] = None,
@@ -211,7 +212,7 @@ def change_graph(
     elif asked.handle:
         kept = given.uploads.kept(asked.handle)
         artifact = given.submitting.upload(kept, args=client.arguments(app_id))
-    _changed(client, wanted.message(app_id, artifact))
+    _changed(client, wanted.message(app_id, artifact, allows_drop=allow_drop))
     return DagOperationSuccess()
 
 
