@@ -270,6 +270,7 @@ class WindowedStage(FoldingStage):
         self._late_tag = late_tag
         self._gate = EventGate(context, key, waits=waits)
         self._waits_all = waits == "all"
+        context.in_any_order = True  # State has groups of keys: so they come back in their order.
 
     def _in_time(self, values: list[Any], timestamps: list[int]) -> Columns:
         """Return the records that need not wait for event time; let the others wait."""

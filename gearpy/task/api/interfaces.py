@@ -122,6 +122,8 @@ class TaskContext(Generic[Out_co]):
     """How many sources its records may come from; 0 if that is not known."""
     sees_late: bool = False
     """Whether it has met a `LateTime`: as long as it has not, no look for one is needed."""
+    in_any_order: bool = False
+    """Whether results of several keys may come in another order when it goes on from state."""
     keyed: KeyedTask | None = None
     counters: TaskCounters = field(default_factory=TaskCounters)
     rejects: Rejects = field(default_factory=Rejects)

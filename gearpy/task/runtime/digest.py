@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 #: Digest of output that cannot be told apart, as a value of it cannot be encoded.
 NO_DIGEST: Final = -1
+_WORD: Final = 0xFFFF_FFFF
 _OTHER: Final = 0  # Code of a value that only gearpy's own encoders know.
 #: What encoding something unusual can raise.
 _UNUSUAL: Final = (ConfigError, TypeError, ValueError, OverflowError, RecursionError)
@@ -31,10 +32,11 @@ class OutputDigest:
 
     Attributes:
         only_counts: the digest is not needed.
+        in_any_order: the order of the records does not matter either.
     """
 
     def __init__(self) -> None:
-        self.only_counts = False
+        self.only_counts = self.in_any_order = False
         self._records = self._values = self._times = 0
         self._is_told_apart = True
         self._tables: list[Table] = []
@@ -47,6 +49,9 @@ class OutputDigest:
         if self.only_counts or not self._is_told_apart:
             return
         try:
+            if self.in_any_order:
+                self._add_each(values, timestamps)
+                return
             if type(values) is Table:
                 self._tables.append(values)
             else:
@@ -74,6 +79,10 @@ class OutputDigest:
                 self._values = crc32(self._row(row), self._values)
         else:
             self._values = crc32(encoded, self._values)
+
+    def _add_each(self, values: Sequence[Any], timestamps: Sequence[int]) -> None:
+        for row, time in zip(values, timestamps, strict=True):
+            self._values = self._values + crc32(self._row(row), int(time) & _WORD) & _WORD
 
     def _row(self, row: Any) -> bytes:
         """Encode one record among which some are unusual, such as numbers of more than 64 bits."""

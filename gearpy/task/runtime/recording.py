@@ -135,8 +135,13 @@ class Recorder(Protocol):
         """Tell whether the epoch should end before its time."""
         ...
 
-    def open(self, busy_ns: Callable[[], int]) -> None:
-        """Begin, before the first message; ``busy_ns`` tells for how long the task was busy."""
+    def open(self, busy_ns: Callable[[], int], *, in_any_order: bool) -> None:
+        """Begin, before the first message.
+
+        Args:
+            busy_ns: tells for how long the task was busy.
+            in_any_order: records count as the same output in another order, too.
+        """
         ...
 
     def take(self, unsent: Sized, message: object) -> None:
@@ -205,9 +210,10 @@ class InputRecorder:
         """Tell whether all is recorded that the task has taken since a stored epoch."""
         return self._is_on and self._since <= self._stored + 1
 
-    def open(self, busy_ns: Callable[[], int]) -> None:
-        """Begin; ``busy_ns`` tells for how long the task was busy."""
+    def open(self, busy_ns: Callable[[], int], *, in_any_order: bool) -> None:
+        """Begin; see `Recorder`."""
         self._busy_ns = busy_ns
+        self._output.in_any_order = in_any_order
 
     def take(self, unsent: Sized, message: object) -> None:
         """Note a message that is processed next, or the end of an epoch."""

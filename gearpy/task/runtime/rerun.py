@@ -55,8 +55,9 @@ class RerunOutput:
         self.output = OutputDigest()
         self.finished: list[Recording] = []
 
-    def open(self, busy_ns: Callable[[], int]) -> None:
-        """Do nothing: what it costs does not matter."""
+    def open(self, busy_ns: Callable[[], int], *, in_any_order: bool) -> None:
+        """Begin; what it costs does not matter."""
+        self.output.in_any_order = in_any_order
 
     def put_out(self, values: Sequence[Any], timestamps: Sequence[int]) -> None:
         """Add records that the task puts out."""

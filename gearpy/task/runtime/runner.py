@@ -195,7 +195,7 @@ class TaskRunner:
             self._inlet.hold_nothing_back()
             self.recorder = None  # It takes records of several epochs at a time.
         if self.recorder is not None:
-            self.recorder.open(self._busy_ns)
+            self.recorder.open(self._busy_ns, in_any_order=self.context.in_any_order)
             self._inlet.note = partial(self.recorder.take, self._buffer)
             self.context.shown = self._outlet.note = self.recorder.put_out
         self._flush()

@@ -9,13 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gearpy as gp
+from gearpy.core.window.windows import TumblingWindows
 from gearpy.errors import OperatorError, ProtocolError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Message
+from gearpy.task.aggregates.fold import WindowFold
 from gearpy.task.api.interfaces import Task, TaskContext
 from gearpy.task.api.snapshots import TaskResume
+from gearpy.task.chain.chain import ChainTask, Stage
 from gearpy.task.runtime.recording import InputRecorder, Recording
 from gearpy.task.runtime.rerun import Rerun, RerunClock, RerunOutput
+from tests.task.aggregates.test_fold import COUNT
 from tests.task.build import Bench
 
 
@@ -135,6 +139,33 @@ def test_the_same_comes_of_the_same(first: Any, second: Any, third: Any) -> None
         rerun = again(recordings[number:], resume=resume, upstream=2)
         assert rerun.difference is None
         assert rerun.compared == sum(len(each.entries) for each in recordings[number:])
+
+
+def window_counts(context: TaskContext) -> Task:
+    """Make a task that counts by key in windows of 20 ms."""
+
+    def stages(context: TaskContext) -> list[Stage]:
+        return [WindowFold(context, "fold", TumblingWindows(20), lambda n: n, COUNT, limit=100)]
+
+    return ChainTask(context, stages)
+
+
+def test_results_of_a_window_that_was_open_may_come_in_another_order() -> None:
+    """Its keys come back from state group by group, and not as they had come."""
+    task = bench(window_counts)
+    task.send(*(Message(n, 3) for n in range(50)), watermark_ms=3)
+    task.run()
+    task.send(*(Message(n, 9) for n in range(20, 40)), watermark_ms=15, epoch=2)
+    task.send(watermark_ms=30, epoch=2)
+    task.run()
+    task.send(watermark_ms=30, epoch=3)
+    task.run()
+    recordings = recorded(task)
+
+    rerun = again(recordings[1:], window_counts, resume=task.snapshot(1))
+
+    assert rerun.outputs == 50
+    assert rerun.difference is None
 
 
 def test_other_code_gives_another_output() -> None:
