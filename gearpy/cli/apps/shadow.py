@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -18,11 +18,29 @@ from gearpy.cli.terminal.output import (
     print_lines,
     table,
 )
+from gearpy.clocks import monotonic_ms
 from gearpy.cluster.programs.artifacts import stream_of
 from gearpy.cluster.rerun.shadow import Shadow, ShadowReport, ShadowSide
 from gearpy.views import text
 
 _TEXT_MAX = 60
+_TELLS_MS: Final = 10_000
+
+
+class WaitNotice:
+    """Says now and then what a comparison waits for."""
+
+    def __init__(self, epochs: int, now_ms: int) -> None:
+        self._epochs = epochs
+        self._told_ms = now_ms
+
+    def lines(self, compared: int, now_ms: int) -> list[str]:
+        """Return what is to be said now: at most one line."""
+        if now_ms - self._told_ms < _TELLS_MS:
+            return []
+        self._told_ms = now_ms
+        done = f"{compared} of {self._epochs} epochs are compared"
+        return [f"{done}; the next one that is recorded is waited for; Ctrl-C ends it"]
 
 
 @takes("conf", "set_", "master", "as_json", "verbose")
@@ -50,9 +68,14 @@ def shadow(
         app_id = client.find(ref)
         artifact, application = client.upload_next(app_id, target, next_args(args, no_args=no_args))
         stream_of(application, "gear app shadow")
+        notice = WaitNotice(epochs, monotonic_ms())
+
+        def tell(compared: int) -> None:
+            print_hints(notice.lines(compared, monotonic_ms()))
+
         found = Shadow(
             client, app_id, step, artifact, configured=given.config, examples=examples
-        ).run(epochs)
+        ).run(epochs, on_wait=tell)
     if given.as_json:
         print_json(_values(found))
     else:

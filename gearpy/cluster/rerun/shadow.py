@@ -165,8 +165,12 @@ class Shadow:
         self._configured = configured
         self._examples = examples
 
-    def run(self, epochs: int) -> ShadowReport:
+    def run(self, epochs: int, *, on_wait: Callable[[int], None] = lambda _: None) -> ShadowReport:
         """Compare so many epochs of each task, as they come; fewer if no more come.
+
+        Args:
+            epochs: so many.
+            on_wait: called again and again while it waits, with how many are compared.
 
         Raises:
             ConfigError: there is no such step, it takes or keeps other things in the new version,
@@ -190,7 +194,7 @@ class Shadow:
                 compared=OutputComparison(examples=self._examples),
             )
             tasks = [_ShadowedTask(task, place, report) for task in then.dag.tasks_of(pid)]
-            _follow(tasks, epochs, report)
+            _follow(tasks, epochs, report, on_wait)
         return report
 
     @contextmanager
@@ -217,7 +221,12 @@ class Shadow:
                     loader.release(self._app_id, number)
 
 
-def _follow(tasks: Sequence["_ShadowedTask"], epochs: int, report: ShadowReport) -> None:
+def _follow(
+    tasks: Sequence["_ShadowedTask"],
+    epochs: int,
+    report: ShadowReport,
+    on_wait: Callable[[int], None],
+) -> None:
     quiet_since_s = time.monotonic()
     stored = recorded = 0  # The newest epoch that is stored, and that at the newest recording.
     while report.now.error is None:
@@ -234,6 +243,7 @@ def _follow(tasks: Sequence["_ShadowedTask"], epochs: int, report: ShadowReport)
             report.note(f"nothing new was recorded for {_PATIENCE_S:.0f} s")
             break
         if not has_moved:
+            on_wait(min(each.epochs for each in tasks))
             time.sleep(_POLL_S)
     report.compared.epochs = min(each.epochs for each in tasks)
     for each in tasks:

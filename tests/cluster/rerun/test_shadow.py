@@ -25,9 +25,14 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningApplica
         yield running
 
 
-def report(running: RunningApplication, new: Artifact, step: str = "count") -> ShadowReport:
+def report(
+    running: RunningApplication,
+    new: Artifact,
+    step: str = "count",
+    on_wait: Callable[[int], None] = lambda _: None,
+) -> ShadowReport:
     shadow = Shadow(running.client, running.app_id, step, new, configured=configured, examples=2)
-    return shadow.run(3)
+    return shadow.run(3, on_wait=on_wait)
 
 
 def beside(
@@ -56,10 +61,12 @@ def test_where_one_epoch_of_three_is_recorded_these_are_compared(
     settings = {"application.record-input-epochs": "3"}
     sampled = beside(running, program(tmp_path, "sampled"), settings)
 
-    found = report(sampled, program(tmp_path, "again"))
+    waited = list[int]()
+    found = report(sampled, program(tmp_path, "again"), on_wait=waited.append)
 
     assert found.is_same
     assert found.compared.epochs == 3
+    assert set(waited) >= {1, 2}
     assert [each for each in found.notes if "from a newer state" in each]
     sampled.shutdown()
 
