@@ -513,7 +513,7 @@ class SourceConfig:
 
     read_batch_records: Annotated[
         _Records,
-        "Records asked of a source at a time. Gearpump: `DataSourceConfig`.",
+        "Records asked of a source at a time, at most. Gearpump: `DataSourceConfig`.",
         Setting(high=1_000_000, key="read-batch-size"),
     ] = 1024
 

@@ -46,6 +46,7 @@ def some_limits(
     batch: int = 16,
     window_bytes: int = 1_000_000,
     batch_bytes: int = 100_000,
+    least: int = 0,
 ) -> OutputLimits:
     """Return small limits; bare watermarks go out every 3 ms."""
     return OutputLimits(
@@ -56,6 +57,7 @@ def some_limits(
             ack_interval_ms=25,
             quiet_ack_ms=5,
             repeat_ack_ms=1000,
+            least_records=least,
         ),
         batch_records=batch,
         batch_bytes=batch_bytes,

@@ -26,8 +26,8 @@ class FlowLimits:
     ack_interval_ms: int  #: Also ask with what is sent so long after the last request.
     quiet_ack_ms: int  #: A link quiet for so long asks for what is still unacknowledged.
     repeat_ack_ms: int  #: An unanswered ack request is asked again after so long.
-    #: The first window, and that of a slow target where its batches are no smaller; 0: the whole
-    #: one is the first, and none is too small.
+    #: A window is no smaller than the batches that are sent, up to this size, and grows from there;
+    #: 0: the first one is the whole, and none is too small.
     least_records: int = 0
 
     def __post_init__(self) -> None:
@@ -54,7 +54,8 @@ class _Target:
 
     window: int  #: So many may be unacknowledged.
     ask_each: int  #: Ask after so many.
-    batch: int = 0  #: The most that was sent at a time.
+    batch: int = 0  #: The largest batch since the last acknowledgement ...
+    batch_before: int = 0  #: ... and before that.
     acked: int = 0
     acked_bytes: int = 0
     open: _Span = field(default_factory=_Span)  #: Sent since the last ack request.
@@ -84,7 +85,7 @@ class Subscription:
 
     def __init__(self, *, targets: int, limits: FlowLimits) -> None:
         self._limits = limits
-        first = limits.least_records or limits.window_records
+        first = 1 if limits.least_records else limits.window_records
         each = limits.ack_interval_records
         self._targets = [_Target(window=first, ask_each=each) for _ in range(targets)]
 
@@ -94,6 +95,15 @@ class Subscription:
         if state.open.bytes_total - state.acked_bytes >= self._limits.window_bytes:
             return 0
         return state.window - (state.open.seq - state.acked)
+
+    def takes(self, target: int, records: int) -> bool:
+        """Tell whether there is credit for a whole batch; the window is no smaller than one."""
+        if self.credit(target) >= records:
+            return True
+        state = self._targets[target]
+        state.batch = max(state.batch, records)
+        state.window = max(state.window, min(records, self._limits.least_records))
+        return self.credit(target) >= records
 
     def pending(self, target: int) -> int:
         """Return how many records were sent to ``target`` and not acknowledged."""
@@ -173,15 +183,17 @@ class Subscription:
         return all(state.acked == state.open.seq for state in self._targets)
 
     def _resize(self, state: _Target, room: int) -> None:
-        """Set the window to what the target wants; one that grows doubles with each answer.
+        """Set the window to what the target wants; one that grows is twice what was under way.
 
         Else a task that only lays records by at first, until event time has passed them, would have
         asked for all that there is before it has worked on any.
         """
         limits = self._limits
-        batch = max(1, min(state.batch, limits.least_records))
-        wanted = max(batch, room or limits.window_records)
-        state.window = min(limits.window_records, wanted, 2 * state.window)
+        batch = max(1, min(max(state.batch, state.batch_before), limits.least_records))
+        state.batch, state.batch_before = 0, state.batch
+        most = max(state.window, 2 * (state.open.seq - state.acked))
+        wanted = min(room or limits.window_records, most)
+        state.window = min(limits.window_records, max(batch, wanted))
         state.ask_each = limits.ack_interval_records
         if state.window < limits.window_records:
             state.ask_each = min(state.ask_each, max(batch, state.window // _ASKS_A_WINDOW))

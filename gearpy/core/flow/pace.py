@@ -22,6 +22,7 @@ class WorkPace:
     """
 
     def __init__(self) -> None:
+        self._worked_ms = 0  # In its life.
         self._spent_ms = 0
         self._taken = 0  # Credit of the records that this time has taken.
         self._since_ms: int | None = None  # It works, or cannot go on, since then.
@@ -32,6 +33,7 @@ class WorkPace:
         """Note that the task works from now on."""
         if self._since_ms is not None:
             self._spent_ms += now_ms - self._since_ms
+            self._worked_ms += now_ms - self._since_ms
         self._since_ms = now_ms
 
     def end(self, now_ms: int, *, is_waiting: bool) -> None:
@@ -45,9 +47,14 @@ class WorkPace:
             self._links, self._heard = max(1, len(self._heard)), set()
 
     def on_taken(self, sender: TaskId, credit: int) -> None:
-        """Count a message that was processed."""
-        self._taken += credit
-        self._heard.add(sender)
+        """Count a message that was processed; one without records takes no time and no share."""
+        if credit:
+            self._taken += credit
+            self._heard.add(sender)
+
+    def worked_ms(self, now_ms: int) -> int:
+        """Return the time that has counted until now."""
+        return self._worked_ms + (0 if self._since_ms is None else now_ms - self._since_ms)
 
     def room(self, now_ms: int) -> int:
         """Return the credit that one sender may have under way; 0: as much as it likes."""

@@ -116,6 +116,8 @@ class TaskContext(Generic[Out_co]):
     has ended."""
     origin: Origin = NOWHERE
     """Where the records come from that the task has at hand; told to those behind."""
+    worked_ms: Callable[[], int] = lambda: 0
+    """The ms in which the task has worked, or waited for room, since it was started."""
     enter: Callable[[Origin], None] = lambda _: None
     """Set the origin of all records that are put out from now on."""
     sources: int = 0

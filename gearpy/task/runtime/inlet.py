@@ -127,7 +127,7 @@ class Inlet:
         self.records_queued -= len(message.batch)
         self.bytes_taken += message.size_bytes
         self._counts.on_processed(message.source, message.session, message.counted)
-        self.pace.on_taken(message.source, message.counted)
+        self.pace.on_taken(message.source, message.batch.credit)
         if is_early:
             self._promises[message.epoch, message.source] = (message.watermark_ms, message.idle)
             return False

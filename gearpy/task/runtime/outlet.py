@@ -354,7 +354,7 @@ class Outlet:
 
     def _offer(self, edge: "_EdgeOutput", index: int, portion: _Portion, now_ms: int) -> None:
         link = edge.links[index]
-        if link.held or edge.subscription.credit(index) < portion.counted:
+        if link.held or not edge.subscription.takes(index, portion.counted):
             link.held.append(portion)
             self.is_blocked = True
             self._release(edge, index, now_ms)

@@ -130,8 +130,7 @@ class TaskRunner:
         self._job: Job | None = None
         self._parked: Job | None = None  # Waits until the task has room.
         self._parked_origin = NOWHERE
-        self._timers = TaskTimers()
-        self._wakes = Wakes(wall_ms)
+        self._timers, self._wakes = TaskTimers(), Wakes(wall_ms)
         self._produce_at_ms: int | None = None
         self._claimed_clock_ms = MIN_MS
         self._promises = Promises(self._outlet)
@@ -740,6 +739,7 @@ class TaskRunner:
             rejects=self._rejects,
             coroutines=self._coroutines,
             is_rerun=info.is_rerun,
+            worked_ms=lambda: self._inlet.pace.worked_ms(self._clock_ms()),
             enter=self._enter,
         )
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 #: A batch is small below this share of what was asked for; a table, whose rows cost less, below a
 #: smaller one.
-_ROWS_SHARE: Final = 2
-_TABLE_SHARE: Final = 16
+ROWS_SHARE: Final = 2
+TABLE_SHARE: Final = 16
 
 
 class JoinedBatch(NamedTuple):
@@ -67,7 +67,7 @@ class BatchJoiner:
             before_ms: was promised before it.
         """
         after_ms, count = self._promised_ms(), len(first)
-        enough = max_records // (_TABLE_SHARE if type(first.values) is Table else _ROWS_SHARE)
+        enough = max_records // (TABLE_SHARE if type(first.values) is Table else ROWS_SHARE)
         if count >= enough or not _may_join(first):
             return JoinedBatch(first, after_ms)
         now_ms = self._clock_ms()

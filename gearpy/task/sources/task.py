@@ -4,12 +4,14 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from typing import Any, Final, Literal, TypeAlias
 
 from gearpy.columns.row_schema import RowSchema
+from gearpy.core.flow.read_size import ReadSize
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import NOWHERE, Batch, Origin
 from gearpy.messages.table import newest_of
 from gearpy.task.api.interfaces import FINISHED, Discovery, Source, TaskContext
 from gearpy.task.chain.chain import ChainTask, Stage
+from gearpy.task.sources.gathering import ROWS_SHARE, TABLE_SHARE
 from gearpy.task.sources.partition import SourcePartition
 from gearpy.task.sources.share import partition_number
 from gearpy.task.time.late import LATE, LateRecords, Portion, SourceLate
@@ -127,6 +129,7 @@ class SourceTask(ChainTask):
         self._idle_after_ms = idle_after_ms
         self._advances = when_idle == "advance"
         self._schema: RowSchema | None = None
+        self._size = ReadSize(1)  # Made when it starts.
         self._discovery: Discovery | None = None
         self._unconfirmed: dict[int, dict[str, Any]] = {}  # Places at the end of each epoch.
         self._ended: dict[str, Any] = {}  # Places of partitions that have ended in this one.
@@ -142,7 +145,11 @@ class SourceTask(ChainTask):
     def on_start(self, start_time_ms: int) -> None:
         """Open this task's partitions, each where it was."""
         super().on_start(start_time_ms)
-        self._schema = self._source.schema
+        self._schema, limits = self._source.schema, self.context.limits
+        if self._schema is None:
+            self._size = ReadSize(limits.read_batch_records, share=ROWS_SHARE)
+        else:
+            self._size = ReadSize(limits.columnar_batch_records, share=TABLE_SHARE)
         kept = self.context.resume or {}
         places: dict[str, Any] = kept.get(_OPEN, {})
         self._progress = kept.get(_PROGRESS, (0, 0))
@@ -211,13 +218,16 @@ class SourceTask(ChainTask):
     def produce(self) -> Generator[Batch | None, None, int]:
         """Read one batch of one partition and pass it on, then the watermark."""
         self._find()
+        before = self.context.counters.records_in
         portion = self._read()
+        records = self.context.counters.records_in - before
         if portion is not None:
             self.context.set_idle(False)
             yield from self._pass_on(portion)
         self._drop_finished()
         yield from self._promise()
         self.context.set_idle(self._is_idle)
+        self._size.on_read(records, self.context.worked_ms())
         if not self._parts and not self._finds_more:
             return FINISHED
         return self._pause_ms() if portion is None else 0
@@ -321,14 +331,11 @@ class SourceTask(ChainTask):
     def _read(self) -> Portion | None:
         if len(self._parts) > 1:
             self._parts.sort(key=lambda part: part.promised_ms)
-        limits, now_ms = self.context.limits, self.context.now_ms()
-        self._asked_ms = now_ms
-        is_rows = self._schema is None
-        limit = limits.read_batch_records if is_rows else limits.columnar_batch_records
+        self._asked_ms = now_ms = self.context.now_ms()
         for at, part in enumerate(self._parts):
             if self._cut_ms < MAX_MS and part.has_promised(self._cut_ms):
                 continue  # Its records belong to the next epoch.
-            portion = part.read(limit, now_ms)
+            portion = part.read(self._size.size, now_ms)
             if portion is not None:
                 self._parts.append(self._parts.pop(at))
                 self._gave_ms = now_ms

@@ -141,25 +141,52 @@ def test_a_window_that_became_smaller_opens_when_enough_is_acknowledged() -> Non
 def test_a_slow_target_gets_a_whole_batch() -> None:
     """What costs the same for each batch would cost more for smaller ones."""
     subscription = a_subscription(window=100, interval=50, least=20)
+    first = subscription.credit(0)
+    takes = subscription.takes(0, 20)
     send(subscription, 20)
     subscription.on_ack(0, seq=20, received=20, room=1)
 
     room = subscription.credit(0)
     asked = send(subscription, 20)
 
-    assert (room, asked) == (20, 40)
+    assert (first, takes, room, asked) == (1, True, 20, 40)
+
+
+def test_a_batch_that_has_to_wait_gets_its_window_and_no_more() -> None:
+    subscription = a_subscription(window=100, interval=50, least=20)
+    subscription.takes(0, 10)
+    send(subscription, 10)
+
+    takes = subscription.takes(0, 90)
+
+    assert (takes, subscription.credit(0)) == (False, 10)
 
 
 def test_a_slow_target_among_many_gets_one_of_its_own_batches() -> None:
     """A batch for all of them is a small one for each, and many senders wait at each."""
     subscription = a_subscription(window=100, interval=50, least=40)
-    send(subscription, 5)
-    send(subscription, 4)
+    for records in (5, 4):
+        subscription.takes(0, 9)
+        send(subscription, records)
     subscription.ask(0, 0)
 
     subscription.on_ack(0, seq=9, received=9, room=1)
 
-    assert subscription.credit(0) == 5
+    assert subscription.credit(0) == 9
+
+
+def test_batches_that_have_become_small_are_what_counts() -> None:
+    """A source reads less at a time in front of a slow step."""
+    subscription = a_subscription(window=100, interval=50, least=40)
+    rooms = []
+    for records in (40, 2, 2, 2):
+        subscription.takes(0, records)
+        send(subscription, records)
+        seq = subscription.ask(0, 0)
+        subscription.on_ack(0, seq=seq, received=seq, room=3)
+        rooms.append(subscription.credit(0))
+
+    assert rooms == [40, 40, 3, 3]
 
 
 def test_no_target_gets_more_than_the_window() -> None:
@@ -176,12 +203,23 @@ def test_a_window_grows_with_each_answer() -> None:
     subscription = a_subscription(window=100, interval=10, least=30)
     subscription.on_ack(0, seq=0, received=0)
     rooms = [subscription.credit(0)]
-    for seq in (30, 60, 90):
-        send(subscription, 30)
-        subscription.on_ack(0, seq=seq, received=seq, room=5000)
+    while rooms[-1] < 100:
+        send(subscription, rooms[-1])
+        seq = subscription.ask(0, 0)
+        subscription.on_ack(0, seq=seq, received=seq)
         rooms.append(subscription.credit(0))
 
-    assert rooms == [30, 60, 100, 100]
+    assert rooms == [1, 2, 4, 8, 16, 32, 64, 100]
+
+
+def test_a_window_that_is_not_used_does_not_grow() -> None:
+    """Quick answers to a few records say nothing of what very many would cost."""
+    subscription = a_subscription(window=100, interval=10, least=30)
+    for seq in range(1, 20):
+        send(subscription, 1)
+        subscription.on_ack(0, seq=seq, received=seq)
+
+    assert subscription.credit(0) == 2
 
 
 def test_quiet_link_asks_for_its_rest() -> None:

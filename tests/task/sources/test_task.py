@@ -1,5 +1,7 @@
 """The task that reads a source: partitions, watermark, late records, silence."""
 
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -11,13 +13,15 @@ from gearpy.task.api.sides import Side
 from gearpy.task.sources.task import SourceTask, source_states
 from gearpy.task.stages.sink import SinkStage
 from gearpy.task.time.late import SourceLate
-from tests.task.build import Bench, a_context
+from tests.task.build import TARGET, Bench, a_context, some_limits
 from tests.task.stage_build import (
+    Bounded,
     BoundedSource,
     NotedSink,
     Scripted,
     ScriptedSource,
     a_source_bench,
+    mapped,
 )
 
 # -- reading ---------------------------------------------------------------------------------
@@ -69,13 +73,50 @@ def test_watermark_is_the_least_of_the_partitions() -> None:
 
 
 def test_small_batches_of_a_source_go_out_as_one() -> None:
-    source = ScriptedSource(a=[[("a1", 1)], [("a2", 2)], "end"])
+    source = ScriptedSource(a=[*([(f"a{at}", at)] for at in range(1, 7)), "end"])
     bench = a_source_bench(source)
 
-    bench.turn()
+    for _ in range(6):
+        bench.turn()
 
     sent = [message for message in bench.target.queue if isinstance(message, DataMessage)]
-    assert [len(message.batch) for message in sent] == [2, 0]
+    assert [len(message.batch) for message in sent][-3:] == [2, 2, 0]
+
+
+def test_no_read_takes_long_though_each_record_does() -> None:
+    """An epoch ends between two of them. Nor does the first, of which nobody knows it before."""
+
+    def slow(value: int) -> int:
+        bench.now_ms += 50
+        return value
+
+    source = BoundedSource([(at, at) for at in range(1000)])
+    bench = a_source_bench(source, read=1024, stages=lambda _: [mapped(slow)], turn_ms=10)
+    ended_ms = [0]
+    while len(bench.target.messages) < 500:
+        bench.turn()
+        bench.consume(TARGET, len(bench.target.queue))
+        ended_ms.append(bench.now_ms)
+
+    assert max(after - before for before, after in pairwise(ended_ms)) <= 1000
+
+
+def test_a_source_reads_little_in_front_of_a_slow_task() -> None:
+    """What it has read has to go before an epoch ends, and goes as slowly."""
+    reader = Bounded([(at, at) for at in range(5000)])
+    limits = some_limits(window=5000, interval=500, batch=1024, least=1024)
+    bench = a_source_bench(ScriptedSource(p=reader), read=1024, turn_ms=10, limits=limits)
+    behind = []
+    while reader.at < 400:
+        bench.turn()
+        message = bench.target.queue.popleft()
+        if isinstance(message, DataMessage):
+            bench.now_ms += 50 * len(message.batch)
+        if (answer := bench.target.take(message)) is not None:
+            bench.runner.receive(replace(answer, room=20))
+        behind.append(reader.at - len(bench.target.messages))
+
+    assert max(behind) <= 60
 
 
 def test_source_that_has_just_given_is_asked_again_soon() -> None:
@@ -221,7 +262,8 @@ def test_late_records_go_around_the_chain() -> None:
         Message(Side("late", "b"), 5),
         Message(Side("late", "d"), 12),
     ]
-    assert [call for call in sink.calls if call[0] == "write"] == [("write", ("a", "c"))]
+    written = [values for call, values in sink.calls if call == "write"]
+    assert [value for values in written for value in values] == ["a", "c"]
     assert bench.runner.clock().late_records == 2
 
 

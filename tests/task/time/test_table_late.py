@@ -238,7 +238,7 @@ def test_source_task_of_tables_sends_what_one_of_records_does(
 
 
 def test_source_with_a_schema_is_asked_for_more_at_a_time() -> None:
-    """As much as a table may have, however little a read of records is."""
+    """Up to as much as a table may have, however little a read of records is."""
     asked = []
 
     class Asked(Columnar):
@@ -251,6 +251,6 @@ def test_source_with_a_schema_is_asked_for_more_at_a_time() -> None:
         def schema(self) -> RowSchema:
             return row_schema_of({"n": int})
 
-    a_source_bench(Table0(p=Asked([(0, 1)])), read=4).run()
+    a_source_bench(Table0(p=Asked([(at, at) for at in range(140_000)])), read=4).run()
 
-    assert asked == [65_536]
+    assert max(asked) == 65_536
