@@ -106,7 +106,7 @@ def test_columns_of_all_types_go_through_steps_that_pick_rows(
 def test_a_function_may_give_columns_of_all_types() -> None:
     app = gp.StreamApp("views")
     results: list[Any] = []
-    made = app.read(gp.rows([{"at": at} for at in range(3)])).map_batches(lambda _: BATCH)
+    made = app.read(gp.rows([{"at": 0}])).map_batches(lambda _: BATCH.slice(0, 1))
     table = gp.rows([{"texts": "a", "found": 1}])
     made.join_table(table, on="texts", combine="merge").write(gp.to_list(results))
 

@@ -183,15 +183,17 @@ class Subscription:
         return all(state.acked == state.open.seq for state in self._targets)
 
     def _resize(self, state: _Target, room: int) -> None:
-        """Set the window to what the target wants; one that grows is twice what was under way.
+        """Set the window to what the target wants; one that grows doubles with each answer.
 
         Else a task that only lays records by at first, until event time has passed them, would have
-        asked for all that there is before it has worked on any.
+        asked for all that there is before it has worked on any. A target that does not say has
+        worked on next to nothing: it gets twice what was under way.
         """
         limits = self._limits
         batch = max(1, min(max(state.batch, state.batch_before), limits.least_records))
         state.batch, state.batch_before = 0, state.batch
-        most = max(state.window, 2 * (state.open.seq - state.acked))
+        used = state.window if room else state.open.seq - state.acked
+        most = max(state.window, 2 * used)
         wanted = min(room or limits.window_records, most)
         state.window = min(limits.window_records, max(batch, wanted))
         state.ask_each = limits.ack_interval_records

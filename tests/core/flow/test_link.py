@@ -204,16 +204,16 @@ def test_a_window_grows_with_each_answer() -> None:
     subscription.on_ack(0, seq=0, received=0)
     rooms = [subscription.credit(0)]
     while rooms[-1] < 100:
-        send(subscription, rooms[-1])
+        send(subscription, 1)
         seq = subscription.ask(0, 0)
-        subscription.on_ack(0, seq=seq, received=seq)
+        subscription.on_ack(0, seq=seq, received=seq, room=5000)
         rooms.append(subscription.credit(0))
 
     assert rooms == [1, 2, 4, 8, 16, 32, 64, 100]
 
 
-def test_a_window_that_is_not_used_does_not_grow() -> None:
-    """Quick answers to a few records say nothing of what very many would cost."""
+def test_a_window_of_which_the_target_says_nothing_grows_as_far_as_it_is_used() -> None:
+    """Quick answers to watermarks say nothing of what records cost."""
     subscription = a_subscription(window=100, interval=10, least=30)
     for seq in range(1, 20):
         send(subscription, 1)
