@@ -64,7 +64,7 @@ def test_faults_in_each_phase_of_a_change_do_no_harm() -> None:
 
 def test_versions_run_are_replaced_and_fail() -> None:
     """Without faults all of it happens, and nothing restarts but for changes."""
-    results = [run_change_seed(seed, calm=True) for seed in (2, 7)]
+    results = [run_change_seed(seed, calm=True) for seed in (2, 3)]
 
     states = sum((each.versions for each in results), Counter[str]())
     assert not [each for each in results if each.problem]
