@@ -269,7 +269,8 @@ class Task(Generic[In_contra, Out_co]):
     def begin_cut(self, cut_time_ms: int) -> bool:
         """Take an event time: records older than that end an epoch, newer ones are held back.
 
-        For tasks without inputs; the epoch ends when `is_cut` has become true.
+        For tasks without inputs; the epoch ends when `is_cut` has become true. A change at an event
+        time also waits until the watermark is there: promise it where the task halts.
 
         Returns:
             False if a record that is not older was sent already.

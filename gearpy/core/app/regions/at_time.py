@@ -123,7 +123,17 @@ class TimedHalt:
         if last is None or self._first_ms is None or now_ms < self._first_ms + self._timeout_ms:
             return ""
         seconds = self._timeout_ms // 1000
-        return f"{self._name(last)} is not there {seconds} s after the first source was"
+        late = f"{self._name(last)} is not there {seconds} s after the first source was"
+        return f"{late}: {self._lack(last)}"
+
+    def _lack(self, clock: TaskClock) -> str:
+        """Return what a source lacks that is waited for, as text for people."""
+        watermark_ms = self._watermark_ms(clock)
+        if watermark_ms == MIN_MS:
+            return "it has promised no event time yet"
+        if watermark_ms >= self.time_ms:
+            return "it has not sent all older records"
+        return f"its watermark is {self.time_ms - watermark_ms} ms before that time"
 
     def _name(self, clock: TaskClock) -> str:
         return f"{self._names[clock.task_id]} (task {clock.task_id})"
