@@ -37,7 +37,7 @@ def divide(n):
     return 10 // n
 
 app = gp.StreamApp("failing")
-app.read(gp.collection([2, 1, 0])).map(divide).write(gp.console())
+app.read(gp.collection([0, 1, 2])).map(divide).write(gp.console())
 """
 SHORT: Final = """\
 import gearpy as gp
