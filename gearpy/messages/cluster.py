@@ -285,6 +285,14 @@ class RequestResource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WithdrawRequests:
+    """The app master of ``launch`` waits for no slots any more."""
+
+    app_id: AppId
+    launch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FindWorkers:
     """The app master of ``launch`` asks for the workers. Answered by `WorkerList`."""
 
@@ -406,6 +414,7 @@ MasterMessage: TypeAlias = (
     | RegisterAppMaster
     | RequestResource
     | ReturnResource
+    | WithdrawRequests
     | FindWorkers
     | ApplicationStatusChanged
     | PutValue

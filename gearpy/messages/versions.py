@@ -73,5 +73,6 @@ ADDED: Final[dict[str, tuple[str, ...]]] = {
     "ProcessorSummary": ("birth_ms", "idle_tasks"),
     "RegisterWorker": ("version",),
     "UpdatePlanned": ("at_event_ms",),
+    "WithdrawRequests": (),
     "WorkerSummary": ("version",),
 }

@@ -190,7 +190,7 @@ class Bench:
 
     def _follow(self, command: Command) -> list[Command]:
         match command:
-            case RequestSlots() if self.grants:
+            case RequestSlots() if self.grants and command.slots:
                 sizes = command.sizes or equal_parts(command.slots, command.executors)
                 return self.manager.on_allocated(map(allocation, sizes), self.now_ms)
             case Launch():

@@ -26,6 +26,7 @@ from gearpy.messages.cluster import (
     ReturnResource,
     ShutdownExecutor,
     SlotWishes,
+    WithdrawRequests,
 )
 from gearpy.messages.summaries import ApplicationStatus
 
@@ -150,16 +151,23 @@ class MasterLink:
             self._post.tell(self.path, message)
 
     def ask_for(self, command: RequestSlots, executors: Mapping[ExecutorId, int]) -> None:
-        """Ask the master for slots; answered by `ResourceAllocated`.
+        """Ask the master for slots; answered by `ResourceAllocated`. Or withdraw what was asked.
+
+        A master of the version before, which refuses that, goes on waiting for them: it gives
+        them out in the end, and gets them back.
 
         Args:
             command: says which.
             executors: all that there are, with those slots are asked for; and how many each has.
         """
+        app_id, launch = self._launch.app_id, self._launch.launch
+        if not command.slots:
+            self.tell(WithdrawRequests(app_id=app_id, launch=launch))
+            return
         self.tell(
             RequestResource(
-                app_id=self._launch.app_id,
-                launch=self._launch.launch,
+                app_id=app_id,
+                launch=launch,
                 slots=command.slots,
                 executors=command.executors,
                 total=sum(executors.values()),

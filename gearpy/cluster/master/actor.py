@@ -79,6 +79,7 @@ from gearpy.messages.cluster import (
     RunningExecutor,
     SlotWishes,
     ValueStored,
+    WithdrawRequests,
 )
 from gearpy.messages.metrics import GetHistory, GetProcessMetrics
 from gearpy.messages.summaries import ApplicationStatus, ApplicationSummary, ErrorCard
@@ -109,7 +110,7 @@ class _Measure:
 _Request: TypeAlias = (
     SubmitApplication | ShutdownApplication | RestartApplication | ReplayQuarantined
 )
-_SlotNews: TypeAlias = RequestResource | ReturnResource
+_SlotNews: TypeAlias = RequestResource | ReturnResource | WithdrawRequests
 _AppMasterNews: TypeAlias = (
     RegisterAppMaster
     | _SlotNews
@@ -222,6 +223,7 @@ class MasterActor(CommittingActor[MasterMailbox]):
                 RegisterAppMaster()
                 | RequestResource()
                 | ReturnResource()
+                | WithdrawRequests()
                 | FindWorkers()
                 | ApplicationStatusChanged()
                 | LastAnswer()
@@ -447,7 +449,7 @@ class MasterActor(CommittingActor[MasterMailbox]):
         match message:
             case RegisterAppMaster():
                 self._register_app_master(message)
-            case RequestResource() | ReturnResource():
+            case RequestResource() | ReturnResource() | WithdrawRequests():
                 self._on_slot_news(message)
             case FindWorkers():
                 self._tell_workers(message)
@@ -500,6 +502,8 @@ class MasterActor(CommittingActor[MasterMailbox]):
             grant = Grant(app_id, launch, message.worker_id, message.slots)
             if self._slots.give_back(grant) and self._has_run(app_id):
                 self._workers.reserve([grant], self._now())  # It may ask for others in a moment.
+        elif isinstance(message, WithdrawRequests):
+            self._scheduler.cancel(app_id)
         elif self._app_masters.path(app_id) is not None:  # Else it asks when it has registered.
             if not message.adds:
                 self._scheduler.cancel(app_id)

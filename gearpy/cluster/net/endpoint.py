@@ -19,6 +19,7 @@ from gearpy.messages.cluster import (
     RequestResource,
     ReturnResource,
     ShutdownExecutor,
+    WithdrawRequests,
 )
 from gearpy.transport.api import LinkLost
 from gearpy.transport.links.tcp import TcpTransport
@@ -31,6 +32,7 @@ _OF_APP_MASTERS: Final = (
     RegisterAppMaster,
     RequestResource,
     ReturnResource,
+    WithdrawRequests,
     FindWorkers,
     ApplicationStatusChanged,
     PutValue,

@@ -18,7 +18,7 @@ from gearpy.messages.summaries import ExecutorSummary
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestSlots:
-    """Ask the master for slots; replaces the request before.
+    """Ask the master for slots; replaces the request before, and with 0 slots withdraws it.
 
     ``sizes`` of the executors, if they are not as equal as can be. With 0 executors the slots
     are divided as there is room; `ExecutorManager.divide` takes the result. With a worker it is
@@ -122,6 +122,7 @@ class ExecutorManager:
         self.is_divided = executors > 0 or not slots
         self._next_id = len(self._seats)
         self._next_launch = first_launch
+        self._has_withdrawn = False  # What is asked for; the master does not know.
         self.stale = 0
 
     # -- questions -------------------------------------------------------------------------
@@ -243,10 +244,13 @@ class ExecutorManager:
 
     def remove(self, executor_id: ExecutorId) -> None:
         """Forget an executor whose process is gone, or that waits for slots."""
-        del self._seats[executor_id]
+        self._has_withdrawn |= self._seats.pop(executor_id).is_asked
 
     def request(self, wanted: Container[ExecutorId], now_ms: int) -> list[ExecutorCommand]:
-        """Ask for the wanted executors that are not there and not asked for yet."""
+        """Ask for the wanted executors that are not there and not asked for yet.
+
+        The master also hears that some that were asked for are not waited for any more.
+        """
         new = [
             seat
             for executor_id, seat in self._seats.items()
@@ -255,7 +259,7 @@ class ExecutorManager:
         ]
         for seat in new:
             seat.is_asked, seat.since_ms = True, now_ms
-        return self._requests() if new else []
+        return self._requests() if new or self._has_withdrawn else []
 
     def request_again(self, now_ms: int) -> list[ExecutorCommand]:
         """Ask once more, with the whole time to wait, as the master was away."""
@@ -342,7 +346,9 @@ class ExecutorManager:
 
     def withdraw(self, executor_id: ExecutorId, *, reason: str) -> list[Stop]:
         """Wait for an executor no more, and have its process killed if there is one."""
-        self._seats[executor_id].is_asked = False
+        seat = self._seats[executor_id]
+        self._has_withdrawn |= seat.is_asked
+        seat.is_asked = False
         return self.stop(executor_id, kill=True, reason=reason)
 
     def stop_all(self, reason: str) -> list[Stop]:
@@ -359,7 +365,10 @@ class ExecutorManager:
         return [seat for seat in self._seats.values() if seat.is_asked]
 
     def _requests(self) -> list[ExecutorCommand]:
+        self._has_withdrawn = False
         asked = self._asked()
+        if not asked:
+            return [RequestSlots(slots=0, executors=0)]
         requests: list[RequestSlots] = []
         for hosts in sorted({each.hosts for each in asked if each.worker_id is None}):
             sizes = [each.slots for each in asked if each.worker_id is None and each.hosts == hosts]

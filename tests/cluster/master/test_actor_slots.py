@@ -3,7 +3,13 @@
 from dataclasses import replace
 
 from gearpy.ids import AppId, WorkerId
-from gearpy.messages.cluster import LaunchExecutor, ReturnResource, ShutdownExecutor
+from gearpy.messages.client import GetDemand, SlotDemand
+from gearpy.messages.cluster import (
+    LaunchExecutor,
+    ReturnResource,
+    ShutdownExecutor,
+    WithdrawRequests,
+)
 from tests.cluster.master_build import (
     APP,
     Cluster,
@@ -154,6 +160,20 @@ def test_what_an_app_master_returns_is_free() -> None:
 
     assert cluster.free() == {0: 9}
     assert worker.last(ShutdownExecutor).launch == 1
+
+
+def test_what_an_app_master_does_not_wait_for_any_more_is_missing_nowhere() -> None:
+    """Of a launch that is over it is not taken: the next one may have asked."""
+    cluster, _, _ = a_granted()
+    cluster.tell(a_request(7))
+    cluster.tell(WithdrawRequests(app_id=APP, launch=2))
+    assert "needs 7 more slots" in cluster.summary().progress.stall
+    assert cluster.ask(GetDemand(worker_slots=9)) == SlotDemand(slots=7)
+
+    cluster.tell(WithdrawRequests(app_id=APP, launch=1))
+
+    assert cluster.summary().progress.stall == ""
+    assert cluster.ask(GetDemand(worker_slots=9)) == SlotDemand(slots=0)
 
 
 def test_grants_that_are_never_used_come_back_in_time() -> None:

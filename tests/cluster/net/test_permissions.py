@@ -13,6 +13,7 @@ from gearpy.messages.cluster import (
     ResourceUpdate,
     ReturnResource,
     ShutdownExecutor,
+    WithdrawRequests,
 )
 from gearpy.wire.connection.keys import CLUSTER, Principal
 
@@ -53,6 +54,8 @@ def a_registration(app_id: int, node: str) -> RegisterAppMaster:
         (RequestResource(app_id=AppId(2), launch=1, slots=1, executors=1), False),
         (ReturnResource(app_id=AppId(1), launch=1, worker_id=WorkerId(0), slots=1), True),
         (ReturnResource(app_id=AppId(2), launch=1, worker_id=WorkerId(0), slots=1), False),
+        (WithdrawRequests(app_id=AppId(1), launch=1), True),
+        (WithdrawRequests(app_id=AppId(2), launch=1), False),
         (
             ShutdownExecutor(app_id=AppId(2), executor_id=ExecutorId(0), launch=1, reason=""),
             False,

@@ -18,7 +18,7 @@ from gearpy.core.app.decisions import (
     TrialPassed,
 )
 from gearpy.core.app.deployment import Send
-from gearpy.core.app.executors import Launch, Stop
+from gearpy.core.app.executors import Launch, RequestSlots, Stop
 from gearpy.core.dag.graph import Dag
 from gearpy.ids import ExecutorId, TaskId
 from gearpy.messages.app import BeginEpoch, CommitEpoch, ExecutorFailed, LaunchTasks, StartAllTasks
@@ -98,6 +98,33 @@ def test_a_change_waits_for_slots_only_so_long() -> None:
 
     assert not only(early, PutInPlace)
     assert only(done, PutInPlace)
+
+
+def test_slots_of_a_change_that_is_given_up_are_not_waited_for_any_more() -> None:
+    """The master would say for minutes that the application waits, and have workers added."""
+    bench = Bench()
+    bench.grants = False
+    bench.obey(bench.manager.change(next_dag((8, 8)), bench.now_ms))
+
+    done = bench.obey(bench.manager.keep("no", bench.now_ms))
+
+    assert only(done, RequestSlots) == [RequestSlots(slots=0, executors=0)]
+    assert not only(bench.tick(60_000), RequestSlots)
+
+
+def test_slots_that_a_process_was_lost_with_are_still_waited_for_when_a_change_is_given_up() -> (
+    None
+):
+    """Only those of the change are withdrawn."""
+    bench = Bench()
+    bench.grants = False
+    bench.obey(bench.manager.change(next_dag((8, 8)), bench.now_ms))
+    bench.lose(B)
+    bench.tick(1_000)
+
+    done = bench.obey(bench.manager.keep("no", bench.now_ms))
+
+    assert only(done, RequestSlots) == [RequestSlots(slots=2, executors=1)]
 
 
 @pytest.mark.parametrize(("free", "goes_on"), [(11, True), (12, False), (inf, False)])
