@@ -286,7 +286,7 @@ class TaskRunner:
                 break
         self._flush()
         waits = self._outlet.is_blocked or (self.task is not None and not self.task.has_room)
-        self._inlet.pace.end(now_ms, is_waiting=waits)
+        self._inlet.pace.end(self._clock_ms(), is_waiting=waits)
         self._outlet.on_tick(now_ms)
         return self._next_turn_ms(now_ms)
 

@@ -87,6 +87,26 @@ def test_an_ack_says_how_many_records_are_the_work_of_a_second() -> None:
     assert [ack.room for ack in bench.answers] == [100]
 
 
+def test_the_time_that_a_commit_takes_is_not_taken_from_that_of_the_work() -> None:
+    class Commits(Task):
+        def on_next(self, message: Message) -> None:
+            bench.now_ms += 10
+
+        def on_commit(self, epoch: int) -> None:
+            bench.now_ms += 300
+
+    bench = Bench(Commits).open()
+    bench.runner.commit(1)
+    bench.turn()
+    bench.answers.clear()
+
+    bench.send(*range(50))
+    bench.ask()
+    bench.turn()
+
+    assert [ack.room for ack in bench.answers] == [100]
+
+
 def test_a_task_behind_which_is_no_room_is_as_slow_as_that() -> None:
     bench = Bench(Echo, limits=some_limits(window=10, interval=5)).open()
     bench.turn()
