@@ -129,7 +129,8 @@ class ProcessorSummary:
 
     ``steps`` are the names of its steps, in the order in which a record meets them. ``birth_ms`` is
     the event time from which on it takes the place of another one; None: of none. ``idle_tasks`` is
-    how many of its tasks have nothing to give at present, and hold no clock back.
+    how many of its tasks have nothing to give at present, and hold no clock back; ``idle_ms`` for
+    how long that is so of all of them, 0 if it is not.
     """
 
     processor_id: int
@@ -144,6 +145,7 @@ class ProcessorSummary:
     steps: tuple[str, ...] = ()
     birth_ms: int | None = None
     idle_tasks: int = 0
+    idle_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

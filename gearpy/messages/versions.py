@@ -70,7 +70,7 @@ ADDED: Final[dict[str, tuple[str, ...]]] = {
     "EpochUnstored": ("damaged",),
     "GetEpochs": ("until",),
     "LaunchTasks": ("first_session",),
-    "ProcessorSummary": ("birth_ms", "idle_tasks"),
+    "ProcessorSummary": ("birth_ms", "idle_tasks", "idle_ms"),
     "RegisterWorker": ("version",),
     "UpdatePlanned": ("at_event_ms",),
     "WithdrawRequests": (),

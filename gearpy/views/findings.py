@@ -28,7 +28,7 @@ _LOUDNESS: Final[Sequence[Level]] = ("bad", "warn", "info", "ok")
 #: What to do about each thing that a task may wait for; `core.app.clock.WaitsFor` has them all.
 _ADVICE: Final = {
     "idle": (
-        "{task} has nothing to read at present and holds nothing back",
+        "{task} {idle} and holds nothing back",
         "the clock goes on with its next record",
     ),
     "unacknowledged output": (
@@ -54,8 +54,11 @@ _KEEPS_UP_MS: Final = 1000
 _BEHIND_MIN_MS: Final = 50
 #: One that is so far behind them is worth a look.
 _FAR_BEHIND_MS: Final = 10_000
+#: A source that is idle for less may have read all that there was a moment ago.
+_IDLE_MIN_MS: Final = 1000
+_IDLE: Final = "idle"
 _NOT_ADVANCED: Final = "source has not advanced"
-_OF_SOURCES: Final = ("idle", _NOT_ADVANCED)
+_OF_SOURCES: Final = (_IDLE, _NOT_ADVANCED)
 _WINDOWS: Final = "open windows or state"
 _AS_IT_SHOULD_BE: Final = (*_OF_SOURCES, _WINDOWS)
 #: Also said of a task while one behind it, or itself, waits for something outside.
@@ -94,8 +97,10 @@ def findings_of(
     if not found and (detail is None or not (detail.processors or detail.why)):
         found.append(_beginning(summary, detail))
     elif not found and detail is not None:
-        found += _held_back(processors, hot, _waiting_in(detail, summary.progress.waits_for))
+        waiting = _waiting_in(detail, summary.progress.waits_for)
+        found += _held_back(processors, hot, waiting)
         found.append(clock_finding_of(summary, detail))
+        found += _idle_sources(detail, said=waiting)
     if detail is not None:
         found += [stuck_finding(each, now_ms) for each in stalled(detail.consumers, now_ms)]
         found += [_unstored(each) for each in detail.unstored]
@@ -261,8 +266,8 @@ def clock_finding(detail: ApplicationDetail, *, stall: str = "", outside: str = 
             level="ok",
             text="nothing holds the clock: no task has started yet, or all of them have finished",
         )
-    if keeps_up(detail) and not stall:
-        return _keeping_up(detail, holder)
+    if (nobody := _nobody_to_blame(detail, holder, stall)) is not None:
+        return nobody
     if waiting := _waiting_behind(detail, holder, outside):
         return _waits(holder, waiting, outside, is_stalled=bool(stall))
     task = f"{holder.name} (task {holder.task})"
@@ -271,7 +276,9 @@ def clock_finding(detail: ApplicationDetail, *, stall: str = "", outside: str = 
     waits, advice = _ADVICE.get(holder.waits_for, ("{task} waits for: {waits_for}", ""))
     return Headline(
         level=_clock_level(detail, holder, stall),
-        text=waits.format(task=task, waits_for=holder.waits_for),
+        text=waits.format(
+            task=task, waits_for=holder.waits_for, idle=_idle(detail, processor_of(holder.task))
+        ),
         advice=advice,
         task=holder.task,
         processor=processor_of(holder.task),
@@ -343,6 +350,14 @@ def keeps_up(detail: ApplicationDetail) -> bool:
     return waits_for not in _OF_SOURCES and detail.lag_ms < _KEEPS_UP_MS
 
 
+def _nobody_to_blame(
+    detail: ApplicationDetail, holder: ClockHolderSummary, stall: str
+) -> Headline | None:
+    if holder.waits_for == _WINDOWS and detail.why[0].waits_for == _IDLE:
+        return _waits_for_idle(detail, holder, level="warn" if stall else "ok")
+    return _keeping_up(detail, holder) if keeps_up(detail) and not stall else None
+
+
 def _keeping_up(detail: ApplicationDetail, holder: ClockHolderSummary) -> Headline:
     lag = "it keeps up with the sources"
     if detail.lag_ms >= _BEHIND_MIN_MS:
@@ -353,6 +368,41 @@ def _keeping_up(detail: ApplicationDetail, holder: ClockHolderSummary) -> Headli
     return Headline(
         level="ok", text=f"{lag}; the clock waits for the open windows or state of {at}"
     )
+
+
+def _waits_for_idle(
+    detail: ApplicationDetail, holder: ClockHolderSummary, *, level: Level
+) -> Headline:
+    source, at = detail.why[0], f"{holder.name} (task {holder.task})"
+    idle = _idle(detail, processor_of(source.task))
+    return Headline(
+        level=level,
+        text=f"{source.name} (task {source.task}) {idle}, and the clock waits for the open windows "
+        f"or state of {at}",
+        advice="it goes on with the next record",
+        task=source.task,
+        processor=processor_of(source.task),
+    )
+
+
+def _idle(detail: ApplicationDetail, processor: int | None) -> str:
+    idle_ms = max((e.idle_ms for e in detail.processors if e.processor_id == processor), default=0)
+    if idle_ms < _IDLE_MIN_MS:
+        return "has nothing to read at present"
+    return f"has had nothing to read for {text.duration(idle_ms)}"
+
+
+def _idle_sources(detail: ApplicationDetail, *, said: AbstractSet[int]) -> Iterator[Headline]:
+    """Name the sources that are idle, but for that of the chain and those of which more is said."""
+    first = detail.why[0] if detail.why else None
+    known = {processor_of(first.task)} if first is not None and first.waits_for == _IDLE else set()
+    targets = {each.target for each in detail.edges}
+    for each in detail.processors:
+        number = each.processor_id
+        if each.idle_ms >= _IDLE_MIN_MS and number not in {*targets, *known, *said}:
+            yield Headline(
+                level="ok", text=f"{each.name} {_idle(detail, number)}", processor=number
+            )
 
 
 def _holder_of(chain: Sequence[ClockHolderSummary]) -> ClockHolderSummary | None:

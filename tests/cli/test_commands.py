@@ -105,6 +105,7 @@ PROCESSOR: Final = {
     "steps": [str],
     "birth_ms": int,
     "idle_tasks": int,
+    "idle_ms": int,
 }
 HOLDER: Final = {
     "task": str,

@@ -133,6 +133,65 @@ def test_open_windows_hold_the_clock_of_an_application_that_keeps_up() -> None:
     )
 
 
+def a_processor(number: int, *, idle_ms: int = 0) -> ProcessorSummary:
+    return ProcessorSummary(
+        processor_id=number, name=f"p{number}", parallelism=1, clock_ms=0, idle_ms=idle_ms
+    )
+
+
+def test_a_source_that_is_idle_says_for_how_long() -> None:
+    """Whoever looks at it sees whether that is as it should be."""
+    detail = a_detail("idle", processors=(a_processor(0, idle_ms=64_000),))
+
+    assert sentence(clock_finding(detail)) == (
+        "p0 (task 0.0) has had nothing to read for 1 m 04 s and holds nothing back: the clock goes "
+        "on with its next record"
+    )
+
+
+@pytest.mark.parametrize(("stall", "level"), [("", "ok"), ("p1 holds it", "warn")])
+def test_state_that_waits_for_a_source_that_is_idle_is_told_with_that(
+    stall: str, level: str
+) -> None:
+    """Nothing is kept up with where nothing comes."""
+    detail = a_detail("idle", "open windows or state", lag_ms=0)
+
+    finding = clock_finding(detail, stall=stall)
+
+    assert (finding.level, finding.task) == (level, "0.0")
+    assert sentence(finding) == (
+        "p0 (task 0.0) has nothing to read at present, and the clock waits for the open windows or "
+        "state of p1 (task 1.0): it goes on with the next record"
+    )
+
+
+def test_sources_that_are_idle_beside_those_that_are_not_are_named() -> None:
+    """Else half of the input may be missed and nobody sees it. A moment is no news."""
+    detail = a_detail(
+        "upstream",
+        "unacknowledged output",
+        lag_ms=0,
+        processors=(
+            a_processor(0),
+            a_processor(1, idle_ms=9_000),
+            a_processor(2, idle_ms=9_000),
+            a_processor(3, idle_ms=900),
+            a_processor(4, idle_ms=9_000),
+        ),
+        edges=(EdgeSummary(source=2, target=1, partitioner=""),),
+    )
+    progress = ApplicationProgress(waits_for="a file that fits x (step p4)")
+    summary = ApplicationSummary(app_id=AppId(1), name="shop", status="active", progress=progress)
+
+    told = [sentence(each) for each in findings_of(summary, detail, 0)]
+
+    assert told == [
+        "a source or sink waits for a file that fits x (step p4)",
+        "nothing holds the clock: it keeps up with the sources",
+        "p2 has had nothing to read for 9.0 s",
+    ]
+
+
 def test_a_clock_that_stalls_has_a_holder_however_small_the_lag() -> None:
     """State that is never let go of stops no record, and all that waits for the clock."""
     detail = a_detail("upstream", "open windows or state", lag_ms=230)

@@ -72,7 +72,7 @@ def detail_of(
     return ApplicationDetail(
         app_id=app_id,
         executors=tuple(core.executors.summaries(core.tasks_of_executors)),
-        processors=tuple(_processor(core, pid) for pid in core.dag.order),
+        processors=tuple(_processor(core, pid, now_ms) for pid in core.dag.order),
         failures=tuple(failures),
         restarts=core.restarts,
         epoch=core.epoch,
@@ -145,7 +145,7 @@ def _epochs(
         )
 
 
-def _processor(core: ApplicationCore, pid: ProcessorId) -> ProcessorSummary:
+def _processor(core: ApplicationCore, pid: ProcessorId, now_ms: int) -> ProcessorSummary:
     spec = core.dag.processors[pid]
     reports = [core.reports[task] for task in spec.tasks() if task in core.reports]
     return ProcessorSummary(
@@ -161,6 +161,7 @@ def _processor(core: ApplicationCore, pid: ProcessorId) -> ProcessorSummary:
         steps=tuple(step.name or step.kind for step in spec.steps),
         birth_ms=known_ms(spec.life.birth_ms),
         idle_tasks=sum(each.idle for each in reports),
+        idle_ms=core.clock.idle_ms(pid, now_ms),
     )
 
 

@@ -55,6 +55,7 @@ class _Task:
     watermark_ms: int
     hold_ms: int = MAX_MS
     idle: bool = False
+    idle_since_ms: int = 0
 
     @property
     def is_finished(self) -> bool:
@@ -132,6 +133,13 @@ class ClockService:
         """Return the clock of one processor."""
         return self._processor_ms[pid]
 
+    def idle_ms(self, pid: ProcessorId, now_ms: int) -> int:
+        """Return for how long all tasks of a processor that go on are idle; 0 if one is not."""
+        tasks = [self._tasks[each] for each in self._unfinished_of(self._dag.tasks_of(pid))]
+        if not tasks or not all(task.idle for task in tasks):
+            return 0
+        return max(0, now_ms - max(task.idle_since_ms for task in tasks))
+
     @property
     def finished(self) -> bool:
         """Whether every task has finished. Gearpump: `EndingClock`."""
@@ -157,6 +165,8 @@ class ClockService:
         was_finished = task.is_finished
         task.clock_ms = max(task.clock_ms, clock_ms)
         task.watermark_ms = max(task.watermark_ms, watermark_ms)
+        if idle and not task.idle:
+            task.idle_since_ms = now_ms
         task.hold_ms, task.idle = hold_ms, idle
         if not was_finished and task.is_finished:
             self._unfinished[ProcessorId(task_id.processor)] -= 1

@@ -11,13 +11,13 @@ from gearpy.messages.summaries import ApplicationDetail, ErrorCard, Failure
 from tests.core.manager_bench import Bench
 
 
-def told(core: ApplicationCore | None, *failures: Failure) -> ApplicationDetail:
+def told(core: ApplicationCore | None, *failures: Failure, now_ms: int = 0) -> ApplicationDetail:
     """Return what is told of an application."""
     return detail_of(
         AppId(1),
         core,
         failures,
-        now_ms=0,
+        now_ms=now_ms,
         guarantees=("a -> b",),
         fallbacks={},
         scaled=(),
@@ -53,6 +53,23 @@ def test_idle_tasks_are_counted() -> None:
 
     detail = told(bench.manager)
     assert [each.idle_tasks for each in detail.processors] == [1, 0]
+    assert [each.idle_ms for each in detail.processors] == [0, 0]
+
+
+def test_a_processor_tells_for_how_long_all_of_its_tasks_are_idle() -> None:
+    bench = Bench()
+    (region,) = bench.manager.regions
+    reports = [
+        TaskClock(
+            task_id=each, session=region.sessions[each], clock_ms=1, watermark_ms=1, idle=True
+        )
+        for each in (TaskId(0, 0), TaskId(0, 1))
+    ]
+
+    bench.obey(bench.manager.on_clocks(reports, bench.now_ms))
+
+    detail = told(bench.manager, now_ms=bench.now_ms + 7)
+    assert [each.idle_ms for each in detail.processors] == [7, 0]
 
 
 def test_an_application_that_begins_has_guarantees_and_failures_only() -> None:

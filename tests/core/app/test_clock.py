@@ -253,6 +253,26 @@ def test_why_of_an_idle_application_is_idle() -> None:
     assert clock.why() == ()
 
 
+def test_how_long_a_processor_is_idle_counts_from_when_the_last_of_its_tasks_became_so() -> None:
+    """A report that repeats it is no beginning; tasks that have finished do not count."""
+    clock, pid = a_clock(a_dag(3)), ProcessorId(0)
+    report(clock, TaskId(0, 2), MAX_MS, now_ms=5)
+    report(clock, TaskId(0, 0), 1, idle=True, now_ms=10)
+    assert clock.idle_ms(pid, 100) == 0
+    report(clock, TaskId(0, 1), 1, idle=True, now_ms=40)
+    report(clock, TaskId(0, 1), 2, idle=True, now_ms=60)
+    assert clock.idle_ms(pid, 100) == 60
+
+    report(clock, TaskId(0, 0), 3, now_ms=110)
+    assert clock.idle_ms(pid, 120) == 0
+    report(clock, TaskId(0, 0), 3, idle=True, now_ms=130)
+
+    assert clock.idle_ms(pid, 150) == 20
+    report(clock, TaskId(0, 0), MAX_MS, now_ms=160)
+    report(clock, TaskId(0, 1), MAX_MS, now_ms=160)
+    assert clock.idle_ms(pid, 170) == 0
+
+
 def test_a_task_that_waits_for_upstream_says_so() -> None:
     """Its report was quicker than that of its source."""
     clock = a_clock(a_dag(1, 1))
