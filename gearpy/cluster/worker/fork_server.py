@@ -1,13 +1,16 @@
 """ForkServer: starts executors and app masters as forks of a process that is warm already."""
 
+import fcntl
 import logging
 import os
 import resource
 import select
 import socket
+import struct
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -31,14 +34,24 @@ from gearpy.cluster.worker.forker import (
 _log = logging.getLogger(__name__)
 
 _READY_S: Final = 20.0
+#: So long launches wait for a server that is not ready, all together.
+_PATIENCE_S: Final = 1.5
 _ANSWER_S: Final = 10.0
 _WORDS_BYTES: Final = 4096
 _GROUPS: Final = Path("/proc/self/cgroup")
 _SCORE: Final = Path("/proc/self/oom_score_adj")
 _answers: Final = msgspec.msgpack.Decoder(Answer)
 
-#: How a child ended whose fork server was killed before; no exit code is so large.
+#: How a child ended whose fork server was killed before, where the kernel does not tell; no exit
+#: code is so large.
 UNKNOWN_CODE: Final = 256
+
+#: Of ``linux/pidfd.h``: asks a descriptor of a process for a `_PidInfo`, which begins with what is
+#: asked for, or is there, and ends with the status of `os.wait`. Linux 6.15 and newer keep that.
+_GET_INFO: Final = 0xC040FF0B
+_EXIT_INFO: Final = 1 << 3
+_PidInfo: Final = struct.Struct("=Q 52x i")
+_REAPED_MS: Final = 100  # By the process that orphans belong to; a start anew waits for that.
 
 
 class ServerLost(Exception):
@@ -49,7 +62,8 @@ class ForkServer:
     """A process with all that children need in memory; it forks them for its worker.
 
     A fork is ready some hundred modules earlier than a process of its own. Where there can be
-    none, `fork` returns None, the log says why, and the child must be started in the usual way.
+    none, or not soon, `fork` returns None, the log says why, and the child must be started in the
+    usual way.
 
     Runs on: any thread.
 
@@ -82,7 +96,9 @@ class ForkServer:
             why_not = self._why_not
             if self._server is not None:
                 try:
-                    return self._server.fork(folder, mark)
+                    if self._server.is_ready():
+                        return self._server.fork(folder, mark)
+                    why_not = "it is not ready yet"
                 except ServerLost as lost:
                     why_not = self._lost(lost)
             self._tell(why_not)
@@ -156,6 +172,8 @@ class _Server:
 
     def __init__(self, command: Sequence[str], folder: Path) -> None:
         self.was_ready = False
+        self._begun_s = time.monotonic()
+        self._patient_until_s: float | None = None
         self.surroundings = _surroundings()
         self._children = 0
         self._is_retired = False
@@ -178,16 +196,44 @@ class _Server:
             )
             undone.pop_all()
 
+    def is_ready(self) -> bool:
+        """Wait a moment until it can fork children; return whether it can.
+
+        Raises:
+            ServerLost: it never will.
+        """
+        with self._lock:
+            if not self.was_ready and self._has_news():
+                answer, _ = self._answer(_ANSWER_S)
+                assert isinstance(answer, CanFork)
+                if answer.why_not:
+                    raise ServerLost(answer.why_not)
+                self.was_ready = True
+            return self.was_ready
+
+    def _has_news(self) -> bool:
+        """Wait until it says something, or has ended; return False when patience has."""
+        now_s = time.monotonic()
+        if self._patient_until_s is None:
+            self._patient_until_s = now_s + _PATIENCE_S
+        if self._socket.fileno() < 0:
+            raise ServerLost(self._end())
+        left_ms = max(0.0, self._patient_until_s - now_s) * 1000
+        if _has(self._socket.fileno(), select.POLLIN, left_ms):
+            return True
+        if time.monotonic() - self._begun_s >= _READY_S:
+            self._end()
+            raise ServerLost(f"it was not ready within {_READY_S:.0f} s")
+        return False
+
     def fork(self, folder: Path, mark: ProcessMark) -> "ForkedProcess":
-        """Fork a child.
+        """Fork a child, when it is ready.
 
         Raises:
             OSError: the system does not have it.
             ServerLost: nor has this process, which is of no use any more.
         """
         with self._lock:
-            if not self.was_ready:
-                self._wait_until_ready()
             ours, theirs = _pipes()
             try:
                 answer, child = self._ask(Fork(str(folder), str(mark)), theirs)
@@ -235,13 +281,6 @@ class _Server:
         self._popen.kill()
         with self._lock:
             self._end()
-
-    def _wait_until_ready(self) -> None:
-        answer, _ = self._answer(_READY_S)
-        assert isinstance(answer, CanFork)
-        if answer.why_not:
-            raise ServerLost(answer.why_not)
-        self.was_ready = True
 
     def _ask(self, order: Order, streams: list[int]) -> tuple[Answer, int]:
         try:
@@ -312,14 +351,48 @@ class ForkedProcess:
         """Wait for its end, and free its number; return its exit code or `UNKNOWN_CODE`."""
         if self._code is None:
             self._is_dead(None)
+            code = self._server.buried(self.pid)
+            self._code = _code_of_orphan(self._child) if code == UNKNOWN_CODE else code
             os.close(self._child)
-            self._code = self._server.buried(self.pid)
         return self._code
 
     def _is_dead(self, timeout_ms: int | None) -> bool:
-        poll = select.poll()
-        poll.register(self._child, select.POLLIN)
-        return bool(poll.poll(timeout_ms))
+        return _has(self._child, select.POLLIN, timeout_ms)
+
+
+def _has(descriptor: int, event: int, timeout_ms: float | None) -> bool:
+    """Wait for an event, or the end of what a descriptor is of; return whether it has come."""
+    poll = select.poll()
+    poll.register(descriptor, event)
+    return bool(poll.poll(timeout_ms))
+
+
+def _code_of_orphan(child: int) -> int:
+    """Return the exit code of a dead process whose parent has died before; or `UNKNOWN_CODE`.
+
+    It is a child of this process now if that is the first one of a container; else the kernel
+    knows how it ended when another one has waited for it.
+    """
+    with suppress(ChildProcessError):
+        ended = os.waitid(os.P_PIDFD, child, os.WEXITED)
+        assert ended is not None, "it is dead"
+        return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+    with suppress(OSError):
+        if (code := _told_by_kernel(child)) is None:
+            _has(child, select.POLLHUP, _REAPED_MS)
+            code = _told_by_kernel(child)
+        return UNKNOWN_CODE if code is None else code
+    return UNKNOWN_CODE
+
+
+def _told_by_kernel(child: int) -> int | None:
+    """Return the exit code of a process that somebody has waited for; None if nobody has.
+
+    Raises:
+        OSError: this kernel does not tell.
+    """
+    has, status = _PidInfo.unpack(fcntl.ioctl(child, _GET_INFO, _PidInfo.pack(_EXIT_INFO, 0)))
+    return os.waitstatus_to_exitcode(status) if has & _EXIT_INFO else None
 
 
 def _pipes() -> tuple[list[int], list[int]]:

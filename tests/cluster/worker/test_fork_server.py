@@ -1,10 +1,12 @@
 """Forks of a fork server: as good as processes of their own, and what happens without it."""
 
+import ctypes
 import json
 import logging
 import os
 import queue
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,12 +18,14 @@ import pytest
 from gearpy.cluster.host.leftovers import ProcessMark
 from gearpy.cluster.host.logs import LogFile
 from gearpy.cluster.worker.child_process import ChildProcess
-from gearpy.cluster.worker.fork_server import ForkServer
+from gearpy.cluster.worker.fork_server import UNKNOWN_CODE, ForkServer, _code_of_orphan
 from gearpy.cluster.worker.processes import CHILD_COMMAND
 from tests.bench.process_cluster import children_of
 from tests.eventually import DEADLINE_S, eventually
 from tests.system.cluster_build import is_gone
 
+_SET_CHILD_SUBREAPER: Final = 36  # Of ``linux/prctl.h``.
+_LINUX: Final = tuple(int(part) for part in os.uname().release.split(".")[:2])
 #: What a program begins with whose forks go on behind it.
 SERVE: Final = """\
 import os
@@ -70,6 +74,13 @@ print(json.dumps({
 }), flush=True)
 """
 WAIT: Final = "import signal; print('up', flush=True); signal.sigwait({signal.SIGUSR1})\n"
+#: Ends with code 3 when it is told to.
+END: Final = """\
+import os, signal
+signal.signal(signal.SIGUSR1, lambda *_: os._exit(3))
+print("up", flush=True)
+signal.pause()
+"""
 
 
 class Scene:
@@ -123,6 +134,12 @@ class Scene:
 def _servers() -> list[int]:
     """Return the fork servers of this process that have children."""
     return [pid for pid in children_of(os.getpid()) if children_of(pid)]
+
+
+@pytest.fixture(autouse=True)
+def _busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let servers take long to be ready, as on a busy machine."""
+    monkeypatch.setattr("gearpy.cluster.worker.fork_server._PATIENCE_S", DEADLINE_S)
 
 
 @pytest.fixture
@@ -208,7 +225,7 @@ def test_a_fork_server_does_not_end_with_those_that_are_asked_to(scene: Scene) -
 def test_children_of_a_killed_fork_server_go_on(
     scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """How they end is not known; the next child is started, those behind it are forks again."""
+    """The next child is started, those behind it are forks again."""
     with caplog.at_level(logging.WARNING):
         scene.start()
         scene.said()
@@ -229,8 +246,87 @@ def test_children_of_a_killed_fork_server_go_on(
         "there is a new one from now on"
     )
     os.kill(scene.children[0].pid, signal.SIGSEGV)
-    assert scene.cause().startswith("ended, nobody knows how: the fork server")
+    assert scene.cause().startswith(("ended, nobody knows how: the fork", "killed by signal 11"))
     assert is_gone(scene.children[0].pid)
+
+
+@pytest.fixture
+def parent_of_orphans() -> Iterator[None]:
+    """Have orphans below this process as its children, as the first one of a container has."""
+    libc = ctypes.CDLL(None)
+    assert libc.prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+    yield
+    assert libc.prctl(_SET_CHILD_SUBREAPER, 0, 0, 0, 0) == 0
+
+
+@pytest.mark.usefixtures("parent_of_orphans")
+def test_how_children_of_a_killed_fork_server_end_is_known_to_whom_they_belong_then(
+    scene: Scene,
+) -> None:
+    """In a container without an init nobody else would wait for them, either."""
+    scene.command = (sys.executable, "-P", "-c", SERVE + END)
+    scene.forks = ForkServer(scene.command, scene.folder)
+    for _ in range(3):
+        scene.start()
+        scene.said()
+    crashed, ended, _ = scene.children
+    os.kill(scene.server(), signal.SIGKILL)
+
+    os.kill(crashed.pid, signal.SIGSEGV)
+    assert scene.cause().startswith("killed by signal 11 (SIGSEGV)")
+    os.kill(ended.pid, signal.SIGUSR1)
+
+    assert scene.cause() == "exited with code 3"
+    assert not {crashed.pid, ended.pid} & set(children_of(os.getpid()))
+
+
+@pytest.mark.parametrize(("signalled", "code"), [(signal.SIGSEGV, -11), (signal.SIGUSR1, 3)])
+def test_how_a_process_ended_for_which_another_one_has_waited_is_told_by_the_kernel(
+    signalled: signal.Signals, code: int
+) -> None:
+    """Linux does from 6.15 on; before that nobody knows."""
+    process = subprocess.Popen([sys.executable, "-c", END], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    descriptor = os.pidfd_open(process.pid)
+    process.send_signal(signalled)
+    process.wait()
+
+    told = _code_of_orphan(descriptor)
+
+    os.close(descriptor)
+    process.stdout.close()
+    assert told == (code if _LINUX >= (6, 15) else UNKNOWN_CODE)
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_launch_does_not_wait_long_for_a_fork_server_that_is_not_ready(
+    scene: Scene,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    *,
+    is_late: bool,
+) -> None:
+    """Its process is started; others are forks when the server is ready, if it ever is."""
+    monkeypatch.setattr("gearpy.cluster.worker.fork_server._PATIENCE_S", 0.1)
+    monkeypatch.setattr("gearpy.cluster.worker.fork_server._READY_S", 0.0 if is_late else 600.0)
+    gate = scene.folder / "gate"
+    os.mkfifo(gate)
+    wait = f"import os\nif '_GEARPY_FORK_SERVER' in os.environ: open({str(gate)!r}).read()\n"
+    scene.command = (sys.executable, "-P", "-c", wait + SERVE + WAIT)
+    scene.forks = ForkServer(scene.command, scene.folder)
+    with caplog.at_level(logging.WARNING):
+        first, second = scene.start(), scene.start()
+    assert {first.pid, second.pid} <= set(children_of(os.getpid()))
+    (line,) = caplog.messages
+    assert line.endswith("it was not ready within 0 s" if is_late else "it is not ready yet")
+    if not is_late:
+        gate.write_text("go on")
+
+        def is_forked() -> bool:
+            return scene.start().pid not in children_of(os.getpid())
+
+        eventually(is_forked, every_s=0.1)
 
 
 def test_a_fork_can_be_stopped_when_its_server_is_gone(scene: Scene) -> None:
