@@ -53,6 +53,13 @@ def test_changes_that_follow_each_other_closely_are_exact(seed: int) -> None:
     assert not result.problem, result
 
 
+def test_a_version_stays_in_preparation_where_an_application_ends_without_its_log() -> None:
+    """The log takes that it is prepared, and cannot be listed when it is given up."""
+    result = run_change_seed(501_288, shorter=SHORTER)
+
+    assert not result.problem, result
+
+
 def test_faults_in_each_phase_of_a_change_do_no_harm() -> None:
     """Also while a version takes the place of another, which is over within one turn."""
     first = (50_004, 50_009, 50_013)  # They hit each phase as long as nothing changes what happens.

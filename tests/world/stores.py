@@ -90,6 +90,8 @@ class FaultyCheckpoints:
 
     def names(self, prefix: str) -> list[str]:
         if self._is_failing(prefix):
+            # A log that cannot be listed takes nothing more, also where it has just done so.
+            self.is_log_behind = self.is_log_behind or prefix.endswith("/coordinator")
             raise self._failure("list", prefix)
         return self.stored.names(prefix)
 
