@@ -20,7 +20,7 @@ from gearpy.connectors.files.tables import (
     OnBad,
     fitting_parts,
 )
-from gearpy.connectors.kafka.reading.raw import Raw, RawColumns
+from gearpy.connectors.kafka.reading.raw import BETWEEN, JoinedBodies, Raw, RawColumns, are_apart
 from gearpy.connectors.kafka.values import ValueForm
 from gearpy.core.window.watermark import BoundedOutOfOrder
 from gearpy.ids import MIN_MS
@@ -28,9 +28,7 @@ from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times, newest_of
 from gearpy.wire.values.records import register_record
 
-#: Blanks that are put between records of JSON; nobody writes just these.
-_BETWEEN: Final = b"\r\n\t\r\n"
-_BOUNDARY: Final = b"}" + _BETWEEN + b"{"
+_NOT_ONE: Final = "is not one object of JSON"
 _NO_VALUE: Final = "there is no value: the record deletes its key"
 
 #: Columns that `KafkaRecord` has as fields; a table has them beside those of its schema.
@@ -72,10 +70,16 @@ register_record(KafkaRecord, "gearpy.KafkaRecord")
 
 
 class Begun(NamedTuple):
-    """Records, and a call that returns the rows that their values are, or raises."""
+    """Records whose values are being parsed.
+
+    Attributes:
+        rows: returns the rows that they are, or raises; waits for them.
+        is_done: tells whether it would not wait.
+    """
 
     raw: Raw
     rows: Callable[[], pa.RecordBatch]
+    is_done: Callable[[], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +113,14 @@ class Reading:
     @property
     def columns(self) -> RawColumns:
         """The parts of records that are taken beside their values."""
-        return RawColumns(times=self.records or not self.has_time, rest=self.records)
+        return RawColumns(
+            times=self.records or not self.has_time, rest=self.records, joins=self.joins
+        )
+
+    @property
+    def joins(self) -> bool:
+        """Whether values are parsed many at a time, without an object of Python for each."""
+        return self.schema is not None and self.form.name == "json"
 
     def begin(self) -> None:
         """Load the modules that the forms need.
@@ -151,15 +162,10 @@ class RecordDecoder:
         """The watermark: no later record has an older event time."""
         return self._order.watermark_ms
 
-    @property
-    def can_begin(self) -> bool:
-        """Whether `begin` may be called: values are parsed without an object for each."""
-        return self._reading.schema is not None and self._reading.form.name == "json"
-
     def begin(self, raw: Raw, executor: Executor) -> Begun:
         """Have values parsed while the caller goes on; nobody may change the records meanwhile."""
         rows = executor.submit(_json_rows, raw.bodies, self._reading.fit.schema)
-        return Begun(raw, rows.result)
+        return Begun(raw, rows.result, rows.done)
 
     def batch(self, raw: Raw, rows: Callable[[], pa.RecordBatch] | None = None) -> Batch | None:
         """Return the batch of some records; None if none is left.
@@ -188,6 +194,7 @@ class RecordDecoder:
             assert isinstance(places, range)
             return self._piece(raw.part(places.start, places.stop))
 
+        raw = raw.part(0, len(raw))  # Its values can be looked at one by one.
         return fitting_parts(range(len(raw)), make, on_bad)
 
     def _piece(self, raw: Raw, rows: Callable[[], pa.RecordBatch] | None = None) -> FilePiece:
@@ -203,7 +210,7 @@ class RecordDecoder:
         reading = self._reading
         if reading.schema is None:
             return reading.form.decode(raw.bodies)
-        if self.can_begin:
+        if reading.joins:
             return _json_rows(raw.bodies, reading.fit.schema)
         if None in raw.bodies:
             raise ValueError(_NO_VALUE)
@@ -269,23 +276,24 @@ def _int64s(numbers: list[int]) -> pa.Array:
 def _json_rows(bodies: Sequence[bytes | None], schema: pa.Schema) -> pa.RecordBatch:
     """Return the rows of objects in JSON, without an object of Python for each.
 
-    Between two objects there is never a comma, so where one record ends with a brace and the next
-    begins with one, no object goes from one into the other. As many rows as records are then one
-    for each.
-
     Raises:
         ValueError: one of the records is not one object; or `pa.ArrowInvalid`.
     """
-    try:
-        lines = _BETWEEN.join(bodies)  # type: ignore[arg-type] # None raises.
-    except TypeError:
-        raise ValueError(_NO_VALUE) from None
-    if lines.count(_BOUNDARY) != len(bodies) - 1:
-        lines = _BETWEEN.join([body.strip() for body in bodies if body is not None])
-    rows = read_json_lines(lines, schema)
-    if rows.num_rows != len(bodies) or lines.count(_BOUNDARY) != len(bodies) - 1:
-        raise ValueError("is not one object of JSON")
+    pieces = bodies.pieces if isinstance(bodies, JoinedBodies) else [_stripped(bodies)]
+    rows = read_json_lines(BETWEEN.join(pieces), schema)
+    if rows.num_rows != len(bodies):
+        raise ValueError(_NOT_ONE)
     return rows
+
+
+def _stripped(bodies: Sequence[bytes | None]) -> bytes:
+    """Return objects in one piece, without the blanks around them."""
+    if None in bodies:
+        raise ValueError(_NO_VALUE)
+    piece = BETWEEN.join([body.strip() for body in bodies if body is not None])
+    if not are_apart(piece, len(bodies)):
+        raise ValueError(_NOT_ONE)
+    return piece
 
 
 def _joined(pieces: Sequence[FilePiece]) -> FilePiece | None:

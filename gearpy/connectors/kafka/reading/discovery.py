@@ -359,17 +359,23 @@ class KafkaReader(SourceReader[Any]):
         """The records that were taken of the client, and are not given yet."""
         return self._held if self._begun is None else self._begun.raw
 
-    def _next(self, max_records: int) -> Begun | tuple[Raw] | None:
-        """Return the next records; where there are many, those behind them are parsed meanwhile."""
+    def _next(self, max_records: int) -> tuple[Raw, Callable[[], Any]] | tuple[Raw] | None:
+        """Return the next records, with a call for their rows if they are parsed already.
+
+        Where there are many, those behind them are parsed meanwhile, and the client gives more
+        while the task would only wait for the parser.
+        """
         begun, self._begun = self._begun, None
         raw = self._raw(max_records)
         if begun is None:
-            if raw is None or len(raw) < _AHEAD_MIN or not self._decoder.can_begin:
+            if raw is None or len(raw) < _AHEAD_MIN or not self._reading.records.joins:
                 return None if raw is None else (raw,)
             begun, raw = self._decoder.begin(raw, self._parser), self._raw(max_records)
         if raw is not None:
             self._begun = self._decoder.begin(raw, self._parser)
-        return begun
+        while not begun.is_done() and self._feed.reads_ahead():
+            pass
+        return begun.raw, begun.rows
 
     def _raw(self, max_records: int) -> Raw | None:
         """Return records that the client has: a portion for rows, all there are for a table."""
@@ -382,6 +388,9 @@ class KafkaReader(SourceReader[Any]):
             if item is None:
                 break
             if isinstance(item, Raw):
+                if self._is_table and raw and len(raw) + len(item) > max_records:
+                    self._rest = item  # To cut it takes longer than a smaller table costs.
+                    break
                 raw = raw.joined(self._take(item, max_records - len(raw)))
             elif isinstance(item, int):
                 self._offset = max(self._offset, item)

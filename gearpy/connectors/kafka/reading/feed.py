@@ -96,16 +96,32 @@ class Feed:
             self._note(name, item, -1)
         return item
 
-    def _fill(self) -> None:
+    def reads_ahead(self) -> bool:
+        """Take records that are asked for later; False: there are none, or enough of them.
+
+        Raises:
+            OperatorError: an error that no waiting mends.
+        """
+        waiting = self._waiting.values()
+        if any(
+            records + _CHUNK > _WAITING_MAX or size > _WAITING_BYTES_MAX // 2
+            for records, size in waiting
+        ):
+            return False
+        return self._fill()
+
+    def _fill(self) -> bool:
+        """Deal out what the client has; False if it has nothing."""
         messages = self._consumer.consume(_CHUNK, 0)
         self._state.check(self._operator)
         if not messages:
-            return
+            return False
         self._state.on_answer()
         if any(map(self._error_of, messages)):
             self._split_at_errors(messages)
         else:
             self._deal(messages)
+        return True
 
     def _split_at_errors(self, messages: "list[Message]") -> None:
         begin = 0

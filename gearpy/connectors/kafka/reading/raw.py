@@ -1,16 +1,20 @@
 """Records of one partition as they came, column by column: bytes and numbers, small to keep."""
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, overload
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
 _TIME: Final = itemgetter(1)
 _SAMPLED: Final = 20  #: The size of one record in so many is asked for.
+#: Blanks between objects of JSON that are one piece. What has the first of them is never in one.
+BETWEEN: Final = b"\r\n\t\r\n"
+_APART: Final = BETWEEN[:1]
+_BOUNDARY: Final = b"}" + BETWEEN + b"{"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +24,48 @@ class RawColumns:
     Attributes:
         times: those of Kafka.
         rest: keys and headers.
+        joins: whether values are JSON that is parsed as a whole; see `JoinedBodies`.
     """
 
     times: bool
     rest: bool
+    joins: bool = False
+
+
+class JoinedBodies(Sequence[bytes]):
+    """Objects of JSON that are kept in few pieces, with `BETWEEN` between them; see `are_apart`.
+
+    They are joined while they are in the caches of the processor, and so is the memory that the
+    next ones take: thousands of values that another thread joins later cost twice as much.
+
+    Args:
+        pieces: never none.
+        count: so many values are in them.
+    """
+
+    __slots__ = ("_count", "pieces")
+
+    def __init__(self, pieces: list[bytes], count: int) -> None:
+        self.pieces = pieces
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, at: int) -> bytes: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[bytes]: ...
+
+    def __getitem__(self, at: int | slice) -> bytes | list[bytes]:
+        return self._listed()[at]
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._listed())
+
+    def _listed(self) -> list[bytes]:
+        return [body for piece in self.pieces for body in piece.split(BETWEEN)]
 
 
 @dataclass(slots=True)
@@ -34,7 +76,7 @@ class Raw:
         offsets: a range, unless some are missing between.
     """
 
-    bodies: list[bytes | None]
+    bodies: Sequence[bytes | None]
     offsets: Sequence[int]
     times: list[int]
     keys: list[Any]
@@ -44,11 +86,12 @@ class Raw:
     def of(cls, messages: "list[Message]", columns: RawColumns) -> Self:
         """Return messages of the client, one or more; its objects are needed no more."""
         kind = type(messages[0])
+        bodies: list[bytes | None] = list(map(kind.value, messages))
         times = map(_TIME, map(kind.timestamp, messages)) if columns.times else ()
         keys = map(kind.key, messages) if columns.rest else ()
         headers = map(kind.headers, messages) if columns.rest else ()
         return cls(
-            bodies=list(map(kind.value, messages)),
+            bodies=_joined(bodies) if columns.joins else bodies,
             offsets=_offsets(messages),
             times=list(times),
             keys=list(keys),
@@ -66,6 +109,8 @@ class Raw:
     @property
     def size_bytes(self) -> int:
         """The bytes of all values, by some of them."""
+        if isinstance(self.bodies, JoinedBodies):
+            return sum(map(len, self.bodies.pieces))
         return sum(map(len, filter(None, self.bodies[::_SAMPLED]))) * _SAMPLED
 
     def part(self, start: int, stop: int) -> "Raw":
@@ -93,11 +138,40 @@ class Raw:
             self.offsets = range(mine.start, others.stop)
         else:
             self.offsets = [*mine, *others]
-        self.bodies += more.bodies
+        self.bodies = _both(self.bodies, more.bodies)
         self.times += more.times
         self.keys += more.keys
         self.headers += more.headers
         return self
+
+
+def _joined(bodies: list[bytes | None]) -> Sequence[bytes | None]:
+    """Return values in one piece, if all look like objects and can be had back from it."""
+    if None in bodies:
+        return bodies
+    if _APART in b"".join(bodies):  # type: ignore[arg-type] # There is no None.
+        return bodies
+    piece = BETWEEN.join(bodies)  # type: ignore[arg-type] # As above.
+    is_whole = piece.startswith(b"{") and piece.endswith(b"}") and are_apart(piece, len(bodies))
+    return JoinedBodies([piece], len(bodies)) if is_whole else bodies
+
+
+def are_apart(piece: bytes, count: int) -> bool:
+    """Tell whether no object goes from one value into the next, in a piece of so many values.
+
+    Between two objects there is never a comma, so where one value ends with a brace and the next
+    begins with one, none does. As many rows as values are then one for each.
+    """
+    return piece.count(_BOUNDARY) == count - 1
+
+
+def _both(bodies: Sequence[bytes | None], more: Sequence[bytes | None]) -> Sequence[bytes | None]:
+    """Return values and others behind them; the first ones may be changed."""
+    if isinstance(bodies, JoinedBodies) and isinstance(more, JoinedBodies):
+        return JoinedBodies([*bodies.pieces, *more.pieces], len(bodies) + len(more))
+    listed: list[bytes | None] = bodies if isinstance(bodies, list) else list(bodies)
+    listed += more
+    return listed
 
 
 def _offsets(messages: "list[Message]") -> Sequence[int]:

@@ -46,13 +46,13 @@ def a_decoder(
     return RecordDecoder(reading, "t", 3)
 
 
-def a_raw(bodies: Sequence[bytes | None]) -> Raw:
+def a_raw(bodies: Sequence[bytes | None], *, joins: bool = False) -> Raw:
     """Return records with offsets from 10 on, and Kafka's times from 100 on."""
     messages = [
         Message(topic="t", partition=3, offset=10 + at, value=body, timestamp=(1, 100 + at))
         for at, body in enumerate(bodies)
     ]
-    return Raw.of(messages, RawColumns(times=True, rest=False))
+    return Raw.of(messages, RawColumns(times=True, rest=False, joins=joins))
 
 
 def told(batch: Batch | None) -> list[Any]:
@@ -75,17 +75,29 @@ BAD = st.sampled_from(
         b"[]",
         b'{"at": 1}\n{"at": 2}',
         b'{"at": 1}{"at": 2}',
+        b'{"at": 1} {"at":',
+        b"2}",
         b'{"at": "x"}',
+        b'{"at": "\r\n"}',
         b"\xff",
     ]
 )
 
 
-@given(bodies=st.lists(GOOD | SPACED | BAD, min_size=1, max_size=12))
-def test_a_table_has_the_good_records_with_their_times(bodies: list[bytes]) -> None:
+@given(
+    first=st.lists(GOOD | SPACED | BAD, min_size=1, max_size=12),
+    second=st.lists(GOOD, min_size=1, max_size=3),
+    joins=st.booleans(),
+)
+def test_a_table_has_the_good_records_with_their_times(
+    *, first: list[bytes], second: list[bytes], joins: bool
+) -> None:
     """However many are bad, and wherever; a bad one never takes the place of a good one."""
-    decoder = a_decoder(is_table=True)
-    found = told(decoder.batch(a_raw(bodies)))
+    decoder, bodies = a_decoder(is_table=True), [*first, *second]
+    pieces = (a_raw(first, joins=joins), a_raw(second, joins=joins))
+    raw = pieces[0].joined(pieces[1])
+    raw.offsets, raw.times = range(10, 10 + len(raw)), list(range(100, 100 + len(raw)))
+    found = told(decoder.batch(raw))
     alone = []
     for at, body in enumerate(bodies):
         single = a_decoder(is_table=True)
@@ -103,11 +115,11 @@ def test_rows_are_the_good_records_with_their_times(bodies: list[bytes]) -> None
     assert decoder.skipped == len(bodies) - len(good)
 
 
-@pytest.mark.parametrize("is_table", [False, True])
-def test_a_bad_record_is_named_by_its_offset(*, is_table: bool) -> None:
+@pytest.mark.parametrize(("is_table", "joins"), [(False, False), (True, False), (True, True)])
+def test_a_bad_record_is_named_by_its_offset(*, is_table: bool, joins: bool) -> None:
     decoder = a_decoder(is_table=is_table, on_bad="error")
     with pytest.raises(OperatorError, match=r"'kafka\(t\)': t/3, offset 12: "):
-        decoder.batch(a_raw([b'{"at": 1}', b'{"at": 2}', b"{"]))
+        decoder.batch(a_raw([b'{"at": 1}', b'{"at": 2}', b'{"at": }'], joins=joins))
 
 
 def test_a_record_without_a_value_is_bad_in_a_table_only() -> None:

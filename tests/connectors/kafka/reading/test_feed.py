@@ -102,6 +102,19 @@ def test_each_partition_gets_its_records_in_their_order(
     assert found == {name: list(range(offsets[name])) for name in names}
 
 
+def test_what_is_taken_ahead_comes_later_and_is_bounded() -> None:
+    """While a parser is waited for; what one partition has too much of is not taken for another."""
+    client, feed, _ = a_feed("a/0", "a/1")
+    assert not feed.reads_ahead()
+    at = range(0, 30_000, 1000)
+    client.portions = [[a_record("a/1", first + n) for n in range(1000)] for first in at]
+    while feed.reads_ahead():
+        pass
+    assert len(client.portions) == 10
+    assert client.calls == []
+    assert taken(feed, "a/1") == list(range(30_000))
+
+
 def test_ends_and_errors_stand_where_they_came() -> None:
     client, feed, _ = a_feed("a/0", "a/1")
     end, gone = KafkaError._PARTITION_EOF, KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001 - names of the client

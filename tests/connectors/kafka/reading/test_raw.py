@@ -6,7 +6,7 @@ from confluent_kafka import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.connectors.kafka.reading.raw import Raw, RawColumns
+from gearpy.connectors.kafka.reading.raw import BETWEEN, JoinedBodies, Raw, RawColumns
 
 ALL = RawColumns(times=True, rest=True)
 #: Of compacted topics, and of those with transactions, some are missing.
@@ -63,3 +63,53 @@ def test_offsets_without_a_gap_take_no_room(offsets: list[int]) -> None:
     is_whole = offsets[-1] - offsets[0] == len(offsets) - 1
     assert isinstance(raw.offsets, range) == is_whole
     assert (raw.times, raw.keys, raw.headers) == ([], [], [])
+
+
+def of_bodies(bodies: list[bytes | None], first: int) -> Raw:
+    messages = [
+        Message(topic="t", partition=0, offset=first + at, value=body)
+        for at, body in enumerate(bodies)
+    ]
+    return Raw.of(messages, RawColumns(times=False, rest=False, joins=True))
+
+
+#: Objects, what looks like one, and what must not be taken for the blanks between two.
+BODY = st.sampled_from(
+    [
+        b'{"a": 1}',
+        b'{"a":\n1}',
+        b"{",
+        b"}",
+        b"{\n}\n",
+        b"",
+        None,
+        b"\n\t",
+        b"{" + BETWEEN + b"}",
+        b"{}" + BETWEEN + b"{}",
+        BETWEEN,
+    ]
+)
+BODIES = st.lists(st.just(b"{}") | BODY, min_size=1, max_size=6)
+
+
+@given(first=BODIES, second=BODIES, cut=st.integers(0, 12))
+def test_joined_values_can_be_had_back(
+    first: list[bytes | None], second: list[bytes | None], cut: int
+) -> None:
+    """Whatever is in them: a bad one is named by its offset."""
+    raw = of_bodies(first, 0).joined(of_bodies(second, len(first)))
+    bodies = first + second
+    assert (list(raw.bodies), len(raw), list(raw.offsets)) == (
+        bodies,
+        len(bodies),
+        [*range(len(bodies))],
+    )
+    assert list(raw.part(0, cut).bodies) == bodies[:cut]
+    assert list(raw.part(cut, len(raw)).bodies) == bodies[cut:]
+
+
+def test_objects_are_kept_in_one_piece() -> None:
+    raw = of_bodies([b'{"a": 1}', b'{"a":\n2}'], 0).joined(of_bodies([b"{}"], 2))
+    assert isinstance(raw.bodies, JoinedBodies)
+    assert raw.bodies.pieces == [b'{"a": 1}' + BETWEEN + b'{"a":\n2}', b"{}"]
+    assert raw.size_bytes == len(b"".join(raw.bodies.pieces))
