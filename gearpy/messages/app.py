@@ -219,7 +219,8 @@ class TaskClock:
     ahead of what it promised at most. ``consumers`` take what a sink of the task has shown.
     ``waits_for`` names something outside of the application, such as a server that is away.
     ``wants_epoch``: the task keeps so much until an epoch ends that one should end now.
-    ``halt``: a source was told to halt, and has not been told to go on.
+    ``halt``: a source was told to halt, and has not been told to go on. ``untried``: no record has
+    come to it since it was started.
     """
 
     task_id: TaskId
@@ -241,6 +242,7 @@ class TaskClock:
     waits_for: str = ""
     wants_epoch: bool = False
     halt: SourceHalt | None = None
+    untried: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -72,6 +72,7 @@ ADDED: Final[dict[str, tuple[str, ...]]] = {
     "LaunchTasks": ("first_session",),
     "ProcessorSummary": ("birth_ms", "idle_tasks", "idle_ms"),
     "RegisterWorker": ("version",),
+    "TaskClock": ("untried",),
     "UpdatePlanned": ("at_event_ms",),
     "WithdrawRequests": (),
     "WorkerSummary": ("version",),

@@ -287,3 +287,5 @@ def _print_outcome(
     else:
         after = f" from epoch {outcome.epoch}" if outcome.epoch else ""
         print(f"application {app_id}: version {number} runs{after}")
+        if outcome.reason:
+            print(text.printable(outcome.reason))

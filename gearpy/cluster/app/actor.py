@@ -514,7 +514,8 @@ class AppMasterActor(Actor[_Message]):
         manifests = (command.manifest, *command.also)
         try:
             self._checkpoints.store(
-                *manifests, versions=self._versions.tried() if command.ends_trial else ()
+                *manifests,
+                versions=self._versions.tried(command.untried) if command.ends_trial else (),
             )
         except LogBroken as error:
             for each in manifests:

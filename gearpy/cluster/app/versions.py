@@ -447,11 +447,16 @@ class AppVersions:
         )
         self._checkpoints.drop(files)
 
-    def tried(self) -> Iterator[ProgramVersion]:
-        """Yield the current version as it stays: its base is kept until the log surely has that."""
+    def tried(self, untried: str) -> Iterator[ProgramVersion]:
+        """Yield the current version as it stays: its base is kept until the log surely has that.
+
+        Args:
+            untried: what the trial has not seen, for people.
+        """
         current = self.current
         if current.state == "trial":
-            yield replace(current, state="running")
+            reason = "; ".join(each for each in (current.reason, untried) if each)
+            yield replace(current, state="running", reason=reason)
 
     def passed(self) -> None:
         """Note that the current version needs no way back; drop the files kept for one."""

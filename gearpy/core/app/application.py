@@ -578,7 +578,10 @@ class ApplicationCore(Recovery):
         if not tried or not all(r.epochs.is_held and r.history.unstored for r in tried):
             return []
         first, *others = [each.epochs.release(now_ms) for each in tried]
-        return [StoreManifest(manifest=first, also=tuple(others), ends_trial=True)]
+        untried = causes.untried(
+            self.dag, (task for each in tried for task in each.placement), self.reports
+        )
+        return [StoreManifest(manifest=first, also=tuple(others), ends_trial=True, untried=untried)]
 
     def on_epoch_committed(self, message: EpochCommitted, now_ms: int) -> list[Command]:
         """Note that the sinks of an executor have committed an epoch."""

@@ -1,6 +1,6 @@
 """The ends of applications: the time limits of a drain, and texts for people that say why."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from gearpy.core.app.clock import ClockHolder
@@ -8,7 +8,14 @@ from gearpy.core.dag.difference import graph_difference
 from gearpy.core.dag.graph import Dag
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.core.epoch.history import EpochHistory
-from gearpy.messages.app import EpochUnstored, LongTurn, RegisterExecutor, SnapshotsDamaged
+from gearpy.ids import ProcessorId, TaskId
+from gearpy.messages.app import (
+    EpochUnstored,
+    LongTurn,
+    RegisterExecutor,
+    SnapshotsDamaged,
+    TaskClock,
+)
 from gearpy.messages.summaries import ErrorCard
 
 #: What is stopped since it took too long has so long to stop.
@@ -48,6 +55,24 @@ def trial_too_long(timeout_ms: int) -> ErrorCard:
         cause=f"the new version has stored no epoch within {timeout_ms // 1000} s: it did not "
         "start, or its records do not move"
     )
+
+
+def untried(dag: Dag, tried: Iterable[TaskId], reports: Mapping[TaskId, TaskClock]) -> str:
+    """Say of which steps no task has had a record in a trial; empty if each step has had some.
+
+    Args:
+        dag: the graph of the version.
+        tried: the tasks that the trial is about.
+        reports: the newest one of each task since it was started.
+    """
+    tasks = [(task.processor, reports.get(task)) for task in tried]
+    seen = {pid for pid, report in tasks if report is not None and not report.untried}
+    unseen = sorted({pid for pid, _ in tasks} - seen)
+    if not unseen:
+        return ""
+    names = ", ".join(dag.processors[ProcessorId(pid)].name for pid in unseen)
+    of = f" of {names}" if seen else ""
+    return f"its trial saw no records{of}: if one fails later, it does not go back"
 
 
 def longest_call(turns: Iterable[LongTurn]) -> str:

@@ -54,12 +54,14 @@ class StoreManifest:
 
     Comes again until that is called. Until then no attempt of the region begins, and no sink is
     told that the epoch is complete. ``also`` are epochs of other regions: all are stored in one
-    go, or none. ``ends_trial``: that the version stays is stored with them.
+    go, or none. ``ends_trial``: that the version stays is stored with them, and what is
+    ``untried`` all the same, for people.
     """
 
     manifest: Manifest
     also: tuple[Manifest, ...] = ()
     ends_trial: bool = False
+    untried: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

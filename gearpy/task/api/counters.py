@@ -1,7 +1,7 @@
 """The counts of a task."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 from gearpy.ids import MIN_MS
 
@@ -20,12 +20,25 @@ class TaskCounters:
     newest_ms: int = MIN_MS  #: Newest event time that a source has read ...
     span_ms: int = 0  #: ... and how far that was ahead of its promise at most.
     held_records: int = 0  #: So many records that a source has read wait behind a cut.
+    #: `taken` when the task was started; not kept.
+    taken_before: int = field(default=0, compare=False)
+
+    @property
+    def taken(self) -> int:
+        """The records that came in; of a source, which need not count what it reads, went out."""
+        return self.records_in or self.records_out
+
+    @property
+    def untried(self) -> bool:
+        """Whether none has come since the task was started."""
+        return self.taken == self.taken_before
 
     def counted(self) -> dict[str, int]:
         """Return the counts by name, for `restore`."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {name: getattr(self, name) for name in self.__slots__ if name != "taken_before"}
 
     def restore(self, counted: Mapping[str, int]) -> None:
         """Go on from earlier counts; a name that is not known any more is left out."""
-        for field in fields(self):
-            setattr(self, field.name, counted.get(field.name, field.default))
+        for each in fields(self):
+            setattr(self, each.name, counted.get(each.name, each.default))
+        self.taken_before = self.taken

@@ -58,7 +58,7 @@ class TaskMeter:
         self._is_source = is_source
         self._is_alone = is_source and is_sink
         self._restored = _counts(context.counters)
-        self._records = self._taken  # Those of earlier starts of the task are counted.
+        self._records = self._counters.taken  # Those of earlier starts of the task are counted.
         self._send = send
         self._probe_at_ms = 0
         self._unspent_ns = 0  # Of turns that took no records: of the work on those before.
@@ -86,7 +86,7 @@ class TaskMeter:
         self.busy_ns += spent_ns
         if is_blocked:
             self._blocked_since_ns = now_ns
-        records = self._taken - self._records
+        records = self._counters.taken - self._records
         if records <= 0:
             self._unspent_ns += spent_ns
             return
@@ -105,11 +105,6 @@ class TaskMeter:
         if now_ms >= self._probe_at_ms:
             self._probe_at_ms = now_ms + self._interval_ms // 2
             self._send(sent_ns)
-
-    @property
-    def _taken(self) -> int:
-        counters = self._counters
-        return counters.records_in or counters.records_out  # A source need not count what it reads.
 
     def load(self, info: TaskInfo, inlet: Inlet, outlet: Outlet) -> TaskLoad:
         """Return the measurements at this moment, those of the turn at hand included."""

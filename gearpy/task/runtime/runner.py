@@ -316,6 +316,7 @@ class TaskRunner:
             wants_epoch=(task is not None and task.epoch_fill > _FULL_SOON)
             or (self.recorder is not None and self.recorder.wants_epoch),
             halt=self._cut.halted(task, self._outlet.watermark_ms),
+            untried=counters.untried,
         )
 
     def stop(self, *, completed: bool) -> None:
@@ -648,8 +649,7 @@ class TaskRunner:
             return
         resume, self._resume = self._resume, None
         state = TaskState.decode(resume.head)
-        self.context.resume = state.task
-        self.context.offsets = resume.offsets
+        self.context.resume, self.context.offsets = state.task, resume.offsets
         self.context.counters.restore(state.counters)
         self._claimed_clock_ms = state.clock_ms
         self._promises.restore(state.promised_ms, state.watermark_ms)

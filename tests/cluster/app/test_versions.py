@@ -100,13 +100,17 @@ def test_that_a_trial_has_passed_is_stored_with_its_epochs() -> None:
     checkpoints = MemoryCheckpoints()
     app, base = opened(checkpoints, 1), (a_manifest(0, 7),)
     app.note_versions(
-        [replace(FIRST, state="replaced"), replace(FIRST, number=1, state="trial", base=base)]
+        [
+            replace(FIRST, state="replaced"),
+            replace(FIRST, number=1, state="trial", base=base, reason="busy"),
+        ]
     )
     versions = versions_of(app)
 
-    app.store(a_manifest(0, 9), versions=versions.tried())
+    app.store(a_manifest(0, 9), versions=versions.tried("no records"))
     (_, tried) = Versions(read_log(checkpoints, PREFIX).state).read()
     versions.passed()
 
     assert (tried.state, tried.base) == ("running", base)
     assert (versions.current.state, versions.current.base) == ("running", ())
+    assert versions.current.reason == "busy; no records"

@@ -21,7 +21,14 @@ from gearpy.core.app.deployment import Send
 from gearpy.core.app.executors import Launch, RequestSlots, Stop
 from gearpy.core.dag.graph import Dag
 from gearpy.ids import ExecutorId, TaskId
-from gearpy.messages.app import BeginEpoch, CommitEpoch, ExecutorFailed, LaunchTasks, StartAllTasks
+from gearpy.messages.app import (
+    BeginEpoch,
+    CommitEpoch,
+    ExecutorFailed,
+    LaunchTasks,
+    StartAllTasks,
+    TaskClock,
+)
 from gearpy.messages.summaries import ErrorCard
 from tests.core.manager_bench import LOST, A, B, Bench, a_dag, kinds, only, sent
 
@@ -265,6 +272,40 @@ def test_a_trial_passes_with_its_first_epoch_before_sinks_show_it() -> None:
     commits = [each for each in only(done, Send) if isinstance(each.message, CommitEpoch)]
     assert done.index(passed) < done.index(commits[0])
     assert bench.manager.why_unchangeable() == ""
+
+
+@pytest.mark.parametrize(
+    ("seen", "said"),
+    [
+        ((), "its trial saw no records: if one fails later, it does not go back"),
+        (
+            (TaskId(0, 1),),
+            "its trial saw no records of p1: if one fails later, it does not go back",
+        ),
+        ((TaskId(0, 1), TaskId(1, 0)), ""),
+    ],
+)
+def test_a_trial_says_which_steps_have_had_no_record(seen: tuple[TaskId, ...], said: str) -> None:
+    """With nothing to read a version passes its trial, whatever it would do with records."""
+    bench, _ = on_trial()
+    (region,) = bench.manager.regions
+    clocks = [
+        TaskClock(
+            task_id=each,
+            session=session,
+            clock_ms=1,
+            watermark_ms=1,
+            records_in=5,
+            untried=each not in seen,
+        )
+        for each, session in region.sessions.items()
+    ]
+    bench.obey(bench.manager.on_clocks(clocks, bench.now_ms))
+
+    bench.tick(1000)
+    (stored,) = only(bench.end_epoch(), StoreManifest)
+
+    assert (stored.ends_trial, stored.untried) == (True, said)
 
 
 def test_a_task_that_raises_in_the_trial_ends_it_at_once() -> None:

@@ -217,6 +217,8 @@ def test_task_goes_on_from_its_snapshot() -> None:
     assert again.target.data[0].watermark_ms == 15
     assert again.target.epochs == [(2, [6])]
     assert again.runner.clock().records_in == 3
+    untried = [each.untried for each in (clock, first, again.runner.clock())]
+    assert untried == [False, True, False]
 
 
 def test_watermark_comes_only_when_it_is_new() -> None:
