@@ -8,7 +8,8 @@ from typing import Annotated, Any, Final
 import typer
 
 from gearpy.cli.terminal.connect import connected
-from gearpy.cli.terminal.exits import FAILED
+from gearpy.cli.terminal.exits import FAILED, exit_code_of_signal
+from gearpy.cli.terminal.guard import noting_signals
 from gearpy.cli.terminal.options import AppRef, Given, NextArgs, NoArgs, Program, next_args, takes
 from gearpy.cli.terminal.output import (
     card_lines,
@@ -40,7 +41,9 @@ class WaitNotice:
             return []
         self._told_ms = now_ms
         done = f"{compared} of {self._epochs} epochs are compared"
-        return [f"{done}; the next one that is recorded is waited for; Ctrl-C ends it"]
+        return [
+            f"{done}; the next one that is recorded is waited for; Ctrl-C shows what is compared"
+        ]
 
 
 @takes("conf", "set_", "master", "as_json", "verbose")
@@ -73,15 +76,19 @@ def shadow(
         def tell(compared: int) -> None:
             print_hints(notice.lines(compared, monotonic_ms()))
 
-        found = Shadow(
-            client, app_id, step, artifact, configured=given.config, examples=examples
-        ).run(epochs, on_wait=tell)
+        beside = Shadow(client, app_id, step, artifact, configured=given.config, examples=examples)
+        with noting_signals() as signal:
+            found = beside.run(
+                epochs, on_wait=tell, is_called_off=lambda: signal.number is not None
+            )
     if given.as_json:
         print_json(_values(found))
     else:
         _print(found, verbose=given.verbose)
         print_hints(found.notes)
-    if not found.is_same:
+    if signal.number is not None:
+        sys.exit(exit_code_of_signal(signal.number))
+    if not found.is_same or _is_empty(found):
         sys.exit(FAILED)
 
 
@@ -112,6 +119,11 @@ def _print(found: ShadowReport, *, verbose: bool) -> None:
         )
 
 
+def _is_empty(found: ShadowReport) -> bool:
+    """Whether there was nothing to compare."""
+    return not found.records and not found.compared.epochs
+
+
 def _verdict(found: ShadowReport, *, verbose: bool) -> Iterator[str]:
     compared = found.compared
     for side in (found.then, found.now):
@@ -125,6 +137,9 @@ def _verdict(found: ShadowReport, *, verbose: bool) -> Iterator[str]:
     if found.then.rejected is not None and _are_alike(found):
         aside = text.plural(found.then.rejects, "record")
         yield f"both have put aside {aside}, the first for this: {found.then.rejected.cause}"
+    if _is_empty(found):
+        yield "nothing was compared"
+        return
     if compared.is_same:
         yield "no difference" if found.is_same else "no difference in what was put out"
         return

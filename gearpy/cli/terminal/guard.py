@@ -9,7 +9,7 @@ import select
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Final, TextIO
@@ -127,7 +127,12 @@ def stoppable() -> Iterator[None]:
 
     A signal that the parent process chose to ignore stays ignored.
     """
-    handle = _Handler()
+    with _handled_by(_Handler()):
+        yield
+
+
+@contextmanager
+def _handled_by(handle: Callable[[int, FrameType | None], None]) -> Iterator[None]:
     before = {number: signal.getsignal(number) for number in _SIGNALS if _is_ours(number)}
     for number in before:
         signal.signal(number, handle)
@@ -136,6 +141,27 @@ def stoppable() -> Iterator[None]:
     finally:
         for number, old in before.items():
             signal.signal(number, old)
+
+
+class SignalNote:
+    """Holds the number of a signal that has come, or None."""
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+
+    def take(self, number: int, _frame: FrameType | None) -> None:
+        """Note a signal, as a handler of signals; end this process if one has come before."""
+        if self.number is not None:
+            os._exit(exit_code_of_signal(number))
+        self.number = number
+
+
+@contextmanager
+def noting_signals() -> Iterator[SignalNote]:
+    """Note the first signal, for work that ends itself between two steps; end at the second."""
+    note = SignalNote()
+    with _handled_by(note.take):
+        yield note
 
 
 class _Handler:

@@ -165,12 +165,19 @@ class Shadow:
         self._configured = configured
         self._examples = examples
 
-    def run(self, epochs: int, *, on_wait: Callable[[int], None] = lambda _: None) -> ShadowReport:
+    def run(
+        self,
+        epochs: int,
+        *,
+        on_wait: Callable[[int], None] = lambda _: None,
+        is_called_off: Callable[[], bool] = lambda: False,
+    ) -> ShadowReport:
         """Compare so many epochs of each task, as they come; fewer if no more come.
 
         Args:
             epochs: so many.
             on_wait: called again and again while it waits, with how many are compared.
+            is_called_off: tells whether to end with what is compared so far.
 
         Raises:
             ConfigError: there is no such step, it takes or keeps other things in the new version,
@@ -194,7 +201,7 @@ class Shadow:
                 compared=OutputComparison(examples=self._examples),
             )
             tasks = [_ShadowedTask(task, place, report) for task in then.dag.tasks_of(pid)]
-            _follow(tasks, epochs, report, on_wait)
+            _follow(tasks, epochs, report, on_wait, is_called_off)
         return report
 
     @contextmanager
@@ -226,12 +233,17 @@ def _follow(
     epochs: int,
     report: ShadowReport,
     on_wait: Callable[[int], None],
+    is_called_off: Callable[[], bool],
 ) -> None:
     quiet_since_s = time.monotonic()
     stored = recorded = 0  # The newest epoch that is stored, and that at the newest recording.
     while report.now.error is None:
         waiting = [each for each in tasks if each.epochs < epochs and not each.is_over]
         if not waiting:
+            break
+        if is_called_off():
+            compared = min(each.epochs for each in tasks)
+            report.note(f"ended before its time: {compared} of {epochs} epochs are compared")
             break
         moved = [each.go_on() for each in waiting]
         has_moved = any(moved)

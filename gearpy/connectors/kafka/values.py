@@ -12,6 +12,8 @@ from gearpy.errors import ConfigError
 #: Forms that are known by a name.
 FormName: TypeAlias = Literal["bytes", "text", "json", "msgpack"]
 _BYTES_ONLY: Final = {bytes}
+#: One for all, as a program that is compared with its next version knows it by that.
+_OF_JSON: Final = msgspec.json.Decoder().decode
 
 
 @runtime_checkable
@@ -174,5 +176,5 @@ def _named(name: str) -> ValueForm:
     if name == "text":
         return TextForm()
     if name == "json":
-        return PlainForm(name, msgspec.json.Decoder().decode, _json_bytes)
+        return PlainForm(name, _OF_JSON, _json_bytes)
     return PlainForm(name, msgpack.unpackb, msgpack.packb)

@@ -30,9 +30,12 @@ def report(
     new: Artifact,
     step: str = "count",
     on_wait: Callable[[int], None] = lambda _: None,
+    *,
+    epochs: int = 3,
+    is_called_off: Callable[[], bool] = lambda: False,
 ) -> ShadowReport:
     shadow = Shadow(running.client, running.app_id, step, new, configured=configured, examples=2)
-    return shadow.run(3, on_wait=on_wait)
+    return shadow.run(epochs, on_wait=on_wait, is_called_off=is_called_off)
 
 
 def beside(
@@ -52,6 +55,24 @@ def test_the_same_program_does_the_same(running: RunningApplication, tmp_path: P
     assert (found.tasks, found.compared.epochs, found.notes) == (2, 3, [])
     assert found.records == found.compared.then == found.compared.now > 0
     assert found.then.seconds > 0 < found.now.seconds
+
+
+def test_one_that_is_called_off_tells_what_is_compared_so_far(
+    running: RunningApplication, tmp_path: Path
+) -> None:
+    waited = list[int]()
+    found = report(
+        running,
+        program(tmp_path, "called_off", counted="-1"),
+        on_wait=waited.append,
+        epochs=1_000,
+        is_called_off=lambda: max(waited, default=0) >= 2,
+    )
+
+    assert 2 <= found.compared.epochs < 1_000
+    assert found.compared.missing == found.compared.added == found.records > 0
+    told = f"ended before its time: {found.compared.epochs} of 1000 epochs are compared"
+    assert found.notes == [told]
 
 
 def test_where_one_epoch_of_three_is_recorded_these_are_compared(

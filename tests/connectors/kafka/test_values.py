@@ -22,6 +22,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gearpy.cluster.programs.same_code import difference
 from gearpy.connectors.kafka.avro import avro
 from gearpy.connectors.kafka.protobuf import protobuf
 from gearpy.connectors.kafka.registry import (
@@ -562,3 +563,9 @@ def test_a_schema_of_another_kind_is_named() -> None:
         (body,) = begun(protobuf(Duration, registry=fake.client)).encode("t", [Duration()])
         with pytest.raises(ValueError, match="its schema, 1 of the registry, is PROTOBUF"):
             begun(avro(registry=fake.client)).decode([body])
+
+
+@pytest.mark.parametrize("name", ["bytes", "text", "json", "msgpack"])
+def test_a_form_is_the_same_in_the_next_version_of_a_program(name: str) -> None:
+    """A pipeline that reads it goes on while others change."""
+    assert difference(form_of("kafka", "value", name), form_of("kafka", "value", name)) == ""
