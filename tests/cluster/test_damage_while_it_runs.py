@@ -1,6 +1,7 @@
 """Damage in stored files while an application runs, before a change of it and without one."""
 
 import itertools
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -26,13 +27,20 @@ def totals() -> gp.StreamApp:
 
 
 def damage_all(folder: Path) -> int:
-    """Turn a byte of each stored file around; return how many there were."""
-    files = [each for each in folder.rglob("*") if each.is_file() and "epochs" in each.parts]
-    for file in files:
-        stored = bytearray(file.read_bytes())
-        stored[len(stored) // 2] ^= 0xFF
-        file.write_bytes(stored)
-    return len(files)
+    """Turn a byte of each stored file around; return how many there were.
+
+    Others may be written or dropped at this moment.
+    """
+    damaged = 0
+    for file in [each for each in folder.rglob("[!.]*") if "epochs" in each.parts]:
+        with suppress(FileNotFoundError, IsADirectoryError), file.open("r+b") as stored:
+            middle = file.stat().st_size // 2
+            stored.seek(middle)
+            byte = stored.read(1)
+            stored.seek(middle)
+            stored.write(bytes([byte[0] ^ 0xFF]))
+            damaged += 1
+    return damaged
 
 
 def a_cluster(tmp_path: Path, **settings: str) -> LocalCluster:
