@@ -53,6 +53,14 @@ def test_changes_that_follow_each_other_closely_are_exact(seed: int) -> None:
     assert not result.problem, result
 
 
+def test_a_change_gives_way_to_a_process_that_starts_again() -> None:
+    """The slots that it had were given to the next version, which waited for them, in a moment."""
+    result = run_change_seed(605_634, shorter=SHORTER)
+
+    assert not result.problem, result
+    assert result.versions["failed"] == 1
+
+
 def test_a_version_stays_in_preparation_where_an_application_ends_without_its_log() -> None:
     """The log takes that it is prepared, and cannot be listed when it is given up."""
     result = run_change_seed(501_288, shorter=SHORTER)

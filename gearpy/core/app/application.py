@@ -392,21 +392,38 @@ class ApplicationCore(Recovery):
         change = self.succession.change
         if commands or change is None or change.is_told:
             return commands
-        if change.is_late(now_ms):
-            seconds = change.timeout_ms // 1000
-            return self._keep(f"its last epoch was not stored within {seconds} s", now_ms)
-        if change.is_draining and self.regions.have_finished(but=change.kept):
-            return self._keep("what it changes has come to its end", now_ms)
+        if reason := self._why_hopeless(change, now_ms):
+            return self._keep(reason, now_ms)
         if change.is_there(self.executors.running):
             commands = self._read_ahead(change, change.ahead, now_ms)
         missing = self.executors.missing_slots(change.seats)
-        if missing and (lacks := change.lacks(missing, self._leaving_slots(change), now_ms)):
-            return self._keep(lacks, now_ms)
         if change.may_drain(self.executors.running, now_ms, lacks_slots=missing > 0):
             change.drain(now_ms)
             for region in self.regions.but(change.kept):
                 region.drain(None if change.halt is None else change.halt.time_ms)
         return commands
+
+    def _why_hopeless(self, change: VersionChange, now_ms: int) -> str:
+        """Say why a change is given up; empty if it is not."""
+        if change.is_late(now_ms):
+            return f"its last epoch was not stored within {change.timeout_ms // 1000} s"
+        if change.is_draining and self.regions.have_finished(but=change.kept):
+            return "what it changes has come to its end"
+        if self._is_in_the_way(change, now_ms):
+            return (
+                "it has the slots that a lost process of the version that runs needs to start "
+                "again: add workers, or raise worker.slots"
+            )
+        missing = self.executors.missing_slots(change.seats)
+        return change.lacks(missing, self._leaving_slots(change), now_ms) if missing else ""
+
+    def _is_in_the_way(self, change: VersionChange, now_ms: int) -> bool:
+        """Tell whether the version that runs has long waited for slots, and the change has some."""
+        needed = self.regions.needed_executors - change.seats
+        since_ms = self.executors.waiting_since_ms(needed)
+        if since_ms is None or now_ms - since_ms < _HELD_UP_AFTER_MS or self._is_master_away:
+            return False
+        return not change.seats.isdisjoint(self.executors.running)
 
     def _leaving_slots(self, change: VersionChange) -> int:
         seats = self.executors.slots.items()
