@@ -43,7 +43,7 @@ from gearpy.core.master.registry import TERMINAL
 from gearpy.core.master.requests import Priority, Relaxation, ResourceRequest
 from gearpy.core.master.scheduling import SlotScheduler
 from gearpy.core.master.slots import Grant, SlotLedger
-from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, address_of
+from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, WorkerId, address_of
 from gearpy.late_dataclass import dataclass
 from gearpy.messages.client import (
     ListWorkers,
@@ -636,11 +636,17 @@ class MasterActor(CommittingActor[MasterMailbox]):
         self._do(self._app_masters.on_unreachable(app_id, cause, self._now()))
 
     def _send_away(self, app_id: AppId, launch: int) -> None:
-        """Have an app master ended that was given up, if it is known where it runs."""
+        """Have an app master ended that was given up, if it is known where it runs.
+
+        The one of an application that has just ended may still leave its last answers.
+        """
+        known, newest = self._state.get(app_id), self._state.newest_launch(app_id)
+        has_ended = known is not None and known.status in TERMINAL
         for each in self._state.launches(app_id):
             if each.number == launch:
-                kill = Kill(app_id, each.worker_id, launch, "it was replaced, or has ended")
-                self._kill(kill)
+                may_finish = has_ended and each is newest and not each.is_lost
+                reason = "it was replaced, or has ended"
+                self._stop_app_master(app_id, each.worker_id, launch, reason, kill=not may_finish)
 
     def _do(self, actions: Iterable[KeeperAction]) -> None:
         actions = list(actions)
@@ -651,7 +657,8 @@ class MasterActor(CommittingActor[MasterMailbox]):
                 case RequestSlot():
                     self._request_slot(action)
                 case Kill():
-                    self._kill(action)
+                    of, reason = (action.app_id, action.worker_id, action.launch), action.reason
+                    self._stop_app_master(*of, reason, kill=True)
                 case RecordLoss():
                     self._on_loss(action)
                 case EndApplication():
@@ -696,18 +703,17 @@ class MasterActor(CommittingActor[MasterMailbox]):
         if known := self._state.get(action.app_id):
             self._end(known, "failed", cause=ErrorCard(cause=action.cause))
 
-    def _kill(self, action: Kill) -> None:
-        gone = self._app_master_of(action.app_id, action.launch)
-        self._workers.stop_executor(action.worker_id, gone, reason=action.reason, kill=True)
-
-    def _app_master_of(self, app_id: AppId, launch: int) -> RunningExecutor:
-        return RunningExecutor(
+    def _stop_app_master(
+        self, app_id: AppId, worker_id: WorkerId, launch: int, reason: str, *, kill: bool
+    ) -> None:
+        ended = RunningExecutor(
             app_id=app_id,
             executor_id=MASTER_EXECUTOR,
             launch=launch,
             app_master=launch,
             slots=_APP_MASTER_SLOTS,
         )
+        self._workers.stop_executor(worker_id, ended, reason=reason, kill=kill)
 
     # -- the end ---------------------------------------------------------------------------
 
@@ -734,8 +740,8 @@ class MasterActor(CommittingActor[MasterMailbox]):
         if path is not None:
             self._contacts.unwatch(path)
         if newest is not None and not newest.is_lost:
-            ended = self._app_master_of(app_id, newest.number)
-            self._workers.stop_executor(newest.worker_id, ended, reason=status, kill=False)
+            number = newest.number
+            self._stop_app_master(app_id, newest.worker_id, number, status, kill=False)
         self._allocate()
         return result
 

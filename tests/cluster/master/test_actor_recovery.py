@@ -251,7 +251,7 @@ def test_an_app_master_that_was_replaced_is_not_heard_and_ended() -> None:
 
 
 def test_an_app_master_of_what_is_over_is_ended() -> None:
-    """It missed the end, while it was cut off."""
+    """It missed the end, while it was cut off. It is asked: it still leaves its last answers."""
     cluster, worker, app_master = a_running()
     launch = worker.last(LaunchExecutor)
     cluster.ask(ShutdownApplication(app_id=APP))
@@ -260,8 +260,20 @@ def test_an_app_master_of_what_is_over_is_ended() -> None:
     cluster.register(app_master, launch)
     cluster.tell(a_request(5))
 
-    assert worker.last(ShutdownExecutor).kill
+    stops = worker.all(ShutdownExecutor)
+    assert [(each.launch, each.kill) for each in stops] == [(1, False), (1, False)]
     assert cluster.free() == {0: 8}
+
+
+def test_an_app_master_whose_application_has_just_ended_may_finish() -> None:
+    """Its progress was on the way as the end was decided; it has last answers to leave."""
+    cluster, worker, _ = a_running()
+    cluster.ask(ShutdownApplication(app_id=APP))
+
+    cluster.tell(a_status("active"))
+
+    stops = worker.all(ShutdownExecutor)
+    assert [(each.launch, each.kill) for each in stops] == [(1, False), (1, False)]
 
 
 # -- the master was away ---------------------------------------------------------------------

@@ -3,7 +3,8 @@
 import os
 import re
 import signal
-from contextlib import suppress
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -11,9 +12,11 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 import gearpy as gp
-from gearpy.errors import SubmitRefused
+from gearpy.cluster.master.last_answers import LastAnswers
 from gearpy.ids import AppId
 from gearpy.messages.client import Artifact
+from gearpy.messages.cluster import LastAnswer
+from gearpy.messages.metrics import SeriesData
 from gearpy.services.server import Services
 from tests.eventually import eventually
 from tests.services.conftest import PLENTY
@@ -374,8 +377,11 @@ def test_it_paints_before_the_server_has_answered_anything(shown: Shown, app_id:
     tab.page.context.close()
 
 
-def test_a_kill_asks_once_and_says_what_happens_to_the_data(shown: Shown) -> None:
+def test_a_kill_asks_once_and_says_what_happens_to_the_data(
+    shown: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The application is terminated, and the page shows how it ended."""
+    late = _hold_last_answers(monkeypatch)
     program = shown.folder / "endless.py"
     program.write_text(WORD_COUNT, encoding="utf-8")
     args = (f"{shown.folder}/nothing-is-broken", f"{shown.folder}/counted")
@@ -397,20 +403,31 @@ def test_a_kill_asks_once_and_says_what_happens_to_the_data(shown: Shown) -> Non
     assert tab.complaints == []
     tab.page.context.close()
 
-    eventually(lambda: has_left_series(shown, app_id), within_s=120)
     later = shown.tab()
     later.go(f"#/app/{app_id}")
+    expect(later.page.get_by_label("how it ended")).to_contain_text("ran for")
+    eventually(lambda: any(each.kind == SeriesData.__name__ for each, _ in late), within_s=120)
+    for _, keep in late:
+        keep()
     throughput = later.page.locator(".chart header span").first
     expect(throughput).to_have_text(re.compile(r"^\d"))  # Of the last point that was measured.
     assert later.complaints == []
     later.page.context.close()
 
 
-def has_left_series(shown: Shown, app_id: AppId) -> bool:
-    """Tell whether the app master has left its measurements with the master."""
-    with suppress(SubmitRefused):
-        return bool(shown.cluster.client.series(app_id).at_ms)
-    return False
+def _hold_last_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> list[tuple[LastAnswer, Callable[[], None]]]:
+    """Have the master hear late what app masters leave at their ends; return it as it comes."""
+    held = list[tuple[LastAnswer, Callable[[], None]]]()
+    keep = LastAnswers.keep
+
+    def kept(self: LastAnswers, message: LastAnswer, *, at_ms: int, has_ended: bool) -> None:
+        now = partial(keep, self, message, at_ms=at_ms, has_ended=has_ended)
+        held.append((message, now)) if message.is_last else now()
+
+    monkeypatch.setattr(LastAnswers, "keep", kept)
+    return held
 
 
 def _keep(page: Page, name: str) -> None:

@@ -108,7 +108,9 @@ function takeView(view) {
   const goesOn = view.status === "active" || view.status === "pending"; // Else nothing is measured any more.
   const series = goesOn && isDue(now.series, view) ? extend(now.series, pointOf(view)) : now.series;
   application.set({ ...now, view, series });
-  if (!hasPoints && view.status !== "pending" && Date.now() - asked > SERIES_MS) askSeries(now.id);
+  // At its end an app master leaves its last points a moment after the first view that tells of it.
+  if (!goesOn) askSeries(now.id, series.at_ms.at(-1));
+  else if (!hasPoints && view.status !== "pending" && Date.now() - asked > SERIES_MS) askSeries(now.id);
 }
 
 function takeSeries(id, said) {
