@@ -2,6 +2,7 @@
 
 Records of a second of the CPU count: of all threads of the process that reads. The bare client is
 that of gearpy, "arrow" the same with Arrow's reader of JSON; the others bring one that is older.
+Rows are bytes; columns are made of JSON, and are to be seen beside the others with ``-json``.
 """
 
 import json
@@ -23,7 +24,10 @@ from tests.servers.kafka import Kafka
 
 #: What the environment of the others has.
 PACKAGES: Final = ("bytewax==0.21.1", "quixstreams==3.28.1")
-READERS: Final = ("bare", "rows", "arrow", "columns", "bytewax", "quix")
+READERS: Final = (
+    *("bare", "rows", "bytewax", "quix"),
+    *("arrow", "columns", "bytewax-json", "quix-json"),
+)
 
 _OURS: Final = frozenset({"rows", "columns"})
 _WITH_CLIENT: Final = frozenset({"bare", "arrow"})

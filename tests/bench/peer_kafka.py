@@ -1,7 +1,8 @@
 """Reads a topic without gearpy; run as a script by a Python that has the others.
 
-``peer_kafka.py bare|arrow|bytewax|quix SERVERS TOPIC PARTITIONS RECORDS``. Says as JSON how long
-it took from the first records to the last, by the clock and of the CPU of all its threads.
+``peer_kafka.py READER SERVERS TOPIC PARTITIONS RECORDS``, where the reader is bare, arrow, bytewax
+or quix; the last two with ``-json`` behind them parse each value, as columns do. Says as JSON how
+long it took from the first records to the last, by the clock and of the CPU of all its threads.
 """
 
 import json
@@ -10,6 +11,8 @@ import sys
 import tempfile
 import time
 import uuid
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 _ROWS = 16_384  # Of a table.
@@ -90,7 +93,9 @@ def _arrow(servers: str, topic: str, partitions: int, watch: Stopwatch) -> None:
     consumer.close()
 
 
-def _bytewax(servers: str, topic: str, partitions: int, watch: Stopwatch) -> None:
+def _bytewax(
+    servers: str, topic: str, partitions: int, watch: Stopwatch, *, parses: bool = False
+) -> None:
     # Not there where gearpy is checked.
     import bytewax.operators as op  # type: ignore[import-not-found] # noqa: PLC0415 - as above
     from bytewax.connectors.kafka import KafkaSource  # type: ignore[import-not-found] # noqa: PLC0415
@@ -111,11 +116,18 @@ def _bytewax(servers: str, topic: str, partitions: int, watch: Stopwatch) -> Non
 
     flow = Dataflow("speed")
     read = op.input("in", flow, KafkaSource([servers], [topic], tail=False, batch_size=10_000))
+    if parses:
+        import orjson  # type: ignore[import-not-found] # noqa: PLC0415 - as above
+
+        loads = orjson.loads
+        read = op.map("parse", read, lambda message: loads(message.value))
     op.output("out", read, Counting())
     run_main(flow)
 
 
-def _quix(servers: str, topic: str, partitions: int, watch: Stopwatch) -> None:
+def _quix(
+    servers: str, topic: str, partitions: int, watch: Stopwatch, *, parses: bool = False
+) -> None:
     from quixstreams import Application  # type: ignore[import-not-found] # noqa: PLC0415 - as above
 
     logging.getLogger("quixstreams").setLevel(logging.ERROR)
@@ -132,7 +144,8 @@ def _quix(servers: str, topic: str, partitions: int, watch: Stopwatch) -> None:
             if watch.count(1):
                 app.stop()
 
-        app.dataframe(app.topic(topic, value_deserializer="bytes")).update(counted)
+        values = app.topic(topic, value_deserializer="json" if parses else "bytes")
+        app.dataframe(values).update(counted)
         app.run()
 
 
@@ -140,8 +153,15 @@ def main() -> None:
     """Read as the command line says."""
     kind, servers, topic, partitions, records = sys.argv[1:]
     watch = Stopwatch(int(records))
-    read = {"bare": _bare, "arrow": _arrow, "bytewax": _bytewax, "quix": _quix}[kind]
-    read(servers, topic, int(partitions), watch)
+    read: dict[str, Callable[[str, str, int, Stopwatch], None]] = {
+        "bare": _bare,
+        "arrow": _arrow,
+        "bytewax": _bytewax,
+        "bytewax-json": partial(_bytewax, parses=True),
+        "quix": _quix,
+        "quix-json": partial(_quix, parses=True),
+    }
+    read[kind](servers, topic, int(partitions), watch)
     sys.stdout.write(json.dumps(watch.said) + "\n")
 
 
