@@ -218,9 +218,8 @@ class SourceTask(ChainTask):
     def produce(self) -> Generator[Batch | None, None, int]:
         """Read one batch of one partition and pass it on, then the watermark."""
         self._find()
-        before = self.context.counters.records_in
         portion = self._read()
-        records = self.context.counters.records_in - before
+        records = 0 if portion is None else len(portion.values)  # Also some that were held.
         if portion is not None:
             self.context.set_idle(False)
             yield from self._pass_on(portion)

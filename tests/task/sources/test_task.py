@@ -101,6 +101,34 @@ def test_no_read_takes_long_though_each_record_does() -> None:
     assert max(after - before for before, after in pairwise(ended_ms)) <= 1000
 
 
+def test_records_that_a_cut_holds_back_count_when_they_are_worked_on() -> None:
+    """They cost nothing when they are read; with cuts a read was soon half a minute of work."""
+
+    def slow(value: int) -> int:
+        bench.now_ms += 50
+        return value
+
+    reader = Bounded([(at, at - at % 2 * 50) for at in range(10_000)], out_of_order_ms=50)
+    source = ScriptedSource(p=reader)
+    bench = a_source_bench(source, read=1024, stages=lambda _: [mapped(slow)], turn_ms=10)
+    task, cut_at_ms, longest_ms = bench.runner.task, 1000, 0
+    assert isinstance(task, SourceTask)
+    is_cut = False
+    while bench.now_ms < 60_000:
+        began_ms = bench.now_ms
+        bench.turn()
+        bench.consume(TARGET, len(bench.target.queue))
+        longest_ms = max(longest_ms, bench.now_ms - began_ms)
+        bench.now_ms = max(bench.now_ms, began_ms + 1)
+        if not is_cut and bench.now_ms >= cut_at_ms:
+            is_cut = task.begin_cut(max(each.timestamp for each in bench.target.messages) + 5)
+        elif is_cut and task.is_cut:
+            task.end_cut()
+            is_cut, cut_at_ms = False, bench.now_ms + 1000
+
+    assert longest_ms <= 1000
+
+
 def test_a_source_reads_little_in_front_of_a_slow_task() -> None:
     """What it has read has to go before an epoch ends, and goes as slowly."""
     reader = Bounded([(at, at) for at in range(5000)])
