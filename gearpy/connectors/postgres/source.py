@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from psycopg.sql import Composable, Composed
 
 _RETRY_MS: Final = 1000
+#: Rows that are asked for at a time, at least: a question may take long, whatever it brings.
+_ASKED_ROWS: Final = 10_000
 #: Rows of transactions that began when an earlier one had not ended: that one may bring rows before
 #: these, which would be missed.
 _SETTLED: Final = """age(xmin) > age(
@@ -247,6 +249,7 @@ class PostgresReader(SourceReader[dict[str, Any]]):
         self._now_ms = now_ms
         self._connection: Connection[Any] | None = None
         self._ask_at_ms = 0
+        self._fetched: pa.RecordBatch | None = None  # Rows that are not given yet.
         place: PostgresPlace = resume or {"at": [], "end": None, "watermark_ms": MIN_MS, "count": 0}
         self._at, self._end, self._count = place["at"], place["end"], place["count"]
         self._order = BoundedOutOfOrder(0 if query.time is None else query.bound_ms)
@@ -255,22 +258,13 @@ class PostgresReader(SourceReader[dict[str, Any]]):
         self.out_of_order_ms = None if self.is_by_arrival else query.bound_ms
 
     def read_batch(self, max_records: int) -> Batch[dict[str, Any]] | None:
-        """Ask for the next rows, if it is time to."""
+        """Give the next rows; ask for more when there are none, if it is time to."""
         now_ms = self._now_ms()
-        if now_ms < self._ask_at_ms:
+        if self._fetched is None and not self._fetch(max_records, now_ms):
             return None
-        try:
-            rows = self._next_rows(max_records)
-        except OperatorError:
-            raise
-        except Exception as error:  # noqa: BLE001 - it is raised unless it may pass
-            self._on_error(error, now_ms)
-            return None
-        self.waits_for = ""
-        if rows is None or not rows.num_rows:
-            self.finished = not self._query.follows
-            self._ask_at_ms = now_ms + self._query.interval_ms
-            return None
+        assert self._fetched is not None
+        rows, rest = self._fetched.slice(0, max_records), self._fetched.slice(max_records)
+        self._fetched = rest if rest.num_rows else None
         last = rows.slice(rows.num_rows - 1).to_pylist()[0]
         self._at = [last[name] for name in self._query.by]
         self._count += rows.num_rows
@@ -303,6 +297,25 @@ class PostgresReader(SourceReader[dict[str, Any]]):
             self._connection = None
 
     # -- questions ---------------------------------------------------------------------------
+
+    def _fetch(self, max_records: int, now_ms: int) -> bool:
+        """Ask for rows, if it is time to; tell whether there are some."""
+        if now_ms < self._ask_at_ms:
+            return False
+        try:
+            rows = self._next_rows(max(max_records, _ASKED_ROWS))
+        except OperatorError:
+            raise
+        except Exception as error:  # noqa: BLE001 - it is raised unless it may pass
+            self._on_error(error, now_ms)
+            return False
+        self.waits_for = ""
+        if rows is None or not rows.num_rows:
+            self.finished = not self._query.follows
+            self._ask_at_ms = now_ms + self._query.interval_ms
+            return False
+        self._fetched = rows
+        return True
 
     def _next_rows(self, max_records: int) -> pa.RecordBatch | None:
         connection = self._connected()

@@ -114,19 +114,38 @@ def test_while_the_server_is_away_the_source_waits(own_postgres: Postgres) -> No
     url, server = own_postgres.address.url, own_postgres.server
     with psycopg.connect(url, autocommit=True) as database:
         do(database, TABLE, "orders")
-        do(database, FILL, "orders")
+        do(database, "insert into {} (id) select generate_series(1, 20000)", "orders")
     source = gp.postgres(url, "orders", by="id")
     reader = source.open("00000", None)
-    read = reader.read_batch(10)
+    read = reader.read_batch(15_000)
     server.kill()
     assert reader.read_batch(10) is None
     assert "postgres 127.0.0.1" in reader.waits_for
     server.start()
-    rest = eventually(lambda: reader.read_batch(100))
+    rest = eventually(lambda: reader.read_batch(10_000))
     reader.close()
 
     assert read is not None
-    assert [row["id"] for row in [*read.values, *rest.values]] == list(range(1, 61))
+    assert [row["id"] for row in [*read.values, *rest.values]] == list(range(1, 20_001))
+
+
+def test_a_question_brings_more_rows_than_are_read_at_a_time(
+    postgres: PostgresAddress, database: "psycopg.Connection[Any]", name: str
+) -> None:
+    """A source begins to read with one record; a question may take a second for it, too."""
+    source = gp.postgres(postgres.url, name, by="id")
+    reader = source.open("00000", None)
+    read = [reader.read_batch(size) for size in (1, 2)]
+    place = reader.snapshot()
+    do(database, "delete from {} where id = 5", name)  # As others had asked before it went.
+    read += [reader.read_batch(2), reader.read_batch(100)]
+    again = source.open("00000", place).read_batch(2)
+    reader.close()
+
+    assert [len(each) for each in read if each] == [1, 2, 2, 55]
+    assert [row["id"] for each in read if each for row in each.values] == list(range(1, 61))
+    assert again is not None
+    assert [row["id"] for row in again.values] == [4, 6]
 
 
 @pytest.mark.parametrize(
