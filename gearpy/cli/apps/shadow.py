@@ -28,8 +28,8 @@ _TEXT_MAX = 60
 _TELLS_MS: Final = 10_000
 
 
-class WaitNotice:
-    """Says now and then what a comparison waits for."""
+class ProgressNotice:
+    """Says now and then how far a comparison is."""
 
     def __init__(self, epochs: int, now_ms: int) -> None:
         self._epochs = epochs
@@ -41,9 +41,7 @@ class WaitNotice:
             return []
         self._told_ms = now_ms
         done = f"{compared} of {self._epochs} epochs are compared"
-        return [
-            f"{done}; the next one that is recorded is waited for; Ctrl-C shows what is compared"
-        ]
+        return [f"{done}; Ctrl-C shows what was found so far"]
 
 
 @takes("conf", "set_", "master", "as_json", "verbose")
@@ -71,7 +69,7 @@ def shadow(
         app_id = client.find(ref)
         artifact, application = client.upload_next(app_id, target, next_args(args, no_args=no_args))
         stream_of(application, "gear app shadow")
-        notice = WaitNotice(epochs, monotonic_ms())
+        notice = ProgressNotice(epochs, monotonic_ms())
 
         def tell(compared: int) -> None:
             print_hints(notice.lines(compared, monotonic_ms()))
@@ -79,7 +77,7 @@ def shadow(
         beside = Shadow(client, app_id, step, artifact, configured=given.config, examples=examples)
         with noting_signals() as signal:
             found = beside.run(
-                epochs, on_wait=tell, is_called_off=lambda: signal.number is not None
+                epochs, on_round=tell, is_called_off=lambda: signal.number is not None
             )
     if given.as_json:
         print_json(_values(found))

@@ -169,14 +169,14 @@ class Shadow:
         self,
         epochs: int,
         *,
-        on_wait: Callable[[int], None] = lambda _: None,
+        on_round: Callable[[int], None] = lambda _: None,
         is_called_off: Callable[[], bool] = lambda: False,
     ) -> ShadowReport:
         """Compare so many epochs of each task, as they come; fewer if no more come.
 
         Args:
             epochs: so many.
-            on_wait: called again and again while it waits, with how many are compared.
+            on_round: called again and again, with how many are compared.
             is_called_off: tells whether to end with what is compared so far.
 
         Raises:
@@ -201,7 +201,7 @@ class Shadow:
                 compared=OutputComparison(examples=self._examples),
             )
             tasks = [_ShadowedTask(task, place, report) for task in then.dag.tasks_of(pid)]
-            _follow(tasks, epochs, report, on_wait, is_called_off)
+            _follow(tasks, epochs, report, on_round, is_called_off)
         return report
 
     @contextmanager
@@ -232,7 +232,7 @@ def _follow(
     tasks: Sequence["_ShadowedTask"],
     epochs: int,
     report: ShadowReport,
-    on_wait: Callable[[int], None],
+    on_round: Callable[[int], None],
     is_called_off: Callable[[], bool],
 ) -> None:
     quiet_since_s = time.monotonic()
@@ -254,8 +254,8 @@ def _follow(
         elif time.monotonic() - quiet_since_s > _PATIENCE_S:
             report.note(f"nothing new was recorded for {_PATIENCE_S:.0f} s")
             break
+        on_round(min(each.epochs for each in tasks))
         if not has_moved:
-            on_wait(min(each.epochs for each in tasks))
             time.sleep(_POLL_S)
     report.compared.epochs = min(each.epochs for each in tasks)
     for each in tasks:

@@ -10,18 +10,17 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from gearpy.cli.apps.shadow import WaitNotice
+from gearpy.cli.apps.shadow import ProgressNotice
 from gearpy.cli.main import app
 from gearpy.cli.terminal.exits import INTERRUPTED
 from gearpy.cluster.boot.local import LocalCluster
 from gearpy.cluster.rerun.shadow import Shadow, ShadowReport
 from gearpy.config.load import load
-from tests.bench.process_cluster import free_port
 from tests.cluster.rerun.build import SETTINGS, program, wait_for_epochs
 
 
 def test_who_waits_hears_now_and_then_how_far_it_is() -> None:
-    notice = WaitNotice(8, 1000)
+    notice = ProgressNotice(8, 1000)
 
     assert notice.lines(0, 9000) == []
     (line,) = notice.lines(3, 12_000)
@@ -37,26 +36,27 @@ def test_ctrl_c_prints_what_was_compared(tmp_path: Path, monkeypatch: pytest.Mon
         shadow: Shadow,
         epochs: int,
         *,
-        on_wait: Callable[[int], None],
+        on_round: Callable[[int], None],
         is_called_off: Callable[[], bool],
     ) -> ShadowReport:
         def interrupt(compared: int) -> None:
-            on_wait(compared)
+            on_round(compared)
             if compared and not is_called_off():
                 os.kill(os.getpid(), signal.SIGINT)
 
-        return run(shadow, epochs, on_wait=interrupt, is_called_off=is_called_off)
+        return run(shadow, epochs, on_round=interrupt, is_called_off=is_called_off)
 
     monkeypatch.setattr(Shadow, "run", run_and_interrupt)
     keys = {
         "transport.secret-file": str(tmp_path / "secret"),
-        "cluster.masters": f"127.0.0.1:{free_port()}",
+        "cluster.masters": "127.0.0.1:0",
     }
     new = program(tmp_path, "new", counted="-1")
     config = load(env={}, overrides=keys)
     with LocalCluster(config, workers=1, slots=8, listen=True) as cluster:
         running = cluster.client.submit("numbers", program(tmp_path, "old"), config=SETTINGS)
         wait_for_epochs(running)
+        keys["cluster.masters"] = cluster.address
         settings = [part for each in keys.items() for part in ("--set", "=".join(each))]
         step = ["numbers", "count", new.location]
         command = ["app", "shadow", "--epochs", "100000", *settings, *step]

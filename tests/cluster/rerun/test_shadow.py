@@ -29,13 +29,13 @@ def report(
     running: RunningApplication,
     new: Artifact,
     step: str = "count",
-    on_wait: Callable[[int], None] = lambda _: None,
+    on_round: Callable[[int], None] = lambda _: None,
     *,
     epochs: int = 3,
     is_called_off: Callable[[], bool] = lambda: False,
 ) -> ShadowReport:
     shadow = Shadow(running.client, running.app_id, step, new, configured=configured, examples=2)
-    return shadow.run(epochs, on_wait=on_wait, is_called_off=is_called_off)
+    return shadow.run(epochs, on_round=on_round, is_called_off=is_called_off)
 
 
 def beside(
@@ -60,13 +60,13 @@ def test_the_same_program_does_the_same(running: RunningApplication, tmp_path: P
 def test_one_that_is_called_off_tells_what_is_compared_so_far(
     running: RunningApplication, tmp_path: Path
 ) -> None:
-    waited = list[int]()
+    seen = list[int]()
     found = report(
         running,
         program(tmp_path, "called_off", counted="-1"),
-        on_wait=waited.append,
+        on_round=seen.append,
         epochs=1_000,
-        is_called_off=lambda: max(waited, default=0) >= 2,
+        is_called_off=lambda: max(seen, default=0) >= 2,
     )
 
     assert 2 <= found.compared.epochs < 1_000
@@ -82,12 +82,13 @@ def test_where_one_epoch_of_three_is_recorded_these_are_compared(
     settings = {"application.record-input-epochs": "3"}
     sampled = beside(running, program(tmp_path, "sampled"), settings)
 
-    waited = list[int]()
-    found = report(sampled, program(tmp_path, "again"), on_wait=waited.append)
+    seen = list[int]()
+    found = report(sampled, program(tmp_path, "again"), on_round=seen.append)
 
     assert found.is_same
     assert found.compared.epochs == 3
-    assert set(waited) >= {1, 2}
+    assert seen == sorted(seen)
+    assert seen[-1] == 3
     assert [each for each in found.notes if "from a newer state" in each]
     sampled.shutdown()
 

@@ -156,6 +156,25 @@ def test_a_change_is_given_up_if_the_slots_of_the_old_version_would_not_do(
     assert any(each.is_last for each in sent(done, BeginEpoch)) != goes_on
 
 
+def test_a_change_gives_way_to_a_lost_process_that_it_has_taken_the_slots_of() -> None:
+    """Both would wait without end: the old version for slots, the change for that one's epoch."""
+    bench = Bench()
+    bench.unanswered = {(A, BeginEpoch), (B, BeginEpoch)}
+    change(bench)
+    bench.grants = False
+    bench.lose(B)
+
+    early = bench.tick(4_000)
+    done = bench.tick(3_000)
+    bench.grants = True
+    bench.tick(1_000)
+
+    assert not only(early, ChangeGivenUp)
+    (given_up,) = only(done, ChangeGivenUp)
+    assert "slots that a lost process of the version that runs needs" in given_up.reason
+    assert {each.executor_id for each in only(done, Stop)} >= {*_NEXT}
+
+
 def test_processes_that_have_slots_are_waited_for_as_long_as_they_may_take() -> None:
     """On a busy machine they take long to start, and the old version goes on meanwhile."""
     bench = Bench()
