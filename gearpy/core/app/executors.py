@@ -272,8 +272,10 @@ class ExecutorManager:
         assert not self.is_divided, "that is decided once"
         self.is_divided = True
         del self._seats[ExecutorId(self._bound)]
-        for at, size in enumerate(sizes, self._bound):
-            self._seats[ExecutorId(at)] = _Seat(size, is_asked=True, since_ms=now_ms)
+        self._next_id = self._bound
+        for size in sizes:
+            self._seats[ExecutorId(self._next_id)] = _Seat(size, is_asked=True, since_ms=now_ms)
+            self._next_id += 1
 
     def pause(self, executor_id: ExecutorId, until_ms: int) -> None:
         """Ask for an executor that is gone no earlier than this."""

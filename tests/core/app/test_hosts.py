@@ -107,6 +107,17 @@ def test_the_rest_is_divided_as_there_is_room_whether_bound_executors_came_befor
     assert core.placed_in(TaskId(READ, 1)) == 2
 
 
+def test_an_executor_that_is_added_takes_the_place_of_none_that_share_the_slots() -> None:
+    """As a change adds some; it took the second one's place, whose process lived on unseen."""
+    manager = ExecutorManager(slots=4, executors=0)
+    manager.divide([2, 2], 0)
+
+    added = manager.add(3)
+
+    assert added == 2
+    assert manager.slots == {0: 2, 1: 2, 2: 3}
+
+
 def test_an_executor_that_is_lost_is_asked_for_on_its_machines_again() -> None:
     manager = ExecutorManager(slots=0, executors=0, bound=[BoundSlots(2, ("m1",))])
     asked = manager.request({ExecutorId(0)}, 0)
