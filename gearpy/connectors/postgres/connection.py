@@ -1,5 +1,6 @@
 """Connects to a PostgreSQL server, and tells errors that pass from those that stay."""
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from gearpy.errors import ConfigError, OperatorError
@@ -15,6 +16,8 @@ _LATER: Final = (
     *("starting up", "accepting connections", "recovery mode"),
     *("shutting down", "terminating", "too many"),
 )
+#: Lines of an error that do not say what it is.
+_ASIDE: Final = re.compile(r"(HINT|DETAIL|CONTEXT|LINE \d+):|\s*\^")
 
 
 class PostgresAddress:
@@ -73,9 +76,8 @@ class PostgresAddress:
         text = str(error)
         if "FATAL" in text and not any(word in text for word in _LATER):
             return ""
-        return (
-            f"postgres {self.shown}: {text.strip().splitlines()[-1] if text.strip() else error!r}"
-        )
+        lines = [each for each in text.splitlines() if each.strip() and not _ASIDE.match(each)]
+        return f"postgres {self.shown}: {lines[-1] if lines else repr(error)}"
 
     def failure(self, error: Exception) -> OperatorError:
         """Return the error that ends a task; trying again would not help."""

@@ -161,8 +161,7 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
             return None
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batches[0].schema) as writer:
-            for batch in batches:
-                writer.write_batch(batch)
+            writer.write_table(pa.Table.from_batches(batches).combine_chunks())
         return {"run": self._run, "values": [sink.getvalue().to_pybytes()], "timestamps": []}
 
     def commit(self, epoch: int, prepared: EpochRecords | None) -> None:
@@ -401,43 +400,54 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
                 raise GearpyError(f"{self._name}: task {task} of run {run} has another owner")
             if epoch <= last:
                 return
-            for data in batch.values:
-                for rows in pa.ipc.open_stream(data):
-                    self._write(connection, rows, _mark(owner, epoch))
+            rows = [rows for data in batch.values for rows in pa.ipc.open_stream(data)]
+            self._write(connection, rows, _mark(owner, epoch))
             connection.execute(_DONE, (epoch, run, sink, task))
 
     def _noted(self, connection: "Connection[Any]", owner: EpochOwner) -> tuple[int, int]:
         found = connection.execute(_FIND, owner[:3]).fetchone()
         return (0, 0) if found is None else (found[0], found[1])
 
-    def _write(self, connection: "Connection[Any]", rows: pa.RecordBatch, mark: str) -> None:
-        from psycopg import sql  # noqa: PLC0415 - an extra
-
+    def _write(
+        self, connection: "Connection[Any]", rows: Sequence[pa.RecordBatch], mark: str
+    ) -> None:
         if self._table.upsert:
             self._upsert(connection, rows)
             return
         if any(each.name == EPOCH_COLUMN for each in self._columns):
-            rows = rows.append_column(EPOCH_COLUMN, pa.array([mark] * rows.num_rows))
-        statement = sql.SQL("copy {} ({}) from stdin (format csv)")
-        names = self._names(rows.schema.names)
-        with connection.cursor().copy(statement.format(self._target, names)) as copy:
-            copy.write(copied(rows))
+            rows = [
+                each.append_column(EPOCH_COLUMN, pa.array([mark] * each.num_rows)) for each in rows
+            ]
+        self._copy(connection, self._target, rows)
 
-    def _upsert(self, connection: "Connection[Any]", rows: pa.RecordBatch) -> None:
-        """Write the last row of each key over the row that is there."""
+    def _copy(
+        self, connection: "Connection[Any]", target: "Identifier", rows: Sequence[pa.RecordBatch]
+    ) -> None:
         from psycopg import sql  # noqa: PLC0415 - an extra
 
-        names, key = self._names(rows.schema.names), self._names(self._table.upsert)
-        others = [each for each in rows.schema.names if each not in self._table.upsert]
+        statement = sql.SQL("copy {} ({}) from stdin (format csv)")
+        names = self._names(rows[0].schema.names)
+        with connection.cursor().copy(statement.format(target, names)) as copy:
+            for each in rows:
+                copy.write(copied(each))
+
+    def _upsert(self, connection: "Connection[Any]", rows: Sequence[pa.RecordBatch]) -> None:
+        """Write the last row of each key over the row that is there.
+
+        A transaction may make few tables: each takes places in the server's table of locks.
+        """
+        from psycopg import sql  # noqa: PLC0415 - an extra
+
+        own = rows[0].schema.names
+        names, key = self._names(own), self._names(self._table.upsert)
+        others = [each for each in own if each not in self._table.upsert]
         stage = (
             "create temp table gearpy_stage on commit drop as select {} from {} with no data",
             "alter table gearpy_stage add gearpy_place bigserial",
         )
         for text in stage:
             connection.execute(sql.SQL(text).format(names, self._target))
-        copy_in = sql.SQL("copy gearpy_stage ({}) from stdin (format csv)").format(names)
-        with connection.cursor().copy(copy_in) as copy:
-            copy.write(copied(rows))
+        self._copy(connection, sql.Identifier("gearpy_stage"), rows)
         changes = [sql.SQL("{0} = excluded.{0}").format(sql.Identifier(each)) for each in others]
         then = sql.SQL("update set {}").format(sql.SQL(", ").join(changes))
         connection.execute(

@@ -13,6 +13,7 @@ from psycopg import sql
 
 import gearpy as gp
 from gearpy.connectors.postgres.connection import PostgresAddress
+from gearpy.connectors.postgres.writer import PostgresWriter
 from gearpy.errors import ConfigError, GearpyError, OperatorError
 from gearpy.testing import check_sink
 from tests.eventually import eventually
@@ -23,6 +24,7 @@ from tests.servers.postgres import PostgresAddress as ServerAddress
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 _NUMBERS = count()
+_LOCKS: Final = 3000  #: Batches; with a table for each there would be four as many locks.
 
 
 @pytest.fixture
@@ -49,6 +51,29 @@ def run(records: list[Any], sink: gp.Sink[Any]) -> None:
     app = gp.StreamApp("postgres")
     app.read(gp.collection(records)).write(sink)
     gp.run(app)
+
+
+@pytest.mark.parametrize("upsert", [(), ("n",)])
+def test_an_epoch_of_very_many_batches_fits_into_the_table_of_locks(
+    postgres: ServerAddress,
+    database: "psycopg.Connection[Any]",
+    name: str,
+    upsert: tuple[str, ...],
+) -> None:
+    """A slow stream has one record in each; a server has 64 locks for each of its connections."""
+    writer = gp.postgres_sink(postgres.url, name, upsert=upsert, create=True).open(0, 1)
+    assert isinstance(writer, PostgresWriter)
+    writer.recover({}, epoch=0, run="locks", incarnation=1)
+    for number in range(_LOCKS):
+        writer.write_batch(gp.Batch([{"n": number % 7, "total": number}], [number]))
+    writer.commit(1, writer.prepare(1))
+    writer.close(completed=True)
+
+    assert writer.failure is None
+    assert writer.waits_for == ""
+    rows = ask(database, "select n, total from {}", name)
+    assert len(rows) == (7 if upsert else _LOCKS)
+    assert max(rows) == (6, max(n for n in range(_LOCKS) if n % 7 == 6))
 
 
 @pytest.mark.parametrize("upsert", [(), ("n",)])
