@@ -25,6 +25,7 @@ from gearpy.cli.terminal.output import hint_if_cut_off, print_json, print_lines,
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.programs.artifacts import stream_of
 from gearpy.core.base.times import event_time_in
+from gearpy.core.master.registry import TERMINAL
 from gearpy.core.scaling.bounds import bounds_in, bounds_text
 from gearpy.errors import ConfigError
 from gearpy.messages.client import UpdateApplication, UpdatePlanned, VersionSummary
@@ -190,18 +191,21 @@ def rollback(
 def history(given: Given, ref: AppRef) -> None:
     """List the versions of an application's program, the oldest first."""
     with given.client() as client:
-        versions = client.versions(client.find(ref))
+        app_id = client.find(ref)
+        versions = client.versions(app_id)
+        has_ended = client.application(app_id).status in TERMINAL
     if given.as_json:
         print_json({"versions": [asdict(each) for each in versions]})
         return
     table(
         "versions",
         ("#version", "change", "asked", "by", "program", "#epoch", "state", "reason"),
-        [_row(each) for each in versions],
+        [_row(each, has_ended=has_ended) for each in versions],
     )
 
 
-def _row(version: VersionSummary) -> list[str]:
+def _row(version: VersionSummary, *, has_ended: bool) -> list[str]:
+    is_last = has_ended and version.state == "running"
     return [
         str(version.number),
         version.change,
@@ -209,7 +213,7 @@ def _row(version: VersionSummary) -> list[str]:
         version.by,
         " ".join((version.filename, *version.args)),
         str(version.epoch) if version.epoch else "",
-        STATES[version.state],
+        "ran last" if is_last else STATES[version.state],
         version.reason.partition("\n")[0],
     ]
 

@@ -19,7 +19,7 @@ from gearpy.cluster.rerun.stored import KeptState, StoredTask
 from gearpy.config.schema import Config
 from gearpy.core.coordinator.versions import ProgramVersion
 from gearpy.core.epoch.recorded import RerunPath
-from gearpy.errors import ConfigError, OperatorError
+from gearpy.errors import ConfigError, OperatorError, SnapshotDamaged
 from gearpy.ids import AppId, ProcessorId, SessionId, TaskId
 from gearpy.messages.client import Artifact, QuarantinedRecord
 from gearpy.messages.summaries import ErrorCard
@@ -32,6 +32,8 @@ from gearpy.task.runtime.rerun import OutputDifference, Rerun, RerunClock, Rerun
 from gearpy.task.runtime.wiring import RunnerFactory
 from gearpy.transport.loop.coroutines import CoroutineThread
 
+#: What is stored is looked at so often, where some of it is removed meanwhile.
+_LOOKS_MAX: Final = 5
 _TURN_MS: Final = 2
 #: So long a call of user code that is asynchronous is waited for.
 _PATIENCE_S: Final = 60.0
@@ -111,10 +113,10 @@ class TaskAgain:
         self._app_id = app_id
         self._wanted = wanted
         self._record = self._quarantined(wanted.record)
-        store, self._prefix = client.store(app_id)
+        self._store, self._prefix = client.store(app_id)
         self.task = self._task()
         self.after = 0  #: The epoch whose state it has, when it has run.
-        self._stored = StoredTask(store, self._prefix, self.task)
+        self._stored = StoredTask(self._store, self._prefix, self.task)
         self._config = configured(*(f"{k}={v}" for k, v in self._stored.config.items()))
         self._path = self._recorded()
         self.notes: list[str] = []
@@ -147,6 +149,15 @@ class TaskAgain:
             ConfigError: there is no such epoch or recording, or its source cannot be read again.
             GearpyError: what is stored cannot be read.
         """
+        for _ in range(_LOOKS_MAX - 1):
+            try:
+                return self._run(application)
+            except SnapshotDamaged:
+                if not self._looks_again():
+                    raise
+        return self._run(application)
+
+    def _run(self, application: StreamApplication) -> RerunOutcome:
         processor = application.processors[ProcessorId(self.task.processor)]
         if self._record is not None:
             return self._run_record(application, self._record)
@@ -297,6 +308,16 @@ class TaskAgain:
             )
 
     # -- what is wanted --------------------------------------------------------------------
+
+    def _looks_again(self) -> bool:
+        """Read anew what is stored; False if it may be of another version than the one loaded.
+
+        One that runs removes the oldest of it again and again, also while its program is loaded.
+        """
+        before = self._stored.versions.current
+        self._stored = StoredTask(self._store, self._prefix, self.task)
+        self._path = self._recorded()
+        return self._stored.versions.current == before
 
     def _quarantined(self, number: int | None) -> QuarantinedRecord | None:
         if number is None:

@@ -9,7 +9,7 @@ from gearpy.core.coordinator.versions import Versions
 from gearpy.core.coordinator.views import ConfigView
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.core.epoch.recorded import RECORDED, RecordedName, RerunPath, following, rerun_path
-from gearpy.errors import ConfigError
+from gearpy.errors import ConfigError, SnapshotDamaged
 from gearpy.ids import TaskId
 from gearpy.state.stores.store import Section
 from gearpy.storage.checkpoints import Checkpoints
@@ -112,9 +112,13 @@ class StoredTask:
             SnapshotDamaged: one is not there any more.
             ProtocolError: one is damaged.
         """
-        wanted = {str(each): each for each in path.recorded}
         by_name = {name.rpartition("/")[2]: name for name in self._names()}
-        return [Recording.decode(self._checkpoints.load(by_name[each])) for each in wanted]
+        recordings = []
+        for each in map(str, path.recorded):
+            if each not in by_name:
+                raise SnapshotDamaged(location=each, reason="it is not stored any more")
+            recordings.append(Recording.decode(self._checkpoints.load(by_name[each])))
+        return recordings
 
     def _names(self) -> list[str]:
         return self._checkpoints.names(f"{self._prefix}/{RECORDED}")

@@ -197,7 +197,8 @@ def _nothing(
     if not known:
         return (
             "nothing of the input of this task is recorded: application.record-input-bytes says "
-            "how much is kept of each epoch, from the next start on"
+            "how much is kept of each epoch, from the next start on; where it is set, only some "
+            "epochs are, unless application.record-input-epochs is 1: ask again in a moment"
         )
     epochs = ", ".join(str(each.epoch) for each in sorted(known, key=lambda each: each.epoch))
     behind = "" if after is None else f" behind epoch {after}"

@@ -55,6 +55,24 @@ def test_the_failure_of_a_trial_can_be_repeated_although_epochs_go_on(tmp_path: 
     assert failed.error is not None
 
 
+def test_what_is_removed_while_the_program_is_loaded_is_looked_for_anew(tmp_path: Path) -> None:
+    """It runs on, and keeps only the newest epochs and recordings; a debugger starts slowly."""
+    secret = {"transport.secret-file": str(tmp_path / "secret")}
+    with LocalCluster(load(env={}, overrides=secret), workers=1, slots=16) as cluster:
+        running = cluster.client.submit("numbers", program(tmp_path, "old"), config=SETTINGS)
+        wait_for_epochs(running)
+        for task in (TaskId(0, 0), TaskId(1, 0)):  # One reads a source again, one what it took.
+            found = TaskAgain(
+                running.client, running.app_id, Wanted(task=task), configured=configured
+            )
+            with found.program() as application:
+                stored = running.summary().progress.epoch + 8
+                eventually(lambda: running.summary().progress.epoch > stored, within_s=120)  # noqa: B023 - at once
+                outcome = found.run(application)
+            assert outcome.error is None
+            assert outcome.is_same
+
+
 def test_after_an_update_the_program_is_the_one_that_ran_then(tmp_path: Path) -> None:
     """Of the failure of a version on trial, too, in place of which the one before runs again."""
     secret = {"transport.secret-file": str(tmp_path / "secret")}

@@ -34,6 +34,11 @@ export function Versions({ view }) {
     <${Table} label="autoscale" rows=${view.scaled} keyOf=${(row) => row.step} columns=${CHOSEN} /></section>`}`;
 }
 
+function State({ view, state }) {
+  const [words, look] = view.finished_ms && state === "running" ? ["ran last", ""] : STATES[state];
+  return html`<span class="chip ${look}">${words}</span>`;
+}
+
 const CHOSEN = [
   { name: "step", label: true, cell: (row) => row.step || "executors" },
   { name: "now", number: true, by: (row) => row.tasks, cell: (row) => row.tasks },
@@ -51,6 +56,6 @@ const columnsOf = (view, canChange) => [
   { name: "by", wide: true, cell: (row) => row.by || (row.number ? "—" : view.user || "—") },
   { name: "program", wide: true, label: true, cell: (row) => html`<code class="wrap">${[row.filename, ...row.args].join(" ") || "—"}</code>` },
   { name: "from epoch", number: true, wide: true, by: (row) => row.epoch, cell: (row) => (row.epoch ? count(row.epoch)[0] : "—") },
-  { name: "state", label: true, cell: (row) => html`<div class="row"><span class="chip ${STATES[row.state][1]}">${STATES[row.state][0]}</span>
+  { name: "state", label: true, cell: (row) => html`<div class="row"><${State} view=${view} state=${row.state} />
     ${canChange && row.state === "replaced" && html`<button onClick=${() => askRollback(view, row)}>Roll back…</button>`}</div>` },
 ];
