@@ -455,7 +455,12 @@ def a_variant(rng: random.Random, tag: int, *, breaking: float = 0.0) -> Variant
 
 
 def run_change_seed(
-    seed: int, *, calm: bool = False, aimed: bool = False, shorter: int = 1
+    seed: int,
+    *,
+    calm: bool = False,
+    aimed: bool = False,
+    divided: bool = False,
+    shorter: int = 1,
 ) -> SeedResult:
     """Run one cluster to the end of its application, which is changed meanwhile.
 
@@ -463,6 +468,7 @@ def run_change_seed(
         seed: gives the same again.
         calm: nothing fails.
         aimed: faults come in phases of changes only.
+        divided: the cluster says how many executors there are, by the slots of its workers.
         shorter: of the length, and of the time between changes, there is this part.
     """
     result, rng = SeedResult(seed, "changes"), random.Random(seed)
@@ -477,12 +483,12 @@ def run_change_seed(
         more_records=rng.randrange(20, 200) // shorter,
         is_at_borders=aimed,
     )
-    first = a_variant(rng, 0)
+    first, parts = a_variant(rng, 0), 4 if divided else 1
     try:
         cluster = ClusterSimulation(
             seed,
-            workers=3,
-            slots=rng.choice([12, 14, 20]),
+            workers=3 * parts,
+            slots=rng.choice([12, 14, 20]) // parts,
             settings={
                 "checkpoint.interval-ms": rng.choice(["50", "200"]),
                 "checkpoint.timeout-ms": rng.choice(["2000", "20000"]),
@@ -492,7 +498,8 @@ def run_change_seed(
             log_segments_max=rng.choice([2, 5, 64]),
             idle_poll_ms=PAUSE_MS,
         )
-        running = cluster.submit(lambda: app.build(first), executors=rng.choice([2, 3]))
+        executors = rng.choice([2, 3])
+        running = cluster.submit(lambda: app.build(first), executors=0 if divided else executors)
         changes = _Changes(cluster, app, result, breaking=0.4 if aimed else 0.25, shorter=shorter)
         changes.begin(running.app_id, "changing", first)
         if aimed:
@@ -591,6 +598,8 @@ def _states(cluster: ClusterSimulation) -> Iterator[CoordinatorState]:
 def run_change_seeds(first: int, count: int, *, processes: int) -> Iterator[SeedResult]:
     """Run many seeds in several processes; in every second one faults are aimed at changes.
 
+    In every third one the cluster divides the application over many small workers.
+
     Two of ten are long; the others are short, with as many changes, in a third of the time.
     """
     seeds = range(first, first + count)
@@ -601,4 +610,5 @@ def run_change_seeds(first: int, count: int, *, processes: int) -> Iterator[Seed
 def _run_quietly(seed: int) -> SeedResult:
     logging.disable(logging.CRITICAL)  # Of failures, which are what this is about.
     shorter = 1 if seed % 10 < _LONG_OF_TEN else SHORTER
-    return run_change_seed(seed, aimed=seed % 2 == 1, shorter=shorter)
+    divided = seed % 3 == 2
+    return run_change_seed(seed, aimed=seed % 2 == 1, divided=divided, shorter=shorter)

@@ -53,6 +53,14 @@ def test_changes_that_follow_each_other_closely_are_exact(seed: int) -> None:
     assert not result.problem, result
 
 
+@pytest.mark.parametrize("seed", [6, 22])
+def test_an_application_that_the_cluster_has_divided_is_changed(seed: int) -> None:
+    """An executor of the next version took the place of one that ran, which nobody ended then."""
+    result = run_change_seed(seed, divided=True, shorter=SHORTER)
+
+    assert not result.problem, result
+
+
 def test_a_change_gives_way_to_a_process_that_starts_again() -> None:
     """The slots that it had were given to the next version, which waited for them, in a moment."""
     result = run_change_seed(605_634, shorter=SHORTER)
