@@ -342,8 +342,10 @@ class ApplicationCore(Recovery):
         assert not self.succession.busy_with, self.succession.busy_with
         old = layout_of(self.dag) if moves else None
         if at_ms is None:
-            share = self._share_of(kept)
-            self.succession.begin(dag, now_ms, executors=executors, share=share, kept=kept, old=old)
+            shares = self._shares_of(kept)
+            self.succession.begin(
+                dag, now_ms, executors=executors, shares=shares, kept=kept, old=old
+            )
         else:
             halt = self._halt_at(at_ms, kept)
             self.succession.wait(
@@ -351,8 +353,8 @@ class ApplicationCore(Recovery):
             )
         return self._settled([], now_ms)
 
-    def _share_of(self, kept: frozenset[int]) -> int:
-        """Return the most tasks that an executor has of what a change touches; 0: none has any.
+    def _shares_of(self, kept: frozenset[int]) -> list[int]:
+        """Return how many tasks each executor has of what a change touches, if it has any.
 
         Those of machines to which tasks are bound do not count.
         """
@@ -363,7 +365,7 @@ class ApplicationCore(Recovery):
             for place in region.placement.values()
             if place not in bound
         )
-        return max(tasks.values(), default=0)
+        return [*tasks.values()]
 
     def why_not_at(self, at_ms: int, kept: frozenset[int]) -> str:
         """Return the reason against a change at an event time; empty if none is known."""
@@ -454,7 +456,7 @@ class ApplicationCore(Recovery):
         waiting = self.succession.waiting
         is_free = self._is_active and not self._is_saving
         if waiting is not None and halt.is_near and is_free:
-            self.succession.begin_waiting(now_ms, share=self._share_of(waiting.kept))
+            self.succession.begin_waiting(now_ms, shares=self._shares_of(waiting.kept))
         return []
 
     def _read_ahead(self, change: VersionChange, ahead: ReadingAhead, now_ms: int) -> list[Command]:

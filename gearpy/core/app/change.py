@@ -1,6 +1,6 @@
 """A change of a running application to another version of its graph, and the trial of that one."""
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Final
@@ -12,7 +12,7 @@ from gearpy.core.app.hosts import bound_slots
 from gearpy.core.app.regions.at_time import HaltOrders, TimedHalt
 from gearpy.core.dag.graph import Dag, place, without_regions
 from gearpy.core.dag.state_moves import Layout
-from gearpy.core.master.slots import equal_parts
+from gearpy.core.master.slots import equal_parts, fitting_parts
 from gearpy.ids import MAX_MS, MIN_MS, ExecutorId, TaskId
 from gearpy.late_dataclass import dataclass
 from gearpy.messages.summaries import ErrorCard
@@ -371,7 +371,7 @@ class Succession:
         """Have a change wait for event time to come near."""
         self.waiting = change
 
-    def begin_waiting(self, now_ms: int, *, share: int) -> None:
+    def begin_waiting(self, now_ms: int, *, shares: Sequence[int]) -> None:
         """Begin the change that waits, as its event time is near; see `begin`."""
         self._waited, self.waiting = self.waiting, None
         waiting = self._waited
@@ -380,7 +380,7 @@ class Succession:
             waiting.dag,
             now_ms,
             executors=waiting.executors,
-            share=share,
+            shares=shares,
             kept=waiting.kept,
             old=waiting.old,
             halt=waiting.halt,
@@ -408,7 +408,7 @@ class Succession:
         now_ms: int,
         *,
         executors: int,
-        share: int,
+        shares: Sequence[int],
         kept: frozenset[int],
         old: Layout | None,
         halt: TimedHalt | None = None,
@@ -419,13 +419,13 @@ class Succession:
             dag: the graph of the next version.
             now_ms: the time.
             executors: so many share what begins; 0: as many as it takes.
-            share: the most tasks that one has now of what ends; then none gets more.
+            shares: the tasks that each executor has now of what ends; none gets more than that.
             kept: the numbers of the regions that go on.
             old: the steps of the graph before, if its state goes to other tasks.
             halt: the sources are to be at an event time before.
         """
         begins = without_regions(dag, kept)
-        seats = self._add_seats(begins, executors, share)
+        seats = self._add_seats(begins, executors, shares)
         self.change = VersionChange(
             dag,
             seats,
@@ -470,17 +470,18 @@ class Succession:
             commands += self._executors.withdraw(executor_id, reason="its version has failed")
         return [*commands, GoBack(cause=cause)]
 
-    def _add_seats(self, dag: Dag, executors: int, share: int = 0) -> frozenset[ExecutorId]:
+    def _add_seats(
+        self, dag: Dag, executors: int, shares: Sequence[int] = ()
+    ) -> frozenset[ExecutorId]:
         """Add executors for a graph: so many, or as many as it takes with none of more tasks.
 
-        Without a ``share`` that is: none is to be larger than the largest.
+        Without ``shares`` that is: none is to be larger than the largest.
         """
         bound, is_known = bound_slots(dag), self._executors.is_divided
         added = {self._executors.add(each.slots, hosts=each.hosts) for each in bound}
         if free := dag.task_count - sum(each.slots for each in bound):
-            if not share:
-                share = max(self.slots.values()) if is_known else 1  # One slot fits everywhere.
-            wanted = executors or -(-free // share)
-            sizes = equal_parts(free, min(wanted, free))
+            if not shares:
+                shares = [*self.slots.values()] if is_known else [1]  # One slot fits everywhere.
+            sizes = equal_parts(free, executors) if executors else fitting_parts(free, shares)
             added |= {self._executors.add(size) for size in sizes}
         return frozenset(added)

@@ -7,6 +7,7 @@ applications that have lost an executor and will ask for its slots in a moment.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from itertools import accumulate
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
@@ -22,6 +23,27 @@ def equal_parts(slots: int, executors: int) -> list[int]:
     count = min(executors, slots)
     small, bigger = divmod(slots, count)
     return [small + 1] * bigger + [small] * (count - bigger)
+
+
+def fitting_parts(slots: int, places: Sequence[int]) -> list[int]:
+    """Divide slots among few executors, none of which is larger than the largest place.
+
+    They are as equal as can be, if there are more slots than in the places, or each finds room in
+    a place; else they are such as the places, as the slots of no two workers go together.
+
+    Args:
+        slots: one or more.
+        places: the slots of executors that leave; one or more.
+    """
+    places = sorted(places, reverse=True)
+    parts = equal_parts(slots, -(-slots // places[0]))
+    if slots > sum(places) or all(
+        part <= place for part, place in zip(parts, places, strict=False)
+    ):
+        return parts
+    before = accumulate([0, *places[:-1]])
+    taken = [min(each, slots - had) for each, had in zip(places, before, strict=True)]
+    return [each for each in taken if each > 0]
 
 
 class Grant(NamedTuple):

@@ -3,12 +3,19 @@
 from collections import Counter, deque
 from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gearpy.core.master.requests import ResourceRequest
 from gearpy.core.master.scheduling import SlotScheduler
-from gearpy.core.master.slots import Grant, RunningChange, SlotLedger, WorkerSlots
+from gearpy.core.master.slots import (
+    Grant,
+    RunningChange,
+    SlotLedger,
+    WorkerSlots,
+    fitting_parts,
+)
 from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId, WorkerId
 from gearpy.messages.cluster import RunningExecutor
 
@@ -307,3 +314,34 @@ def test_slots_are_of_executors_and_of_grants_to_the_living(seed: int, steps: in
     crowd.ledger.on_tick(crowd.now_ms + TIMEOUT_MS)
 
     assert {worker: each.free for worker, each in crowd.ledger.workers.items()} == crowd.totals
+
+
+# -- parts -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("slots", "places", "parts"),
+    [
+        (6, [5, 1], [5, 1]),  # Two of three find no room where one of five goes.
+        (6, [1, 5], [5, 1]),
+        (6, [4, 4], [3, 3]),
+        (5, [5, 1], [5]),
+        (7, [5, 1, 1], [5, 1, 1]),
+        (8, [5, 1], [4, 4]),  # It needs other slots anyway.
+    ],
+)
+def test_executors_find_room_where_others_leave(
+    slots: int, places: list[int], parts: list[int]
+) -> None:
+    assert fitting_parts(slots, places) == parts
+
+
+@given(st.integers(1, 40), st.lists(st.integers(1, 12), min_size=1, max_size=8))
+def test_parts_fit_into_places_if_there_are_enough(slots: int, places: list[int]) -> None:
+    parts, widest = fitting_parts(slots, places), sorted(places, reverse=True)
+
+    assert sum(parts) == slots
+    assert 0 < min(parts) <= max(parts) <= widest[0]
+    if slots <= sum(places):
+        assert all(part <= place for part, place in zip(parts, widest, strict=False))
+        assert len(parts) <= len(places)
