@@ -43,7 +43,7 @@ from gearpy.core.master.registry import TERMINAL
 from gearpy.core.master.requests import Priority, Relaxation, ResourceRequest
 from gearpy.core.master.scheduling import SlotScheduler
 from gearpy.core.master.slots import Grant, SlotLedger
-from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, WorkerId, address_of
+from gearpy.ids import MASTER_EXECUTOR, ActorPath, AppId, address_of
 from gearpy.late_dataclass import dataclass
 from gearpy.messages.client import (
     ListWorkers,
@@ -645,8 +645,8 @@ class MasterActor(CommittingActor[MasterMailbox]):
         for each in self._state.launches(app_id):
             if each.number == launch:
                 may_finish = has_ended and each is newest and not each.is_lost
-                reason = "it was replaced, or has ended"
-                self._stop_app_master(app_id, each.worker_id, launch, reason, kill=not may_finish)
+                kill = Kill(app_id, each.worker_id, launch, "it was replaced, or has ended")
+                self._kill(kill, at_once=not may_finish)
 
     def _do(self, actions: Iterable[KeeperAction]) -> None:
         actions = list(actions)
@@ -657,8 +657,7 @@ class MasterActor(CommittingActor[MasterMailbox]):
                 case RequestSlot():
                     self._request_slot(action)
                 case Kill():
-                    of, reason = (action.app_id, action.worker_id, action.launch), action.reason
-                    self._stop_app_master(*of, reason, kill=True)
+                    self._kill(action)
                 case RecordLoss():
                     self._on_loss(action)
                 case EndApplication():
@@ -703,17 +702,16 @@ class MasterActor(CommittingActor[MasterMailbox]):
         if known := self._state.get(action.app_id):
             self._end(known, "failed", cause=ErrorCard(cause=action.cause))
 
-    def _stop_app_master(
-        self, app_id: AppId, worker_id: WorkerId, launch: int, reason: str, *, kill: bool
-    ) -> None:
-        ended = RunningExecutor(
-            app_id=app_id,
+    def _kill(self, action: Kill, *, at_once: bool = True) -> None:
+        """Have a worker kill an app master; not ``at_once``, it has some time to end by itself."""
+        gone = RunningExecutor(
+            app_id=action.app_id,
             executor_id=MASTER_EXECUTOR,
-            launch=launch,
-            app_master=launch,
+            launch=action.launch,
+            app_master=action.launch,
             slots=_APP_MASTER_SLOTS,
         )
-        self._workers.stop_executor(worker_id, ended, reason=reason, kill=kill)
+        self._workers.stop_executor(action.worker_id, gone, reason=action.reason, kill=at_once)
 
     # -- the end ---------------------------------------------------------------------------
 
@@ -740,8 +738,7 @@ class MasterActor(CommittingActor[MasterMailbox]):
         if path is not None:
             self._contacts.unwatch(path)
         if newest is not None and not newest.is_lost:
-            number = newest.number
-            self._stop_app_master(app_id, newest.worker_id, number, status, kill=False)
+            self._kill(Kill(app_id, newest.worker_id, newest.number, status), at_once=False)
         self._allocate()
         return result
 

@@ -149,12 +149,14 @@ class TaskAgain:
             ConfigError: there is no such epoch or recording, or its source cannot be read again.
             GearpyError: what is stored cannot be read.
         """
+        noted = [*self.notes]
         for _ in range(_LOOKS_MAX - 1):
             try:
                 return self._run(application)
             except SnapshotDamaged:
                 if not self._looks_again():
                     raise
+            self.notes = [*noted]
         return self._run(application)
 
     def _run(self, application: StreamApplication) -> RerunOutcome:

@@ -87,8 +87,7 @@ def test_where_one_epoch_of_three_is_recorded_these_are_compared(
 
     assert found.is_same
     assert found.compared.epochs == 3
-    assert seen == sorted(seen)
-    assert seen[-1] == 3
+    assert set(seen) >= {1, 2, 3}
     assert [each for each in found.notes if "from a newer state" in each]
     sampled.shutdown()
 
