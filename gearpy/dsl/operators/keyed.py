@@ -108,4 +108,5 @@ class PlaceOperator(_Keyed, PassesRecords):
         return Refusal("which records are the first depends on the order in which they come")
 
     def _stage(self, context: TaskContext) -> Stage:
-        return PlaceStage(context, self.name, self.count, is_first=self.kind == "take")
+        is_first = self.kind == "take"
+        return PlaceStage(context, self.name, self.count, is_first=is_first, is_ordered=self.waits)

@@ -7,6 +7,7 @@ from typing import Any
 
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS
+from gearpy.messages.data import Origin
 from gearpy.task.aggregates.fold import KeyFunction
 from gearpy.task.api.failure import USER_ERRORS, shown
 from gearpy.task.api.interfaces import Columns, TaskContext
@@ -145,39 +146,58 @@ class PlaceStage:
         context: of the one task that has the stage.
         name: for people; the count is found without it.
         is_first: these pass; else all others.
+        is_ordered: records come by event time, so that what passes is in order for the steps
+            behind, whatever it was read from.
     """
 
     hold_ms = MAX_MS
     place = 0
 
-    def __init__(self, context: TaskContext, name: str, count: int, *, is_first: bool) -> None:
+    def __init__(
+        self, context: TaskContext, name: str, count: int, *, is_first: bool, is_ordered: bool
+    ) -> None:
         self.name = name
+        self._context = context
         self._count = count
         self._is_first = is_first
         self._came = 0
+        self._order = (
+            Origin(context.task_id.processor, partition=0, is_alone=True, is_sorted=True)
+            if is_ordered
+            else None
+        )
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
         """Yield the records that pass."""
-        left = self._count - self._came
-        self._came += min(left, len(values))
+        left, offset = max(0, self._count - self._came), self._came
+        self._came += len(values)
         passing = slice(left) if self._is_first else slice(left, None)
         if values[passing]:
-            yield values[passing], timestamps[passing]
+            yield from self._in_order(values[passing], timestamps[passing], offset)
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
         """Nothing waits."""
         return iter(())
 
     def snapshot(self) -> int:
-        """Return the number of records that came, up to those counted."""
+        """Return the number of records that came."""
         return self._came
 
     def restore(self, state: int | None) -> None:
         """Go on counting."""
-        self._came = min(state or 0, self._count)
+        self._came = state or 0
 
     def close(self, *, completed: bool) -> None:
         """Nothing to release."""
+
+    def _in_order(self, values: list[Any], timestamps: list[int], offset: int) -> Iterator[Columns]:
+        origin = self._context.origin
+        if self._order is None or origin.is_by_arrival:
+            yield values, timestamps
+            return
+        self._context.enter(self._order.at(offset))
+        yield values, timestamps
+        self._context.enter(origin)
 
 
 class DistinctStage:

@@ -1,6 +1,7 @@
 """`take`, `skip`, `enumerate`, `pairwise`, `rolling`: their results, also over restarts."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, Final
 
 import pytest
@@ -58,6 +59,41 @@ def test_results_depend_on_the_records_alone(
     Simulation(app, seed=tasks, cut_every_ms=20, crash_at_ms=crash_at_ms).run()
 
     assert sorted(sink.values) == expected
+
+
+#: Many records of each millisecond, none of them where its bytes would put it.
+TIES: Final = [gp.Message(n * 7 % 30, n // 10) for n in range(30)]
+
+AFTER: Final[dict[str, Callable[[gp.Stream[int]], gp.Stream[int]]]] = {
+    "skip": lambda s: s.skip(3),
+    "again": lambda s: s.skip(1).skip(1).skip(1),
+    "both": lambda s: s.take(100).skip(3),
+    "between": lambda s: s.skip(2).map(lambda n: n).skip(1),
+}
+
+
+@pytest.mark.parametrize("crash_at_ms", [(), (25, 60, 150)], ids=["", "crashes"])
+@pytest.mark.parametrize("tasks", [1, 3])
+@pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize("build", AFTER.values(), ids=AFTER)
+def test_records_of_one_time_stay_in_order_behind_first_records(
+    build: Callable[[gp.Stream[int]], gp.Stream[int]],
+    partitions: int,
+    tasks: int,
+    crash_at_ms: tuple[int, ...],
+) -> None:
+    """As they were read, one partition after the other; also for the keyed step behind."""
+    parts = [TIES[at::partitions] for at in range(partitions)]
+    read = sorted((m.timestamp, at, turn) for at, p in enumerate(parts) for turn, m in enumerate(p))
+    values = [parts[at][turn].value for _, at, turn in read][3:]
+
+    app, sink = gp.StreamApp("small", parallelism=tasks), MemoryTransactions()
+    stream = build(app.read(gp.collection(TIES, partitions=partitions)))
+    stream.key_by(lambda n: n % 2).pairwise().write(sink)
+    Simulation(app, seed=tasks, cut_every_ms=20, crash_at_ms=crash_at_ms).run()
+
+    of_keys = ([n for n in values if n % 2 == key] for key in (0, 1))
+    assert sorted(sink.values) == sorted(pair for each in of_keys for pair in pairwise(each))
 
 
 def test_first_records_as_they_come_wait_for_nothing() -> None:
