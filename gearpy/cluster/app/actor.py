@@ -375,9 +375,9 @@ class AppMasterActor(Actor[_Message]):
             self._metrics_of(core).on_report(core, message)
             return []
         if isinstance(message, WorkerList):
-            free = inf if message.grows else sum(each.free_slots for each in message.workers)
-            self._autoscale.on_free_slots(free)
-            core.on_free_slots(free)
+            free = {each.worker_id: each.free_slots for each in message.workers}
+            self._autoscale.on_free_slots(inf if message.grows else sum(free.values()))
+            core.on_free_slots(None if message.grows else free)
             return []
         if isinstance(message, RegisterExecutor):
             return self._on_executor_registered(core, message, self.context.now_ms())

@@ -25,7 +25,7 @@ from gearpy.core.app.regions.region import Region, StepAnswer
 from gearpy.core.dag.graph import Dag, without_regions
 from gearpy.core.dag.state_moves import layout_of
 from gearpy.core.epoch.epochs import Manifest
-from gearpy.ids import ActorPath, ExecutorId, ProcessorId, TaskId
+from gearpy.ids import ActorPath, ExecutorId, ProcessorId, TaskId, WorkerId
 from gearpy.messages.app import (
     EpochCommitted,
     EpochStored,
@@ -399,7 +399,7 @@ class ApplicationCore(Recovery):
         if change.is_there(self.executors.running):
             commands = self._read_ahead(change, change.ahead, now_ms)
         missing = self.executors.missing_slots(change.seats)
-        if change.may_drain(self.executors.running, now_ms, lacks_slots=missing > 0):
+        if change.may_drain(self.executors.running, now_ms, lacks_slots=bool(missing)):
             change.drain(now_ms)
             for region in self.regions.but(change.kept):
                 region.drain(None if change.halt is None else change.halt.time_ms)
@@ -427,9 +427,12 @@ class ApplicationCore(Recovery):
             return False
         return not change.seats.isdisjoint(self.executors.running)
 
-    def _leaving_slots(self, change: VersionChange) -> int:
-        seats = self.executors.slots.items()
-        return sum(slots for executor_id, slots in seats if executor_id not in change.seats)
+    def _leaving_slots(self, change: VersionChange) -> Counter[WorkerId]:
+        """Return the slots on each worker of the executors that a change does away with."""
+        stays = change.seats.union(
+            *(each.executors for each in self.regions if each.number in change.kept)
+        )
+        return self.executors.slots_by_worker(self.executors.slots.keys() - stays)
 
     def asks_for_slots(self, now_ms: int) -> bool:
         """Tell whether a change depends on the slots that are free; see `on_free_slots`."""
@@ -437,11 +440,11 @@ class ApplicationCore(Recovery):
         return (
             change is not None
             and change.waits_for_slots(now_ms + _FREE_SLOTS_MS)
-            and self.executors.missing_slots(change.seats) > 0
+            and bool(self.executors.missing_slots(change.seats))
         )
 
-    def on_free_slots(self, free: float) -> None:
-        """Learn how many slots of the workers nobody has; infinite where workers are added."""
+    def on_free_slots(self, free: Mapping[WorkerId, int] | None) -> None:
+        """Learn how many slots of each worker nobody has; None where workers are added."""
         if self.succession.change is not None:
             self.succession.change.free_slots = free
 

@@ -1,6 +1,7 @@
 """A change of a running application to another version of its graph, and the trial of that one."""
 
-from collections.abc import Container, Iterable, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Final
@@ -12,8 +13,8 @@ from gearpy.core.app.hosts import bound_slots
 from gearpy.core.app.regions.at_time import HaltOrders, TimedHalt
 from gearpy.core.dag.graph import Dag, place, without_regions
 from gearpy.core.dag.state_moves import Layout
-from gearpy.core.master.slots import equal_parts, fitting_parts
-from gearpy.ids import MAX_MS, MIN_MS, ExecutorId, TaskId
+from gearpy.core.master.slots import equal_parts, fitting_parts, misfit
+from gearpy.ids import MAX_MS, MIN_MS, ExecutorId, TaskId, WorkerId
 from gearpy.late_dataclass import dataclass
 from gearpy.messages.summaries import ErrorCard
 
@@ -55,8 +56,8 @@ class VersionChange:
         self.kept = kept
         self.seats = frozenset(seats)
         self.timeout_ms = timeout_ms
-        #: Slots of the workers that nobody has; None: nobody has told yet.
-        self.free_slots: float | None = None
+        #: Slots of each worker that nobody has; None: nobody has told yet, or workers are added.
+        self.free_slots: Mapping[WorkerId, int] | None = None
         self.is_draining = False  #: The sources were told to end the last epoch of the old version.
         self.is_told = False  #: The app master was told to put the new version in its place.
         self.drained_ms = self.ended_ms = 0  #: When that was, and when all of it was stored.
@@ -79,22 +80,30 @@ class VersionChange:
         """Tell whether the old version would end for its slots, if those were enough."""
         return not self.is_draining and now_ms >= self._drain_at_ms
 
-    def lacks(self, missing: int, leaving: int, now_ms: int) -> str:
-        """Return the text that says how many slots are missing also without the old version.
+    def lacks(self, missing: Sequence[int], leaving: Mapping[WorkerId, int], now_ms: int) -> str:
+        """Return the text that says which slots are missing also without the old version.
 
         Empty if they would be enough, or it is too early to tell.
 
         Args:
-            missing: slots that the new version waits for.
-            leaving: those of the old version.
+            missing: slots of each executor of the new version that waits for them.
+            leaving: those of the old version on each worker.
         """
         free = self.free_slots
-        if not self.waits_for_slots(now_ms) or free is None or missing <= free + leaving:
+        if not self.waits_for_slots(now_ms) or free is None:
+            return ""
+        places = Counter(free) + Counter(leaving)
+        if sum(missing) > places.total():
+            text = f"it needs {sum(missing)} more slots, and {sum(free.values())} are free"
+        elif size := misfit(missing, places.values()):
+            most = max(free.values(), default=0)
+            text = f"an executor of {size} tasks needs as many slots on one worker, of which {most}"
+            text += " at most are free"
+        else:
             return ""
         return (
-            f"it needs {missing} more slots, and {free:.0f} are free, {leaving} with the "
-            "version before: add workers, raise worker.slots, ask for fewer tasks, or stop other "
-            "applications"
+            f"{text}, {sum(leaving.values())} with the version before: add workers, raise "
+            "worker.slots, ask for fewer tasks, or stop other applications"
         )
 
     def drain(self, now_ms: int) -> None:

@@ -3,6 +3,7 @@
 Gearpump: `ExecutorManager`, which counts every lost executor against a budget of its own.
 """
 
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Literal, TypeAlias
@@ -151,13 +152,21 @@ class ExecutorManager:
         """Slots that were asked for and not granted."""
         return sum(seat.slots for seat in self._asked())
 
-    def missing_slots(self, wanted: Container[ExecutorId]) -> int:
-        """Return the slots that were asked for these executors and not granted."""
-        return sum(
+    def missing_slots(self, wanted: Container[ExecutorId]) -> list[int]:
+        """Return the slots of each of these executors that were asked for and not granted."""
+        return [
             seat.slots
             for executor_id, seat in self._seats.items()
             if seat.is_asked and executor_id in wanted
-        )
+        ]
+
+    def slots_by_worker(self, wanted: Container[ExecutorId]) -> Counter[WorkerId]:
+        """Return the slots that these executors have on each worker."""
+        slots: Counter[WorkerId] = Counter()
+        for executor_id, seat in self._seats.items():
+            if seat.allocation is not None and executor_id in wanted:
+                slots[seat.allocation.worker_id] += seat.slots
+        return slots
 
     @property
     def undivided_slots(self) -> int:

@@ -112,6 +112,9 @@ class SlotScheduler:
             return lacks
         free = sum(worker.free for worker in candidates.values())
         text = f"needs {sum(waiting.parts)} more slots, {free} are free on the workers it may use"
+        most = max((worker.free for worker in candidates.values()), default=0)
+        if not request.is_divisible and most < part <= free:
+            text += f"; {part} of them it needs on one worker, where {most} at most are free"
         if kept := self._kept_from(request, candidates):
             text += f", {kept} of them kept for applications that have lost theirs"
         if aside := [each for each, worker in candidates.items() if worker.is_aside]:

@@ -4,6 +4,7 @@ Executors that run there have them, and grants that none has used yet; they are 
 applications that have lost an executor and will ask for its slots in a moment.
 """
 
+from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
@@ -28,8 +29,9 @@ def equal_parts(slots: int, executors: int) -> list[int]:
 def fitting_parts(slots: int, places: Sequence[int]) -> list[int]:
     """Divide slots among few executors, none of which is larger than the largest place.
 
-    They are as equal as can be, if there are more slots than in the places, or each finds room in
-    a place; else they are such as the places, as the slots of no two workers go together.
+    They are as equal as can be, if each finds room in a place, or all places are equal; else they
+    are such as the places, as the slots of no two workers go together. What is more than these is
+    divided so that none of its executors is larger than the smallest place.
 
     Args:
         slots: one or more.
@@ -37,13 +39,30 @@ def fitting_parts(slots: int, places: Sequence[int]) -> list[int]:
     """
     places = sorted(places, reverse=True)
     parts = equal_parts(slots, -(-slots // places[0]))
-    if slots > sum(places) or all(
-        part <= place for part, place in zip(parts, places, strict=False)
+    if places[0] == places[-1] or (
+        len(parts) <= len(places)
+        and all(part <= place for part, place in zip(parts, places, strict=False))
     ):
         return parts
+    if (more := slots - sum(places)) > 0:
+        return [*places, *equal_parts(more, -(-more // places[-1]))]
     before = accumulate([0, *places[:-1]])
     taken = [min(each, slots - had) for each, had in zip(places, before, strict=True)]
     return [each for each in taken if each > 0]
+
+
+def misfit(parts: Iterable[int], places: Iterable[int]) -> int:
+    """Return the size of the largest executor that finds no place; 0 if each does.
+
+    Each goes, the largest first, to the place with the least room that is enough.
+    """
+    room = sorted(places)
+    for part in sorted(parts, reverse=True):
+        at = bisect_left(room, part)
+        if at == len(room):
+            return part
+        insort(room, room.pop(at) - part)
+    return 0
 
 
 class Grant(NamedTuple):

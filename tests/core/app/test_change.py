@@ -1,7 +1,7 @@
 """A change of a running application: the switch to the next version, and the trial of that one."""
 
 from collections import Counter
-from math import inf
+from typing import Final
 
 import pytest
 
@@ -20,7 +20,7 @@ from gearpy.core.app.decisions import (
 from gearpy.core.app.deployment import Send
 from gearpy.core.app.executors import Launch, RequestSlots, Stop
 from gearpy.core.dag.graph import Dag
-from gearpy.ids import ExecutorId, TaskId
+from gearpy.ids import ExecutorId, TaskId, WorkerId
 from gearpy.messages.app import (
     BeginEpoch,
     CommitEpoch,
@@ -134,23 +134,38 @@ def test_slots_that_a_process_was_lost_with_are_still_waited_for_when_a_change_i
     assert only(done, RequestSlots) == [RequestSlots(slots=2, executors=1)]
 
 
-@pytest.mark.parametrize(("free", "goes_on"), [(11, True), (12, False), (inf, False)])
+#: The slots that nobody has, by worker; what is missing then.
+_FREE: Final[dict[str, tuple[dict[int, int] | None, str]]] = {
+    "too few": ({7: 5, 8: 6}, "it needs 16 more slots, and 11 are free, 4 with the version before"),
+    "enough": ({7: 4, 8: 8}, ""),
+    "in pieces": (
+        {7: 4, **dict.fromkeys(range(8, 20), 1)},
+        "an executor of 8 tasks needs as many slots on one worker, of which 4 at most are free, 4",
+    ),
+    "enough with those that leave": ({7: 12}, ""),
+    "workers are added": (None, ""),
+}
+
+
+@pytest.mark.parametrize(("free", "text"), _FREE.values(), ids=_FREE)
 def test_a_change_is_given_up_if_the_slots_of_the_old_version_would_not_do(
-    free: float, *, goes_on: bool
+    free: dict[int, int] | None, text: str
 ) -> None:
     """The old version goes on without a pause; it would have waited for its way back else."""
     bench = Bench()
     bench.grants = False
-    bench.obey(bench.manager.change(next_dag((8, 8)), bench.now_ms))
+    bench.obey(bench.manager.change(next_dag((8, 8)), bench.now_ms, executors=2))
     bench.tick(6_000)
     early = bench.manager.asks_for_slots(bench.now_ms)
 
     bench.tick(2_000)
     asks = bench.manager.asks_for_slots(bench.now_ms)
-    bench.manager.on_free_slots(free)
+    bench.manager.on_free_slots(
+        None if free is None else {WorkerId(at): slots for at, slots in free.items()}
+    )
     done = bench.tick(4_000) + bench.end_epoch() + bench.tick(1_000)
 
-    text = "it needs 16 more slots, and 11 are free, 4 with the version before: add workers"
+    goes_on = bool(text)
     assert (early, asks) == (False, True)
     assert [each.reason.startswith(text) for each in only(done, ChangeGivenUp)] == [True] * goes_on
     assert any(each.is_last for each in sent(done, BeginEpoch)) != goes_on

@@ -182,6 +182,21 @@ def test_a_request_that_waits_its_turn_says_so() -> None:
     assert scheduler.why_waiting(OTHER) is None
 
 
+def test_a_request_that_waits_for_room_on_one_worker_says_so() -> None:
+    """There are slots enough, but in pieces."""
+    scheduler = a_scheduler(3, 3)
+    for worker in (0, 1):
+        scheduler.request(a_request(1, app_id=OTHER, worker=worker))
+    scheduler.request(a_request(3))
+
+    scheduler.now()
+
+    assert scheduler.why_waiting(APP) == (
+        "needs 3 more slots, 4 are free on the workers it may use; 3 of them it needs on one "
+        "worker, where 2 at most are free"
+    )
+
+
 def test_wrong_requests_are_refused() -> None:
     with pytest.raises(ConfigError) as refusal:
         ResourceRequest(

@@ -15,6 +15,7 @@ from gearpy.core.master.slots import (
     SlotLedger,
     WorkerSlots,
     fitting_parts,
+    misfit,
 )
 from gearpy.ids import MASTER_EXECUTOR, AppId, ExecutorId, WorkerId
 from gearpy.messages.cluster import RunningExecutor
@@ -327,7 +328,9 @@ def test_slots_are_of_executors_and_of_grants_to_the_living(seed: int, steps: in
         (6, [4, 4], [3, 3]),
         (5, [5, 1], [5]),
         (7, [5, 1, 1], [5, 1, 1]),
-        (8, [5, 1], [4, 4]),  # It needs other slots anyway.
+        (8, [5, 1], [5, 1, 1, 1]),  # What is more needs slots that may be anywhere.
+        (8, [5, 2], [5, 2, 1]),
+        (8, [3, 3], [3, 3, 2]),
     ],
 )
 def test_executors_find_room_where_others_leave(
@@ -345,3 +348,22 @@ def test_parts_fit_into_places_if_there_are_enough(slots: int, places: list[int]
     if slots <= sum(places):
         assert all(part <= place for part, place in zip(parts, widest, strict=False))
         assert len(parts) <= len(places)
+    more = max(0, slots - sum(places))
+    assert misfit(parts, [*places, *[widest[-1]] * -(-more // widest[-1])]) == 0
+
+
+@pytest.mark.parametrize(
+    ("parts", "places", "size"),
+    [
+        ([3, 2], [2, 3], 0),
+        ([3, 2], [4, 1], 2),
+        ([1, 1, 1], [2, 1], 0),
+        ([1, 1, 1, 1], [2, 1], 1),
+        ([4], [], 4),
+        ([], [1], 0),
+    ],
+)
+def test_the_largest_that_finds_no_place_is_told(
+    parts: list[int], places: list[int], size: int
+) -> None:
+    assert misfit(parts, places) == size
