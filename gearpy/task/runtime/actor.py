@@ -342,10 +342,10 @@ class TaskActor(BatchActor[TaskMessage]):
     def _stop_task(self, *, completed: bool) -> ErrorCard | None:
         if self._stopped:
             return None
-        self._stopped, self._running = True, False
+        was_running, self._stopped, self._running = self._running, True, False
         self._post_last_clock()
         try:
-            self._runner.stop(completed=completed)
+            self._runner.stop(completed=completed, shows=was_running)
         except OperatorError as error:
             return card_of(error, task=str(self._task_id))
         return None

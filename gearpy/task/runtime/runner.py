@@ -319,10 +319,21 @@ class TaskRunner:
             untried=counters.untried,
         )
 
-    def stop(self, *, completed: bool) -> None:
-        """Stop the user's task; called once, after the last turn."""
+    def stop(self, *, completed: bool, shows: bool = False) -> None:
+        """Stop the user's task; called once, after the last turn.
+
+        With ``shows`` it shows an epoch before, of which no turn has come since it was told to be
+        complete: there may be no next attempt that does.
+        """
         self._job = self._parked = None
         self.context.metrics.enter()
+        try:
+            if shows and self._commits.is_due:
+                self._commit()
+        finally:
+            self._end_task(completed=completed)
+
+    def _end_task(self, *, completed: bool) -> None:
         try:
             if self.task is not None:
                 self.task.on_stop(completed=completed)

@@ -18,6 +18,7 @@ from gearpy.task.api.keyed import open_on_heap
 from gearpy.task.api.snapshots import TaskSnapshot, TaskState
 from gearpy.task.runtime.actor import (
     ClockBoard,
+    CommitTask,
     CutEpoch,
     InjectMessage,
     StartTask,
@@ -79,6 +80,9 @@ class Noting(Task):
 
     def on_next(self, message: Message) -> None:
         self.note(f"next {message.value}")
+
+    def on_commit(self, epoch: int) -> None:
+        self.note(f"commit {epoch}")
 
     def on_stop(self, *, completed: bool) -> None:
         self.note(f"stop {completed}")
@@ -183,6 +187,29 @@ def test_task_that_failed_answers_a_stop_and_starts_no_more(desk: Desk) -> None:
     assert desk.events.errors[0] is not None
     assert desk.events.errors[0].cause == "ValueError: start"
     assert task.life == ["start", "stop False"]
+
+
+def test_task_shows_an_epoch_that_is_complete_before_it_stops(desk: Desk) -> None:
+    """An application that fails for good has no next attempt to show it."""
+    task = noting()
+    desk.start(task)
+
+    desk.tell(StartTask(0), CommitTask(3), StopTask(completed=False))
+
+    desk.wait_for("started", "stopped")
+    assert task.life == ["start", "commit 3", "stop False"]
+
+
+def test_task_stops_also_if_it_cannot_show_the_last_epoch(desk: Desk) -> None:
+    task = noting("commit")
+    desk.start(task)
+
+    desk.tell(StartTask(0), CommitTask(3), StopTask(completed=False))
+
+    desk.wait_for("started", "stopped")
+    assert task.life == ["start", "commit 3", "stop False"]
+    assert desk.events.errors[-1] is not None
+    assert desk.events.errors[-1].cause == "ValueError: commit 3"
 
 
 def test_error_of_a_stop_is_told_with_it(desk: Desk) -> None:
