@@ -9,12 +9,14 @@ from gearpy.ids import MAX_MS
 from gearpy.messages.app import SourceHalt
 from gearpy.messages.table import oldest_of
 from gearpy.task.api.interfaces import Task
+from gearpy.task.runtime.recording import Recorder
 
 
 class CommitRequest:
     """The epochs that a task was told to be complete; each is shown once, but answered as often."""
 
     def __init__(self) -> None:
+        self.answers: list[int] = []  #: Epochs that are shown; emptied by the owner.
         self._asked = 0
         self._shown = 0
 
@@ -22,25 +24,23 @@ class CommitRequest:
         """Take a request."""
         self._asked = max(self._asked, epoch)
 
-    @property
-    def is_due(self) -> bool:
-        """Whether a request waits for an answer."""
-        return self._asked > 0
+    def show(self, task: Task | None, recorder: Recorder | None) -> None:
+        """Let the task show the results of an epoch, if it was asked to.
 
-    def show(self, task: Task) -> int | None:
-        """Let the task show the results of an epoch.
-
-        Returns:
-            Which one; None as long as the answer has to wait for `Task.is_delivered`.
+        The answer waits for `Task.is_delivered`.
         """
         epoch = self._asked
+        if not epoch or task is None:
+            return
         if epoch > self._shown:
             task.on_commit(epoch)
             self._shown = epoch
         if not task.is_delivered:
-            return None
+            return
         self._asked = 0
-        return epoch
+        self.answers.append(epoch)
+        if recorder is not None:
+            recorder.commit(epoch)
 
 
 class CutRequest:

@@ -108,7 +108,6 @@ class TaskRunner:
         self.info = info
         self.outbox: list[LinkMessage] = []
         self.snapshots: list[TaskSnapshot] = []  #: Its state when epochs have ended.
-        self.committed: list[int] = []  #: Epochs that it was told to be complete, and has shown.
         self._make = make
         self._coroutines = coroutines
         self._limits = limits
@@ -140,6 +139,7 @@ class TaskRunner:
         self._cut = CutRequest(epoch)
         self._later = LaterOutput(task_limits.held_records_max)
         self._commits = CommitRequest()
+        self.committed = self._commits.answers  #: Epochs that it has shown; emptied by the owner.
         self._copying: Iterator[bool] | None = None  # What the last epoch keeps, in steps.
         self._unfinished: TaskSnapshot | None = None  # Waits until they have copied all.
         self._is_to_be_whole = False  # The next snapshot.
@@ -270,8 +270,7 @@ class TaskRunner:
             OperatorError: user code raised.
         """
         now_ms = started_ms = self._clock_ms()
-        if self._commits.is_due:
-            self._commit()
+        self._commit()
         if self._copying is not None:
             self._copy_on(self._copying)
         self._inlet.pace.begin(self._clock_ms())  # To show an epoch is no work for a record.
@@ -320,23 +319,16 @@ class TaskRunner:
         )
 
     def stop(self, *, completed: bool, shows: bool = False) -> None:
-        """Stop the user's task; called once, after the last turn.
-
-        With ``shows`` it shows an epoch before, of which no turn has come since it was told to be
-        complete: there may be no next attempt that does.
-        """
+        """Stop the user's task, once; with ``shows`` when it has shown what is complete."""
         self._job = self._parked = None
         self.context.metrics.enter()
         try:
-            if shows and self._commits.is_due:
-                self._commit()
-        finally:
-            self._end_task(completed=completed)
-
-    def _end_task(self, *, completed: bool) -> None:
-        try:
             if self.task is not None:
-                self.task.on_stop(completed=completed)
+                try:
+                    if shows:
+                        self._commits.show(self.task, self.recorder)
+                finally:
+                    self.task.on_stop(completed=completed)
         except USER_ERRORS as error:
             self._blame(error)
         finally:
@@ -586,12 +578,8 @@ class TaskRunner:
             self._send(values, times, self._clock_ms())
 
     def _commit(self) -> None:
-        assert self.task is not None
         try:
-            if (epoch := self._commits.show(self.task)) is not None:
-                self.committed.append(epoch)
-                if self.recorder is not None:
-                    self.recorder.commit(epoch)
+            self._commits.show(self.task, self.recorder)
         except USER_ERRORS as error:
             self._blame(error)
 
