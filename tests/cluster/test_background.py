@@ -65,6 +65,28 @@ def test_a_stop_that_takes_long_says_what_it_waits_for(
     assert results == [1]
 
 
+def test_a_run_is_changed_while_it_goes_on() -> None:
+    """Each record is numbered once, before and behind the change."""
+    results = list[tuple[int, int]]()
+    app = gp.StreamApp("scaled")
+    numbers = app.read(gp.generate(itertools.count, rate=2000)).key_by(lambda n: n % 3)
+    numbers.enumerate(name="number").write(gp.to_list(results))
+    with gp.start(app) as run:
+        eventually(lambda: results)
+        run.running.scale(number=2).wait(DEADLINE_S)
+        assert [each.change for each in run.running.history()] == [
+            "submitted",
+            "scale number=2",
+        ]
+        with pytest.raises(AttributeError, match=r"a run has no 'scale': write run.running.scale"):
+            run.scale(number=3)  # type: ignore[attr-defined]
+        with pytest.raises(AttributeError, match=r"a run has no 'stpo'$"):
+            run.stpo()  # type: ignore[attr-defined]
+        count = run.stop().progress.records_in
+
+    assert sorted(results, key=lambda pair: pair[1]) == [(n // 3, n) for n in range(count)]
+
+
 def test_a_run_ends_by_itself_when_its_input_does() -> None:
     results = list[int]()
     app = gp.StreamApp("bounded")

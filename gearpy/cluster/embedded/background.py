@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
 from gearpy.clocks import wall_ms
 from gearpy.cluster.client.client import ClusterClient, RunningApplication, StateAt
@@ -148,15 +148,24 @@ class BackgroundRun:
         return self._summary
 
     @property
-    def client(self) -> ClusterClient:
-        """A client of the cluster that is only there for this run; of no use when it has ended.
+    def running(self) -> RunningApplication:
+        """The application as its cluster knows it: to be changed, scaled, or given a savepoint.
 
         Raises:
             SubmitRefused: it had finished before it was started.
         """
         if self._running is None:
             raise SubmitRefused(f"{self.name} has finished before, so nothing was started")
-        return self._running.client
+        return self._running
+
+    @property
+    def client(self) -> ClusterClient:
+        """A client of the cluster that is only there for this run; of no use when it has ended.
+
+        Raises:
+            SubmitRefused: it had finished before it was started.
+        """
+        return self.running.client
 
     @property
     def app_id(self) -> AppId:
@@ -184,6 +193,13 @@ class BackgroundRun:
             SubmitRefused: it has ended, or has no complete epoch yet.
         """
         return self.client.state(self.app_id, step, state, epoch=epoch, at=at)
+
+    if not TYPE_CHECKING:  # Else a checker would take any name for one that is there.
+
+        def __getattr__(self, name: str) -> NoReturn:
+            is_there = not name.startswith("_") and hasattr(RunningApplication, name)
+            where = f": write run.running.{name}" if is_there else ""
+            raise AttributeError(f"a run has no {name!r}{where}", name=name, obj=None)
 
     def __repr__(self) -> str:
         return f"<run {repr(self.summary).removeprefix('<')}"
