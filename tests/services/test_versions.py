@@ -235,13 +235,16 @@ def test_a_change_waits_for_its_event_time_and_is_called_off(changed: Changed) -
     assert off["version"] == shown["version"] == waits["number"]
     assert (shown["doing"], shown["at_event_ms"]) == ("it waits for its event time", at_ms)
     assert shown["may_be_called_off"]
-    assert "autoscale has bounds from now on" in bounds.json()["error"]
+    assert "bounds of autoscale cannot wait" in bounds.json()["error"]
     assert by_rest["change"] == scaled["change"]
     assert (scaled["state"], scaled["change"]) == ("waiting", f"scale total=5 at {far}")
     assert (back["state"], back["change"]) == ("waiting", f"back to version 0 at {far}")
     assert [each["state"] for each in changed.versions()[-3:]] == ["failed", "failed", "failed"]
     assert "called off" in changed.versions()[-1]["reason"]
-    assert (again.status_code, "can be called off" in again.text) == (409, True)
+    assert (again.status_code, "called off now: no change is under way" in again.text) == (
+        409,
+        True,
+    )
 
 
 @pytest.mark.parametrize(

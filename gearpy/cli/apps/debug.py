@@ -96,6 +96,8 @@ def _task(given: str, record: int | None) -> TaskId | None:
     if given and task is None:
         raise ConfigError(f"{given!r} is no task: write processor.index, such as 2.0")
     if (task is None) == (record is None):
+        if task is not None:
+            raise ConfigError(f"name a task or a record: leave out {given} or --record {record}")
         raise ConfigError("name a task, such as 2.0, or a record with --record N")
     return task
 
@@ -121,10 +123,10 @@ def _verdict(outcome: RerunOutcome) -> str:
         place = f"message {different.place} of epoch {different.epoch}"
         if different.then != different.now:
             return (
-                f"not as then: after {place} it put out {text.plural(different.now, 'record')}, "
-                f"and then {different.then}"
+                f"not as then: after {place} it puts out {text.plural(different.now, 'record')} "
+                f"now, and put out {different.then} then"
             )
-        return f"not as then: after {place} it put out {different.now} other records than then"
+        return f"not as then: after {place} it puts out {different.now} other records than then"
     compared = ""
     if outcome.compared:
         number = text.plural(outcome.outputs, "record")

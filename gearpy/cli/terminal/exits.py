@@ -23,7 +23,7 @@ TERMINATED: Final = 143  # 128 + SIGTERM.
 #: Shown below the help of the program.
 HELP: Final = (
     f"Exit codes: {SUCCESS} success; "
-    f"{FAILED} the application failed; "
+    f"{FAILED} the application or a new version failed, or what was asked does not hold; "
     f"{WRONG_USE} wrong use (file, configuration, graph, or refused); "
     f"{NO_CLUSTER} no cluster, or it cannot be talked to; "
     f"{INTERRUPTED} interrupted; "

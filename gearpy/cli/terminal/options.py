@@ -140,7 +140,7 @@ AppRef: TypeAlias = Annotated[
     str,
     typer.Argument(
         metavar="ID",
-        help="Number of the application in 'gear app list', or its name while it lives.",
+        help="Number of the application in 'gear app list', or its name: living, or newest.",
         show_default=False,
     ),
 ]

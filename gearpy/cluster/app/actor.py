@@ -627,7 +627,12 @@ class AppMasterActor(Actor[_Message]):
         """Give up the change that waits or is being prepared, as its user asks."""
         planned = self._versions.planned
         if planned is None or not core.succession.may_be_called_off:
-            return Refused(reason=f"no change of application {self._app_id} can be called off now")
+            known = "no change is under way" if planned is None else core.succession.doing
+            return Refused(
+                reason=f"no change of application {self._app_id} can be called off now: "
+                f"{known or 'it is over'}; see 'gear app history {self._app_id}', "
+                f"and 'gear app rollback {self._app_id} VERSION' for an earlier version"
+            )
         by = f" by {message.by.user}" if message.by.user else ""
         self._do(core.keep(f"called off{by}", self._now_ms()))
         return planned.answer

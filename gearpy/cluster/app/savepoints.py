@@ -17,7 +17,8 @@ from gearpy.messages.summaries import ErrorCard
 _log = logging.getLogger(__name__)
 IN_MEMORY: Final = (
     "checkpoints are in memory here, so a savepoint would end with this process: drain without "
-    "one, run it with --resume NAME, or submit it to a cluster such as bin/local"
+    'one, give the run a folder (--resume NAME; checkpoint="folder" in Python), or submit it to a '
+    "cluster such as bin/local"
 )
 
 

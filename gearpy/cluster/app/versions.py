@@ -348,7 +348,10 @@ class AppVersions:
             ConfigError: there is no such step, or it is to be at an event time.
         """
         if message.at_event_ms is not None:
-            raise ConfigError("autoscale has bounds from now on, and not from an event time on")
+            raise ConfigError(
+                "bounds of autoscale cannot wait for an event time: leave out the time, or give a "
+                "number of tasks"
+            )
         current = self.current
         artifact = _bounded(current.artifact, bounds_by_id(dag, message.bounds))
         if not message.is_trial_run:

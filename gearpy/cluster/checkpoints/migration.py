@@ -64,7 +64,8 @@ def check_moves(old: Layout, new: Layout, *, allows_drop: bool) -> list[StateMov
         told = "; ".join(map(str, gone))
         raise ConfigError(
             f"the program has no place for what these steps keep: {told}: give steps the names "
-            "that they had, or leave their state behind with --allow-drop"
+            "that they had, or leave their state behind with --allow-drop (allow_drop=True in "
+            "Python)"
         )
     return moves
 

@@ -78,6 +78,7 @@ _EPOCH_S: Final = 20.0
 MasterChange: TypeAlias = Literal["transfer", "add", "remove"]
 _MASTERS_S: Final = 15.0
 _POLL_S: Final = 0.05
+_LIVING: Final = {"pending", "active"}
 
 
 class _Tries:
@@ -447,20 +448,26 @@ class ClusterClient(ClusterQuestions):
         While the app master is started again it is waited for.
 
         Raises:
-            SubmitRefused: the application has ended without a trace of it.
+            SubmitRefused: the application has ended before that was decided.
+            AskTimeout: the time is up, and there has been no trace of it.
         """
-        tries = _Tries(timeout_s)
+        tries, found, status = _Tries(timeout_s), None, "active"
         while True:
-            try:
-                found = next(each for each in self.versions(app_id) if each.number == number)
-            except SubmitRefused:
-                if self.application(app_id).status not in {"pending", "active"}:
-                    raise
-                time.sleep(_POLL_S)
-            else:
-                is_open = found.state in {"waiting", "preparing", "trial"}
-                if not (is_open and tries.may_go_on()):
-                    return found
+            with suppress(SubmitRefused):  # Its app master is being started again.
+                listed = self.versions(app_id)
+                found = next((each for each in listed if each.number == number), found)
+            if found is not None and found.state not in {"waiting", "preparing", "trial"}:
+                return found
+            if status not in _LIVING:
+                raise SubmitRefused(
+                    f"application {app_id} is {status}, before version {number} was in place for "
+                    f"good: 'gear app history {app_id}' tells how far it came"
+                )
+            status = self.application(app_id).status
+            if status in _LIVING and not tries.may_go_on():  # Else it has left its last word.
+                if found is None:
+                    raise AskTimeout(f"application {app_id} has told nothing of version {number}")
+                return found
 
     def replay(self, app_id: AppId) -> int:
         """Restart all its tasks from the newest epoch; return which (0: from the beginning).

@@ -77,7 +77,7 @@ def difference(old: object, new: object) -> str:
         >>> difference(adds(1), adds(1))
         ''
         >>> difference(adds(1), adds(2))
-        'what adds.<locals>.<lambda> uses: 1 is 2'
+        'in adds.<locals>.<lambda>, 1 has become 2'
     """
     try:
         return _Comparison().run(old, new)
@@ -101,7 +101,7 @@ class _Comparison:
         self._new_of: dict[int, int] = {}
         self._old_of: dict[int, int] = {}
         self._alive: list[Any] = []  # So that no id is given twice.
-        self._where = "it"
+        self._where = "the step"
 
     def run(self, old: object, new: object) -> str:
         self._push([(old, new)])
@@ -112,7 +112,7 @@ class _Comparison:
             try:
                 self._compare(one, other)
             except _DifferentError as found:
-                return f"what {self._where} uses: {found}"
+                return f"in {self._where}, {found}"
         return "there is too much to compare"
 
     def _push(self, pairs: Iterable[_Pair], where: str = "") -> None:
@@ -181,12 +181,15 @@ class _Comparison:
         for used in _names_of(old.__code__, old.__globals__):
             pair = old.__globals__.get(used, _NOTHING), new.__globals__.get(used, _NOTHING)
             _check(used not in _FINDERS, used, used, f"{used} may find anything")
+            is_in_both = (pair[0] is _NOTHING) == (pair[1] is _NOTHING)
+            _check(is_in_both, *pair, f"{used} is not defined in both programs")
             self._push([pair], where)
 
     def _code(self, old: CodeType, new: CodeType) -> None:
+        whose = "" if old.co_qualname == self._where else f" of {old.co_qualname}"
         for attribute in _OF_CODE:
             is_same = getattr(old, attribute) == getattr(new, attribute)
-            _check(is_same, old, new, f"the code of {old.co_qualname}")
+            _check(is_same, old, new, f"the code{whose} is another one")
         found = {*_FINDERS} & {*old.co_names}
         _check(not found, old, new, f"{', '.join(sorted(found))} may find anything")
         self._items(old.co_consts, new.co_consts)
@@ -282,7 +285,7 @@ _HANDLERS: Final[Mapping[type, Callable[[_Comparison, Any, Any], None]]] = {
 def _check(is_same: bool, old: Any, new: Any, reason: str = "") -> None:  # noqa: FBT001 - says it
     if not is_same:
         before, now = _shown(old), _shown(new)
-        other = f"{now} is not the same" if before == now else f"{before} is {now} now"
+        other = f"{now} is another one" if before == now else f"{before} has become {now}"
         raise _DifferentError(reason or other)
 
 

@@ -150,6 +150,8 @@ class ApplicationCore(Recovery):
         self._is_master_away = not is_there
         if not is_there or self._ending is not None:
             return []
+        if self.succession.change is not None:
+            self.succession.change.wait_anew(now_ms)
         return [*self.executors.request_again(now_ms)]
 
     def on_allocated(self, allocations: Iterable[Allocation], now_ms: int) -> list[Command]:
@@ -399,7 +401,8 @@ class ApplicationCore(Recovery):
         if change.is_there(self.executors.running):
             commands = self._read_ahead(change, change.ahead, now_ms)
         missing = self.executors.missing_slots(change.seats)
-        if change.may_drain(self.executors.running, now_ms, lacks_slots=bool(missing)):
+        lacks_slots = bool(missing) and not self._is_master_away  # It could give them to nobody.
+        if change.may_drain(self.executors.running, now_ms, lacks_slots=lacks_slots):
             change.drain(now_ms)
             for region in self.regions.but(change.kept):
                 region.drain(None if change.halt is None else change.halt.time_ms)
@@ -417,7 +420,9 @@ class ApplicationCore(Recovery):
                 "again: add workers, or raise worker.slots"
             )
         missing = self.executors.missing_slots(change.seats)
-        return change.lacks(missing, self._leaving_slots(change), now_ms) if missing else ""
+        if not missing or self._is_master_away:
+            return ""
+        return change.lacks(missing, self.executors.slots_by_worker(but=change.seats), now_ms)
 
     def _is_in_the_way(self, change: VersionChange, now_ms: int) -> bool:
         """Tell whether the version that runs has long waited for slots, and the change has some."""
@@ -426,13 +431,6 @@ class ApplicationCore(Recovery):
         if since_ms is None or now_ms - since_ms < _HELD_UP_AFTER_MS or self._is_master_away:
             return False
         return not change.seats.isdisjoint(self.executors.running)
-
-    def _leaving_slots(self, change: VersionChange) -> Counter[WorkerId]:
-        """Return the slots on each worker of the executors that a change does away with."""
-        stays = change.seats.union(
-            *(each.executors for each in self.regions if each.number in change.kept)
-        )
-        return self.executors.slots_by_worker(self.executors.slots.keys() - stays)
 
     def asks_for_slots(self, now_ms: int) -> bool:
         """Tell whether a change depends on the slots that are free; see `on_free_slots`."""

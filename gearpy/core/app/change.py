@@ -76,34 +76,45 @@ class VersionChange:
             return not self.is_draining and self.ahead.is_done
         return not self.is_draining and lacks_slots and now_ms >= self._drain_at_ms
 
+    def wait_anew(self, now_ms: int) -> None:
+        """Give the master time again for the slots, as it was away."""
+        self._drain_at_ms, self.free_slots = now_ms + _PREPARE_MS, None
+
     def waits_for_slots(self, now_ms: int) -> bool:
         """Tell whether the old version would end for its slots, if those were enough."""
         return not self.is_draining and now_ms >= self._drain_at_ms
 
-    def lacks(self, missing: Sequence[int], leaving: Mapping[WorkerId, int], now_ms: int) -> str:
+    def lacks(self, missing: Sequence[int], before: Counter[WorkerId | None], now_ms: int) -> str:
         """Return the text that says which slots are missing also without the old version.
 
-        Empty if they would be enough, or it is too early to tell.
+        Empty if they may be enough, or it is too early to tell.
 
         Args:
             missing: slots of each executor of the new version that waits for them.
-            leaving: those of the old version on each worker.
+            before: those of the old version on each worker, also of what the change does not touch:
+                that gives them up, too, if it must. On None: of executors that wait for some.
         """
         free = self.free_slots
         if not self.waits_for_slots(now_ms) or free is None:
             return ""
-        places = Counter(free) + Counter(leaving)
+        places = Counter[WorkerId | None](free) + before
         if sum(missing) > places.total():
-            text = f"it needs {sum(missing)} more slots, and {sum(free.values())} are free"
-        elif size := misfit(missing, places.values()):
-            most = max(free.values(), default=0)
-            text = f"an executor of {size} tasks needs as many slots on one worker, of which {most}"
-            text += " at most are free"
+            text = (
+                f"it needs {sum(missing)} more slots, and {sum(free.values())} are free, "
+                f"{before.total()} with the version before"
+            )
+        elif None not in before and (size := misfit(missing, [*places.values()])):
+            wanted = sum(each >= size for each in missing)
+            there = sum(each // size for each in places.values())
+            text = (
+                f"it needs {size} slots on one worker for each of {wanted} executors, and there "
+                f"are {there} such places, with those of the version before"
+            )
         else:
             return ""
         return (
-            f"{text}, {sum(leaving.values())} with the version before: add workers, raise "
-            "worker.slots, ask for fewer tasks, or stop other applications"
+            f"{text}: add workers, raise worker.slots, ask for fewer tasks, or stop other "
+            "applications"
         )
 
     def drain(self, now_ms: int) -> None:

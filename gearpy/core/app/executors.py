@@ -160,12 +160,13 @@ class ExecutorManager:
             if seat.is_asked and executor_id in wanted
         ]
 
-    def slots_by_worker(self, wanted: Container[ExecutorId]) -> Counter[WorkerId]:
-        """Return the slots that these executors have on each worker."""
-        slots: Counter[WorkerId] = Counter()
+    def slots_by_worker(self, *, but: Container[ExecutorId]) -> Counter[WorkerId | None]:
+        """Return the slots of the other executors on each worker; on None those that have none."""
+        slots: Counter[WorkerId | None] = Counter()
         for executor_id, seat in self._seats.items():
-            if seat.allocation is not None and executor_id in wanted:
-                slots[seat.allocation.worker_id] += seat.slots
+            if executor_id not in but:
+                worker_id = None if seat.allocation is None else seat.allocation.worker_id
+                slots[worker_id] += seat.slots
         return slots
 
     @property

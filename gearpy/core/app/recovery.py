@@ -118,7 +118,7 @@ class Recovery:
             self._take_over(after, now_ms)
         self._is_active = False
         self._has_run = has_run
-        self._is_master_away = False
+        self._is_master_away: bool = after is not None and after._is_master_away  # noqa: SLF001
         self._ending: Ended | None = None
         self._drain: Drain | None = None
         self._has_gone_back = False

@@ -4,7 +4,6 @@ Executors that run there have them, and grants that none has used yet; they are 
 applications that have lost an executor and will ask for its slots in a moment.
 """
 
-from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
@@ -51,17 +50,14 @@ def fitting_parts(slots: int, places: Sequence[int]) -> list[int]:
     return [each for each in taken if each > 0]
 
 
-def misfit(parts: Iterable[int], places: Iterable[int]) -> int:
-    """Return the size of the largest executor that finds no place; 0 if each does.
+def misfit(parts: Sequence[int], places: Sequence[int]) -> int:
+    """Return the size of which there are too many executors, however they are placed; 0 if none.
 
-    Each goes, the largest first, to the place with the least room that is enough.
+    Where it is 0 they may still find no room: it depends on who gets which place.
     """
-    room = sorted(places)
-    for part in sorted(parts, reverse=True):
-        at = bisect_left(room, part)
-        if at == len(room):
-            return part
-        insort(room, room.pop(at) - part)
+    for size in sorted(set(parts), reverse=True):
+        if sum(part >= size for part in parts) > sum(place // size for place in places):
+            return size
     return 0
 
 

@@ -223,7 +223,7 @@ def _changed(client: ClusterClient, message: UpdateApplication) -> ChangePlan:
         ProblemRaised: it was to begin, and is refused.
     """
     planned = client.change(message)
-    refusal = planned.refusal.replace("--allow-drop", "allow_drop")
+    refusal = planned.refusal.replace("--allow-drop (allow_drop=True in Python)", "allow_drop")
     if refusal and not message.is_trial_run:
         raise ProblemRaised(409, refusal, "look at the plan: dry_run")
     return ChangePlan(

@@ -6,7 +6,7 @@ from typing import Literal
 import pytest
 
 from gearpy.cluster.client.client import ClusterClient
-from gearpy.errors import ChangeFailed, ConfigError, ProtocolError, SubmitRefused
+from gearpy.errors import AskTimeout, ChangeFailed, ConfigError, ProtocolError, SubmitRefused
 from gearpy.ids import AppId, ExecutorId, SessionId, TaskId
 from gearpy.messages.client import (
     ApplicationList,
@@ -300,7 +300,12 @@ def a_version(state: Literal["trial", "running", "failed"]) -> VersionList:
 def test_steps_are_scaled_by_their_names() -> None:
     """Those that are no names of Python in a mapping; the change is waited for."""
     client, asked = a_client(
-        an_application(), planned(), a_version("trial"), a_version("running"), a_version("running")
+        an_application(),
+        planned(),
+        a_version("trial"),
+        an_application(),
+        a_version("running"),
+        a_version("running"),
     )
     running = client.running(APP)
 
@@ -328,6 +333,24 @@ def test_a_version_that_fails_its_trial_is_an_error() -> None:
     assert asked[1] == UpdateApplication(
         app_id=APP, version=0, allows_drop=True, at_event_ms=1000, by=ANN
     )
+
+
+def test_a_version_is_waited_for_no_longer_than_its_application_lives() -> None:
+    """Its end may have come between two questions; then it has left its last word."""
+    ended = an_application(status="terminated")
+    settled, _ = a_client(a_version("trial"), ended, a_version("running"))
+    cut_short, _ = a_client(a_version("trial"), ended, a_version("trial"))
+
+    assert settled.wait_for_version(APP, 1).state == "running"
+    with pytest.raises(SubmitRefused, match="is terminated, before version 1 was in place"):
+        cut_short.wait_for_version(APP, 1)
+
+
+def test_a_version_that_nobody_knows_of_is_not_waited_for_beyond_the_time_out() -> None:
+    client, _ = a_client(a_version("running"), an_application())
+
+    with pytest.raises(AskTimeout, match="has told nothing of version 9"):
+        client.wait_for_version(APP, 9, timeout_s=0)
 
 
 def test_a_change_that_is_refused_is_an_error_unless_it_is_only_planned() -> None:

@@ -135,7 +135,7 @@ def test_a_comparison_says_what_is_different(tmp_path: Path) -> None:
 
     found = {ComparedPrograms(old, new).difference(pid, pid) for pid in new.dag.order}
 
-    assert "what is_dear uses: 10 is 11 now" in found
+    assert "in is_dear, 10 has become 11" in found
 
 
 def test_a_class_of_another_module_and_another_number_of_tasks_are_said_so(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_a_class_of_another_module_and_another_number_of_tasks_are_said_so(tmp_p
     pid = next(pid for pid in old.dag.order if "Same" in old.processors[pid].name)
 
     moved = ComparedPrograms(old, other).difference(pid, pid)
-    assert moved == "what it uses: class Same is of module store now, and was of shop"
+    assert moved == "in the step, class Same is of module store now, and was of shop"
     assert ComparedPrograms(old, fewer).difference(pid, pid) == "it has 1 task now, and had 2"
 
 

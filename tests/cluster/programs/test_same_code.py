@@ -317,5 +317,5 @@ def test_modules_of_the_test_are_not_needed() -> None:
 
 def test_a_difference_is_said_in_the_order_of_the_versions() -> None:
     """Where both look alike it says no more than that."""
-    assert difference(3, 1) == "what it uses: 3 is 1 now"
-    assert difference([[1]], [[1, 2]]) == "what it uses: a list is not the same"
+    assert difference(3, 1) == "in the step, 3 has become 1"
+    assert difference([[1]], [[1, 2]]) == "in the step, a list is another one"

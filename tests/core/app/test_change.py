@@ -136,11 +136,14 @@ def test_slots_that_a_process_was_lost_with_are_still_waited_for_when_a_change_i
 
 #: The slots that nobody has, by worker; what is missing then.
 _FREE: Final[dict[str, tuple[dict[int, int] | None, str]]] = {
-    "too few": ({7: 5, 8: 6}, "it needs 16 more slots, and 11 are free, 4 with the version before"),
+    "too few": (
+        {7: 5, 8: 6},
+        "it needs 16 more slots, and 11 are free, 4 with the version before: add",
+    ),
     "enough": ({7: 4, 8: 8}, ""),
     "in pieces": (
         {7: 4, **dict.fromkeys(range(8, 20), 1)},
-        "an executor of 8 tasks needs as many slots on one worker, of which 4 at most are free, 4",
+        "it needs 8 slots on one worker for each of 2 executors, and there are 1 such places, with",
     ),
     "enough with those that leave": ({7: 12}, ""),
     "workers are added": (None, ""),
@@ -169,6 +172,39 @@ def test_a_change_is_given_up_if_the_slots_of_the_old_version_would_not_do(
     assert (early, asks) == (False, True)
     assert [each.reason.startswith(text) for each in only(done, ChangeGivenUp)] == [True] * goes_on
     assert any(each.is_last for each in sent(done, BeginEpoch)) != goes_on
+
+
+def test_an_update_of_one_region_may_take_the_slots_of_a_process_that_stays() -> None:
+    """It gives them up when they are missing, and its tasks begin again elsewhere."""
+    bench = Bench((2, 2), (2, 2))
+    bench.grants = False
+    bench.obey(bench.manager.change(next_dag((2, 2), (2, 2)), bench.now_ms, kept=frozenset({0})))
+    bench.tick(8_000)
+    bench.manager.on_free_slots({WorkerId(7): 0})
+
+    done = bench.tick(4_000) + bench.end_epoch(1) + bench.tick(1_000)
+
+    assert not only(done, ChangeGivenUp)
+    assert any(each.is_last for each in sent(done, BeginEpoch))
+
+
+def test_the_old_version_does_not_end_for_slots_while_the_master_is_away() -> None:
+    """Nobody could give them to the new one; it goes on when the master is back."""
+    bench = Bench()
+    bench.grants = False
+    bench.obey(bench.manager.change(next_dag((8, 8)), bench.now_ms))
+    bench.manager.on_free_slots({WorkerId(7): 0})
+    bench.manager.on_master(is_there=False, now_ms=bench.now_ms)
+
+    away = bench.tick(60_000)
+    bench.obey(bench.manager.on_master(is_there=True, now_ms=bench.now_ms))
+    early = bench.tick(8_000)
+    bench.manager.on_free_slots({WorkerId(7): 12})
+    late = bench.tick(4_000) + bench.end_epoch() + bench.tick(1_000)
+
+    assert not only([*away, *early, *late], ChangeGivenUp)
+    assert not any(each.is_last for each in sent([*away, *early], BeginEpoch))
+    assert any(each.is_last for each in sent(late, BeginEpoch))
 
 
 def test_a_change_gives_way_to_a_lost_process_that_it_has_taken_the_slots_of() -> None:

@@ -356,14 +356,16 @@ def test_parts_fit_into_places_if_there_are_enough(slots: int, places: list[int]
     ("parts", "places", "size"),
     [
         ([3, 2], [2, 3], 0),
-        ([3, 2], [4, 1], 2),
+        ([3, 3], [5, 1], 3),
+        ([3, 2], [4, 1], 0),  # It is not looked into how they would share the place of 4.
+        ([3, 2, 2, 2], [4, 5], 0),  # Those of 2 need not begin where that of 3 would.
         ([1, 1, 1], [2, 1], 0),
         ([1, 1, 1, 1], [2, 1], 1),
         ([4], [], 4),
         ([], [1], 0),
     ],
 )
-def test_the_largest_that_finds_no_place_is_told(
+def test_a_size_is_told_of_which_there_are_too_many(
     parts: list[int], places: list[int], size: int
 ) -> None:
     assert misfit(parts, places) == size
