@@ -391,17 +391,21 @@ class FakeCluster:
         return [each for each in self.asked if isinstance(each, cls)]
 
     def _update(self, asked: UpdateApplication) -> object:
+        number, tasks = 1, "x2 to x4"
+        if asked.version is not None:  # Back to the one before it.
+            number, tasks = 2, "x4 to x2"
+            self.versions += (replace(self.versions[-1], number=number, epoch=240),)
         moves = (
             ("files-1", "files", "kept files [files-1]: places in files"),
             (
                 "visits-1",
                 "Visits",
-                "kept Visits [visits-1]: x2 to x4: what its task keeps by key",
+                f"kept Visits [visits-1]: {tasks}: what its task keeps by key",
             ),
         )
         return UpdatePlanned(
             app_id=asked.app_id,
-            version=1,
+            version=number,
             at_event_ms=asked.at_event_ms,
             moves=tuple(
                 PlannedMove(step=step, name=name, fate="kept", is_lost=False, text=told)

@@ -128,7 +128,7 @@ def test_an_earlier_program_waits_for_an_event_time(gear: Gear) -> None:
 
     (asked,) = gear.cluster.asked_of(UpdateApplication)
     assert (asked.version, asked.at_event_ms) == (0, NOON_MS)
-    assert shown.endswith("application 2: version 1 waits for event time 2026-01-01T12:00:00Z\n")
+    assert shown.endswith("application 2: version 2 waits for event time 2026-01-01T12:00:00Z\n")
 
 
 def test_an_application_that_has_just_begun_has_nothing_to_show_yet(gear: Gear) -> None:
