@@ -745,7 +745,7 @@ class RunningApplication:
                 on_progress(summary)
             if summary.status == "failed":
                 raise error_of(summary)
-            if summary.status not in ("pending", "active") or not tries.may_go_on():
+            if summary.status not in _LIVING or not tries.may_go_on():
                 return summary
 
 
