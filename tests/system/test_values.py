@@ -1,10 +1,12 @@
 """Instances of users' classes between processes, in state, and what cannot travel."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from textwrap import dedent
 from threading import Lock
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -209,3 +211,41 @@ def test_programs_of_one_process_do_not_mix_their_classes(tmp_path: Path) -> Non
 
     for member in ("RED", "BLUE"):
         assert shown_in(tmp_path / member / "out") == [[True, member]] * 200
+
+
+TYPED: Final = """
+import gearpy as gp
+from dataclasses import dataclass
+
+@dataclass
+class Total:
+    n: int
+
+app, found = gp.StreamApp("typed"), []
+numbers = app.read(gp.collection([Total(n) for n in range(10)]))
+by_parity = numbers.key_by(lambda each: each.n % 2, parallelism=2)
+totals = by_parity.map_with_state(lambda old, new: (Total(old.n + new.n),) * 2, initial=Total(0))
+totals.write(gp.to_list(found))
+_ = gp.run(app, executors=2)
+print(sorted(each.n for each in found))
+"""
+
+
+@pytest.mark.parametrize(
+    "given",
+    [["-"], ["-c", TYPED], ["-i"], ["-m", "asyncio"], ["-c", "import code; code.interact()"]],
+    ids=["standard input", "-c", "prompt", "prompt of asyncio", "prompt of code"],
+)
+def test_classes_that_are_in_no_file_are_records_and_state(given: list[str]) -> None:
+    """Python has other names for the module of each."""
+    typed = TYPED.replace("n: int\n", "n: int\n\n")  # An empty line ends a class at a prompt.
+    done = subprocess.run(
+        [sys.executable, *given],
+        input=typed,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert "[0, 1, 2, 4, 6, 9, 12, 16, 20, 25]" in done.stdout, done.stderr

@@ -27,7 +27,8 @@ PROGRAM_PREFIX: Final = "gearpy_app_"
 PROGRAM: Final = ContextVar("program", default="")
 
 _OWN_PACKAGE: Final = re.compile(rf"^{PROGRAM_PREFIX}(\d+\.)?")
-_NAME: Final = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")
+#: The module of a file has any name that a file may have, such as my-flow; a class has not.
+_NAME: Final = re.compile(r"[^./:\\\0\s][^/:\\\0\n]*:[^\W\d][\w.]*")
 _NAME_CHARS_MAX: Final = 500
 _MAIN: Final = "__main__"
 
@@ -82,6 +83,16 @@ def place_of_class(cls: type) -> ClassPlace | None:
     """Return where a class of this process is found by its own name, if it is."""
     module = sys.modules.get(cls.__module__)
     return None if module is None else _place_in(module, cls.__qualname__)
+
+
+def is_of_prompt(cls: type) -> bool:
+    """Tell whether a class was typed at a prompt that keeps its names in no module.
+
+    Such are those of ``python -m asyncio`` and of Python's module `code`.
+    """
+    is_in_function = "<locals>" in cls.__qualname__
+    is_typed = cls.__module__ == _MAIN or cls.__module__ not in sys.modules
+    return hasattr(sys, "ps1") and is_typed and not is_in_function
 
 
 def class_named(name: str) -> ClassPlace:
@@ -156,4 +167,6 @@ def _main_name() -> str:
     if spec is not None:
         return str(spec.name)
     file = getattr(main, "__file__", None)
-    return PurePath(file).stem if file else _MAIN
+    if not file or file.startswith("<"):  # Python calls its standard input <stdin>.
+        return _MAIN
+    return PurePath(file).stem

@@ -14,6 +14,7 @@ from gearpy.wire.values.class_names import (
     ClassPlace,
     class_named,
     full_name,
+    is_of_prompt,
     name_of_class,
     place_of_class,
 )
@@ -125,7 +126,9 @@ class RecordRegistry:
             raise NotAllowed("it was not registered")
         record = form_of(cls, name_of_class(cls))
         place = place_of_class(cls)
-        if place is None or (place.cls is not cls and not _same_form(place.cls, record)):
+        if place is None and is_of_prompt(cls):
+            self._by_name[record.name] = record  # No name leads to it; the newest counts.
+        elif place is None or (place.cls is not cls and not _same_form(place.cls, record)):
             raise NotAllowed(
                 "other processes would not find it by that name: define it at the top of its "
                 "module, and not within a function"

@@ -83,6 +83,27 @@ def test_a_notebook_is_the_main_module(monkeypatch: pytest.MonkeyPatch) -> None:
     assert class_named(name_of_class(cls)).cls is cls
 
 
+def test_a_program_from_standard_input_is_the_main_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``python -`` says that its file is <stdin>."""
+    cls = type("Order", (), {"__module__": "__main__"})
+    main = a_module(monkeypatch, "__main__", Order=cls, __file__="<stdin>")
+    vars(main)["__spec__"] = None
+
+    assert name_of_class(cls) == "__main__:Order"
+    assert class_named("__main__:Order").cls is cls
+
+
+@pytest.mark.parametrize("stem", ["my-flow", "1st", "flow (2)", "größe+", "a.b"])
+def test_a_file_may_have_any_name(monkeypatch: pytest.MonkeyPatch, stem: str) -> None:
+    """Python runs it, so its classes are found, too."""
+    cls = type("Order", (), {"__module__": "__main__"})
+    main = a_module(monkeypatch, "__main__", Order=cls, __file__=f"/home/ada/{stem}.py")
+    vars(main)["__spec__"] = None
+
+    assert name_of_class(cls) == f"{stem}:Order"
+    assert class_named(f"{stem}:Order").cls is cls
+
+
 def test_programs_of_one_process_find_their_own_classes(
     monkeypatch: pytest.MonkeyPatch, program: str
 ) -> None:

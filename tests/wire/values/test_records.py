@@ -126,3 +126,20 @@ def test_the_classes_of_a_program_that_has_ended_are_forgotten() -> None:
     registry.register(Order, "shape")
     assert registry.find("shape", record_of(Order).fingerprint).cls is Order
     assert registry.find("other", record_of(Order).fingerprint).cls is Order
+
+
+def test_a_class_typed_at_a_prompt_is_known_in_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some prompts keep their names where no module has them, such as that of Python's `code`."""
+    source = "from dataclasses import dataclass\n@dataclass\nclass Typed:\n    {}: int\n"
+    names: dict[str, type] = {"__name__": "__console__"}  # type: ignore[dict-item]
+    exec(source.format("n"), names)  # noqa: S102 - as a prompt does
+    registry = RecordRegistry()
+    assert registry.of_class(names["Typed"]) is None
+    monkeypatch.setattr("sys.ps1", ">>> ", raising=False)
+
+    for field_name in ("n", "m"):  # The second time it is typed with other fields.
+        exec(source.format(field_name), names)  # noqa: S102
+        record = registry.of_class(names["Typed"])
+        assert record is not None
+        found = registry.find("__console__:Typed", record.fingerprint)
+        assert found.cls is names["Typed"]
