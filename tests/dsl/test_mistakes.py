@@ -415,6 +415,13 @@ AT_ONCE: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: keyed().join_interval(keyed(), before="soon"),
         "join_interval: before: duration 'soon' is not understood",
     ),
+    "join in too many windows": (
+        lambda: keyed().join(keyed(), gp.sliding("1d", every="1ms")),
+        (
+            "join: each record is in 86400000 windows of 86400000 ms that begin every 1 ms, and "
+            "10000 are the most: let one begin every 8640 ms or less often, or use tumbling windows"
+        ),
+    ),
     "join_latest combine": (
         lambda: keyed().join_latest(keyed(), combine=3),
         "join_latest: combine=3 is no function",
@@ -444,6 +451,20 @@ def test_key_without_step_is_told() -> None:
 
     with pytest.raises(ConfigError, match=r"key_by behind 'numbers' ends in nothing: .*\.count"):
         app.build()
+
+
+@pytest.mark.parametrize("offset", [0, 7])
+def test_windows_that_no_machine_could_hold_are_told(offset: int) -> None:
+    """How many hold a record is known before there is one."""
+    for every, is_taken in (("100ms", True), ("99ms", False), ("1ms", False)):
+        app = StreamApp("app")
+        windows = gp.sliding("1000s", every=every, offset=offset)
+        app.read(gp.collection([1])).window(windows).sum(name="total").write(gp.to_list([]))
+        if is_taken:
+            app.build()
+            continue
+        with pytest.raises(ConfigError, match=r"^total: each record is in .* every 100 ms or less"):
+            app.build()
 
 
 def test_unknown_field_is_told() -> None:

@@ -106,8 +106,9 @@ class GroupByPartitioner(Partitioner):
         if target_parallelism <= self._key_groups:
             return None
         return (
-            f"parallelism {target_parallelism} is more than the {self._key_groups} key groups: "
-            "lower the parallelism or raise the number of key groups"
+            f"parallelism {target_parallelism} is more than the {self._key_groups} key groups, and "
+            f"each key belongs to one: {self._key_groups} tasks are the most that can share "
+            "records by key; lower the parallelism, or let steps without a key have more tasks"
         )
 
     def fork(self, rng: Random) -> GroupByPartitioner:

@@ -16,6 +16,8 @@ from gearpy.ids import MAX_MS, MIN_MS
 Accumulation: TypeAlias = Literal["discarding", "accumulating", "retracting"]
 WindowClock: TypeAlias = Literal["event", "processing"]
 
+#: So many windows may hold a record: each is kept, closes and gives a result by itself.
+WINDOWS_OF_RECORD_MAX: Final = 10_000
 _CLOCKS: Final = ("event", "processing")
 _ACCUMULATIONS: Final = ("discarding", "accumulating", "retracting")
 
@@ -332,6 +334,22 @@ def global_window(clock: WindowClock = "event") -> GlobalWindows:
         clock: by which its trigger goes, if it has one.
     """
     return GlobalWindows(clock=clock)
+
+
+def too_many_windows(windows: Windows) -> list[str]:
+    """Return the mistake of windows that overlap so much that no machine could hold them."""
+    if not isinstance(windows, SlidingWindows):
+        return []
+    size_ms, every_ms, most = windows.size_ms, windows.every_ms, WINDOWS_OF_RECORD_MAX
+    if (count := -(-size_ms // every_ms)) <= most:
+        return []
+    return [
+        (
+            f"each record is in {count} windows of {size_ms} ms that begin every {every_ms} ms, "
+            f"and {most} are the most: let one begin every {-(-size_ms // most)} ms or less often, "
+            "or use tumbling windows"
+        )
+    ]
 
 
 def _is_whole(value: object) -> bool:

@@ -13,6 +13,7 @@ from gearpy.core.window.windows import (
     SlidingWindows,
     TumblingWindows,
     Windows,
+    too_many_windows,
 )
 from gearpy.dsl.operators.keys import Key
 from gearpy.dsl.operators.operator import (
@@ -76,6 +77,11 @@ class Grouping(TakesRows, GivesNewRecords, SeesOrder, ActsInside):
     def _in_windows(self) -> str:
         windows = f" in {windows_text(self.windows)}" if self.windows is not None else ""
         return f"{by_text(self.key)}{windows}"
+
+    def mistakes(self) -> Iterator[str]:
+        """Yield what is wrong with the windows."""
+        found = [] if self.windows is None else too_many_windows(self.windows)
+        yield from (f"{self.name}: {mistake}" for mistake in found)
 
     def _stages(
         self,
@@ -400,4 +406,4 @@ def _reason_of(windows: Windows) -> str:
     early, _ = phases_of(windows.trigger)
     if early is not None:
         return "its trigger puts out results before windows close, and the query has the last only"
-    return ""
+    return "; ".join(too_many_windows(windows))

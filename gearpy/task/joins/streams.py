@@ -20,7 +20,7 @@ from gearpy.core.join.session import SessionJoin
 from gearpy.core.join.sides import LEFT, PAIR, RIGHT, How, Join, Pairing, Row
 from gearpy.core.join.window import WindowJoin
 from gearpy.core.window.trigger import AfterWatermark
-from gearpy.core.window.windows import AlignedWindows, SessionWindows, Windows
+from gearpy.core.window.windows import AlignedWindows, SessionWindows, Windows, too_many_windows
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import NOWHERE
@@ -413,7 +413,7 @@ def _of_windows(windows: object) -> list[str]:
     if not isinstance(windows, AlignedWindows | SessionWindows):
         name = type(windows).__name__
         return [f"a join has no {name}: use tumbling, sliding, session or global windows"]
-    mistakes = []
+    mistakes = too_many_windows(windows)
     if windows.trigger != AfterWatermark():
         mistakes.append("windows of a join fire once, when they close: leave out the trigger")
     if windows.accumulation != "discarding":

@@ -154,9 +154,9 @@ def test_more_tasks_than_key_groups_is_a_mistake() -> None:
     partitioner = HashPartitioner(key_groups=4)
 
     assert partitioner.check(source_parallelism=1, target_parallelism=4) is None
-    assert "5 is more than the 4 key groups" in str(
-        partitioner.check(source_parallelism=1, target_parallelism=5)
-    )
+    told = partitioner.check(source_parallelism=1, target_parallelism=5)
+    assert "5 is more than the 4 key groups" in str(told)
+    assert "4 tasks are the most that can share records by key" in str(told)
 
 
 def test_shuffle_goes_on_where_it_ended() -> None:
