@@ -546,8 +546,9 @@ class ServicesConfig:
     ] = 8090
     token_file: Annotated[
         Annotated[str, Setting(unit="file", form="a path")],
-        "Who may use the services, and for what: names, scopes, and hashes of tokens. As soon as "
-        "there is one, everybody needs one. A ~ is the user's home.",
+        "Who may use the services, and for what: names, scopes, and hashes of tokens. Without "
+        "any, services on this machine alone make one at each start; the folder services beside "
+        "this file has those. A ~ is the user's home.",
     ] = "~/.gearpy/tokens"  # noqa: S105
     tls: Annotated[
         Literal["off", "on"],

@@ -4,6 +4,7 @@ from typing import Final
 
 from fastapi import APIRouter, FastAPI
 from starlette.middleware.gzip import GZipMiddleware
+from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from gearpy import __version__
@@ -22,7 +23,7 @@ from gearpy.services.routes import (
     versions,
     views,
 )
-from gearpy.services.security.guard import API, Guard
+from gearpy.services.security.guard import API, PAGE, Guard
 from gearpy.services.static import page_routes
 
 _GZIP_LEVEL: Final = 5
@@ -59,7 +60,7 @@ def routes_app(deps: Deps | None = None) -> FastAPI:
         app.include_router(each, prefix=API)
     app.include_router(session.open_router)
     app.include_router(prometheus.router)
-    app.router.routes.extend(page_routes())
+    app.router.routes += [Route(PAGE, session.open_page, methods=["GET"]), *page_routes()]
     return app
 
 

@@ -8,6 +8,7 @@ from fastapi import Path as PathParameter
 
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.config.schema import Config
+from gearpy.distribution import program
 from gearpy.ids import AppId, ExecutorId
 from gearpy.services.problems import Problem, ProblemRaised
 from gearpy.services.programs.submission import Submitting
@@ -20,6 +21,19 @@ from gearpy.services.security.sessions import Logins
 from gearpy.transport.security.tokens import TokenScope
 
 _ID_MAX: Final = 2**31 - 1
+
+#: The actions that the page of one run offers; its services do nothing else.
+OF_ONE_RUN: Final = frozenset(
+    {
+        "app ask",
+        "app call-off",
+        "app drain",
+        "app kill",
+        "app rollback",
+        "app scale",
+        "quarantine replay",
+    }
+)
 
 #: In the schema of every route: the form of whatever goes wrong.
 PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
@@ -44,7 +58,7 @@ class Deps:
         topics: sends them.
         uploads: what was uploaded and not yet submitted.
         submitting: submits programs.
-        of_one_run: they end with one run, so that nothing else is started here.
+        of_one_run: they end with one run: only what `OF_ONE_RUN` names is done here.
     """
 
     client: ClusterClient
@@ -115,5 +129,11 @@ class Action:
                 f"{self.name} needs the scope {self.scope.text}, and {caller.name} has "
                 f"{caller.scope.text}",
                 f"gear token add NAME --scope {self.scope.text}",
+            )
+        if deps_of(request).of_one_run and self.name not in OF_ONE_RUN:
+            raise ProblemRaised(
+                403,
+                f"{self.name} is not for the services of one run, which end with it",
+                f"start a cluster: {program('local')}",
             )
         return caller

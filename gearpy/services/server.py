@@ -6,14 +6,15 @@ import socket
 import ssl
 import tempfile
 import threading
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, Self
 
 import uvicorn
 
+from gearpy.clocks import wall_ms
 from gearpy.cluster.client.client import ClusterClient, user_at_hand
 from gearpy.cluster.host.audit import audit_log
 from gearpy.cluster.host.open_files import allow_open_files
@@ -30,8 +31,17 @@ from gearpy.services.security.guard import GuardSettings
 from gearpy.services.security.limits import RequestLimits
 from gearpy.services.security.sessions import Logins
 from gearpy.transport.security.credentials import is_loopback
+from gearpy.transport.security.start_token import StartToken, kept_for_others, start_tokens_of
 from gearpy.transport.security.tls import page_context
-from gearpy.transport.security.tokens import TokenFile
+from gearpy.transport.security.tokens import (
+    StoredToken,
+    TokenFile,
+    TokenScope,
+    hash_of,
+    new_token,
+)
+
+_log = logging.getLogger(__name__)
 
 _BACKLOG: Final = 2048
 _KEEP_ALIVE_S: Final = 30
@@ -51,7 +61,8 @@ class Services:
         port: instead of ``services.port``; 0 lets the system choose.
         names: further names of this host, as they stand in the address line of a browser.
         limits: for each client.
-        of_one_run: they end with one run: the page offers to start nothing else.
+        of_one_run: they end with one run: nothing else is started here.
+        needs_token: also on this machine alone; else every user of it may do all.
 
     Runs on: a thread of its own.
 
@@ -69,27 +80,38 @@ class Services:
         names: Sequence[str] = (),
         limits: RequestLimits | None = None,
         of_one_run: bool = False,
+        needs_token: bool = True,
     ) -> None:
         host = config.services.host if host is None else host
         limits = limits or RequestLimits(upload_max_bytes=config.artifact.max_bytes)
         connections = min(limits.connections_max, allow_open_files(_FILES_WANTED) // 2)
         limits = replace(limits, connections_max=connections)
         tokens = TokenFile(config.services.token_file)
-        needs_login = not is_loopback(host)
-        if needs_login and not tokens.tokens():
+        has_tokens = bool(tokens.tokens())
+        if not is_loopback(host) and not has_tokens:
             raise ConfigError(
                 f"the services at {host} can be reached from other machines, and there are no "
                 "tokens: make one with 'gear token add NAME --scope admin', or listen at 127.0.0.1"
             )
+        if has_tokens and not needs_token:
+            raise ConfigError(
+                f"there are tokens in {tokens.path}, so everybody needs one: leave --no-token out, "
+                "or remove them with 'gear token remove NAME'"
+            )
+        secret = new_token() if needs_token and not has_tokens else ""
         tls = page_context(config.services.tls_folder) if config.services.tls == "on" else None
         self._socket = _listening(host, config.services.port if port is None else port)
         port = self._socket.getsockname()[1]
         self.url = f"http{'s' if tls else ''}://{_in_url(host)}:{port}"
+        #: Of this start; None if tokens were made before, or nobody needs one.
+        self.started = StartToken(url=self.url, token=secret) if secret else None
         self._folder = Path(tempfile.mkdtemp(prefix="gearpy-services-"))
+        user = user_at_hand()
         guard = GuardSettings(
             tokens=tokens,
-            needs_login=needs_login,
-            user=user_at_hand(),
+            started=_admin(user, secret) if secret else None,
+            needs_login=needs_token,
+            user=user,
             names=_names_of(host, names),
             cookie=f"gearpy_login_{port}",
             limits=limits,
@@ -108,9 +130,16 @@ class Services:
         )
         self._opened = ExitStack()
         self._opened.enter_context(audit_log(config))
+        if self.started is not None:
+            self._opened.enter_context(_findable(self.started, tokens.path))
         self._server = _server(self._deps, limits, tls)
         self._thread = threading.Thread(target=self._run, name="gearpy-services", daemon=True)
         self._thread.start()
+
+    @property
+    def page(self) -> str:
+        """The address of the page, which logs in whom it is told, if that needs a token."""
+        return self.started.page if self.started else f"{self.url}/"
 
     def close(self) -> None:
         """Listen no more, end requests under way, and forget uploads."""
@@ -132,6 +161,23 @@ class Services:
 
     def _run(self) -> None:
         self._server.run(sockets=[self._socket])
+
+
+def _admin(user: str, token: str) -> StoredToken:
+    return StoredToken(
+        name=user, scope=TokenScope.ADMIN, sha256=hash_of(token), created_ms=wall_ms()
+    )
+
+
+@contextmanager
+def _findable(started: StartToken, token_file: Path) -> Iterator[None]:
+    """Let other programs of this user find the token, if it has a place to write it to."""
+    with ExitStack() as kept:
+        try:
+            kept.enter_context(kept_for_others(start_tokens_of(token_file), started))
+        except ConfigError as error:
+            _log.warning("'gear token show' will not know these services: %s", error)
+        yield
 
 
 def _server(deps: Deps, limits: RequestLimits, tls: ssl.SSLContext | None) -> uvicorn.Server:

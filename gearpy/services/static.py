@@ -11,7 +11,6 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 _FOLDER: Final = Path(__file__).parent / "page"
-_INDEX: Final = "index.html"
 _TYPES: Final[Mapping[str, str]] = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
@@ -29,13 +28,16 @@ _NOT_CHANGED: Final = 304
 
 def page_routes() -> list[BaseRoute]:
     """Return a route for each file of the page; none of them looks at a path that is asked for."""
-    routes: list[BaseRoute] = []
-    for path in sorted(_FOLDER.rglob("*")):
-        if path.is_file() and path.suffix in _TYPES:
-            name = path.relative_to(_FOLDER).as_posix()
-            urls = ["/", f"/{name}"] if name == _INDEX else [f"/{name}"]
-            routes += [Route(url, _Served(path).answer, methods=["GET"]) for url in urls]
-    return routes
+    return [
+        Route(f"/{path.relative_to(_FOLDER).as_posix()}", _Served(path).answer, methods=["GET"])
+        for path in sorted(_FOLDER.rglob("*"))
+        if path.is_file() and path.suffix in _TYPES
+    ]
+
+
+def index(request: Request) -> Response:
+    """Return what a browser begins with, or that it has not changed."""
+    return _Served(_FOLDER / "index.html").answer(request)
 
 
 class _Served:

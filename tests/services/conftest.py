@@ -73,7 +73,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     config = a_config(tmp_path_factory.mktemp("services"))
     with (
         LocalCluster(config, workers=2, slots=50) as cluster,
-        Services(cluster.client, config, limits=PLENTY) as services,
+        Services(cluster.client, config, limits=PLENTY, needs_token=False) as services,
         httpx.Client(base_url=services.url, timeout=60) as http,
         cluster.submitted(endless(), executors=2) as running,
     ):

@@ -41,7 +41,7 @@ def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     stream.read(gp.generate(lambda: iter([]))).write(gp.to_list([]))
     with (
         LocalCluster(config, slots=4) as cluster,
-        Services(cluster.client, config, limits=PLENTY) as services,
+        Services(cluster.client, config, limits=PLENTY, needs_token=False) as services,
         httpx.Client(base_url=services.url + API, timeout=60) as made,
         cluster.submitted(actors) as first,
         cluster.submitted(stream) as second,

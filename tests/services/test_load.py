@@ -45,7 +45,7 @@ def limited(served: Served, tmp_path: Path) -> Iterator[Services]:
     """Serve the cluster with short patience, and room for few connections."""
     limits = replace(PLENTY, idle_s=0.3, stall_s=0.3, send_s=0.3, connections_max=20)
     config = a_config(tmp_path)
-    with Services(served.cluster.client, config, limits=limits) as services:
+    with Services(served.cluster.client, config, limits=limits, needs_token=False) as services:
         yield services
 
 
@@ -77,7 +77,11 @@ def test_others_are_answered_as_quickly(served: Served, tmp_path: Path) -> None:
     patient = replace(PLENTY, idle_s=600, stall_s=600)  # However long this takes.
     with ExitStack() as stack:
         busy, free = (
-            stack.enter_context(Services(served.cluster.client, a_config(tmp_path), limits=patient))
+            stack.enter_context(
+                Services(
+                    served.cluster.client, a_config(tmp_path), limits=patient, needs_token=False
+                )
+            )
             for _ in range(2)
         )
         among_many, alone = (
@@ -171,7 +175,9 @@ def test_there_are_so_many_connections_at_most(limited: Services) -> None:
 
 def test_bodies_have_a_size(served: Served, tmp_path: Path) -> None:
     """A larger one is refused before it is kept."""
-    with Services(served.cluster.client, a_config(tmp_path), limits=PLENTY) as services:
+    with Services(
+        served.cluster.client, a_config(tmp_path), limits=PLENTY, needs_token=False
+    ) as services:
         post = f"{services.url}{API}/master/submitdag"
         answer = httpx.post(post, content=b"x" * (2 << 20), timeout=_TIMEOUT_S)
 
@@ -196,7 +202,9 @@ def test_there_are_so_many_viewers_at_most(served: Served, tmp_path: Path) -> No
             return [first.status_code, second.status_code, third.status_code]
 
     limits = replace(PLENTY, viewers_max=2)
-    with Services(served.cluster.client, a_config(tmp_path), limits=limits) as services:
+    with Services(
+        served.cluster.client, a_config(tmp_path), limits=limits, needs_token=False
+    ) as services:
         assert asyncio.run(run(services.url)) == [200, 200, 429]
 
 
@@ -204,7 +212,7 @@ def test_too_many_requests_are_refused(served: Served, tmp_path: Path) -> None:
     """With the time after which to ask again; others are not in their way."""
     limits = replace(PLENTY, changes_per_s=0.01, changes_burst=2)
     config = a_config(tmp_path)
-    with Services(served.cluster.client, config, limits=limits) as services:
+    with Services(served.cluster.client, config, limits=limits, needs_token=False) as services:
         post = f"{services.url}{API}/appmaster/99/drain"
         answers = [httpx.post(post, timeout=_TIMEOUT_S) for _ in range(3)]
         assert [each.status_code for each in answers] == [404, 404, 429]

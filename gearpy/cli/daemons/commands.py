@@ -4,7 +4,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from typing import Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 import typer
@@ -17,7 +17,7 @@ from gearpy.cli.terminal.groups import group
 from gearpy.cli.terminal.log import log_to_console, log_to_stderr
 from gearpy.cli.terminal.options import Given, MetricsPlace, configured, takes
 from gearpy.cli.terminal.output import print_json
-from gearpy.cli.terminal.services import open_services
+from gearpy.cli.terminal.services import NoToken, addresses, open_services
 from gearpy.clocks import wall_ms
 from gearpy.cluster.boot.master import MasterDaemon, address_to_listen
 from gearpy.cluster.boot.worker import WorkerDaemon
@@ -34,6 +34,9 @@ from gearpy.metrics.samples import ClusterSample
 from gearpy.transport.api import split_address
 from gearpy.transport.security.credentials import is_unspecified
 from gearpy.views import text
+
+if TYPE_CHECKING:
+    from gearpy.services.server import Services
 
 #: `gear master` starts one: that is the group's callback. The others are about all of a cluster.
 masters = group("Start a master, or list or change those of a cluster.", no_args_is_help=False)
@@ -83,6 +86,7 @@ def local(
     ui: Annotated[
         bool, typer.Option("--ui/--no-ui", help="The REST API and the page, at services.port.")
     ] = True,
+    no_token: NoToken = False,
 ) -> None:
     """Run a whole cluster in this process, until Ctrl-C or SIGTERM.
 
@@ -107,18 +111,18 @@ def local(
             executors=executors,
             durable=True,
         ) as cluster,
-        _page(cluster.client, config) if ui else nullcontext("") as url,
+        _page(cluster.client, config, no_token=no_token) if ui else nullcontext() as page,
         _metrics_at(metrics, lambda: cluster_sample(cluster.client), config) as metrics_at,
     ):
         slots = slots or config.worker.slots
         if given.as_json:
             told = {"address": cluster.address, "workers": workers, "slots": slots}
-            print_json({**told, "url": url} if ui else told)
+            print_json({**told, **addresses(page)} if ui else told)
         else:
             print(
                 f"gearpy local cluster at {cluster.address}, {text.plural(workers, 'worker')} "
                 f"x {text.plural(slots, 'slot')}{_told(metrics_at)}; stop with Ctrl-C",
-                *([f"the page is at {url}"] if url else []),
+                *([f"the page is at {page.page}"] if page else []),
                 sep="\n",
                 flush=True,
             )
@@ -126,16 +130,16 @@ def local(
 
 
 @contextmanager
-def _page(client: ClusterClient, config: Config) -> Iterator[str]:
-    """Serve the page if that is possible; give its address, or say why there is none."""
+def _page(client: ClusterClient, config: Config, *, no_token: bool) -> Iterator["Services | None"]:
+    """Serve the page if that is possible; else say why there is none."""
     try:
-        services = open_services(client, config)
+        services = open_services(client, config, no_token=no_token)
     except ConfigError as error:
         _tell_on_stderr(f"no page: {error}")
-        yield ""
+        yield None
         return
     with services:
-        yield services.url
+        yield services
 
 
 @masters.callback(invoke_without_command=True, epilog=HELP)

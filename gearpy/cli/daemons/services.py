@@ -4,6 +4,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Annotated, Literal, TypeAlias
+from urllib.parse import urlsplit
 
 import typer
 
@@ -12,8 +13,11 @@ from gearpy.cli.terminal.groups import group
 from gearpy.cli.terminal.log import log_to_stderr
 from gearpy.cli.terminal.options import Given, asking, configured
 from gearpy.cli.terminal.output import print_json, table
-from gearpy.cli.terminal.services import open_services
+from gearpy.cli.terminal.services import NoToken, addresses, open_services
 from gearpy.clocks import wall_ms
+from gearpy.distribution import program
+from gearpy.errors import ConfigError
+from gearpy.transport.security.start_token import start_tokens, start_tokens_of
 from gearpy.transport.security.tokens import TOKEN_SCOPES, StoredToken, TokenFile
 from gearpy.views import text
 
@@ -55,6 +59,7 @@ def services(
             show_default=False,
         ),
     ] = None,
+    no_token: NoToken = False,
 ) -> None:
     """Serve the REST API and the page of a cluster, until Ctrl-C or SIGTERM."""
     config = given.config()
@@ -62,12 +67,19 @@ def services(
     with (
         suppress(KeyboardInterrupt),  # It was asked to stop.
         given.client() as client,
-        open_services(client, config, host=host, port=port, names=name or ()) as served,
+        open_services(
+            client, config, host=host, port=port, names=name or (), no_token=no_token
+        ) as served,
     ):
         if given.as_json:
-            print_json({"url": served.url})
+            print_json(addresses(served))
         else:
-            print(f"services ready at {served.url}; stop with Ctrl-C", flush=True)
+            print(
+                f"services ready at {served.url}; stop with Ctrl-C",
+                f"the page is at {served.page}",
+                sep="\n",
+                flush=True,
+            )
         threading.Event().wait()
 
 
@@ -109,10 +121,43 @@ def list_(given: Given) -> None:
             }
         )
     elif not found:
-        print("there are no tokens: on this machine, nobody needs one")
+        print(
+            "there are no tokens: services on this machine make one at each start, see "
+            "'gear token show'"
+        )
     else:
         rows = [[each.name, each.scope.text, text.moment(each.created_ms)] for each in found]
         table("tokens", ("name", "scope", "made"), rows)
+
+
+@tokens.command(epilog=HELP)
+@configured
+def show(
+    given: Given,
+    address: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="URL",
+            help="Of services; then their token alone is printed.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Print the addresses of services that you run on this machine, with the tokens they made."""
+    found = start_tokens(start_tokens_of(given.config().services.token_file))
+    if address is not None:
+        place = urlsplit(address if "://" in address else f"http://{address}").netloc
+        found = tuple(each for each in found if urlsplit(each.url).netloc == place)
+    if given.as_json:
+        print_json({"services": [{"url": each.url, "token": each.token} for each in found]})
+    elif not found:
+        where = f"at {address} " if address else ""
+        raise ConfigError(
+            f"no services {where}that you run on this machine have made a token: start them with "
+            f"{program('local')} or {program('services')}, or make one with 'gear token add NAME'"
+        )
+    else:
+        print(*(each.token if address else each.page for each in found), sep="\n")
 
 
 @tokens.command(epilog=HELP)

@@ -20,6 +20,7 @@ class Page:
     Args:
         config: where to listen.
         port: instead of ``services.port``.
+        no_token: nobody on this machine needs one.
         keeps: go on until a signal comes when the run has ended.
         say: tells the user a line.
 
@@ -28,7 +29,13 @@ class Page:
     """
 
     def __init__(
-        self, config: Config, *, port: int | None, keeps: bool, say: Callable[[str], None]
+        self,
+        config: Config,
+        *,
+        port: int | None,
+        keeps: bool,
+        say: Callable[[str], None],
+        no_token: bool = False,
     ) -> None:
         if missing := missing_for_services():
             raise ConfigError(missing)
@@ -36,6 +43,7 @@ class Page:
         self._port = port
         self._keeps = keeps
         self._say = say
+        self._no_token = no_token
 
     @contextmanager
     def of(self, stop: StopSignals, running: RunningApplication) -> Iterator[None]:
@@ -45,9 +53,13 @@ class Page:
             ConfigError: it cannot listen there.
         """
         with open_services(
-            running.client, self._config, port=self._port, of_one_run=True
+            running.client,
+            self._config,
+            port=self._port,
+            of_one_run=True,
+            no_token=self._no_token,
         ) as services:
-            page = f"{services.url}/#/app/{running.app_id}"
+            page = f"{services.page}#/app/{running.app_id}"
             self._say(f"the page of this run is at {page}")
             try:
                 yield

@@ -26,6 +26,7 @@ from gearpy.cli.terminal.options import (
     takes,
 )
 from gearpy.cli.terminal.output import print_guarantee
+from gearpy.cli.terminal.services import NoToken
 from gearpy.clocks import wall_ms
 from gearpy.cluster.client.client import RunningApplication
 from gearpy.cluster.client.measured import cluster_sample
@@ -80,6 +81,7 @@ def run(
     keep: Annotated[
         bool, typer.Option("--keep", help="With --ui: go on serving behind the end of the run.")
     ] = False,
+    no_token: NoToken = False,
 ) -> None:
     """Run an application in this process until its input ends.
 
@@ -92,7 +94,7 @@ def run(
     is_silent = quiet or as_json
     view = _view(quiet=is_silent)
     folder = run_folder_of(resume, config.checkpoint.runs_folder) if resume else None
-    page = Page(config, port=port, keeps=keep, say=_say) if ui else None
+    page = Page(config, port=port, keeps=keep, say=_say, no_token=no_token) if ui else None
     stop = StopSignals(
         on_second=lambda number: _end_at_once(number, view, is_resumable=folder is not None),
         replaces=lambda handler: handler is not signal.SIG_IGN,

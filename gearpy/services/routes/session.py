@@ -4,15 +4,17 @@ from dataclasses import dataclass
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Body, Depends, Request
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 
 from gearpy import __version__
 from gearpy.clocks import wall_ms
 from gearpy.cluster.host.audit import note_action
 from gearpy.services.deps import Given, caller_of, deps_of
 from gearpy.services.problems import ProblemRaised
-from gearpy.services.security.guard import TakenAction
+from gearpy.services.security.guard import PAGE, TakenAction
 from gearpy.services.security.sessions import LOGIN_LASTS_MS
+from gearpy.services.static import index
+from gearpy.transport.security.tokens import StoredToken, hash_of
 
 router: Final = APIRouter(tags=["session"])
 #: Routes that are not below the API.
@@ -67,20 +69,38 @@ def login(
     token: Annotated[str, Body(embed=True, max_length=_TOKEN_CHARS_MAX)],
 ) -> JSONResponse:
     """Log a browser in with a token; the answer has a cookie."""
-    found = given.guard.tokens.find(token.strip())
+    found = given.guard.token_of(hash_of(token.strip()))
     if found is None:
         raise ProblemRaised(401, "this token is not known", "ask for one: gear token add NAME")
-    note_action(found.name, "login", "", request.client.host if request.client else "", "done")
     answer = JSONResponse({"user": found.name})
+    _begin_login(request, answer, found)
+    return answer
+
+
+def open_page(request: Request) -> Response:
+    """Return the page; a token behind its address logs in, and goes out of the address bar."""
+    token = request.query_params.get("token")
+    if token is None:
+        return index(request)
+    # What follows the # stays in the address: browsers take it along.
+    answer = RedirectResponse(PAGE, status_code=303, headers={"Cache-Control": "no-store"})
+    found = deps_of(request).guard.token_of(hash_of(token.strip()))
+    if found is not None:  # Else the page asks for one.
+        _begin_login(request, answer, found)
+    return answer
+
+
+def _begin_login(request: Request, answer: Response, token: StoredToken) -> None:
+    given, address = deps_of(request), request.client.host if request.client else ""
+    note_action(token.name, "login", "", address, "done")
     answer.set_cookie(
         given.guard.cookie,
-        given.logins.begin(found.name, wall_ms()),
+        given.logins.begin(token.sha256, wall_ms()),
         max_age=LOGIN_LASTS_MS // 1000,
         secure=request.url.scheme == "https",
         httponly=True,
         samesite="strict",
     )
-    return answer
 
 
 @router.post("/logout", response_model=LoggedIn)

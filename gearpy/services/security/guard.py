@@ -19,10 +19,12 @@ from gearpy.services.security.access import Caller
 from gearpy.services.security.limits import RequestLimits, RequestRates
 from gearpy.services.security.origins import SAFE_METHODS, is_own_host, origin_problem
 from gearpy.services.security.sessions import Logins
-from gearpy.transport.security.tokens import StoredToken, TokenFile, TokenScope
+from gearpy.transport.security.tokens import StoredToken, TokenFile, TokenScope, hash_of
 
 #: Where all routes with data are.
 API: Final = "/api/v1.0"
+#: Where the page is; with a token behind it, it logs in.
+PAGE: Final = "/"
 #: What can be asked for without a token: enough to log in.
 OPEN_PATHS: Final = frozenset({f"{API}/session", f"{API}/login", f"{API}/logout", "/version"})
 _GUARDED: Final = (API, "/metrics", "/openapi.json", "/supervisor-actor-path")
@@ -51,6 +53,7 @@ class GuardSettings:
 
     Attributes:
         tokens: of all who may come; as soon as there is one, everybody needs one.
+        started: the one that was made when the services started, if there were none.
         needs_login: everybody needs one even if there is none.
         user: whom a request without a token comes from where none is needed.
         names: of this host, in lower case; addresses and localhost go without saying.
@@ -59,11 +62,22 @@ class GuardSettings:
     """
 
     tokens: TokenFile
+    started: StoredToken | None
     needs_login: bool
     user: str
     names: frozenset[str]
     cookie: str
     limits: RequestLimits
+
+    def token_of(self, sha256: str) -> StoredToken | None:
+        """Return the token with a hash; None if it is not known (any more).
+
+        Raises:
+            ConfigError: the file of tokens cannot be used.
+        """
+        if self.started is not None and self.started.sha256 == sha256:
+            return self.started
+        return self.tokens.hashed(sha256)
 
 
 @dataclass(slots=True)
@@ -142,7 +156,10 @@ class Guard:
         is_open = request.path in OPEN_PATHS or not request.path.startswith(_GUARDED)
         if caller is None and not is_open:
             raise ProblemRaised(
-                401, "a token is needed", "log in, or send the header Authorization: Bearer TOKEN"
+                401,
+                "a token is needed",
+                "log in, or send the header Authorization: Bearer TOKEN; 'gear token show' has "
+                "those of services that you run on this machine",
             )
         return caller
 
@@ -160,7 +177,7 @@ class Guard:
         wait_s = self._asks.wait_s(client, now_s)
         if request.is_unsafe and not wait_s:
             wait_s = self._changes.wait_s(client, now_s)
-        if request.path == f"{API}/login" and not wait_s:
+        if (request.path == f"{API}/login" or request.shows_token) and not wait_s:
             wait_s = self._tries.wait_s(client, now_s)
         if wait_s:
             raise _too_often(wait_s)
@@ -183,13 +200,14 @@ class Guard:
             return self._of_header(request, header)
         if not settings.needs_login and not settings.tokens.tokens():
             return Caller(name=settings.user, scope=TokenScope.ADMIN, address=request.client)
-        name = self._logins.token_name(login, wall_ms()) if login else None
-        token = settings.tokens.named(name) if name else None
+        shown = self._logins.token_of(login, wall_ms()) if login else None
+        token = settings.token_of(shown) if shown else None
         return _caller_of(token, request.client) if token else None
 
     def _of_header(self, request: "_Seen", header: str) -> Caller:
         kind, _, secret = header.partition(" ")
-        token = self._settings.tokens.find(secret.strip()) if kind.lower() == "bearer" else None
+        is_bearer = kind.lower() == "bearer"
+        token = self._settings.token_of(hash_of(secret.strip())) if is_bearer else None
         if token is None:
             if wait_s := self._tries.wait_s(request.client, self._now_s()):
                 raise _too_often(wait_s)
@@ -206,6 +224,7 @@ class _Seen:
         self.headers = Headers(scope=scope)
         self.client: str = scope["client"][0] if scope.get("client") else "?"
         self.is_unsafe = self.method not in SAFE_METHODS
+        self.shows_token = self.path == PAGE and bool(scope["query_string"])
         self.is_encrypted = scope.get("scheme") == "https"
 
 

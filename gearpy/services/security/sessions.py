@@ -17,24 +17,24 @@ class Logins:
     """
 
     def __init__(self) -> None:
-        self._names: dict[str, tuple[str, int]] = {}  # By hash of the id: token, until.
+        self._tokens: dict[str, tuple[str, int]] = {}  # By hash of the id: token, until.
 
-    def begin(self, token_name: str, now_ms: int) -> str:
-        """Note a login; return the id for the cookie."""
-        while len(self._names) >= _LOGINS_MAX:
-            del self._names[next(iter(self._names))]
+    def begin(self, token: str, now_ms: int) -> str:
+        """Note a login with a token, of which this is the hash; return the id for the cookie."""
+        while len(self._tokens) >= _LOGINS_MAX:
+            del self._tokens[next(iter(self._tokens))]
         login = secrets.token_urlsafe(_ID_BYTES)
-        self._names[_key(login)] = (token_name, now_ms + LOGIN_LASTS_MS)
+        self._tokens[_key(login)] = (token, now_ms + LOGIN_LASTS_MS)
         return login
 
-    def token_name(self, login: str, now_ms: int) -> str | None:
-        """Return the name of the token that a login was made with; None if it has ended."""
-        name, until_ms = self._names.get(_key(login), ("", 0))
-        return name if now_ms < until_ms else None
+    def token_of(self, login: str, now_ms: int) -> str | None:
+        """Return the hash of the token that a login was made with; None if it has ended."""
+        token, until_ms = self._tokens.get(_key(login), ("", 0))
+        return token if now_ms < until_ms else None
 
     def end(self, login: str) -> None:
         """Forget a login, if there is such a one."""
-        self._names.pop(_key(login), None)
+        self._tokens.pop(_key(login), None)
 
 
 def _key(login: str) -> str:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import pwd
 import re
 import secrets
 from collections.abc import Mapping
@@ -80,31 +81,38 @@ class TokenFile:
         Raises:
             ConfigError: see `tokens`.
         """
-        return self._read().get(_hash_of(secret))
+        return self.hashed(hash_of(secret))
 
-    def named(self, name: str) -> StoredToken | None:
-        """Return the token of a name; None if there is none (any more).
+    def hashed(self, sha256: str) -> StoredToken | None:
+        """Return the token with a hash; None if there is none (any more).
 
         Raises:
             ConfigError: see `tokens`.
         """
-        return next((each for each in self._read().values() if each.name == name), None)
+        return self._read().get(sha256)
 
     def add(self, name: str, scope: TokenScope, *, now_ms: int) -> str:
         """Make a token and store its hash; return the token, which nobody can see again.
 
         Raises:
-            ConfigError: the name is taken or malformed, or see `tokens`.
+            ConfigError: the name is taken, malformed, or that of a user without ``admin``; or see
+                `tokens`.
         """
         if not _NAME.fullmatch(name):
             raise ConfigError(
                 f"{name!r} is no name of a token: write letters, digits and ._@- (64 at most)"
             )
         known = self._read()
-        if self.named(name) is not None:
+        if any(each.name == name for each in known.values()):
             raise ConfigError(f"there is a token {name}: take another name, or remove it first")
-        secret = _PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
-        token = StoredToken(name=name, scope=scope, sha256=_hash_of(secret), created_ms=now_ms)
+        if scope < TokenScope.ADMIN and _is_user(name):
+            raise ConfigError(
+                f"{name} is a user of this machine, and whoever has a token of this name may "
+                "change what that user has submitted: take another name, or give it all with "
+                "--scope admin"
+            )
+        secret = new_token()
+        token = StoredToken(name=name, scope=scope, sha256=hash_of(secret), created_ms=now_ms)
         self._write({**known, token.sha256: token})
         return secret
 
@@ -156,8 +164,22 @@ class TokenFile:
             ) from error
 
 
-def _hash_of(secret: str) -> str:
-    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
+def new_token() -> str:
+    """Return a token that nobody can guess."""
+    return _PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
+
+
+def hash_of(token: str) -> str:
+    """Return a token as it is stored."""
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _is_user(name: str) -> bool:
+    try:
+        pwd.getpwnam(name)
+    except KeyError:
+        return False
+    return True
 
 
 def _parsed(data: bytes, path: Path) -> dict[str, StoredToken]:

@@ -15,6 +15,7 @@ from gearpy.cli.programs.page import Page
 from gearpy.cli.terminal import services as asked
 from gearpy.cli.terminal.exits import SUCCESS, WRONG_USE
 from gearpy.cluster.boot.local import LocalCluster
+from gearpy.cluster.client.client import user_at_hand
 from gearpy.cluster.embedded.signals import StopSignals
 from gearpy.config.load import load
 from gearpy.distribution import pip_install
@@ -32,7 +33,8 @@ def test_tokens_are_made_listed_and_removed(tmp_path: Path) -> None:
     path = tmp_path / "tokens"
     given = ("--set", f"services.token-file={path}")
     assert gear("token", "list", *given).stdout == (
-        "there are no tokens: on this machine, nobody needs one\n"
+        "there are no tokens: services on this machine make one at each start, see "
+        "'gear token show'\n"
     )
 
     made = gear("token", "add", "ann", "--scope", "submit", *given)
@@ -88,11 +90,18 @@ def test_the_page_of_a_run_goes_on_behind_its_end(tmp_path: Path) -> None:
     config, said = load(env={}, overrides=_keys(tmp_path)), list[str]()
     stop = StopSignals(on_second=lambda _: None)
     answers = list[int]()
+    given = ("--set", f"services.token-file={tmp_path}/tokens")
 
     def say(line: str) -> None:
         said.append(line)
-        url = re.sub(r".* at (http://\S+)/#.*", r"\1", line)
-        answers.append(httpx.get(f"{url}/api/v1.0/overview", timeout=DEADLINE_S).status_code)
+        found = re.search(r" at (http://\S+)/\?token=(gear_\S+)#/app/1\b", line)
+        assert found, line
+        url, token = found.groups()
+        assert gear("token", "show", url, *given).stdout == f"{token}\n"
+        assert gear("token", "show", *given).stdout == f"{url}/?token={token}\n"
+        for shown in ({}, {"authorization": f"Bearer {token}"}):
+            answer = httpx.get(f"{url}/api/v1.0/overview", headers=shown, timeout=DEADLINE_S)
+            answers.append(answer.status_code)
         if "has ended" in line:
             stop.ask(2)
 
@@ -108,7 +117,31 @@ def test_the_page_of_a_run_goes_on_behind_its_end(tmp_path: Path) -> None:
         "the page of this run is",
         "the run has ended; the page goes on",
     ]
-    assert answers == [200, 200]
+    assert answers == [401, 200, 401, 200]
+    none = gear("token", "show", *given)
+    assert none.exit_code == WRONG_USE
+    assert "no services that you run on this machine have made a token" in none.stderr
+
+
+def test_without_a_token_it_says_what_that_gives_away(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a line of its own."""
+    config, said = load(env={}, overrides=_keys(tmp_path)), list[str]()
+    page = Page(config, port=None, keeps=False, say=said.append, no_token=True)
+    with (
+        LocalCluster(config) as cluster,
+        cluster.submitted(_empty(), executors=1) as submitted,
+        page.of(StopSignals(on_second=lambda _: None), submitted),
+    ):
+        url = said[0].partition(" at ")[2].partition("/#")[0]
+        assert httpx.get(f"{url}/api/v1.0/overview", timeout=DEADLINE_S).status_code == 200
+        submitted.wait(DEADLINE_S)
+
+    assert "token=" not in said[0]
+    assert capsys.readouterr().err == (
+        f"--no-token: every user of this machine can run code as you ({user_at_hand()})\n"
+    )
 
 
 def _empty() -> gp.StreamApp:

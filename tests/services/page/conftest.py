@@ -202,6 +202,6 @@ def shown(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterato
     config = a_config(folder, **keys)
     with (
         LocalCluster(config, workers=2, slots=8, listen=True, executors="process") as cluster,
-        Services(cluster.client, config, limits=PLENTY) as services,
+        Services(cluster.client, config, limits=PLENTY, needs_token=False) as services,
     ):
         yield Shown(cluster=cluster, services=services, folder=folder, browser=browser)

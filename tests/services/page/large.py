@@ -73,7 +73,9 @@ def _shown(folder: Path) -> Iterator[str]:
     config = a_config(folder, **{"checkpoint.interval-ms": "30000"})
     with ExitStack() as stack:
         cluster = stack.enter_context(LocalCluster(config, workers=2, slots=2 * _TASKS))
-        services = stack.enter_context(Services(cluster.client, config, limits=PLENTY))
+        services = stack.enter_context(
+            Services(cluster.client, config, limits=PLENTY, needs_token=False)
+        )
         small = (_small(number) for number in range(_APPLICATIONS - 1))
         for app in (_large(), *small):
             stack.enter_context(cluster.submitted(app, executors=1))

@@ -98,7 +98,7 @@ def _shown(folder: Path) -> Iterator[tuple[str, int]]:
     config = a_config(folder, **{"worker.folder": f"{folder}/worker"})
     with (
         LocalCluster(config, workers=2, slots=16, listen=True, executors="process") as cluster,
-        Services(cluster.client, config, limits=PLENTY) as services,
+        Services(cluster.client, config, limits=PLENTY, needs_token=False) as services,
         gp.connect(cluster.address, config=config) as client,
     ):
         running = client.submit_program(str(program), [str(folder)], executors=2)

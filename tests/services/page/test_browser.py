@@ -334,7 +334,7 @@ def test_a_page_that_lost_its_server_says_since_when_and_comes_back(shown: Shown
     client, config = shown.cluster.client, shown.cluster.config
     tab = shown.tab()
     with Gate() as gate:
-        with Services(client, config, limits=PLENTY) as services:
+        with Services(client, config, limits=PLENTY, needs_token=False) as services:
             gate.lead_to(services)
             tab.page.goto(f"{gate.url}/#/")
             expect(tab.page.locator(".head")).to_contain_text("live")
@@ -343,11 +343,35 @@ def test_a_page_that_lost_its_server_says_since_when_and_comes_back(shown: Shown
 
         expect(tab.page.get_by_role("alert")).to_contain_text("the last numbers came")
         expect(tab.page.locator(".stale main")).to_contain_text("wordcount")
-        with Services(client, config, limits=PLENTY) as services:
+        with Services(client, config, limits=PLENTY, needs_token=False) as services:
             gate.lead_to(services)
             expect(tab.page.locator(".head")).to_contain_text("live")
             expect(tab.page.locator(".stale")).to_have_count(0)
             tab.page.context.close()
+
+
+@pytest.mark.usefixtures("app_id")
+def test_the_address_that_is_told_logs_in(shown: Shown) -> None:
+    """Its token goes out of the address bar, and the screen stays; without it, the page asks."""
+    with Services(shown.cluster.client, shown.cluster.config, limits=PLENTY) as services:
+        tab = shown.tab()
+        tab.page.goto(f"{services.page}#/apps")
+        expect(tab.page.get_by_role("link", name="wordcount").first).to_be_visible()
+        assert tab.page.url == f"{services.url}/#/apps"
+        tab.page.reload()
+        expect(tab.page.get_by_role("link", name="wordcount").first).to_be_visible()
+        assert tab.complaints == []
+        tab.page.context.close()
+
+        stranger = shown.tab()
+        stranger.page.goto(f"{services.url}/?token=gear_of_yesterday#/apps")
+        expect(stranger.page.locator("form")).to_contain_text("gear token show")
+        assert stranger.page.url == f"{services.url}/#/apps"
+        assert services.started is not None
+        stranger.page.get_by_label("token").fill(services.started.token)
+        stranger.page.get_by_role("button", name="Log in").click()
+        expect(stranger.page.get_by_role("link", name="wordcount").first).to_be_visible()
+        stranger.page.context.close()
 
 
 def test_it_is_small(shown: Shown, app_id: int) -> None:

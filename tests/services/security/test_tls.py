@@ -18,7 +18,8 @@ def test_services_speak_https(served: Served, tmp_path: Path) -> None:
     folder = tmp_path / "certs"
     make_authority_and_node(folder, ["127.0.0.1"], days=2)
     over = {"services.tls": "on", "services.tls-folder": str(folder)}
-    with Services(served.cluster.client, a_config(tmp_path, **over)) as services:
+    config = a_config(tmp_path, **over)
+    with Services(served.cluster.client, config, needs_token=False) as services:
         assert services.url.startswith("https://127.0.0.1:")
         known = ssl.create_default_context(cafile=str(folder / "ca.crt"))
 

@@ -1,5 +1,7 @@
 """Tokens are stored as hashes, in a file that is for its owner alone."""
 
+import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -32,7 +34,7 @@ def test_a_change_by_another_process_counts(tmp_path: Path) -> None:
     other.remove("ann")
 
     assert file.find(secret) is None
-    assert file.named("ann") is None
+    assert file.tokens() == ()
 
 
 def test_mistakes_are_told(tmp_path: Path) -> None:
@@ -45,6 +47,11 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
         file.add("ann smith", TokenScope.ADMIN, now_ms=1)
     with pytest.raises(ConfigError, match="there is no token ben; there are: ann"):
         file.remove("ben")
+    me = pwd.getpwuid(os.getuid()).pw_name
+    for scope in (TokenScope.READ, TokenScope.SUBMIT):
+        with pytest.raises(ConfigError, match=f"{me} is a user of this machine.*--scope admin"):
+            file.add(me, scope, now_ms=1)
+    assert file.find(file.add(me, TokenScope.ADMIN, now_ms=1))
     file.path.chmod(0o644)
     with pytest.raises(ConfigError, match=r"open to others \(mode 0644\): chmod 600"):
         file.tokens()

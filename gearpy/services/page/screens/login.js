@@ -20,6 +20,6 @@ export function Login() {
     <label><span>token</span><input type="password" autocomplete="current-password" autofocus required value=${token} onInput=${(event) => setToken(event.target.value)} /></label>
     <${Trouble} error=${error} />
     <div><button class="main">Log in</button></div>
-    <p class="quiet">Who runs the cluster gives tokens, with a scope: to read, to submit, or to administer.</p>
+    <p class="quiet">Who runs the cluster gives tokens, with a scope: to read, to submit, or to administer. If that is you, on this machine: <code>gear token show</code>.</p>
   </form>`;
 }
