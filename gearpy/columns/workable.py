@@ -1,26 +1,27 @@
-"""Types of columns of which Arrow can pick rows; columns of other types become such as they enter.
+"""Types of columns that streams have; columns of other types become such as they enter.
 
 For views of texts and bytes, and for runs of equal values, Arrow has no kernels that filter; and
-it does not cast views of lists soundly. So no step is given any of these.
+it does not cast views of lists soundly. Rows have no nanoseconds, and what comes out must not
+depend on whether a step takes rows. So no step is given any of these.
 """
 
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from gearpy.messages.table import with_leaves
+from gearpy.messages.table import in_microseconds, microsecond_type, with_leaves
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
 
 def workable_type(kind: "pa.DataType") -> "pa.DataType":
-    """Return the type that keeps the values of another one, and of which rows can be picked."""
-    return with_leaves(kind, _workable_leaf)
+    """Return the type that keeps the values of another one, cut to microseconds."""
+    return microsecond_type(_pickable_type(kind))
 
 
 @lru_cache(maxsize=256)
 def workable_schema(schema: "pa.Schema") -> "pa.Schema":
-    """Return a schema with types of which rows can be picked; the same one if it has no others."""
+    """Return a schema with types that streams have; the same one if it has no others."""
     import pyarrow as pa  # noqa: PLC0415 - there is a schema, so Arrow is there
 
     if all(workable_type(kind) == kind for kind in schema.types):
@@ -29,8 +30,14 @@ def workable_schema(schema: "pa.Schema") -> "pa.Schema":
     return pa.schema(fields, schema.metadata)
 
 
+def note_of(schema: "pa.Schema") -> str:
+    """Return which columns lose nanoseconds, for people; empty if none does."""
+    finer = [field.name for field in schema if microsecond_type(field.type) != field.type]
+    return f"times are cut to microseconds: {', '.join(finer)}" if finer else ""
+
+
 def workable_batch(batch: "pa.RecordBatch") -> "pa.RecordBatch":
-    """Return the same rows in columns of which rows can be picked."""
+    """Return the same rows in columns that streams have."""
     schema = workable_schema(batch.schema)
     if schema.equals(batch.schema):
         return batch
@@ -38,11 +45,19 @@ def workable_batch(batch: "pa.RecordBatch") -> "pa.RecordBatch":
 
 
 def workable_column(column: "pa.Array") -> "pa.Array":
-    """Return the same values in a column of which rows can be picked."""
+    """Return the same values, cut to microseconds, in a column that streams have."""
+    return in_microseconds(_pickable(column))
+
+
+def _pickable_type(kind: "pa.DataType") -> "pa.DataType":
+    return with_leaves(kind, _pickable_leaf)
+
+
+def _pickable(column: "pa.Array") -> "pa.Array":
     import pyarrow as pa  # noqa: PLC0415 - there is a column, so Arrow is there
     import pyarrow.compute as pc  # type: ignore[import-untyped]  # noqa: PLC0415 - the same
 
-    kind = workable_type(column.type)
+    kind = _pickable_type(column.type)
     if kind == column.type:
         return column
     if pa.types.is_run_end_encoded(column.type) and column.type.value_type == kind:
@@ -52,7 +67,7 @@ def workable_column(column: "pa.Array") -> "pa.Array":
     return pa.array(column.to_pylist(), kind)
 
 
-def _workable_leaf(kind: "pa.DataType") -> "pa.DataType":
+def _pickable_leaf(kind: "pa.DataType") -> "pa.DataType":
     import pyarrow as pa  # noqa: PLC0415 - there is a type, so Arrow is there
 
     if pa.types.is_string_view(kind):
@@ -60,9 +75,9 @@ def _workable_leaf(kind: "pa.DataType") -> "pa.DataType":
     if pa.types.is_binary_view(kind):
         return pa.binary()
     if pa.types.is_run_end_encoded(kind):
-        return workable_type(kind.value_type)
+        return _pickable_type(kind.value_type)
     if pa.types.is_dictionary(kind):
-        return pa.dictionary(kind.index_type, workable_type(kind.value_type), kind.ordered)
+        return pa.dictionary(kind.index_type, _pickable_type(kind.value_type), kind.ordered)
     return kind
 
 

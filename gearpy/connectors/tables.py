@@ -9,6 +9,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.clocks import wall_ms
 from gearpy.columns.row_schema import RowSchema, SchemaLike, inferred_schema, row_schema_of
+from gearpy.columns.workable import note_of
 from gearpy.connectors.files.column_times import TimeUnit, check_time_column, check_unit, times_of
 from gearpy.connectors.files.tables import conformed
 from gearpy.connectors.streams.generator import Pace, check_generator, share_of, takes_part
@@ -86,7 +87,9 @@ def rows(
         raise ConfigError(f"rows: partitions is {partitions}, must be 1 or more")
     batch, known = _batch_of(data, schema)
     times = _times("rows", batch, time, time_unit)
-    return TableSource(known, batch, times, parts=partitions, bound_ms=duration_ms(out_of_order))
+    bound_ms = duration_ms(out_of_order)
+    note = note_of(data.schema) if isinstance(data, pa.RecordBatch | pa.Table) else ""
+    return TableSource(known, batch, times, parts=partitions, bound_ms=bound_ms, note=note)
 
 
 def generate_tables(
@@ -165,24 +168,38 @@ class TableSource(Source):
         times: their event times.
         parts: number of partitions.
         bound_ms: how far out of order the times are.
+        note: what was done to values, for people.
     """
 
     replayable = True
     bounded = True
 
     def __init__(
-        self, schema: RowSchema, batch: pa.RecordBatch, times: Times, *, parts: int, bound_ms: int
+        self,
+        schema: RowSchema,
+        batch: pa.RecordBatch,
+        times: Times,
+        *,
+        parts: int,
+        bound_ms: int,
+        note: str = "",
     ) -> None:
         self._schema = schema
         self._batch = batch
         self._times = times
         self._parts = parts
         self._bound_ms = bound_ms
+        self._note = note
 
     @property
     def description(self) -> str:
         """The function and the number of rows."""
         return f"rows({self._batch.num_rows})"
+
+    @property
+    def note(self) -> str:
+        """Which columns have lost nanoseconds."""
+        return self._note
 
     @property
     def schema(self) -> RowSchema:

@@ -6,7 +6,6 @@ and an order like one. Nothing is ever appended to them. Code that may meet eith
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex, overload
 
@@ -16,6 +15,7 @@ from gearpy.messages.late_time import LateTime, OrderedTimes, late_places, late_
 #: So many rows of a table count for flow control as one record. What a row of a column takes, of
 #: time and of memory, is about so much less than what a record of its own takes.
 ROWS_PER_CREDIT: Final = 64
+_NS_PER_US: Final = 1000
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
@@ -235,47 +235,47 @@ def rows_of(batch: "pa.RecordBatch") -> list[dict[str, Any]]:
 def cells_of(column: "pa.Array") -> list[Any]:
     """Return the values of a column as rows have them; a map as a dict.
 
-    A time in nanoseconds is a `datetime.datetime`, a span a `datetime.timedelta`, as in any other
-    unit: Arrow by itself gives objects of pandas where that is installed. A value that a datetime
-    cannot hold is as Arrow gives it.
+    Rows have microseconds: see `in_microseconds`. Arrow by itself gives objects of pandas for
+    nanoseconds where that is installed.
     """
-    if _has_nanoseconds(column.type):
-        import pyarrow as pa  # noqa: PLC0415 - there is a column, so Arrow is there
-
-        micros = _in_microseconds(column.type)
-        try:
-            column = column.cast(micros)
-        except pa.ArrowInvalid:  # Cell by cell, so that it is the same however rows are cut.
-            return [_cell(scalar, micros) for scalar in column]
+    column = in_microseconds(column)
     # Arrow looks at each value when it is told of maps; most columns cannot have one.
     is_nested = column.type.num_fields > 0
     cells: list[Any] = column.to_pylist(maps_as_pydicts="strict" if is_nested else None)
     return cells
 
 
-def _cell(scalar: "pa.Scalar", micros: "pa.DataType") -> Any:
-    import pyarrow as pa  # noqa: PLC0415 - there is a column, so Arrow is there
+def in_microseconds(column: "pa.Array") -> "pa.Array":
+    """Return a column whose times and spans are cut to whole microseconds, towards the past."""
+    return changed_leaves(column, microsecond_type(column.type), _cut)
 
-    with suppress(pa.ArrowInvalid):
-        scalar = scalar.cast(micros)
-    return scalar.as_py(maps_as_pydicts="strict")
+
+def _cut(column: "pa.Array", kind: "pa.DataType") -> "pa.Array":
+    import pyarrow as pa  # noqa: PLC0415 - there is a column, so Arrow is there
+    import pyarrow.compute as pc  # noqa: PLC0415 - the same
+
+    if pa.types.is_dictionary(kind):
+        return pa.DictionaryArray.from_arrays(column.indices, in_microseconds(column.dictionary))
+    counts = column.view(pa.int64())
+    # Arrow divides towards zero, which before 1970 is towards the future.
+    quotient = pc.divide(counts, _NS_PER_US)
+    is_above = pc.greater(pc.multiply(quotient, _NS_PER_US), counts)
+    return pc.subtract(quotient, is_above.cast(pa.int64())).view(kind)
 
 
 @lru_cache(maxsize=256)
-def _has_nanoseconds(kind: "pa.DataType") -> bool:
-    return bool(_in_microseconds(kind) != kind)
-
-
-def _in_microseconds(kind: "pa.DataType") -> "pa.DataType":
-    """Return the type with microseconds instead of nanoseconds."""
+def microsecond_type(kind: "pa.DataType") -> "pa.DataType":
+    """Return the type with microseconds instead of nanoseconds, also within lists and structs."""
     import pyarrow as pa  # noqa: PLC0415 - there is a type, so Arrow is there
 
     def changed(leaf: "pa.DataType") -> "pa.DataType":
-        if pa.types.is_timestamp(leaf) and leaf.unit == "ns":
+        if pa.types.is_dictionary(leaf):
+            return pa.dictionary(leaf.index_type, microsecond_type(leaf.value_type), leaf.ordered)
+        if getattr(leaf, "unit", "") != "ns":
+            return leaf
+        if pa.types.is_timestamp(leaf):
             return pa.timestamp("us", leaf.tz)
-        if pa.types.is_duration(leaf) and leaf.unit == "ns":
-            return pa.duration("us")
-        return leaf
+        return pa.duration("us") if pa.types.is_duration(leaf) else pa.time64("us")
 
     return with_leaves(kind, changed)
 
@@ -303,6 +303,40 @@ def with_leaves(
     if pa.types.is_fixed_size_list(kind):
         return pa.list_(inside(kind.value_field), kind.list_size)
     return change(kind)
+
+
+def changed_leaves(
+    column: "pa.Array",
+    kind: "pa.DataType",
+    change: "Callable[[pa.Array, pa.DataType], pa.Array]",
+) -> "pa.Array":
+    """Return a column of a type that `with_leaves` has made, with its values.
+
+    Args:
+        change: makes a plain column one of another type.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - there is a column, so Arrow is there
+
+    def inside(part: "pa.Array", kind: "pa.DataType") -> "pa.Array":
+        return changed_leaves(part, kind, change)
+
+    if kind == column.type:
+        return column
+    if column.offset:  # So that all parts of it begin at the same place.
+        column = pa.concat_arrays([column, column[:0]])
+    is_null = column.is_null()
+    if pa.types.is_struct(kind):
+        fields = [inside(column.field(at), each.type) for at, each in enumerate(kind)]
+        return pa.StructArray.from_arrays(fields, fields=list(kind), mask=is_null)
+    if pa.types.is_map(kind):
+        keys, items = inside(column.keys, kind.key_type), inside(column.items, kind.item_type)
+        return pa.MapArray.from_arrays(column.offsets, keys, items, type=kind, mask=is_null)
+    if not pa.types.is_nested(kind):
+        return change(column, kind)
+    values = inside(column.values, kind.value_type)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.FixedSizeListArray.from_arrays(values, type=kind, mask=is_null)
+    return type(column).from_arrays(column.offsets, values, type=kind, mask=is_null)
 
 
 def _part(at: slice, length: int) -> tuple[int, int]:

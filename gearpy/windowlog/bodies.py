@@ -95,6 +95,7 @@ class ParquetBody:
             file,
             schema,
             compression=compression,
+            write_page_checksum=True,
             write_statistics=timed or False,
             use_dictionary=[field.name for field in schema if pa.types.is_string(field.type)],
         )
@@ -143,11 +144,13 @@ def read_body(file: BinaryIO, *, body: Body, name: str) -> tuple[pa.Table, Segme
         if body == ARROW:
             reader = pa_ipc.open_file(file)
             return reader.read_all().replace_schema_metadata(None), _info(reader.schema.metadata)
-        parquet = pq.ParquetFile(file)
+        parquet = pq.ParquetFile(file, page_checksum_verification=True)
         # To wake other threads takes longer than to read a few rows.
         table = parquet.read(use_threads=parquet.metadata.num_rows >= _THREADS_ROWS_MIN)
         return table.replace_schema_metadata(None), _info(parquet.metadata.metadata)
-    except OSError:
+    except OSError as error:
+        if "checksum" in str(error):
+            raise _damage(name, error) from error
         raise
     except _ERRORS as error:
         raise _damage(name, error) from error

@@ -2,7 +2,8 @@
 
 import subprocess
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
+from typing import Any
 
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -73,13 +74,51 @@ def test_nanoseconds_are_plain_times_in_rows(kind: pa.DataType, value: object) -
     assert cells_of(batch.column("x")) == [row["x"], None]
 
 
-def test_a_time_is_the_same_beside_one_that_no_datetime_holds() -> None:
-    """How a file is cut into batches changes no value."""
-    column = pa.array([1_000_000, 1_000_001], pa.timestamp("ns"))
+CELLS = [-9_223_372_036_854_775_807, -1001, -1000, -1, 0, 999, 1001, None, 1714564800123456789]
 
-    assert type(cells_of(column)[0]) is datetime
-    assert cells_of(column)[0] == cells_of(column[:1])[0]
-    assert cells_of(column)[1].nanosecond == 1  # As pandas has it.
+
+@pytest.mark.parametrize(
+    ("kind", "first"),
+    [
+        (pa.timestamp("ns"), datetime(1970, 1, 1)),  # noqa: DTZ001 - without a zone
+        (NANOS, datetime(1970, 1, 1, tzinfo=UTC)),
+        (pa.duration("ns"), timedelta()),
+    ],
+)
+def test_nanoseconds_are_cut_towards_the_past(kind: pa.DataType, first: Any) -> None:
+    """By themselves, in lists, structs, maps and dictionaries; however a table is cut."""
+    wanted = [None if ns is None else first + timedelta(microseconds=ns // 1000) for ns in CELLS]
+    column = pa.array(CELLS, pa.int64()).cast(kind)
+    count = len(CELLS)
+    gap = pa.array([False, True, False])
+    nested: list[tuple[pa.Array, list[Any]]] = [
+        (column, wanted),
+        (column[2:], wanted[2:]),
+        (column.dictionary_encode(), wanted),
+        (pa.StructArray.from_arrays([column], ["x"]), [{"x": each} for each in wanted]),
+        (
+            pa.ListArray.from_arrays(pa.array([0, 2, 2, count]), column, mask=gap),
+            [wanted[:2], None, wanted[2:]],
+        ),
+        (pa.FixedSizeListArray.from_arrays(column, 3), [wanted[:3], wanted[3:6], wanted[6:]]),
+        (
+            pa.MapArray.from_arrays([0, 1, 1, 2], pa.array(["a", "b"]), column[:2], mask=gap),
+            [{"a": wanted[0]}, None, {"b": wanted[1]}],
+        ),
+    ]
+    for array, right in nested:
+        for start in range(len(right)):
+            assert cells_of(array[start:]) == right[start:]
+        plain = str(cells_of(array))
+        assert "Timestamp" not in plain
+        assert "Timedelta" not in plain
+
+
+def test_times_of_day_are_cut() -> None:
+    """To the microsecond, as in Python."""
+    column = pa.array([999, 1500, None], pa.time64("ns"))
+
+    assert cells_of(column) == [time(0), time(0, 0, 0, 1), None]
 
 
 @given(st.integers(0, 10), st.integers(-12, 12), st.integers(-12, 12))

@@ -133,6 +133,8 @@ def _processor_lines(plan: PhysicalPlan, processor: PlannedProcessor) -> Iterato
     yield f"[{processor.number}] {text.plural(processor.parallelism, 'task')}"
     for step in processor.steps:
         yield f"    {step.name:<{_NAME_COLUMNS}}  {_form_of(step)}"
+        if step.note:
+            yield from _wrapped(f"        {step.note}", "            ")
         if step.order:
             yield f"        {_order_text(step)}"
         if step.keeps:
@@ -216,6 +218,8 @@ def _box_lines(processor: PlannedProcessor) -> Iterator[str]:
     yield f"[{processor.number}] {text.plural(processor.parallelism, 'task')}"
     for step in processor.steps:
         yield f"{text.printable(step.name)}: {_form_of(step)}"
+        if step.note:
+            yield f"  {step.note}"
         if step.order:
             yield f"  {_order_text(step)}"
         if step.keeps:

@@ -21,7 +21,6 @@ from gearpy.connectors.files.tables import (
     Fit,
     conformed,
     fitting_parts,
-    plain_schema,
 )
 from gearpy.connectors.locations import FoundFile, open_found
 from gearpy.errors import ConfigError
@@ -143,7 +142,7 @@ class ParquetFileFormat:
         """See `FileFormat`."""
         groups = _opened_groups(self.name, file)
         groups.close()
-        return plain_schema(groups.schema)
+        return groups.schema
 
     def check(self, schema: pa.Schema) -> None:
         """See `FileFormat`."""
@@ -193,7 +192,10 @@ def _opened(operator: str, file: FoundFile) -> Any:
 class _ParquetGroups(_Groups):
     def __init__(self, opened: Any) -> None:
         self._opened = opened
-        self._file = pq.ParquetFile(opened)
+        # Arrow would make nanoseconds of INT96, which end in the year 2262.
+        self._file = pq.ParquetFile(
+            opened, coerce_int96_timestamp_unit="us", page_checksum_verification=True
+        )
         self.schema = self._file.schema_arrow
         self.count = self._file.num_row_groups
 

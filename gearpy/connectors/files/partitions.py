@@ -11,6 +11,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.clocks import wall_ms
 from gearpy.columns.row_schema import RowSchema, row_schema_of
+from gearpy.columns.workable import note_of
 from gearpy.connectors.files.column_times import TimeUnit, check_time_column, check_unit
 from gearpy.connectors.files.queue import FileQueue, part_of
 from gearpy.connectors.files.tables import (
@@ -21,6 +22,7 @@ from gearpy.connectors.files.tables import (
     Fit,
     OnBad,
     check_on_bad,
+    plain_schema,
 )
 from gearpy.connectors.locations import (
     FoundFile,
@@ -105,6 +107,7 @@ class RowFiles(Source):
         self.bounded = not options.follow
         self._found: list[FoundFile] = []
         self._schemas: tuple[RowSchema, pa.Schema] | None = None  # Given, and read.
+        self._note = ""
 
     @property
     def description(self) -> str:
@@ -115,6 +118,13 @@ class RowFiles(Source):
     def schema(self) -> RowSchema | None:
         """The columns: as given, or as the first file has them; None for rows of any kind."""
         return None if self._options.rows else self._both_schemas()[0]
+
+    @property
+    def note(self) -> str:
+        """Which columns lose nanoseconds."""
+        if not self._options.rows:
+            self._both_schemas()
+        return self._note
 
     def renewed(self) -> "RowFiles":
         """Return one that looks for files anew; the columns stay as they were."""
@@ -202,7 +212,11 @@ class RowFiles(Source):
 
     def _found_schemas(self) -> tuple[RowSchema, pa.Schema]:
         options, operator = self._options, self._form.name
-        whole = RowSchema(self._schema_of_files())
+        found = self._schema_of_files()
+        if isinstance(options.schema, pa.Schema):
+            found = options.schema
+        self._note = note_of(found)
+        whole = RowSchema(plain_schema(found))
         if options.schema is not None:
             whole = row_schema_of(options.schema)
         self._form.check(whole.arrow)

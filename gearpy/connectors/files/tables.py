@@ -267,7 +267,9 @@ def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    column = workable_column(column)
+    # A time that is read as a number keeps its nanoseconds.
+    if not (pa.types.is_integer(kind) and pa.types.is_temporal(column.type)):
+        column = workable_column(column)
     return column if column.type == kind else column.cast(kind)
 
 

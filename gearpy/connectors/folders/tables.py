@@ -242,7 +242,10 @@ def parquet_folder(
 
     def rows_of(columns: ColumnsOf, file: BinaryIO) -> WaitingRows:
         return WaitingRows(
-            columns, lambda schema: pq.ParquetWriter(file, schema, compression=compression)
+            columns,
+            lambda schema: pq.ParquetWriter(
+                file, schema, compression=compression, write_page_checksum=True
+            ),
         )
 
     def make_format() -> ColumnFormat:

@@ -134,6 +134,7 @@ class PartitionFiles:
                 each.begun.file,
                 self._partitioning.file_schema,
                 compression=self._compression,
+                write_page_checksum=True,
                 metadata_collector=each.metadata,
             )
         table = pa.Table.from_batches(each.waiting).combine_chunks()

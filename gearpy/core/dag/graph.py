@@ -56,6 +56,7 @@ class StepSpec:
         is_whole: it is the user's own task, and all that the task keeps is its.
         order: the order of records that it depends on, for people; empty if it does not.
         bounds: the tasks that autoscale may give it; None: as many as it has.
+        note: what it does to values, for people, such as times that it cuts; empty if nothing.
     """
 
     id: str
@@ -68,6 +69,7 @@ class StepSpec:
     is_whole: bool = False
     order: str = ""
     bounds: ScaleBounds | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -384,5 +384,6 @@ def _step_specs(
             is_whole=isinstance(step, ProcessOperator),
             order=step.order,
             bounds=None if step.part else bounds.get(step.origin or step),
+            note=step.note,
         )
     return specs

@@ -121,6 +121,11 @@ class Operator(ABC):
         """
 
     @property
+    def note(self) -> str:
+        """What the step does to values that its name does not say, for people."""
+        return ""
+
+    @property
     @abstractmethod
     def order(self) -> Order:
         """The order in which the step gets records; empty if results do not depend on it."""
@@ -311,6 +316,11 @@ class ReadOperator(ActsInside):
     def keeps(self) -> str:
         """The place up to which the source was read, for people."""
         return f"places in {type(self.source).__qualname__}"
+
+    @property
+    def note(self) -> str:
+        """What the source does to values."""
+        return self.source.note
 
     @property
     def structure(self) -> str:

@@ -496,6 +496,11 @@ class Source(ABC, Generic[T_co]):
     is_by_arrival: bool = False  #: All readers will say so; see `SourceReader.is_by_arrival`.
     discovers: bool = False  #: Partitions are found while it is read: `discover` returns a finder.
 
+    @property
+    def note(self) -> str:
+        """What it does to values, for people who look at a plan; empty for nothing."""
+        return ""
+
     @abstractmethod
     def partitions(self) -> Sequence[str]:
         """Return the names of the partitions, stable over restarts."""
