@@ -4,6 +4,7 @@
     ├── ConfigError                 wrong use, found when built or submitted; lists all mistakes
     │   ├── GraphError              the graph cannot run: cycle, duplicate edge, unknown processor
     │   ├── NoSuchStep              a stream has no such method; an AttributeError, too
+    │   ├── NotInstalled            a package is missing; has the command that brings it
     │   └── CannotTravel            a value cannot be sent to another process, nor stored
     ├── SubmitRefused               the master said no, as the name is taken; nothing was started
     ├── ApplicationFailed           the application ended without success; carries its cause
@@ -56,6 +57,7 @@ __all__ = [
     "MessageLost",
     "NoSuchStep",
     "NodeGivenUp",
+    "NotInstalled",
     "OperatorError",
     "ProtocolError",
     "SnapshotDamaged",
@@ -103,6 +105,17 @@ class NoSuchStep(ConfigError, AttributeError):
 
     `hasattr` and `getattr` with a default take it for the `AttributeError` that they expect.
     """
+
+
+class NotInstalled(ConfigError):
+    """A package is not installed. The text has the command that brings it.
+
+    ``extra`` is the extra of gearpy that it belongs to; empty for a package of none.
+    """
+
+    def __init__(self, text: str, extra: str = "") -> None:
+        super().__init__(text)
+        self.extra = extra
 
 
 class CannotTravel(ConfigError):

@@ -4,19 +4,25 @@ import re
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
+from collections.abc import Callable
 from email.message import Message
 from email.parser import HeaderParser
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from packaging.requirements import Requirement
 
 import gearpy as gp
 from gearpy import distribution
 from gearpy.cluster.programs.requirements import missing
+from gearpy.cluster.states.query import query
 from gearpy.distribution import other_project, pip_install, program
+from gearpy.errors import NotInstalled
+from gearpy.storage.folder.at import file_system_at
 
 ROOT: Final = Path(__file__).parents[1]
 PAGE: Final = ROOT / "gearpy" / "services" / "page"
@@ -170,3 +176,86 @@ def test_an_older_name_of_this_project_is_left_in_peace(
 def test_a_program_that_requires_the_other_project_is_told(name: Any) -> None:
     assert missing(name) == "gearpy is another project: this one is called gearpy-streaming"
     assert missing(distribution.DISTRIBUTION) == ""
+
+
+#: What a program may ask for, the package that it then needs, and the extra that brings it.
+NEEDS: Final[dict[str, tuple[Callable[[], object], str, str]]] = {
+    "kafka": (lambda: gp.kafka("t", servers="localhost:9"), "confluent_kafka", "kafka"),
+    "kafka_sink": (lambda: gp.kafka_sink("t", servers="localhost:9"), "confluent_kafka", "kafka"),
+    "avro": (lambda: gp.avro(schema={}), "fastavro", "kafka"),
+    "protobuf": (lambda: gp.protobuf(object), "google.protobuf", "kafka"),
+    "delta": (lambda: gp.delta_table("t"), "deltalake", "delta"),
+    "postgres": (lambda: gp.postgres("postgresql://h/d", "t", by="id"), "psycopg", "postgres"),
+    "postgres_sink": (lambda: gp.postgres_sink("postgresql://h/d", "t"), "psycopg", "postgres"),
+    "s3": (lambda: file_system_at("s3://b/x"), "s3fs", "s3"),
+    "gs": (lambda: file_system_at("gs://b/x"), "gcsfs", "gcs"),
+    "abfs": (lambda: file_system_at("abfs://b/x"), "adlfs", "azure"),
+    "webhdfs": (lambda: file_system_at("webhdfs://h/x"), "requests", "hdfs"),
+    "store on kafka": (
+        lambda: file_system_at("kafka://h/x"),
+        "confluent_kafka",
+        "kafka",
+    ),
+    "sql": (lambda: query({"t": pa.table({"n": [1]})}, "select 1"), "duckdb", "sql"),
+    "pandas": (
+        lambda: gp.StreamApp("a").read(gp.collection([1])).map_batches(len, form="pandas"),
+        "pandas",
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NEEDS)
+def test_a_missing_package_is_one_line_with_the_command_that_brings_it(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs, package, extra = NEEDS[name]
+    for module in ("webhdfs", "kafka", "topics"):  # They import it at their top.
+        monkeypatch.delitem(sys.modules, f"gearpy.storage.folder.{module}", raising=False)
+    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
+
+    with pytest.raises(NotInstalled) as caught:
+        needs()
+
+    command = pip_install(extra) if extra else f"install {package}"
+    assert f"needs {package}, not installed here: " in str(caught.value)
+    assert str(caught.value).endswith(command)
+    assert "\n" not in str(caught.value)
+    assert caught.value.extra == extra
+
+
+def test_every_package_of_an_extra_is_known() -> None:
+    """So that each has a command."""
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    extras = declared["project"]["optional-dependencies"]
+    assert set(distribution.EXTRAS.values()) <= set(extras)
+    assert set(extras) - {*distribution.EXTRAS.values(), *DEVELOPERS} == {"spark-pipelines"}
+
+
+def test_who_runs_a_program_by_python_sees_one_line_of_a_missing_package(tmp_path: Path) -> None:
+    """Also when a task met it, and the error of its application has it as the cause."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys\n"
+        "from gearpy.distribution import require\n"
+        "from gearpy.errors import OperatorError\n"
+        "try:\n"
+        "    require('this', 'no_such_module')\n"
+        "except Exception as error:\n"
+        "    if sys.argv[1] == 'task':\n"
+        "        raise OperatorError(operator='map', cause=f'NotInstalled: {error}') from None\n"
+        "    raise KeyError('other') from None if sys.argv[1] == 'other' else error\n"
+    )
+
+    said = {
+        kind: subprocess.run(
+            [sys.executable, str(program), kind], capture_output=True, text=True, check=False
+        ).stderr
+        for kind in ("task", "other")
+    }
+
+    assert said["task"].startswith("error: this needs no_such_module, not installed here: ")
+    assert said["task"].count("\n") == 1
+    assert said["other"].startswith("Traceback")
+    assert "KeyError: 'other'" in said["other"]

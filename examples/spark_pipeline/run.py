@@ -22,23 +22,27 @@ from pathlib import Path
 from time import perf_counter
 from typing import Final, NamedTuple, TypeVar
 
-import batch
-import generate
-import pyarrow as pa  # type: ignore[import-untyped]
-import pyspark
-import windows
-from pyarrow import dataset
+try:
+    import batch
+    import generate
+    import pyarrow as pa  # type: ignore[import-untyped]
+    import windows
+    from pyarrow import dataset
 
-import gearpy as gp
-import gearpy.spark
-from gearpy.windowlog.log import WindowLog
+    import gearpy as gp
+    import gearpy.spark
+    from gearpy.windowlog.log import WindowLog
+except ModuleNotFoundError as _missing:
+    raise SystemExit(
+        f"{_missing.name} is not installed here: pip install 'gearpy-streaming[spark]', or take "
+        "the .venv/bin/python that bin/gear makes in a clone"
+    ) from None
 
 __all__ = ["Check", "compare", "deploy", "main", "make_empty"]
 
 T = TypeVar("T")
 
 HERE: Final = Path(__file__).resolve().parent
-SPARK_HOME: Final = Path(pyspark.__file__).parent
 #: What the checked-in specification of the pipeline has where the folder belongs.
 SPEC: Final = "spark-pipeline.yml"
 SPEC_OUT: Final = "/tmp/clicks"  # noqa: S108 - of the specification; nothing is written there
@@ -58,6 +62,7 @@ def main() -> int:
     """Run all steps, print the report, and return 1 if an answer is wrong."""
     options = _parser().parse_args()
     out: Path = options.out.resolve()
+    gearpy.spark.java_home()  # Refused before all the work, where there is no Spark or no Java.
     if options.runner == "pipelines":
         _check_packages()
     make_empty(out)
@@ -159,13 +164,19 @@ def _batch(out: Path) -> batch.Answers:
 
 
 def _submit(out: Path) -> list[str]:
-    program = str(SPARK_HOME / "bin" / "spark-submit")
+    program = str(_spark_home() / "bin" / "spark-submit")
     return [program, "--master", "local[2]", str(HERE / "pipeline.py"), str(out)]
 
 
 def _pipelines(out: Path) -> list[str]:
-    program = str(SPARK_HOME / "bin" / "spark-pipelines")
+    program = str(_spark_home() / "bin" / "spark-pipelines")
     return [program, "run", "--spec", str(deploy(out))]
+
+
+def _spark_home() -> Path:
+    spec = find_spec("pyspark")
+    assert spec is not None, "java_home() needs it, too"
+    return Path(str(spec.origin)).parent
 
 
 def _check_packages() -> None:
@@ -200,7 +211,7 @@ def _environment() -> dict[str, str]:
     paths = [str(HERE), str(Path(gp.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     return os.environ | {
         "JAVA_HOME": str(gearpy.spark.java_home()),
-        "SPARK_HOME": str(SPARK_HOME),
+        "SPARK_HOME": str(_spark_home()),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),

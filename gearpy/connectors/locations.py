@@ -298,10 +298,11 @@ def _is_url(name: str) -> bool:
 
 
 def _file_system(operator: str, url: str, options: StoreOptions | None) -> tuple[Any, str]:
+    place = f"{operator}: {without_password(url)}"
     try:
-        files, path = file_system_at(url, options)
-    except (ImportError, ValueError) as error:  # Its message says what to install.
-        raise ConfigError(f"{operator}: {without_password(url)}: {error}") from error
+        files, path = file_system_at(url, options, needed_for=place)
+    except ValueError as error:
+        raise ConfigError(f"{place}: {error}") from error
     return files, path
 
 

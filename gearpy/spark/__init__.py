@@ -11,12 +11,8 @@ Start with `sessions.sessions`. May be imported by dsl and above. Names load the
 modules when they are first used: only that needs PySpark, from the extra ``spark``.
 """
 
-import importlib.util
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
-
-from gearpy.distribution import pip_install
-from gearpy.errors import ConfigError
 
 if TYPE_CHECKING:
     from gearpy.spark.delivery.batch import SparkBatch, overwrite
@@ -70,8 +66,6 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:
         raise AttributeError(f"module 'gearpy.spark' has no attribute {name!r}")
-    if importlib.util.find_spec("pyspark") is None:
-        raise ConfigError(f"Spark is not installed: {pip_install('spark')}")
     value = globals()[name] = getattr(import_module(f"gearpy.spark.{_HOME_OF[name]}"), name)
     return value
 

@@ -144,4 +144,6 @@ def test_without_pyspark_the_error_says_what_to_install() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
 
-    assert f"ConfigError: Spark is not installed: {pip_install('spark')}" in done.stderr
+    assert done.stderr == (
+        f"error: Spark needs pyspark, not installed here: {pip_install('spark')}\n"
+    )

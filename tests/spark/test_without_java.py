@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from gearpy.distribution import pip_install
 from gearpy.spark.sessions.driver import spark_home
 from gearpy.spark.sessions.java import find_java, java_home
 from gearpy.windowlog.log import WindowLog
@@ -121,7 +122,9 @@ def test_a_session_that_was_stopped_leaves_no_process(said: dict[str, Any]) -> N
 
 def test_a_server_without_its_packages_is_refused_with_their_name(said: dict[str, Any]) -> None:
     """PySpark's own error names one package of five."""
-    assert said["connect"] == "Spark Connect needs more packages: pip install 'pyspark[connect]'"
+    assert said["connect"] == (
+        f"Spark Connect needs grpc, not installed here: {pip_install('spark-connect')}"
+    )
 
 
 @pytest.mark.long

@@ -12,8 +12,7 @@ from gearpy.cli.terminal.groups import group
 from gearpy.cli.terminal.options import Given, configured
 from gearpy.cli.terminal.output import print_json
 from gearpy.config.schema import Config
-from gearpy.distribution import pip_install
-from gearpy.errors import ConfigError
+from gearpy.distribution import require
 from gearpy.transport.security.tls import AUTHORITY_FILE, CERTIFICATE_FILE, KEY_FILE
 
 #: What every machine needs.
@@ -118,15 +117,9 @@ def _names(certificates: ModuleType, hosts: Sequence[str]) -> list[str]:
 
 
 def _certificates() -> ModuleType:
-    try:
-        from gearpy.transport.security import certificates
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] != "cryptography":
-            raise
-        raise ConfigError(
-            "certificates are made with the library cryptography, which is not installed: "
-            f"{pip_install('tls')}; where certificates are only used, it is not needed"
-        ) from None
+    require("making certificates (not using them)", "cryptography")
+    from gearpy.transport.security import certificates
+
     return certificates
 
 

@@ -5,11 +5,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from gearpy.cli.terminal.services import missing_for_services, open_services
+from gearpy.cli.terminal.services import check_services, open_services
 from gearpy.cluster.client.client import RunningApplication
 from gearpy.cluster.embedded.signals import StopSignals
 from gearpy.config.schema import Config
-from gearpy.errors import ConfigError
 
 _LOOK_S: Final = 0.1
 
@@ -37,8 +36,7 @@ class Page:
         say: Callable[[str], None],
         no_token: bool = False,
     ) -> None:
-        if missing := missing_for_services():
-            raise ConfigError(missing)
+        check_services()
         self._config = config
         self._port = port
         self._keeps = keeps

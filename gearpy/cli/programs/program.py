@@ -7,6 +7,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
+from gearpy.cli.terminal.extras import setting_up
 from gearpy.cluster.programs.artifacts import load, split_target, stream_of
 from gearpy.errors import ConfigError
 from gearpy.messages.client import Artifact
@@ -22,7 +23,7 @@ def load_program(target: str, args: Sequence[str]) -> tuple[Artifact, StreamAppl
         OperatorError: the program itself raised.
     """
     given = _artifact_of(target, args)
-    with program_arguments(given):
+    with program_arguments(given), setting_up():
         application = stream_of(load(given), "this command")
     return replace(given, location=str(Path(given.location).resolve())), application
 

@@ -4,6 +4,7 @@
 - `options`: the options that commands share, and the values that a user has given for them.
 - `settings`: from options to a configuration.
 - `connect`: finds the master, and stays with its cluster.
+- `extras`: adds extras to the environment of a clone when a command first needs them.
 - `services`: the services that a command starts, if what they need is installed.
 - `exits`: how a command ends, as the shell sees it.
 - `guard`: ends a command with the right exit code and nothing but the right words.

@@ -13,6 +13,8 @@ from typer.core import TyperCommand
 from typer.main import get_command
 
 from gearpy.cli.terminal.exits import HELP
+from gearpy.cli.terminal.extras import setting_up
+from gearpy.cli.terminal.guard import guarded
 
 _SETTINGS: Final[Mapping[str, Any]] = {
     "add_completion": False,
@@ -50,7 +52,8 @@ class _Lazy(TyperCommand):
     def make_context(self, *args: Any, **extra: Any) -> Any:
         """Import the command, and let it take the arguments."""
         module, _, name = self._place.partition(":")
-        found = getattr(_loaded(f"gearpy.cli.{module}"), name)
+        with guarded(), setting_up():
+            found = getattr(_loaded(f"gearpy.cli.{module}"), name)
         if not isinstance(found, typer.Typer):
             command, found = found, typer.Typer(**{**_SETTINGS, "no_args_is_help": False})
             found.command(self.name, epilog=HELP)(command)

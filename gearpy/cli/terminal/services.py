@@ -2,15 +2,13 @@
 
 import sys
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
 from gearpy.cluster.client.client import ClusterClient, user_at_hand
 from gearpy.config.schema import Config
-from gearpy.distribution import pip_install
-from gearpy.errors import ConfigError
+from gearpy.distribution import require
 
 if TYPE_CHECKING:
     from gearpy.services.server import Services
@@ -27,12 +25,13 @@ NoToken: TypeAlias = Annotated[
 ]
 
 
-def missing_for_services() -> str:
-    """Return the advice for a machine that cannot start services yet; empty if it can."""
-    missing = [each for each in _NEEDED if find_spec(each) is None]
-    if not missing:
-        return ""
-    return f"the services and the page need {', '.join(missing)}: {pip_install('ui')}"
+def check_services() -> None:
+    """Check that services can be started here.
+
+    Raises:
+        NotInstalled: they cannot yet.
+    """
+    require("the page with its REST API", *_NEEDED)
 
 
 def open_services(
@@ -52,8 +51,7 @@ def open_services(
     Raises:
         ConfigError: a package is missing, or they cannot listen there.
     """
-    if missing := missing_for_services():
-        raise ConfigError(missing)
+    check_services()
     from gearpy.services.server import Services
 
     served = Services(

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from gearpy.cluster.programs.isolation import GuestModules, Modules, OwnModules
 from gearpy.cluster.programs.requirements import check_requirements
 from gearpy.config.schema import Config
+from gearpy.distribution import EXTRAS, not_installed
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.ids import AppId
 from gearpy.messages.client import Artifact
@@ -285,6 +286,8 @@ def _import(artifact: Artifact, folder: Path, modules: Modules) -> ModuleType:
         if isinstance(error, GearpyError):
             note_place(error)
             raise
+        if isinstance(error, ModuleNotFoundError) and (name := error.name or "") in EXTRAS:
+            raise not_installed(artifact.module or path.name, name) from error
         raise operator_error(f"import {artifact.module or path.name}", error) from error
 
 

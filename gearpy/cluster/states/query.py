@@ -1,11 +1,11 @@
 """SQL over tables of state, by DuckDB, which runs in this process and sees nothing else."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from gearpy.distribution import pip_install
+from gearpy.distribution import imported
 from gearpy.errors import ConfigError
 
 #: The name that a table has in SQL beside its own, where there is only one.
@@ -22,7 +22,7 @@ def query(tables: Mapping[str, pa.Table], sql: str) -> pa.Table:
     Raises:
         ConfigError: DuckDB is not installed, or refuses the query.
     """
-    duckdb = _duckdb()
+    duckdb = imported("SQL", "duckdb")
     named = {**tables, STATE: next(iter(tables.values()))} if len(tables) == 1 else tables
     settings = {"enable_external_access": "false", "python_enable_replacements": "false"}
     with duckdb.connect(":memory:", config=settings) as connection:
@@ -36,11 +36,3 @@ def query(tables: Mapping[str, pa.Table], sql: str) -> pa.Table:
         except duckdb.Error as error:
             known = ", ".join(f'"{name}"' for name in sorted(named))
             raise ConfigError(f"the query is refused: {error}; tables are {known}") from error
-
-
-def _duckdb() -> Any:
-    try:
-        import duckdb  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise ConfigError(f"SQL needs DuckDB: {pip_install('sql')}") from error
-    return duckdb

@@ -2,15 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from gearpy.connectors.partitioned.columns import PartitionBy, key_names, partition_fields
 from gearpy.connectors.partitioned.files import PARTITIONS_MAX
 from gearpy.connectors.partitioned.rows import TableOptions, table_schema
-from gearpy.distribution import pip_install
-from gearpy.errors import ConfigError
+from gearpy.distribution import require
 from gearpy.task.api.interfaces import Sink
 
 if TYPE_CHECKING:
@@ -81,8 +79,7 @@ def delta_table(
         >>> deltalake.DeltaTable("numbers").to_pyarrow_table().to_pylist()
         [{'n': 1}, {'n': 2}]
     """
-    if find_spec("deltalake") is None:
-        raise ConfigError(f"{_NAME}: deltalake is not installed: {pip_install('delta')}")
+    require(_NAME, "deltalake")
     options = TableOptions(
         operator=_NAME,
         schema=table_schema(_NAME, schema),

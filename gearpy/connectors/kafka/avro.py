@@ -13,6 +13,7 @@ from gearpy.connectors.kafka.registry import (
     SchemaRegistry,
     number_of,
 )
+from gearpy.distribution import require
 from gearpy.errors import ConfigError, GearpyError
 
 _NAME: Final = "avro"
@@ -49,6 +50,7 @@ def avro(
         >>> gp.avro(schema=schema).name
         'avro'
     """
+    require("avro", "fastavro")
     if registry is None and schema is None:
         raise ConfigError("avro: give registry= or schema=, or both")
     if isinstance(registry, str):
@@ -83,13 +85,9 @@ class AvroForm:
 
     def begin(self, operator: str) -> None:
         """See `ValueForm`."""
-        try:
-            import fastavro  # noqa: PLC0415 - an extra
-            from fastavro import validation, write  # noqa: PLC0415 - an extra
-        except ImportError as error:
-            raise ConfigError(
-                f"{operator}: Avro needs fastavro: pip install 'gearpy-streaming[kafka]'"
-            ) from error
+        import fastavro  # noqa: PLC0415 - an extra
+        from fastavro import validation, write  # noqa: PLC0415 - an extra
+
         self._avro, self._validation = fastavro, validation
         if self._schema is not None:
             try:

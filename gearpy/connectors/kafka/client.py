@@ -215,10 +215,6 @@ def _made(
     }
     try:
         return make(all_settings)
-    except ImportError as error:
-        raise ConfigError(
-            f"{operator} needs confluent-kafka: pip install 'gearpy-streaming[kafka]'"
-        ) from error
     except Exception as error:  # KafkaException, ValueError and TypeError, by the setting.
         told = _text_of(error)
         fix = _NO_KERBEROS if _NO_PROVIDER in told else "correct settings= of the KafkaCluster"

@@ -13,6 +13,7 @@ from gearpy.connectors.kafka.registry import (
     SchemaRegistry,
     number_of,
 )
+from gearpy.distribution import require
 from gearpy.errors import ConfigError
 
 #: Files whose names begin so are known to every registry.
@@ -43,6 +44,7 @@ def protobuf(message: Any, *, registry: SchemaRegistry | str | None = None) -> "
         >>> gp.protobuf(Duration).name
         'protobuf'
     """
+    require("protobuf", "google.protobuf")
     if not (isinstance(message, type) and hasattr(message, "DESCRIPTOR")):
         raise ConfigError(f"protobuf: {message!r:.100} is no class that protoc has made")
     if isinstance(registry, str):
@@ -63,12 +65,8 @@ class ProtobufForm:
 
     def begin(self, operator: str) -> None:
         """See `ValueForm`."""
-        try:
-            from google.protobuf.message import Message  # noqa: PLC0415 - an extra
-        except ImportError as error:
-            raise ConfigError(
-                f"{operator}: Protobuf needs protobuf: pip install 'gearpy-streaming[kafka]'"
-            ) from error
+        from google.protobuf.message import Message  # noqa: PLC0415 - an extra
+
         self._base = Message
 
     def prepare(self, topic: str) -> None:

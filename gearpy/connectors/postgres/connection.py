@@ -3,6 +3,7 @@
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from gearpy.distribution import require
 from gearpy.errors import ConfigError, OperatorError
 
 if TYPE_CHECKING:
@@ -28,17 +29,15 @@ class PostgresAddress:
         url: ``postgresql://user:password@host:port/database``, or what else libpq takes.
 
     Raises:
-        ConfigError: psycopg is missing, or this is no address.
+        NotInstalled: psycopg is missing.
+        ConfigError: this is no address.
     """
 
     def __init__(self, operator: str, url: str) -> None:
-        try:
-            from psycopg import ProgrammingError  # noqa: PLC0415 - an extra
-            from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415
-        except ImportError as error:
-            raise ConfigError(
-                f"{operator} needs psycopg: pip install 'gearpy-streaming[postgres]'"
-            ) from error
+        require(operator, "psycopg")
+        from psycopg import ProgrammingError  # noqa: PLC0415 - an extra
+        from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415
+
         try:
             parts: dict[str, Any] = conninfo_to_dict(url)
         except ProgrammingError as error:

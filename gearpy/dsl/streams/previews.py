@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NoReturn, cast
 
+from gearpy.distribution import require
 from gearpy.dsl.lower.lower import lower
 from gearpy.dsl.operators.names import check_count
 from gearpy.dsl.operators.operator import Operator, ReadOperator, sources_of
@@ -147,7 +148,7 @@ class Previews(ProgramStream[T]):
             ConfigError: see `to_arrow`; or pandas is not installed.
             OperatorError: records do not fit to each other.
         """
-        _check_pandas()
+        require("to_pandas (to_arrow does without)", "pandas")
         found = self._some("to_pandas", n, timeout_s)
         table = found.table("to_pandas", self._step.schema_given(declared=False))
         return cast("pd.DataFrame", table.to_pandas())
@@ -211,12 +212,3 @@ def _before(step: Operator) -> set[Operator]:
             found.add(each)
             pending += each.inputs
     return found
-
-
-def _check_pandas() -> None:
-    try:
-        import pandas as pd  # noqa: F401, PLC0415 - an extra; only this method needs it
-    except ImportError as error:
-        raise ConfigError(
-            "to_pandas needs pandas: pip install pandas; to_arrow needs nothing"
-        ) from error

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Never, TypeGuard, overload
 
 from gearpy.columns.row_schema import SchemaLike, row_schema_of
+from gearpy.distribution import require
 from gearpy.dsl.operators.names import check_count, check_function, checked, step_name
 from gearpy.dsl.operators.records import BatchOperator, FunctionOperator, LogOperator
 from gearpy.dsl.streams.program import ProgramStream
@@ -150,6 +151,8 @@ class RecordSteps(ProgramStream[T]):
         check_function("map_batches", function, of="a batch of records")
         if form not in FORMS:
             raise ConfigError(f"map_batches: form is {form!r}, must be one of {', '.join(FORMS)}")
+        if form != "arrow":
+            require("map_batches", form)
         with checked("map_batches"):
             given = None if takes is None else row_schema_of(takes)
             returned = None if schema is None else row_schema_of(schema)

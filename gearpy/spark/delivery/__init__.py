@@ -8,3 +8,7 @@
 - `frames`: a batch of a window log as a frame of Spark, and the facts about its windows.
 - `listener`: Spark's progress reports of queries, noted beside the log that they read.
 """
+
+from gearpy.distribution import require
+
+require("Spark", "pyspark")

@@ -18,3 +18,7 @@
 - `certificates`: certificates of such a cluster, whose hosts are known only when they are there.
 - `room`: whether Spark has room for the workers, and errors of Spark in one line. Pure.
 """
+
+from gearpy.distribution import require
+
+require("Spark", "pyspark")

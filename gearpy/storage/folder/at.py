@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Final
 
-from gearpy.errors import ConfigError
+from gearpy.distribution import not_installed
+from gearpy.errors import ConfigError, NotInstalled
 from gearpy.storage.folder.api import Folder
 from gearpy.storage.folder.local import LocalFolder
 
@@ -14,8 +15,8 @@ from gearpy.storage.folder.local import LocalFolder
 _LOCAL: Final = ("file://", "local://")
 #: File systems of our own, by scheme, and the modules that have them.
 _OWN: Final = {
-    "webhdfs://": "gearpy.storage.folder.webhdfs",
-    "kafka://": "gearpy.storage.folder.kafka",
+    "webhdfs": "gearpy.storage.folder.webhdfs",
+    "kafka": "gearpy.storage.folder.kafka",
 }
 _PASSWORD: Final = re.compile(r"(?<=://)(?P<user>[^/@:\s]*):[^/\s]*(?=@)")
 #: In front of the host of a web page there is a token, or a user that is one.
@@ -56,28 +57,33 @@ def folder_at(
     url = import_module("gearpy.storage.folder.url")
     shown = without_password(text)
     try:
-        with url.only_os_errors(ImportError, ValueError):
-            files, path = file_system_at(text, options)
-    except (ImportError, ValueError) as error:
+        with url.only_os_errors(NotInstalled, ValueError):
+            files, path = file_system_at(text, options, needed_for=f"{key} {shown!r}")
+    except ValueError as error:
         raise ConfigError(
-            f"{key} {shown!r} cannot be used: {error}; install what is missing on all machines, or "
-            "choose another folder or URL"
+            f"{key} {shown!r} cannot be used: {error}; choose another folder or URL"
         ) from error
     folder: Folder = url.UrlFolder(files, str(path))
     return folder
 
 
-def file_system_at(url: str, options: Mapping[str, Any] | None = None) -> tuple[Any, str]:
+def file_system_at(
+    url: str, options: Mapping[str, Any] | None = None, *, needed_for: str = ""
+) -> tuple[Any, str]:
     """Return the file system of fsspec that a URL names, and the path on it.
 
     Raises:
-        ImportError: a library is missing; the text tells which.
+        NotInstalled: a library is missing on this machine.
         ValueError: nobody knows the scheme.
     """
-    for scheme, module in _OWN.items():
-        if url.startswith(scheme):
-            import_module(module).register()
-    files, path = import_module("fsspec.core").url_to_fs(url, **dict(options or {}))
+    scheme = url.partition("://")[0]
+    try:
+        if scheme in _OWN:
+            import_module(_OWN[scheme]).register()
+        files, path = import_module("fsspec.core").url_to_fs(url, **dict(options or {}))
+    except ImportError as error:
+        missing = getattr(error.__cause__, "name", "") or error.name or scheme
+        raise not_installed(needed_for or without_password(url), missing) from error
     return files, str(path)
 
 

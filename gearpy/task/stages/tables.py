@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
-from importlib.util import find_spec
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from gearpy.columns.row_schema import RowSchema, as_table, inferred_schema
 from gearpy.columns.workable import workable_batch
+from gearpy.distribution import require
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS
 from gearpy.messages.late_time import LateTime, promise_of
@@ -185,9 +185,8 @@ class MapBatchesStage(_Stateless):
     ) -> None:
         if form not in FORMS:
             raise ConfigError(f"{name}: form is {form!r}, must be one of {', '.join(FORMS)}")
-        library = "pyarrow" if form == "arrow" else form
-        if find_spec(library) is None:
-            raise ConfigError(f"{name}: {library} is not installed: pip install {library}")
+        if form != "arrow":
+            require(name, form)
         self.name = name
         self._function = function
         self._form = form

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,14 @@ from typer.testing import CliRunner
 import gearpy as gp
 from gearpy.cli.main import app
 from gearpy.cli.programs.page import Page
-from gearpy.cli.terminal import services as asked
 from gearpy.cli.terminal.exits import SUCCESS, WRONG_USE
+from gearpy.cli.terminal.services import check_services
 from gearpy.cluster.boot.local import LocalCluster
 from gearpy.cluster.client.client import user_at_hand
 from gearpy.cluster.embedded.signals import StopSignals
 from gearpy.config.load import load
 from gearpy.distribution import pip_install
+from gearpy.errors import NotInstalled
 from gearpy.transport.security.tokens import TokenFile
 from tests.eventually import DEADLINE_S
 
@@ -78,11 +80,11 @@ def test_other_machines_need_tokens(tmp_path: Path) -> None:
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the command that adds it."""
-    monkeypatch.setattr(asked, "find_spec", lambda name: None if name == "uvicorn" else name)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
 
-    assert asked.missing_for_services() == (
-        f"the services and the page need uvicorn: {pip_install('ui')}"
-    )
+    said = re.escape(f"needs uvicorn, not installed here: {pip_install('ui')}")
+    with pytest.raises(NotInstalled, match=said):
+        check_services()
 
 
 def test_the_page_of_a_run_goes_on_behind_its_end(tmp_path: Path) -> None:

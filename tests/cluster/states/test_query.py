@@ -56,5 +56,5 @@ def test_a_query_sees_nothing_but_the_tables(tmp_path: Path) -> None:
 def test_without_duckdb_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "duckdb", None)
 
-    with pytest.raises(ConfigError, match=r"SQL needs DuckDB: .*pip.* install .*\[sql\]"):
+    with pytest.raises(ConfigError, match=r"SQL needs duckdb, .*pip.* install .*\[sql\]"):
         query({"visits": VISITS}, "select 1")

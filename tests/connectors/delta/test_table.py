@@ -2,6 +2,7 @@
 
 # Ships no type information.
 import re
+import sys
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -12,7 +13,6 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from gearpy.connectors.delta import table as home
 from gearpy.connectors.delta.table import delta_table
 from gearpy.connectors.delta.writer import DeltaWriter, PreparedRows
 from gearpy.distribution import pip_install
@@ -377,7 +377,7 @@ def test_a_log_that_cannot_be_read_is_a_failure(tmp_path: Path) -> None:
 
 def test_deltalake_is_an_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Who has not installed it is told what to install."""
-    monkeypatch.setattr(home, "find_spec", lambda _: None)
+    monkeypatch.setitem(sys.modules, "deltalake", None)
 
     with pytest.raises(ConfigError, match=re.escape(pip_install("delta"))):
         delta_table(tmp_path / "t")

@@ -22,6 +22,7 @@ from gearpy.connectors.kafka.reading.discovery import (
 from gearpy.connectors.kafka.reading.positions import OutOfRange, Start, Until, bounds_of, topics_of
 from gearpy.connectors.kafka.values import FormName, ValueForm, form_of
 from gearpy.core.base.times import Duration, EventTime, duration_ms
+from gearpy.distribution import require
 from gearpy.errors import ConfigError
 from gearpy.messages.type_variables import Row
 from gearpy.task.api.interfaces import Source
@@ -138,6 +139,7 @@ def kafka(
         >>> totals = orders.key_by(lambda order: order["user"]).window(gp.tumbling("1m")).count()
     """
     operator = f"{_NAME}({', '.join(map(str, topics)) or pattern})"
+    require(operator, "confluent_kafka")
     read = topics_of(operator, topics, pattern)
     check_on_bad(operator, on_bad)
     check_unit(operator, time_unit)

@@ -13,6 +13,7 @@ from gearpy.connectors.kafka.writing.writers import (
     SinkPlan,
     settle_lane,
 )
+from gearpy.distribution import require
 from gearpy.errors import ConfigError
 from gearpy.task.api.interfaces import PacedWriter, Sink
 
@@ -79,6 +80,7 @@ def kafka_sink(
         >>> pages.write(gp.kafka_sink("pages", servers="localhost:9092", key="page"))
     """
     cluster = cluster_of(_NAME, servers)
+    require(_NAME, "confluent_kafka")
     operator = f"{_NAME}({topic if isinstance(topic, str) else 'by record'})"
     mistakes = [*_mistakes(topic, guarantee, compression)]
     if name is None and not isinstance(topic, str):
