@@ -305,7 +305,7 @@ class AppMasterActor(Actor[_Message]):
 
     # -- messages --------------------------------------------------------------------------
 
-    def receive(self, message: _Message) -> object:  # noqa: C901 - an arm for each kind
+    def receive(self, message: _Message) -> object:
         """Feed one message to the core and carry out its commands, or answer a question."""
         if not self._master.admits(message):
             return None

@@ -39,7 +39,7 @@ _OfSlots: TypeAlias = ResourceAllocated | ExecutorLaunchRejected | ExecutorExite
 CoreEvent: TypeAlias = _StepAnswer | _OfTasks | _OfSlots
 
 
-def decide(  # noqa: C901, PLR0911 - an arm for each message
+def decide(  # noqa: PLR0911 - an arm for each message
     core: ApplicationCore, message: CoreEvent, now_ms: int
 ) -> Iterable[Command]:
     """Feed a message to the core; return the commands that follow."""

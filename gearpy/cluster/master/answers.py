@@ -87,7 +87,7 @@ class MasterAnswers:
         self._wall_ms = wall_ms
         self._grows = False  # Somebody starts workers as slots are missing.
 
-    def answer(self, message: MasterLookup) -> object:  # noqa: C901, PLR0911 - an arm each
+    def answer(self, message: MasterLookup) -> object:  # noqa: PLR0911 - an arm each
         """Return the answer to a question; `Refused` where there is none."""
         match message:
             case GetCluster():

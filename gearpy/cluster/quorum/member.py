@@ -157,7 +157,7 @@ class ReplicaActor(BatchActor[_Message]):
 
     # -- what comes ------------------------------------------------------------------------
 
-    def _take(self, message: _Message) -> None:  # noqa: C901 - an arm for each message
+    def _take(self, message: _Message) -> None:
         now_ms = self.context.now_ms()
         match message:
             case _Tick():

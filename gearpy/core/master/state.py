@@ -98,7 +98,7 @@ class MasterState:
 
     # -- changes ---------------------------------------------------------------------------
 
-    def apply(self, command: MasterCommand) -> Any:  # noqa: C901, PLR0911 - an arm for each
+    def apply(self, command: MasterCommand) -> Any:  # noqa: PLR0911 - an arm for each
         """Apply a command; its docstring tells the result.
 
         A command about an unknown or ended application changes nothing; its

@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol, TypeAlias, cast
 import msgpack
 
 from gearpy.errors import ConfigError
+from gearpy.state.encoding.live import is_fixed
 from gearpy.wire.values.extensions import EncoderPool
 from gearpy.wire.values.payload import decode_value
 from gearpy.wire.values.records import DEFAULT_REGISTRY
@@ -54,16 +55,21 @@ _encoders: Final = EncoderPool(DEFAULT_REGISTRY)
 
 @dataclass(frozen=True, slots=True)
 class AtomCoder:
-    """A coder that leaves values of some types as they are until they are stored.
+    """A coder that leaves some values as they are until they are stored.
 
     They are stored as `pack_atom` does it, which `decode` must understand. They must not be able to
     change, and must not be bytes, which are always what `encode` has made.
+
+    Attributes:
+        atoms: types of which all values are left.
+        keeps: tells of a value of another type whether it is left.
     """
 
     name: str
     encode: Callable[[Any], bytes]
     decode: Callable[[bytes], Any]
     atoms: frozenset[type]
+    keeps: Callable[[Any], bool] = lambda _: False
 
 
 def pack_atom(value: Any) -> bytes:
@@ -101,6 +107,11 @@ def atoms_packer() -> Callable[[Collection[Any]], list[bytes]]:
 def atoms_of(coder: Coder) -> frozenset[type]:
     """Return the types whose values a coder leaves as they are."""
     return coder.atoms if isinstance(coder, AtomCoder) else frozenset()
+
+
+def keeps_of(coder: Coder) -> Callable[[Any], bool]:
+    """Return what tells of other values whether a coder leaves them as they are."""
+    return coder.keeps if isinstance(coder, AtomCoder) else lambda _: False
 
 
 def coder_named(coder: CoderLike) -> Coder:
@@ -158,7 +169,7 @@ _only_floats: Final = _only(float, "float")
 #: Everything that can travel between tasks: plain values and classes known to
 #: `gearpy.register_record`.
 MSGPACK: Final = AtomCoder(
-    "msgpack", _encoders.pack, decode_value, frozenset({int, float, str, bool})
+    "msgpack", _encoders.pack, decode_value, frozenset({int, float, str, bool}), is_fixed
 )
 #: Whole numbers of any size.
 INT: Final = AtomCoder("int", _only(int, "int"), decode_value, frozenset({int}))

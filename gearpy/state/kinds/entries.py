@@ -196,7 +196,7 @@ class MapState(_Collection, Generic[K, V]):
 
     def put(self, key: K, value: V) -> None:
         """Set an entry."""
-        stored = value if type(value) in self._atoms else self._encoded(value)
+        stored = value if type(value) in self._atoms else self._kept(value)
         self._write_entry(encode_key(key), stored)
 
     def put_if_absent(self, key: K, value: V) -> V:

@@ -12,6 +12,7 @@ from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS
 from gearpy.state.kinds.place import StateClock
 from gearpy.state.stores.cells import (
+    Stamped,
     cell_of,
     entry_cell,
     expires_ms_of,
@@ -94,11 +95,11 @@ class Ttl:
         """Tell whether a stored value has expired."""
         return expires_ms_of(stored) <= self._expiry.now_ms()
 
-    def stamped(self, stored: Stored) -> tuple[int, Stored]:
+    def stamped(self, stored: Stored) -> Stamped:
         """Return a value, as it is to be stored, with the time at which it expires."""
         clock = self._clock
         written_ms = clock.written_ms if self.name == "event" else clock.now_ms()
-        return min(written_ms + self.duration_ms, MAX_MS), stored
+        return Stamped(min(written_ms + self.duration_ms, MAX_MS), stored)
 
     def on_write(self, cell: bytes, expires_ms: int, *, is_new: bool) -> None:
         """Note a written cell; free some of the expired ones."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from gearpy.errors import CannotTravel, ConfigError
-from gearpy.state.encoding.coders import Coder, atoms_of
+from gearpy.state.encoding.coders import Coder, atoms_of, keeps_of
 from gearpy.state.kinds.expiry import Ttl
 from gearpy.state.kinds.place import Place, part_of
 from gearpy.state.stores.cells import Tag, cell_of, entry_cell, value_of
@@ -39,6 +39,7 @@ class State:
         self._tag = binding.tag.encode()
         self._decode = binding.coder.decode
         self._atoms = atoms_of(binding.coder)
+        self._keeps = keeps_of(binding.coder)
         self._part = b""
         self._table = b""
 
@@ -54,7 +55,9 @@ class State:
 
     def _kept(self, value: Any) -> Stored:
         """Return a value as it is stored."""
-        return value if type(value) in self._atoms else self._encoded(value)
+        if type(value) in self._atoms or self._keeps(value):
+            return value
+        return self._encoded(value)
 
     def _encoded(self, value: Any) -> bytes:
         try:
@@ -89,7 +92,7 @@ class State:
     def _write(self, value: Any) -> None:
         place = self._place
         table = self._table if place.part is self._part else self._here()
-        stored = value if type(value) in self._atoms else self._encoded(value)
+        stored = value if type(value) in self._atoms else self._kept(value)
         if self._ttl is None:
             self._store.put(table, place.key, stored)
         else:

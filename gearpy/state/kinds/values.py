@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from gearpy.errors import ConfigError
 from gearpy.state.kinds.handle import MISSING, Binding, State
+from gearpy.state.stores.heap import HeapStore
 from gearpy.state.stores.store import Stored
 
 V = TypeVar("V")
@@ -59,6 +60,45 @@ class ValueState(_Single, Generic[V]):
         """Return the value of the key, or the default."""
         value: V = self._read(MISSING)
         return self._default_value() if value is MISSING else value
+
+    def accessors(self) -> tuple[Callable[[bytes], V | None], Callable[[bytes, V | None], None]]:
+        """Return functions that read and write the value of any key, given as bytes, for a batch.
+
+        None stands for no value; the default does not count. The namespace is that at hand, and
+        no other method of the state is called while they are used.
+        """
+        place, keeps = self._place, self._keeps
+        if self._ttl is not None or not isinstance(self._store, HeapStore):
+
+            def move_and_read(key: bytes) -> V | None:
+                place.key = key
+                found: V | None = self._read()
+                return found
+
+            def move_and_write(key: bytes, value: V | None) -> None:
+                place.key = key
+                if value is None:
+                    self.clear()
+                else:
+                    self._write(value)
+
+            return move_and_read, move_and_write
+
+        values, changes = self._store.values_of(self._here())
+        decode, atoms, encoded = self._decode, self._atoms, self._encoded
+
+        def read(key: bytes) -> V | None:
+            stored = values.get(key)
+            return decode(stored) if type(stored) is bytes else stored
+
+        def write(key: bytes, value: V | None) -> None:
+            if value is not None:
+                is_kept = type(value) in atoms or keeps(value)
+                values[key] = changes[key] = value if is_kept else encoded(value)
+            elif values.pop(key, None) is not None:
+                changes[key] = None
+
+        return read, write
 
     def _default_value(self) -> V:
         # Made anew each time: it may be a list, which the user then changes.

@@ -204,11 +204,18 @@ def successor(prefix: bytes) -> bytes:
 # -- values --------------------------------------------------------------------------------
 
 
+class Stamped(NamedTuple):
+    """A stored value and the time in ms at which it expires."""
+
+    expires_ms: int
+    value: Stored
+
+
 def pack_stored(value: Stored) -> bytes:
     """Return a stored value as bytes."""
-    if isinstance(value, bytes):
+    if type(value) is bytes:
         return value
-    if isinstance(value, tuple):
+    if type(value) is Stamped:
         return _EXPIRES.pack(value[0]) + pack_stored(value[1])
     return pack_atom(value)
 
@@ -219,15 +226,15 @@ def expires_ms_of(value: Stored) -> int:
     Raises:
         ProtocolError: it does not say so.
     """
-    if type(value) is not tuple and len(value) < _EXPIRES.size:
+    if type(value) is not Stamped and len(value) < _EXPIRES.size:
         raise ProtocolError("malformed value of a state that expires")
-    expires_ms: int = value[0] if type(value) is tuple else _EXPIRES.unpack_from(value)[0]
+    expires_ms: int = value[0] if type(value) is Stamped else _EXPIRES.unpack_from(value)[0]
     return expires_ms
 
 
 def value_of(value: Stored) -> Stored:
     """Return a stored value of a tag that expires without its time."""
-    return value[1] if type(value) is tuple else value[_EXPIRES.size :]
+    return value[1] if type(value) is Stamped else value[_EXPIRES.size :]
 
 
 # -- sections ------------------------------------------------------------------------------

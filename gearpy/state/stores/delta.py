@@ -15,7 +15,15 @@ import msgpack
 
 from gearpy.state.encoding.coders import atom_packer, atoms_packer
 from gearpy.state.encoding.keys import group_of
-from gearpy.state.stores.cells import Cells, Tables, cell_of, head_of, is_collection, pack_stored
+from gearpy.state.stores.cells import (
+    Cells,
+    Stamped,
+    Tables,
+    cell_of,
+    head_of,
+    is_collection,
+    pack_stored,
+)
 from gearpy.state.stores.many import CHUNK, CellChunk, groups_of_encoded, sections_of_cell_chunks
 from gearpy.state.stores.store import Section, StateDelta, Stored
 
@@ -180,7 +188,7 @@ def _packed(
     kinds = set(map(type, values))
     if kinds <= _PACKED:
         return cast("Sequence[bytes | None]", values)
-    if tuple not in kinds and not kinds & _PACKED:
+    if Stamped not in kinds and not kinds & _PACKED:
         return atoms_packer()(values)
     return [_packed_one(value, pack_one) for value in values]
 
@@ -188,7 +196,7 @@ def _packed(
 def _packed_one(value: Stored | None, pack_one: Callable[[Stored], bytes]) -> bytes | None:
     if value is None or type(value) is bytes:
         return value
-    return pack_stored(value) if type(value) is tuple else pack_one(value)
+    return pack_stored(value) if type(value) is Stamped else pack_one(value)
 
 
 def _entry_cells(table: bytes, cells: Cells) -> Iterator[GroupCell]:
@@ -205,7 +213,7 @@ def _bodies(
     for cell, value in cells:
         packed = value
         if type(value) is not bytes and value is not None:
-            packed = pack_stored(value) if type(value) is tuple else pack_one(value)
+            packed = pack_stored(value) if type(value) is Stamped else pack_one(value)
         body[cell] = packed
         size += len(cell) + (len(packed) if packed else 0)
         if reads.is_waiting:

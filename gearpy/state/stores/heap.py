@@ -77,6 +77,13 @@ class HeapStore:
         except KeyError:
             self._changes[table] = {key: value}
 
+    def values_of(self, table: bytes) -> tuple[Cells, Cells]:
+        """Return the values of a table and the changed ones, for a caller that writes both.
+
+        They are good until another method is called; a deleted value is None in the changes.
+        """
+        return self._tables.setdefault(table, {}), self._changes.setdefault(table, {})
+
     def delete(self, table: bytes, key: bytes) -> None:
         """Take the value of a key away, if it has one."""
         cells = self._tables.get(table)
@@ -155,7 +162,8 @@ class HeapStore:
 
     def tables(self, tag: bytes) -> list[bytes]:
         """Return the tables of a tag that are not empty."""
-        return sorted(table for table in self._tables if table.startswith(tag))
+        found = self._tables.items()
+        return sorted(table for table, cells in found if cells and table.startswith(tag))
 
     def time_queue(self, name: str) -> HeapQueue:
         """Return a new queue."""
@@ -176,10 +184,9 @@ class HeapStore:
 
     def snapshot(self) -> StateDelta | None:
         """Hand over the changes."""
-        if not self._changes:
-            return None
-        changes, self._changes = self._changes, {}
-        return TablesDelta(changes)
+        changes = {table: cells for table, cells in self._changes.items() if cells}
+        self._changes = {}
+        return TablesDelta(changes) if changes else None
 
     def snapshot_of_all(self) -> tuple[StateDelta | None, Iterator[int]]:
         """Hand over a copy of all cells."""

@@ -8,8 +8,8 @@ reads it on another thread.
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-#: A value as a store keeps it: bytes that a coder has made; an atom, see `encoding.coders`; or a
-#: tuple of the time in ms at which it expires and one of these. Never None.
+#: A value as a store keeps it: bytes that a coder has made; a value that cannot change, see
+#: `encoding.coders`; or one of these `Stamped` with the time at which it expires. Never None.
 Stored: TypeAlias = Any
 #: An entry of a collection and its value.
 Entry: TypeAlias = tuple[bytes, Stored]

@@ -8,6 +8,7 @@ from typing import Any
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS
 from gearpy.messages.data import Origin
+from gearpy.state.encoding.keys import encode_key
 from gearpy.task.aggregates.fold import KeyFunction
 from gearpy.task.api.failure import USER_ERRORS, shown
 from gearpy.task.api.interfaces import Columns, TaskContext
@@ -76,15 +77,24 @@ class KeyedStage:
         """Nothing to release."""
 
     def _replace(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        state, key_of, step, keep = self._state, self._key, self._step, self._keep
+        state, key_of, function = self._state, self._key, self._function.function
+        read, write = self._kept.accessors()
+        initial, has_ttl = self._function.initial, self._function.ttl_ms is not None
         out: list[Any] = []
         times: list[int] = []
         for record, time in zip(values, timestamps, strict=True):
             try:
-                state.key = key_of(record)
-                state.time_ms = time
-                after, result = step(record)
-                keep(after)
+                key = encode_key(key_of(record))
+                if has_ttl:
+                    state.time_ms = time
+                if (before := read(key)) is None and initial is not None:
+                    before = deepcopy(initial)
+                answer = function(before, record)
+                try:
+                    after, result = answer
+                except (TypeError, ValueError):
+                    raise _no_pair(answer) from None
+                write(key, after)
                 out.append(result)
                 times.append(time)
             except USER_ERRORS as error:
@@ -95,48 +105,44 @@ class KeyedStage:
     def _expand(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
         """Yield all results for each record, in portions."""
         state, key_of, limit = self._state, self._key, self._limit
+        initial, has_ttl = self._function.initial, self._function.ttl_ms is not None
+        read, write = self._kept.accessors()
         out: list[Any] = []
         times: list[int] = []
         for record, time in zip(values, timestamps, strict=True):
             begin = len(out)
             try:
-                state.key = key_of(record)
-                state.time_ms = time
-                after, results = self._step(record)
+                key = encode_key(key_of(record))
+                if has_ttl:
+                    state.time_ms = time
+                if (before := read(key)) is None and initial is not None:
+                    before = deepcopy(initial)
+                answer = self._function.function(before, record)
+                try:
+                    after, results = answer
+                except (TypeError, ValueError):
+                    raise _no_pair(answer) from None
                 for result in results:
                     out.append(result)
                     times.append(time)
                     if len(out) >= limit:
                         yield out, times
                         out, times, begin = [], [], 0
-                self._keep(after)
+                        # State may have been handed over meanwhile.
+                        read, write = self._kept.accessors()
+                write(key, after)
             except USER_ERRORS as error:
                 del out[begin:], times[begin:]
                 self._reject(error, record, time)
         if out:
             yield out, times
 
-    def _step(self, record: Any) -> tuple[Any, Any]:
-        """Return the value to keep, and the results."""
-        before = self._kept.get()
-        if before is None:
-            before = deepcopy(self._function.initial)
-        answer = self._function.function(before, record)
-        try:
-            after, result = answer
-        except (TypeError, ValueError):
-            text = f"return what to keep and what to give, as a pair, not {shown(answer)}"
-            raise ConfigError(text) from None
-        return after, result
-
-    def _keep(self, after: Any) -> None:
-        if after is None:
-            self._kept.clear()
-        else:
-            self._kept.set(after)
-
     def _reject(self, error: BaseException, record: Any, time: int) -> None:
         self._rejects.blame(self.name, error, record, time, place=self.place)
+
+
+def _no_pair(answer: Any) -> ConfigError:
+    return ConfigError(f"return what to keep and what to give, as a pair, not {shown(answer)}")
 
 
 class PlaceStage:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from gearpy.errors import ConfigError, ProtocolError
 from gearpy.state.encoding.coders import MSGPACK
 from gearpy.state.stores.cells import (
+    Stamped,
     Tag,
     cell_of,
     entry_cell,
@@ -149,10 +150,11 @@ def test_an_atom_is_packed_as_its_coder_packs_it(value: object) -> None:
 @given(st.integers(-(2**63), 2**63 - 1), st.integers() | st.binary())
 def test_a_value_that_expires_says_when(expires_ms: int, value: int | bytes) -> None:
     """In memory as a pair, in a checkpoint as bytes."""
-    packed = pack_stored((expires_ms, value))
+    stamped = Stamped(expires_ms, value)
+    packed = pack_stored(stamped)
 
-    assert expires_ms_of((expires_ms, value)) == expires_ms_of(packed) == expires_ms
-    assert value_of((expires_ms, value)) == value
+    assert expires_ms_of(stamped) == expires_ms_of(packed) == expires_ms
+    assert value_of(stamped) == value
     assert value_of(packed) == pack_stored(value)
 
 

@@ -1,0 +1,109 @@
+"""Values that a store in memory keeps as they are, since nothing in them can change.
+
+They become bytes at the end of an epoch, beside the task, and come back equal after a restart.
+"""
+
+from collections.abc import Callable, Iterable
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum, Flag
+from operator import attrgetter
+from types import NoneType
+from typing import Any, Final, TypeAlias
+from uuid import UUID
+
+import msgspec
+
+from gearpy.wire.values.forms import SerializerForm
+from gearpy.wire.values.records import DEFAULT_REGISTRY
+
+_Parts: TypeAlias = Callable[[Any], Iterable[Any] | None]
+
+#: Types whose values never change, and are given back with the same type.
+_LEAVES: Final = frozenset({NoneType, bool, int, float, str, bytes, Decimal, UUID, timedelta})
+_TIMES: Final = frozenset({date, datetime, time})
+#: Deeper values are encoded at once, which says if they are nested too deep.
+_DEPTH_MAX: Final = 8
+
+
+def is_fixed(value: Any) -> bool:
+    """Tell whether a value is an immutable record, tuple, enum member or time of such parts."""
+    return _is_fixed(value, _DEPTH_MAX)
+
+
+def _is_fixed(value: Any, depth: int) -> bool:
+    kind = type(value)
+    parts = (_parts_by_type.get(kind) or _learn(kind))(value)
+    if parts is None:
+        return False
+    return _LEAVES.issuperset(map(type, parts)) or (
+        depth > 0 and all(type(part) in _LEAVES or _is_fixed(part, depth - 1) for part in parts)
+    )
+
+
+def _learn(kind: type) -> _Parts:
+    """Find out once how the parts of a type are read."""
+    parts = _parts_by_type[kind] = _parts_of(kind)
+    return parts
+
+
+def _parts_of(kind: Any) -> _Parts:
+    form = DEFAULT_REGISTRY.of_class(kind)
+    if form is None or isinstance(form, SerializerForm):
+        return _unknown
+    if issubclass(kind, tuple):
+        return _unknown if kind.__dictoffset__ else _itself
+    if issubclass(kind, Enum):
+        return _unknown if issubclass(kind, Flag) else _no_parts
+    return _parts_of_fields(kind, form.fields)
+
+
+def _parts_of_fields(kind: Any, fields: tuple[str, ...]) -> _Parts:
+    names = set(fields)
+    get = attrgetter(*fields, "__class__")  # With one name more it always returns a tuple.
+
+    def attributes(value: Any) -> Iterable[Any] | None:
+        # Attributes beside the fields would be lost in a restart, which encoding refuses.
+        found = value.__dict__
+        return found.values() if found.keys() == names else None
+
+    def slots(value: Any) -> Iterable[Any] | None:
+        try:
+            return get(value)[:-1]
+        except AttributeError:  # One was never set, which encoding refuses.
+            return None
+
+    if not _is_frozen(kind):
+        return _unknown
+    return attributes if kind.__dictoffset__ else slots
+
+
+def _is_frozen(kind: Any) -> bool:
+    if issubclass(kind, msgspec.Struct):
+        return bool(kind.__struct_config__.frozen)
+    params = getattr(kind, "__dataclass_params__", None)
+    return params is not None and bool(params.frozen)
+
+
+def _itself(value: Any) -> Iterable[Any]:
+    return value  # type: ignore[no-any-return]
+
+
+def _no_parts(_: Any) -> Iterable[Any]:
+    return ()
+
+
+def _unknown(_: Any) -> None:
+    return None
+
+
+def _parts_of_time(value: Any) -> Iterable[Any] | None:
+    # A zone comes back as another object, or as its offset.
+    return () if getattr(value, "tzinfo", None) is None else None
+
+
+_parts_by_type: Final[dict[type, _Parts]] = {
+    tuple: _itself,
+    **dict.fromkeys(_LEAVES, _no_parts),
+    **dict.fromkeys(_TIMES, _parts_of_time),
+}
