@@ -335,7 +335,7 @@ class _Carried:
         self._proxy.note(fault, done)
         return [*items, *after]
 
-    def _hit(self, fault: Fault, way: Way, unit: bytes) -> "list[_Item]":  # noqa: C901, PLR0911
+    def _hit(self, fault: Fault, way: Way, unit: bytes) -> "list[_Item]":  # noqa: PLR0911
         rng = self._proxy.network.rng
         start = unit[: rng.randrange(len(unit))]
         match fault:

@@ -13,7 +13,7 @@ from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from itertools import chain
-from operator import is_
+from operator import attrgetter, is_
 from pathlib import PurePath
 from reprlib import repr as short_repr
 from types import BuiltinFunctionType, FunctionType, ModuleType, NoneType
@@ -28,11 +28,14 @@ ATOMS: Final[set[type]] = {
     *(date, datetime, time, timedelta, timezone, range, slice, type, type(Ellipsis)),
     *(frozenset, FunctionType, BuiltinFunctionType, ModuleType),
 }
-#: Their subclasses do not change either: an Enum has its values once, a path is a text.
-_ATOM_BASES: Final = (Enum, PurePath)
+#: Their subclasses do not change either: an Enum has its values once, a path is a text, and
+#: classes are shared.
+_ATOM_BASES: Final = (Enum, PurePath, type)
 #: Packages whose values do not change, but for these.
 _ATOM_PACKAGES: Final = frozenset({"pyarrow", "zoneinfo", "gearpy.messages.table"})
 _COPIERS: dict[type, _Copier] = {}
+#: Read the fields of frozen dataclasses with slots, and the class.
+_FROZEN_SLOTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {}
 
 
 def own_each(values: list[Any]) -> list[Any]:
@@ -53,7 +56,7 @@ def own_each(values: list[Any]) -> list[Any]:
         kind = kinds.pop()
         if kind is dict and _are_atoms(chain.from_iterable(map(dict.values, values))):
             return list(map(dict.copy, values))
-        if _is_tuple(kind) and _are_atoms(chain.from_iterable(values)):
+        if _have_atoms(kind, values):
             return values
     try:
         return list(map(_own, values))
@@ -75,6 +78,17 @@ def own(value: Any) -> Any:
 
 def _are_atoms(values: Iterable[Any]) -> bool:
     return ATOMS.issuperset(map(type, values))
+
+
+def _have_atoms(kind: type, values: list[Any]) -> bool:
+    """Tell whether tuples or frozen records of one type hold nothing but atoms."""
+    if _is_tuple(kind):
+        return _are_atoms(chain.from_iterable(values))
+    try:
+        slots = _FROZEN_SLOTS.get(kind)
+        return slots is not None and _are_atoms(chain.from_iterable(map(slots, values)))
+    except AttributeError:  # One was never set.
+        return False
 
 
 def _own(value: Any) -> Any:
@@ -105,6 +119,7 @@ def _own_tuple(value: tuple[Any, ...]) -> tuple[Any, ...]:
 def _dataclass_copier(kind: Any) -> _Copier:
     is_frozen = kind.__dataclass_params__.frozen
     names = [field.name for field in dataclasses.fields(kind)]
+    get = attrgetter(*names, "__class__")  # With one name more it always returns a tuple.
 
     def own_instance(value: Any) -> Any:
         state = value.__dict__
@@ -119,9 +134,11 @@ def _dataclass_copier(kind: Any) -> _Copier:
 
     def own_slots(value: Any) -> Any:
         try:
-            items = [getattr(value, name) for name in names]
+            items = get(value)[:-1]
         except AttributeError:  # One was never set.
             return _deep(value)
+        if is_frozen and _are_atoms(items):
+            return value
         mine = list(map(_own, items))
         if is_frozen and _are_same(mine, items):
             return value
@@ -130,7 +147,24 @@ def _dataclass_copier(kind: Any) -> _Copier:
             object.__setattr__(made, name, item)
         return made
 
-    return own_instance if kind.__dictoffset__ else own_slots
+    if kind.__dictoffset__:
+        return own_instance
+    if is_frozen:
+        _FROZEN_SLOTS[kind] = get
+    return own_slots
+
+
+def _frozen_struct_copier(kind: Any) -> _Copier:
+    get = _FROZEN_SLOTS[kind] = attrgetter(*kind.__struct_fields__, "__class__")
+
+    def own_struct(value: Any) -> Any:
+        try:
+            items = get(value)
+        except AttributeError:  # One was never set.
+            return _deep(value)
+        return value if _are_same([*map(_own, items)], items) else _deep(value)
+
+    return own_struct
 
 
 def _are_same(mine: Collection[Any], others: Collection[Any]) -> bool:
@@ -158,6 +192,9 @@ def _copier_of(kind: type) -> _Copier:
 
 
 def _new_copier(kind: Any) -> _Copier:
+    config = getattr(kind, "__struct_config__", None)  # A struct of msgspec has one.
+    if getattr(config, "frozen", False) and not kind.__dictoffset__:
+        return _frozen_struct_copier(kind)
     if hasattr(kind, "__deepcopy__") or kind.__reduce_ex__ is not object.__reduce_ex__:
         return _deep  # It knows best.
     if _is_tuple(kind):

@@ -211,3 +211,30 @@ def test_copies_are_equal_and_share_nothing(value: Any) -> None:
     shared = set(map(id, changeable_in(mine))) & set(map(id, changeable_in(value)))
     assert not shared
     assert (mine is value) == (not changeable_in(value))
+
+
+class FrozenStruct(msgspec.Struct, frozen=True):
+    key: str
+    items: Any
+
+
+@pytest.mark.parametrize("kind", [FrozenSlots, FrozenStruct, Frozen, Pair])
+def test_immutable_records_of_one_class_are_not_copied(kind: Any) -> None:
+    """Alone, among others, and a list as it is."""
+    values = [kind("ada", each) for each in (1, "two", None, 2.5)]
+
+    assert all(mine is value for mine, value in zip(own_each([*values, 1]), values, strict=False))
+    assert own(values[0]) is values[0]
+
+
+@pytest.mark.parametrize("kind", [FrozenSlots, FrozenStruct, Frozen, Pair])
+def test_an_immutable_record_with_a_list_is_copied(kind: Any) -> None:
+    """The list can change, wherever it stands among records that need no copy."""
+    values = [kind("ada", 1), kind("bob", [1]), kind("eve", ([2],))]
+
+    mine = own_each(values)
+
+    assert mine == values
+    assert mine[0] is values[0]
+    assert mine[1].items is not values[1].items
+    assert mine[2].items[0] is not values[2].items[0]

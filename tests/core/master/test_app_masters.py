@@ -409,7 +409,7 @@ def test_a_living_application_always_gets_an_app_master(
     settle(cluster)
 
 
-def happen(cluster: Cluster, event: str, launch: int) -> None:  # noqa: C901 - an arm for each
+def happen(cluster: Cluster, event: str, launch: int) -> None:
     keeper, now = cluster.keeper, cluster.now
     match event:
         case "grant" if cluster.wanted:

@@ -489,7 +489,7 @@ def test_a_restart_is_never_starved_by_first_starts(
 
 
 @given(seed=st.integers(0, 2**32), steps=st.integers(0, 80))
-def test_no_more_is_kept_than_was_lost_and_no_more_granted_than_is_free(  # noqa: C901 - an arm each
+def test_no_more_is_kept_than_was_lost_and_no_more_granted_than_is_free(
     seed: int, steps: int
 ) -> None:
     """The invariants, whatever happens; and in the end nothing is kept."""
