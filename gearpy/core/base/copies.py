@@ -106,7 +106,10 @@ def _own_dict(value: dict[Any, Any]) -> dict[Any, Any]:
 
 
 def _own_list(value: list[Any]) -> list[Any]:
-    return value.copy() if _are_atoms(value) else list(map(_own, value))
+    kinds = set(map(type, value))
+    if kinds <= ATOMS or (len(kinds) == 1 and _have_atoms(kinds.pop(), value)):
+        return value.copy()
+    return list(map(_own, value))
 
 
 def _own_tuple(value: tuple[Any, ...]) -> tuple[Any, ...]:

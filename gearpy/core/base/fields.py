@@ -17,6 +17,9 @@ from gearpy.late_dataclass import dataclass
 #: What a field gives for any NaN, so that, as a key, all are one: other NaNs equal nothing.
 NAN: Final = math.nan
 
+#: Types of records that are no mappings; to ask takes longer than to read a field.
+_WITH_ATTRIBUTES: Final[set[type]] = set()
+
 _WITHOUT_NAN: Final = frozenset({str, int, bool, bytes, type(None), datetime, date, UUID})
 
 #: The name of a field, a function of the record, or None for the record itself.
@@ -129,14 +132,18 @@ def _one_nan_in_class(key: Any) -> Any:
 
 def _field(record: Any, name: str) -> Any:
     try:
-        # Asking whether something is a mapping takes longer than all the rest.
-        if type(record) is dict or isinstance(record, Mapping):
-            value = record[name]
-        else:
-            value = getattr(record, name)
+        read = getattr if type(record) in _WITH_ATTRIBUTES else _learned
+        value = read(record, name)
     except (KeyError, AttributeError):
         raise LookupError(_missing(name, record)) from None
     return NAN if type(value) is float and value != value else value  # noqa: PLR0124
+
+
+def _learned(record: Any, name: str) -> Any:
+    if type(record) is dict or isinstance(record, Mapping):
+        return record[name]
+    _WITH_ATTRIBUTES.add(type(record))
+    return getattr(record, name)
 
 
 def _itself(record: Any) -> Any:

@@ -10,8 +10,7 @@ number to it, `distinct` takes all NaN for one.
 """
 
 import math
-from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Context, Decimal
@@ -401,7 +400,7 @@ class _Top:
         """Return a list with the value in its place, or the same one if it does not belong."""
         if value is None or (len(kept) == self.n and not self._belongs(kept, value)):
             return kept
-        at = bisect_right(kept, Falling(value), key=Falling)
+        at = falling_place(kept, value)
         return [*kept[:at], value, *kept[at : self.n - 1]] if at < self.n else kept
 
     def merge(self, kept: list[Any], other: list[Any]) -> list[Any]:
@@ -409,7 +408,7 @@ class _Top:
         return sorted([*kept, *other], key=Falling)[: self.n]
 
     def _belongs(self, kept: list[Any], value: Any) -> bool:
-        return bool(Falling(value) < Falling(kept[-1]))
+        return is_before(value, kept[-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,8 +418,26 @@ class Falling:
     value: Any
 
     def __lt__(self, other: "Falling") -> bool:
-        mine, others = self.value, other.value
-        return bool(mine > others or (others != others and mine == mine))  # noqa: PLR0124 - NaN
+        return is_before(self.value, other.value)
+
+
+def is_before(value: Any, other: Any) -> bool:
+    """Tell whether a value comes before another one in falling order, as `Falling` has it."""
+    return bool(value > other or (other != other and value == value))  # noqa: PLR0124 - NaN
+
+
+def falling_place(
+    kept: Sequence[Any], value: Any, of: Callable[[Any], Any] = lambda each: each
+) -> int:
+    """Return where a value belongs in falling order, behind equal ones; ``of`` is that of each."""
+    low, high = 0, len(kept)
+    while low < high:
+        middle = (low + high) // 2
+        if is_before(value, of(kept[middle])):
+            high = middle
+        else:
+            low = middle + 1
+    return low
 
 
 @dataclass(frozen=True, slots=True)

@@ -316,9 +316,9 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
             [(1, 5), (2, 8)]
         """
         function = StateFunction(
-            function=lambda last, record: ([record], [(each, record) for each in last]),
+            function=lambda last, record: ((record,), [(each, record) for each in last]),
             is_flat=True,
-            initial=[],
+            initial=(),
         )
         return self._by_order("pairwise", "pairwise", function, "the last record", name)
 
@@ -348,11 +348,11 @@ class KeyedStream(Joins[K, T], TableJoins[K, T]):
         """
         check_count("rolling", "n", n, example="rolling(10)")
 
-        def add(last: list[T], record: T) -> tuple[list[T], list[T]]:
-            now = [*last, record][-n:]
-            return now, now[:]
+        def add(last: tuple[T, ...], record: T) -> tuple[tuple[T, ...], list[T]]:
+            now = (*last, record)[-n:]
+            return now, [*now]
 
-        function = StateFunction(function=add, is_flat=False, initial=[])
+        function = StateFunction(function=add, is_flat=False, initial=())
         return self._by_order("rolling", f"rolling({n})", function, "the last records", name)
 
     @overload

@@ -34,6 +34,11 @@ Kept: TypeAlias = dict[Any, Any] | HeldDict
 FoldLoop: TypeAlias = Callable[
     [Kept, list[Any], list[int], Callable[[BaseException, int], None]], Iterable[Any]
 ]
+#: The same, but returns the results after each record, ``(key, result)``, with event times.
+RunningLoop: TypeAlias = Callable[
+    [Kept, list[Any], list[int], Callable[[BaseException, int], None]],
+    tuple[list[tuple[Any, Any]], list[int]],
+]
 _MISSING: Final = object()
 
 
@@ -58,6 +63,7 @@ class Fold:
         merge: joins the values of two panes, which are not used any more; the second came later.
         result: makes the result of a pane's value, which goes on. None: the value itself.
         loop: makes a loop that folds a whole batch in, quicker than record by record.
+        running: makes a loop that also gives the result after each record.
         commutes: the order of records makes no difference, so parts may be merged in any.
         records_in: how many records some values stand for, where these are late.
     """
@@ -69,6 +75,7 @@ class Fold:
     result: Callable[[Any], Any] | None = None
     timed: bool = False
     loop: "Callable[[KeyFunction], FoldLoop] | None" = None
+    running: "Callable[[KeyFunction], RunningLoop] | None" = None
     commutes: bool = False
     records_in: Callable[[list[Any]], int] = len
 

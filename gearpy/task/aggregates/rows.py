@@ -7,15 +7,16 @@ record on which something raises changes nothing.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from operator import length_hint
 from typing import Any, Final
 
 from gearpy.core.base.copies import ATOMS, own
 from gearpy.core.base.fields import NAN, FieldGetter, FieldsGetter, one_nan, value_getter
 from gearpy.core.window.aggregates import Aggregate, check_aggregates
-from gearpy.task.aggregates.fold import Fold, FoldLoop, KeyFunction, RunningStage
+from gearpy.task.aggregates.fold import Fold, FoldLoop, KeyFunction, RunningLoop, RunningStage
 from gearpy.task.api.failure import USER_ERRORS
-from gearpy.task.api.interfaces import Columns
+from gearpy.task.api.interfaces import Columns, TaskContext
 from gearpy.task.chain.fused import compiled, indented
 
 #: How an aggregate takes a value ``{x}`` of type ``{c}`` into its accumulator ``{s}``. Of the rest,
@@ -67,19 +68,19 @@ def fold_of(aggregates: Mapping[str, Aggregate]) -> Fold:
     check_aggregates(aggregates)
     names, all_of = list(aggregates), list(aggregates.values())
     if [each.kind for each in all_of] == ["count"]:
-        return _count(lambda total: {names[0]: total})
+        return _count(all_of[0], names)
     results = [each.result for each in all_of]
 
     def result(kept: tuple[Any, ...]) -> dict[str, Any]:
         return {name: of(part) for name, of, part in zip(names, results, kept, strict=True)}
 
-    return _fold(all_of, result)
+    return _fold(all_of, result, names)
 
 
 def fold_of_one(aggregate: Aggregate) -> Fold:
     """Return a fold with the result of one aggregate."""
     if aggregate.kind == "count":
-        return _count(None)
+        return _count(aggregate, None)
     return _fold([aggregate], lambda kept: aggregate.result(kept[0]))
 
 
@@ -89,55 +90,42 @@ class RunningAggregate(RunningStage):
     Its fold is one of `fold_of` or `fold_of_one`.
     """
 
+    def __init__(self, context: TaskContext, name: str, key: KeyFunction, fold: Fold) -> None:
+        super().__init__(context, name, key, fold)
+        assert fold.running is not None, "folds of this module have it"
+        self._loop = fold.running(key)
+
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
         """Yield one update for each record."""
-        key_of, take, show, kept = self._key, _taker(self._fold), self._fold.result, self._current
-        out: list[Any] = []
-        times: list[int] = []
-        for record, time in zip(values, timestamps, strict=True):
-            try:
-                key = key_of(record)
-                before = kept.get(key)
-                if before is None:
-                    key = one_nan(key)
-                    before = kept.get(key)
-                after = take(before, record, time)
-                shown = after if show is None else show(after)
-                kept[key] = after
-            except USER_ERRORS as error:
-                self._reject(error, record, time)
-                continue
-            out.append((key, shown if type(shown) in ATOMS else own(shown)))
-            times.append(time)
+
+        def reject(error: BaseException, at: int) -> None:
+            self._reject(error, values[at], timestamps[at])
+
+        out, times = self._loop(self._current, values, timestamps, reject)
         if out:
             if self._changes is not None:
                 self._changes.note(key for key, _ in out)
             yield out, times
 
 
-def _taker(fold: Fold) -> Callable[[Any, Any, int], Any]:
-    """Return a function that takes a record and its time into a value, None at first."""
-    first, add = fold.first, fold.add
-    if fold.timed:
-        return lambda kept, r, time: first(r, time) if kept is None else add(kept, r, time)
-    return lambda kept, r, _: first(r) if kept is None else add(kept, r)
-
-
 # -- folds -------------------------------------------------------------------------------------
 
 
-def _count(result: Callable[[Any], Any] | None) -> Fold:
+def _count(aggregate: Aggregate, names: list[str] | None) -> Fold:
     return Fold(
         kind="count",
         first=lambda _: 1,
         add=lambda total, _: total + 1,
         merge=lambda total, other: total + other,
-        result=result,
+        result=None if names is None else lambda total: {names[0]: total},
+        running=partial(_Code([aggregate]).running, names=names, is_bare=True),
         commutes=True,
     )
 
 
-def _fold(aggregates: list[Aggregate], result: Callable[[Any], Any]) -> Fold:
+def _fold(
+    aggregates: list[Aggregate], result: Callable[[Any], Any], names: list[str] | None = None
+) -> Fold:
     code = _Code(aggregates)
     merges = [each.merge for each in aggregates]
 
@@ -153,6 +141,7 @@ def _fold(aggregates: list[Aggregate], result: Callable[[Any], Any]) -> Fold:
         result=result,
         timed=code.is_timed,
         loop=code.loop,
+        running=partial(code.running, names=names),
         # Of a window, only lists tell the order of records that differ in time.
         commutes=not {each.kind for each in aggregates} & {"collect", "custom"},
     )
@@ -176,6 +165,7 @@ class _Code:
         self._names |= {f"f{at}": value_getter(of) for at, of in enumerate(self._of)}
         self._names |= {f"add{at}": each.add for at, each in enumerate(aggregates)}
         self._names |= {f"create{at}": each.create for at, each in enumerate(aggregates)}
+        self._names |= {f"result{at}": each.result for at, each in enumerate(aggregates)}
 
     def function(self, name: str) -> Callable[..., Any]:
         """Return ``first`` or ``add`` of a fold."""
@@ -214,6 +204,43 @@ class _Code:
         ]
         names = self._names | {"key": key, "keys": _keys_of(key)}
         return compiled(lines, names, what="aggregates")
+
+    def running(
+        self, key: KeyFunction, *, names: list[str] | None, is_bare: bool = False
+    ) -> RunningLoop:
+        """Return a loop that folds a batch in, and gives the results after each record.
+
+        Args:
+            key: of a record.
+            names: of the results, which are given as a dict; None for the one result itself.
+            is_bare: the value of a key is the one accumulator itself.
+        """
+        accumulators, places = self._accumulators(), range(len(self._aggregates))
+        value = accumulators if is_bare else f"({accumulators},)"
+        pairs = [f"{name!r}: v{at}" for at, name in enumerate(names or ())]
+        lines = [
+            "def made(kept, values, times, reject):",
+            "    get, out, times_out = kept.get, [], []",
+            "    put, put_time = out.append, times_out.append",
+            "    pending = iter(values)",
+            "    for r, t in zip(pending, times):",
+            "        try:",
+            *indented([*self._values(), *_key_lines(key), "a = get(k)"], 3),
+            "            if a is None: k = one_nan(k); a = get(k)",
+            f"            if a is None: {self._empty()}",
+            f"            else: {accumulators}{'' if is_bare else ','} = a",
+            *indented([*self._steps(), *(f"v{at} = result{at}(s{at})" for at in places)], 3),
+            f"            kept[k] = {value}",
+            "        except errors as error:",
+            "            reject(named(error, r, key), len(values) - length_hint(pending) - 1)",
+            "            continue",
+            *indented([f"if type(v{at}) not in atoms: v{at} = own(v{at})" for at in places], 2),
+            f"        put((k, {'{' + ', '.join(pairs) + '}' if names else 'v0'}))",
+            "        put_time(t)",
+            "    return out, times_out",
+        ]
+        scope = self._names | {"key": key, "atoms": ATOMS, "own": own}
+        return compiled(lines, scope, what="aggregates")
 
     def _accumulators(self) -> str:
         return ", ".join(f"s{at}" for at in range(len(self._aggregates)))

@@ -1,13 +1,22 @@
 """The records that are largest by something: an aggregate for the stages that fold."""
 
-from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from operator import itemgetter
+from typing import Any, Final
 
 from gearpy.core.base.fields import Field, value_getter
-from gearpy.core.window.aggregates import TOP_MAX, Aggregate, Falling, custom
+from gearpy.core.window.aggregates import (
+    TOP_MAX,
+    Aggregate,
+    Falling,
+    custom,
+    falling_place,
+    is_before,
+)
 from gearpy.errors import ConfigError
+
+_VALUE: Final = itemgetter(0)
 
 
 def top_records(n: int, by: Field = None) -> Aggregate:
@@ -40,9 +49,9 @@ class _Largest:
     def add(self, kept: list[Any], record: Any) -> list[Any]:
         """Put a record in its place; only that can fail, and before anything has changed."""
         value = self.by(record)
-        if value is None or (len(kept) == self.n and not Falling(value) < Falling(kept[-1][0])):
+        if value is None or (len(kept) == self.n and not is_before(value, kept[-1][0])):
             return kept
-        kept.insert(bisect_right(kept, Falling(value), key=_falling), (value, record))
+        kept.insert(falling_place(kept, value, _VALUE), (value, record))
         del kept[self.n :]
         return kept
 
