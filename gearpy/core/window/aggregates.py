@@ -285,6 +285,8 @@ def add_up(total: Any, value: Any) -> Any:
     Raises:
         TypeError: the value is no number and no duration.
     """
+    if type(value) in _INT_AND_FLOAT and type(total) in _INT_AND_FLOAT:
+        return total + value
     if value is None:
         return total
     value = _number(value)

@@ -2,12 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
-from gearpy.core.base.copies import own
+from gearpy.core.base.copies import own_each
 from gearpy.core.window.panes import PaneFold
 from gearpy.core.window.windows import SlidingWindows
 from gearpy.ids import MAX_MS, MIN_MS
+
+_MISSING: Final = object()
 
 
 class SlidingPieces:
@@ -80,5 +82,11 @@ def _join(joined: dict[Any, Any], piece: dict[Any, Any], fold: PaneFold) -> None
     """Merge a piece in. It goes on, so it is given away as a copy."""
     merge = fold.merge
     assert merge is not None, "a fold that commutes merges"
-    for key, value in piece.items():
-        joined[key] = merge(joined[key], own(value)) if key in joined else own(value)
+    values = own_each([*piece.values()])
+    if not joined:
+        joined.update(zip(piece, values, strict=True))
+        return
+    get = joined.get
+    for key, value in zip(piece, values, strict=True):
+        before = get(key, _MISSING)
+        joined[key] = value if before is _MISSING else merge(before, value)

@@ -127,17 +127,11 @@ def _fold(
     aggregates: list[Aggregate], result: Callable[[Any], Any], names: list[str] | None = None
 ) -> Fold:
     code = _Code(aggregates)
-    merges = [each.merge for each in aggregates]
-
-    def merge(kept: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
-        parts = zip(merges, kept, other, strict=True)
-        return tuple(join(a, b) for join, a, b in parts if join is not None)
-
     return Fold(
         kind="fold",
         first=code.function("first"),
         add=code.function("add"),
-        merge=None if None in merges else merge,
+        merge=code.merge(),
         result=result,
         timed=code.is_timed,
         loop=code.loop,
@@ -204,6 +198,21 @@ class _Code:
         ]
         names = self._names | {"key": key, "keys": _keys_of(key)}
         return compiled(lines, names, what="aggregates")
+
+    def merge(self) -> Callable[[Any, Any], Any] | None:
+        """Return a function that joins two values of a key; None if an aggregate has no way."""
+        merges = {f"merge{at}": each.merge for at, each in enumerate(self._aggregates)}
+        if None in merges.values():
+            return None
+        others = ", ".join(f"o{at}" for at in range(len(merges)))
+        joined = [f"merge{at}(s{at}, o{at})" for at in range(len(merges))]
+        lines = [
+            "def made(kept, other):",
+            f"    {self._accumulators()}, = kept",
+            f"    {others}, = other",
+            f"    return ({', '.join(joined)},)",
+        ]
+        return compiled(lines, merges, what="aggregates")
 
     def running(
         self, key: KeyFunction, *, names: list[str] | None, is_bare: bool = False

@@ -16,6 +16,7 @@ from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch, Message
 from gearpy.messages.late_time import LateTime, late_places, late_time, promise_of
+from gearpy.state.encoding.keys import encode_key
 from gearpy.state.kinds.bulk import BulkState
 from gearpy.task.api.failure import USER_ERRORS
 from gearpy.task.api.interfaces import Columns, TaskContext
@@ -71,7 +72,7 @@ class EventGate:
         self._waits_all = waits == "all"
         self._has_one_source = context.sources == 1
         self._side_of = side_of
-        self._order = EventOrder(_content_of)
+        self._order = EventOrder(_content_of, _key_of)
         self._kept: BulkState | None = None
         self._told: dict[Any, Any] = {}
         self._copying: Iterator[int] = iter(())
@@ -320,6 +321,13 @@ def _content_of(value: Any) -> bytes:
         return encode_value(value)
     except ConfigError:
         return repr(value).encode("utf-8", "surrogatepass")
+
+
+def _key_of(value: Any) -> bytes:
+    """Return the key of a window's result or of a pair, if it is text or a number."""
+    while isinstance(value, tuple) and value:
+        value = value[0]
+    return encode_key(value) if type(value) in {str, int} else b""
 
 
 def ordered_stage(

@@ -86,3 +86,21 @@ def test_what_comes_is_a_function_of_each_partition(
     found += values_of(waiting.due(MAX_MS))
 
     assert found == right
+
+
+def test_content_counts_only_where_keys_are_the_same() -> None:
+    """To describe a value as bytes costs more than all the rest of its way."""
+    described: list[tuple[str, int]] = []
+
+    def content_of(value: tuple[str, int]) -> bytes:
+        described.append(value)
+        return str(value).encode()
+
+    order = EventOrder(content_of, lambda value: value[0].encode())
+    pairs = [("b", 1), ("a", 2), ("c", 4), ("a", 1)]
+    order.hold(pairs, [5] * 4, [5] * 4)
+
+    due = [held.value for held in order.due(6)]
+
+    assert due == [("a", 1), ("a", 2), ("b", 1), ("c", 4)]
+    assert sorted(described) == [("a", 1), ("a", 2)]
