@@ -22,6 +22,7 @@ from gearpy.messages.app import TaskClock
 from gearpy.messages.data import LinkMessage
 from gearpy.task.api.application import Buildable
 from gearpy.task.api.interfaces import TaskLimits
+from gearpy.task.api.keyed import OpenState, open_on_heap
 from gearpy.task.api.rejects import OnError, RejectedRecord
 from gearpy.task.api.snapshots import TaskResume
 from gearpy.task.runtime.outlet import OutputLimits
@@ -73,6 +74,7 @@ class Simulation:
         faults: of epochs and commits.
         crash_at_ms: call `crash` so long after the start, as often as there are times.
         on_error: the policy for a record that user code raises on.
+        open_state: makes the keyed state of a task.
 
     Attributes:
         runners: the tasks; others after a crash.
@@ -100,6 +102,7 @@ class Simulation:
         faults: EpochFaults = _NO_FAULTS,
         crash_at_ms: Sequence[int] = (),
         on_error: OnError = "fail",
+        open_state: OpenState = open_on_heap,
     ) -> None:
         self.application = app.build()
         self.seed = seed
@@ -136,6 +139,7 @@ class Simulation:
             wall_ms=lambda: self.now_ms,
             rng=self._rng,
             on_error=on_error,
+            open_state=open_state,
             coroutines=self._coroutines,
         )
         self.runners: dict[TaskId, TaskRunner] = {}

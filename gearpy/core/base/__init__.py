@@ -5,6 +5,7 @@
 - `graph`: order, levels and mistakes of a directed graph: plain functions over vertices and edges.
 - `sizing`: how much memory records take, roughly, without touching all of them.
 - `stable_hash`: the hash that routes keys: alike in every process, run and version of Python.
+- `one_key`: one key for all that is stored as one, such as NaN, and times in a repeated hour.
 - `times`: durations and event times as people write them, turned into whole milliseconds.
 - `fields`: fields of records: an item of a mapping, an attribute of anything else.
 - `restart`: restart budgets: how often, and after which pause, a failed thing may start again.

@@ -1,15 +1,9 @@
 """Fields of records: an item of a mapping, an attribute of anything else."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields, replace
-from datetime import date, datetime
-from decimal import Decimal
-from numbers import Real
-from operator import is_
+from collections.abc import Callable, Mapping
 from reprlib import repr as short_repr
 from typing import Any, Final, TypeAlias
-from uuid import UUID
 
 from gearpy.errors import ConfigError
 from gearpy.late_dataclass import dataclass
@@ -19,8 +13,6 @@ NAN: Final = math.nan
 
 #: Types of records that are no mappings; to ask takes longer than to read a field.
 _WITH_ATTRIBUTES: Final[set[type]] = set()
-
-_WITHOUT_NAN: Final = frozenset({str, int, bool, bytes, type(None), datetime, date, UUID})
 
 #: The name of a field, a function of the record, or None for the record itself.
 Field: TypeAlias = str | Callable[[Any], Any] | None
@@ -96,38 +88,6 @@ def value_getter(of: Field) -> Callable[[Any], Any]:
             "of the record, or leave it out"
         )
     return of
-
-
-def one_nan(key: Any) -> Any:
-    """Return a key with `NAN` in place of any NaN in it: all are one key, as in stored state.
-
-    A dict does not know that. So a key that is not found in one is looked up once more as this
-    gives it; keys that are found cost nothing.
-    """
-    if type(key) in _WITHOUT_NAN:
-        return key
-    if isinstance(key, Real | Decimal):
-        return key if key == key else NAN  # noqa: PLR0124
-    if not isinstance(key, tuple) and type(key) is not frozenset:
-        return _one_nan_in_class(key)
-    parts = list(map(one_nan, key)) if may_have_nan(key) else list(key)
-    if all(map(is_, parts, key)):
-        return key
-    return tuple.__new__(type(key), parts) if isinstance(key, tuple) else frozenset(parts)
-
-
-def may_have_nan(keys: Iterable[Any]) -> bool:
-    """Return whether `one_nan` may change one of the keys, at little cost for many of them."""
-    return not _WITHOUT_NAN.issuperset(map(type, keys))
-
-
-def _one_nan_in_class(key: Any) -> Any:
-    declared = getattr(type(key), "__dataclass_params__", None)
-    if declared is None or not declared.frozen:
-        return key
-    parts = [(each.name, getattr(key, each.name)) for each in fields(key) if each.init]
-    changed = {name: one for name, part in parts if (one := one_nan(part)) is not part}
-    return replace(key, **changed) if changed else key
 
 
 def _field(record: Any, name: str) -> Any:

@@ -33,11 +33,13 @@ _DAY_US: Final = 86_400_000_000
 # One seed for every kind of value, so that `None` and an empty tuple differ.
 _NONE, _NAN, _TUPLE, _SET, _DATE, _TIME, _DELTA, _ENUM, _CLASS = range(1, 10)
 
-_ADVICE: Final[dict[type, str]] = {
-    list: "make it a tuple",
-    set: "make it a frozenset",
-    bytearray: "make it bytes",
-    dict: "choose the fields that make the key, as a tuple",
+_ADVICE: Final = {
+    "list": "make it a tuple",
+    "set": "make it a frozenset",
+    "bytearray": "make it bytes",
+    "dict": "choose the fields that make the key, as a tuple",
+    "datetime64": "make it a datetime, as by value.astype('datetime64[us]').item()",
+    "timedelta64": "make it a timedelta, as by value.astype('timedelta64[us]').item()",
 }
 _ADVICE_OTHERWISE: Final = (
     "choose a key of text, numbers, bytes, dates, tuples of them or a frozen dataclass, "
@@ -59,6 +61,11 @@ def stable_hash(value: Any) -> int:
         return (spread ^ spread >> _HALF) & _MASK
     hasher = _EXACT.get(type(value)) or _hasher_of(value)
     return hasher(value)
+
+
+def is_numpy_bool(value: Any) -> bool:
+    """Tell whether this is a truth value of NumPy, which is no number there, and equals one."""
+    return type(value).__module__ == "numpy" and type(value).__name__ in {"bool", "bool_"}
 
 
 def key_group(key: Any, key_groups: int = KEY_GROUPS) -> int:
@@ -188,11 +195,14 @@ def _hasher_of(value: Any) -> Callable[[Any], int]:
     declared = getattr(type(value), "__dataclass_params__", None)
     if declared is not None and declared.frozen:
         return _of_dataclass
+    if is_numpy_bool(value):
+        return _of_number
     for kind, hasher in _BY_ABC:
-        if isinstance(value, kind):
+        # A timedelta of NumPy says of itself that it is a whole number.
+        if isinstance(value, kind) and type(value).__name__ not in _ADVICE:
             return hasher
     advice = "declare the dataclass with frozen=True" if declared else _ADVICE_OTHERWISE
     raise ConfigError(
         f"a key of type {type(value).__qualname__} cannot be partitioned: "
-        f"{short_repr(value)}: {_ADVICE.get(type(value), advice)}"
+        f"{short_repr(value)}: {_ADVICE.get(type(value).__name__, advice)}"
     )

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from uuid import UUID
 
 from gearpy.core.base.fields import FieldGetter, FieldsGetter
+from gearpy.core.base.one_key import is_one_key
 from gearpy.core.base.stable_hash import KEY_GROUPS, key_group, task_of_group
 from gearpy.core.flow.table_partition import (
     deal_table,
@@ -204,7 +205,8 @@ class _TargetOfKey(dict[Any, int]):
 
     def __missing__(self, key: Any) -> int:
         target = self._task_of_group[key_group(key, self._key_groups)]
-        if type(key) in _REMEMBERED or (type(key) in _SIZED and len(key) <= _SIZE_MAX):
+        is_small = type(key) in _REMEMBERED or (type(key) in _SIZED and len(key) <= _SIZE_MAX)
+        if is_small and is_one_key(key):  # Else an equal one may be another key.
             if len(self) >= _REMEMBERED_MAX:
                 self.clear()
             self[key] = target

@@ -7,7 +7,7 @@ from numbers import Number
 from reprlib import repr as short_repr
 from typing import Any, Final, Literal, TypeAlias
 
-from gearpy.core.base.fields import may_have_nan, one_nan
+from gearpy.core.base.one_key import are_plain, one_if_key
 from gearpy.errors import ConfigError
 
 #: What becomes of several rows with one key.
@@ -79,8 +79,8 @@ class RowsOfKeys:
         if not self._fitting.issuperset(map(type, keys)):
             for key in keys:
                 self._check_fits(key)
-        if may_have_nan(keys):
-            keys = list(map(one_nan, keys))
+        if not are_plain(keys):
+            keys = list(map(one_if_key, keys))
         if self.is_versioned:
             return list(map(self._version_of, keys, times_ms))
         get = self._places.get
@@ -153,7 +153,7 @@ def _hashable(key: Any) -> Any:
             f"the key {short_repr(key)} of a row is a {type(key).__name__}, which cannot be looked "
             "up: choose a key of text, numbers or tuples of them"
         )
-    return one_nan(key)
+    return one_if_key(key)
 
 
 def _refuse_duplicates(twice: dict[Any, int]) -> None:

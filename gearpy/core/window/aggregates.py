@@ -21,6 +21,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from gearpy.core.base.copies import own
 from gearpy.core.base.fields import NAN, Field, value_getter
+from gearpy.core.base.one_key import ORDERED_BY_ZONE, PLAIN, one_if_key
 from gearpy.errors import ConfigError
 
 __all__ = [
@@ -334,13 +335,19 @@ def _least(kept: Any, value: Any) -> Any:
     if value is None:
         return kept
     # A kept value differs from itself if it is NaN.
-    return value if kept is None or value < kept or kept != kept else kept  # noqa: PLR0124
+    return value if kept is None or _after(kept, value) or kept != kept else kept  # noqa: PLR0124
 
 
 def _greatest(kept: Any, value: Any) -> Any:
     if value is None:
         return kept
-    return value if kept is None or value > kept or kept != kept else kept  # noqa: PLR0124
+    return value if kept is None or _after(value, kept) or kept != kept else kept  # noqa: PLR0124
+
+
+def _after(one: Any, other: Any) -> bool:
+    if type(one) in ORDERED_BY_ZONE:
+        one, other = one_if_key(one), one_if_key(other)
+    return bool(one > other)
 
 
 def _add_to_mean(kept: Any, value: Any) -> Any:
@@ -388,7 +395,7 @@ def _extend(kept: list[Any], other: list[Any]) -> list[Any]:
 
 def _add_to_set(kept: set[Any], value: Any) -> set[Any]:
     if value is not None:
-        kept.add(value if value == value else NAN)  # noqa: PLR0124
+        kept.add(value if type(value) in PLAIN else one_if_key(value))
     return kept
 
 
@@ -425,7 +432,7 @@ class Falling:
 
 def is_before(value: Any, other: Any) -> bool:
     """Tell whether a value comes before another one in falling order, as `Falling` has it."""
-    return bool(value > other or (other != other and value == value))  # noqa: PLR0124 - NaN
+    return _after(value, other) or bool(other != other and value == value)  # noqa: PLR0124 - NaN
 
 
 def falling_place(

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from gearpy.core.base.copies import own
-from gearpy.core.base.fields import may_have_nan, one_nan
+from gearpy.core.base.one_key import one_key, one_keys
 from gearpy.core.base.stable_hash import stable_hash
 from gearpy.core.window.windows import AlignedWindows, SessionWindows, SlidingWindows
 from gearpy.ids import MAX_MS
@@ -100,7 +100,7 @@ class Merger:
         """Take a piece. Those of an earlier part of the input come first."""
         try:
             for first_ms, last_ms, key, value in decode_batch(body, entries).values:
-                self._merge.add(first_ms, last_ms, one_nan(key), value)
+                self._merge.add(first_ms, last_ms, one_key(key), value)
         except USER_ERRORS as error:
             raise operator_error(self._name, error) from error
 
@@ -163,7 +163,7 @@ class _RecordsPart:
     def add(self, values: Sequence[Any], times: Sequence[int]) -> None:
         key = self._key
         pairs = zip(values, times, strict=True)
-        self._entries += [(time, time, one_nan(key(value)), value) for value, time in pairs]
+        self._entries += [(time, time, one_key(key(value)), value) for value, time in pairs]
 
     def entries(self) -> Iterator[_Entry]:
         return iter(self._entries)
@@ -338,8 +338,7 @@ def _grown(fold: Fold, before: Any, record: Any, time_ms: int) -> Any:
 
 
 def _keys(key: Callable[[Any], Any], values: Sequence[Any]) -> list[Any]:
-    keys = [key(value) for value in values]
-    return list(map(one_nan, keys)) if may_have_nan(keys) else keys
+    return one_keys([key(value) for value in values])
 
 
 def _raise(error: BaseException, _: int) -> None:

@@ -9,7 +9,6 @@ order of what they stand for.
 import math
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
@@ -19,7 +18,8 @@ from reprlib import repr as short_repr
 from typing import Any, Final
 from uuid import UUID
 
-from gearpy.core.base.stable_hash import KEY_GROUPS, key_group, stable_hash
+from gearpy.core.base.one_key import check_key, one_key
+from gearpy.core.base.stable_hash import KEY_GROUPS, is_numpy_bool, key_group
 from gearpy.errors import ConfigError, ProtocolError
 from gearpy.wire.values.forms import NotAllowed, RecordType
 from gearpy.wire.values.records import DEFAULT_REGISTRY, RecordRegistry
@@ -125,6 +125,7 @@ def _of_float(value: float) -> bytes:
 def _of_exact(value: Decimal | Rational) -> bytes:
     """Encode a number that may be equal to an int or a float, and is neither."""
     if isinstance(value, Decimal) and not value.is_finite():
+        one_key(value)  # Refuses what even a comparison refuses.
         return _of_float(_NAN if value.is_nan() else float(value))
     numerator, denominator = Fraction(value).as_integer_ratio()
     if denominator == 1:
@@ -231,12 +232,6 @@ def _of_dataclass(value: Any) -> bytes:
             f"state cannot be kept for keys of class {kind.__qualname__}: "
             f"{DEFAULT_REGISTRY.why_not(kind)}; or choose a tuple of its fields as the key"
         )
-    left_out = [each.name for each in fields(value) if not each.compare]
-    if left_out:
-        raise ConfigError(
-            f"state cannot be kept for keys of class {kind.__qualname__}: equal ones may differ in "
-            f"{', '.join(left_out)}; choose a tuple of the other fields as the key"
-        )
     return _of_record(record, value)
 
 
@@ -332,13 +327,14 @@ def _of_bits(data: bytes) -> float:
 
 
 def _encoder_of(key: Any) -> Callable[[Any], bytes]:
-    declared = getattr(type(key), "__dataclass_params__", None)
-    if declared is not None and declared.frozen:
+    check_key(key)
+    if hasattr(type(key), "__dataclass_params__"):
         return _of_dataclass
+    if is_numpy_bool(key):
+        return _EXACT[bool]
     for kind, encoder in _BY_ABC:
         if isinstance(key, kind):
             return encoder
-    stable_hash(key)  # Says what to do about what can be no key at all.
     raise ConfigError(
         f"state cannot be kept for a key of type {type(key).__qualname__}: {short_repr(key)}: "
         "choose its name or its value as the key"

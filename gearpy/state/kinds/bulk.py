@@ -16,8 +16,8 @@ from uuid import UUID
 
 import msgpack
 
-from gearpy.core.base.fields import one_nan
 from gearpy.core.base.key_copy import LOOKED_UP
+from gearpy.core.base.one_key import one_key
 from gearpy.errors import CannotTravel, ConfigError, OperatorError, ProtocolError
 from gearpy.state.encoding.coders import MSGPACK, atoms_packer
 from gearpy.state.encoding.keys import decode_key
@@ -389,7 +389,7 @@ def _take_in(pairs: dict[Any, Any], key: bytes, data: bytes) -> None:
         if not data.startswith(WITH_KEY):
             raise ProtocolError(f"malformed value of bulk state: {data[:40]!r}")
         kept, value = decode_value(data[1:])
-        pairs[one_nan(kept)] = value
+        pairs[one_key(kept)] = value
     else:
         pairs[decode_key(key)] = decode_value(data)
 

@@ -18,7 +18,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from gearpy.columns.row_schema import as_table
-from gearpy.core.base.fields import NAN, one_nan
+from gearpy.core.base.one_key import one_key, one_keys
 from gearpy.core.window.aggregates import Aggregate
 from gearpy.core.window.windows import GlobalWindows, SlidingWindows, TumblingWindows
 from gearpy.errors import ConfigError, OperatorError
@@ -333,10 +333,7 @@ class _Reader:
 
 
 def _key_values(column: pa.Array) -> list[Any]:
-    values = cells_of(column)
-    if pa.types.is_floating(column.type):
-        return [each if each == each else NAN for each in values]  # noqa: PLR0124 - NaN
-    return values
+    return one_keys(cells_of(column))
 
 
 #: How a partial ``{p}`` joins an accumulator ``{s}``; for the rest there is `Aggregate.merge`.
@@ -382,7 +379,7 @@ def _merge_loop(aggregates: list[Aggregate]) -> FoldLoop:
         f"    for k, _, {parts} in rows:",
         "        a = get(k)",
         "        if a is None:",
-        "            k = one_nan(k)",  # On the way, NaN became another one.
+        "            k = one_key(k)",  # On the way, NaN became another one.
         "            a = get(k)",
         "        if a is None:",
         f"            kept[k] = ({parts},)",
@@ -393,7 +390,7 @@ def _merge_loop(aggregates: list[Aggregate]) -> FoldLoop:
         "    return map(key_of, rows)",
     ]
     scope: dict[str, Any] = {f"merge{at}": each.merge for at, each in enumerate(aggregates)}
-    scope |= {"key_of": itemgetter(_KEY), "one_nan": one_nan}
+    scope |= {"key_of": itemgetter(_KEY), "one_key": one_key}
     return compiled(lines, scope, what="merge")
 
 
@@ -404,7 +401,7 @@ def _add_counts(
     for key, count, _ in rows:
         before = get(key)
         if before is None:
-            key = one_nan(key)  # noqa: PLW2901 -- see `_merge_loop`
+            key = one_key(key)  # noqa: PLW2901 -- see `_merge_loop`
             before = get(key, 0)
         kept[key] = before + count
     return map(itemgetter(_KEY), rows)

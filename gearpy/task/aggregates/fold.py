@@ -8,10 +8,11 @@ from operator import itemgetter, length_hint
 from typing import Any, ClassVar, Final, Literal, NotRequired, TypeAlias, TypedDict, Unpack
 
 from gearpy.core.base.copies import ATOMS, own
-from gearpy.core.base.fields import may_have_nan, one_nan
 from gearpy.core.base.key_copy import STEPS_FROM
+from gearpy.core.base.one_key import are_plain, is_one_key, one_key
 from gearpy.core.window.sliding import SlidingPieces
 from gearpy.core.window.windows import SlidingWindows, WindowAssigner
+from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.late_dataclass import dataclass
 from gearpy.messages.data import Message
@@ -183,7 +184,7 @@ class RunningFold(RunningStage):
                 key = key_of(record)
                 total = state.get(key)
                 if total is None:
-                    key = one_nan(key)
+                    key = one_key(key)
                     total = state.get(key, 0)
                 state[key] = total = total + 1
                 out.append((key, total))
@@ -204,7 +205,7 @@ class RunningFold(RunningStage):
                 key = key_of(record)
                 before = state.get(key, _MISSING)
                 if before is _MISSING:
-                    key = one_nan(key)
+                    key = one_key(key)
                     before = state.get(key, _MISSING)
                 after = first(record) if before is _MISSING else add(before, record)
                 state[key] = after
@@ -503,8 +504,37 @@ class WindowFold(WindowedStage):
             except USER_ERRORS as error:  # A key that cannot be hashed. Go on behind it.
                 self._reject_last(error, values, timestamps, pending)
                 unhashable.append(len(keys) - length_hint(pending) - 1)
-        _join_nans(state, len(state) - known)
-        return _without(keys, unhashable) if unhashable else keys
+        if unhashable:
+            keys, values = _without(keys, unhashable), _without(values, unhashable)
+            timestamps = _without(timestamps, unhashable)
+        new = len(state) - known
+        if new and not are_plain(islice(reversed(state), new)):
+            return self._recounted(state, new, keys, partial(self._reject_at, values, timestamps))
+        return keys
+
+    @staticmethod
+    def _recounted(
+        counts: Counter[Any],
+        new: int,
+        keys: list[Any],
+        reject: Callable[[BaseException, int], None],
+    ) -> list[Any]:
+        """Count new keys again of which `one_key` makes others; return the keys that count."""
+        again = {key for key in islice(reversed(counts), new) if not is_one_key(key)}
+        for key in again:
+            del counts[key]
+        good: list[Any] = []
+        for at, key in enumerate(keys):
+            one = key
+            if key in again:
+                try:
+                    one = one_key(key)
+                except ConfigError as error:
+                    reject(error, at)
+                    continue
+                counts[one] += 1
+            good.append(one)
+        return good
 
     def _fold_beside(
         self,
@@ -552,7 +582,7 @@ class WindowFold(WindowedStage):
                 key = key_of(value)
                 before = state.get(key, _MISSING)
                 if before is _MISSING:
-                    key = one_nan(key)
+                    key = one_key(key)
                     before = state.get(key, _MISSING)
                 state[key] = first(value) if before is _MISSING else add(before, value)
                 keys.append(key)
@@ -591,16 +621,6 @@ def _rows(
         repeat(False),
         strict=False,
     )
-
-
-def _join_nans(counts: Counter[Any], new: int) -> None:
-    """Let the keys that came last have one NaN; see `one_nan`."""
-    if not may_have_nan(islice(reversed(counts), new)):
-        return
-    for key in list(islice(reversed(counts), new)):
-        one = one_nan(key)
-        if one is not key:
-            counts[one] += counts.pop(key)
 
 
 def _without(items: list[Any], dropped: list[int]) -> list[Any]:

@@ -11,7 +11,7 @@ from itertools import islice
 from operator import itemgetter
 from typing import Any, Final
 
-from gearpy.core.base.fields import one_nan
+from gearpy.core.base.one_key import one_key
 from gearpy.core.window.aggregates import count
 from gearpy.core.window.windows import GlobalWindows, TumblingWindows
 from gearpy.ids import MAX_MS
@@ -126,7 +126,7 @@ def _merge(
     for key, number in parts:
         before = count_of(key)
         if before is None:
-            key = one_nan(key)  # noqa: PLW2901 -- on the way, NaN became another one
+            key = one_key(key)  # noqa: PLW2901 -- on the way, NaN became another one
             before = count_of(key, 0)
         counts[key] = before + number
     return map(key_of_part, parts)

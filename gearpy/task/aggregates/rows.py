@@ -12,13 +12,16 @@ from operator import length_hint
 from typing import Any, Final
 
 from gearpy.core.base.copies import ATOMS, own
-from gearpy.core.base.fields import NAN, FieldGetter, FieldsGetter, one_nan, value_getter
+from gearpy.core.base.fields import FieldGetter, FieldsGetter, value_getter
+from gearpy.core.base.one_key import ORDERED_BY_ZONE, PLAIN, one_if_key, one_key
 from gearpy.core.window.aggregates import Aggregate, check_aggregates
 from gearpy.task.aggregates.fold import Fold, FoldLoop, KeyFunction, RunningLoop, RunningStage
 from gearpy.task.api.failure import USER_ERRORS
 from gearpy.task.api.interfaces import Columns, TaskContext
 from gearpy.task.chain.fused import compiled, indented
 
+#: Times are compared by their instants.
+_INSTANT: Final = "if {c} in zoned: {x} = alike({x})"
 #: How an aggregate takes a value ``{x}`` of type ``{c}`` into its accumulator ``{s}``. Of the rest,
 #: its own function does it.
 _STEPS: Final[dict[str, tuple[str, ...]]] = {
@@ -27,8 +30,14 @@ _STEPS: Final[dict[str, tuple[str, ...]]] = {
         "if {c} is int or {c} is float: {s} = {x} if {s} is None else {s} + {x}",
         "elif {x} is not None: {s} = {add}({s}, {x})",
     ),
-    "min": ("if {x} is not None and ({s} is None or {x} < {s} or {s} != {s}): {s} = {x}",),
-    "max": ("if {x} is not None and ({s} is None or {x} > {s} or {s} != {s}): {s} = {x}",),
+    "min": (
+        _INSTANT,
+        "if {x} is not None and ({s} is None or {x} < {s} or {s} != {s}): {s} = {x}",
+    ),
+    "max": (
+        _INSTANT,
+        "if {x} is not None and ({s} is None or {x} > {s} or {s} != {s}): {s} = {x}",
+    ),
     "mean": (
         "if {c} is int or {c} is float:",
         "    {s} = ({x}, 1) if {s} is None else ({s}[0] + {x}, {s}[1] + 1)",
@@ -39,7 +48,7 @@ _STEPS: Final[dict[str, tuple[str, ...]]] = {
     "any": ("{s} = {s} or bool({x})",),
     "all": ("{s} = {s} and ({x} is None or bool({x}))",),
     "collect": (),
-    "distinct": ("{y} = {x} if {x} == {x} else nan", "hash({y})"),
+    "distinct": ("{y} = {x} if {c} in plain else alike({x})", "hash({y})"),
 }
 _STEP: Final = ("{s} = {add}({s}, {x})",)
 #: Code that changes an accumulator in place comes when nothing can fail any more.
@@ -56,7 +65,7 @@ _EMPTY: Final = {
     "all": "True",
     "custom": "{create}()",
 }
-_TYPED: Final = frozenset({"sum", "mean"})
+_TYPED: Final = frozenset({"sum", "mean", "min", "max", "distinct"})
 
 
 def fold_of(aggregates: Mapping[str, Aggregate]) -> Fold:
@@ -150,8 +159,10 @@ class _Code:
         of_all = [each.of for each in aggregates if each.kind != "count"]
         self._of = list(dict.fromkeys(of_all))  # Each is taken once, however many need it.
         self._names: dict[str, Any] = {
-            "nan": NAN,
-            "one_nan": one_nan,
+            "plain": PLAIN,
+            "alike": one_if_key,
+            "zoned": ORDERED_BY_ZONE,
+            "one_key": one_key,
             "errors": USER_ERRORS,
             "length_hint": length_hint,
             "named": self._named,
@@ -188,7 +199,7 @@ class _Code:
             f"    for {'r, t' if self.is_timed else 'r'} in {pairs}:",
             "        try:",
             *indented([*self._values(), *_key_lines(key), "a = get(k)"], 3),
-            "            if a is None: k = one_nan(k); a = get(k)",
+            "            if a is None: k = one_key(k); a = get(k)",
             f"            if a is None: {self._empty()}",
             f"            else: {accumulators}, = a",
             *indented([*self._steps(), f"kept[k] = ({accumulators},)"], 3),
@@ -235,7 +246,7 @@ class _Code:
             "    for r, t in zip(pending, times):",
             "        try:",
             *indented([*self._values(), *_key_lines(key), "a = get(k)"], 3),
-            "            if a is None: k = one_nan(k); a = get(k)",
+            "            if a is None: k = one_key(k); a = get(k)",
             f"            if a is None: {self._empty()}",
             f"            else: {accumulators}{'' if is_bare else ','} = a",
             *indented([*self._steps(), *(f"v{at} = result{at}(s{at})" for at in places)], 3),
@@ -321,7 +332,7 @@ def _keys_of(key: KeyFunction) -> Callable[[dict[Any, Any], list[Any]], Iterator
             try:
                 found = key(value)
                 if found not in kept:
-                    found = one_nan(found)
+                    found = one_key(found)
                 if found in kept:
                     yield found
             except USER_ERRORS:  # It was told when the record was folded.

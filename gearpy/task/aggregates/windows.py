@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Unpack
 
-from gearpy.core.base.fields import one_nan
+from gearpy.core.base.one_key import one_key
 from gearpy.core.window.aligned import AlignedPanes
 from gearpy.core.window.counted import CountPanes
 from gearpy.core.window.panes import Fired
@@ -119,7 +119,7 @@ class WindowStage(WindowedStage):
             try:
                 key = key_of(record)
                 if type(key) is not str:
-                    key = one_nan(key)
+                    key = one_key(key)
                 fired = add(key, record, time_ms, now_ms)
                 if fired is None:
                     fired = self._take_late(key, record, time_ms, now_ms)

@@ -9,8 +9,8 @@ from itertools import compress
 from operator import itemgetter
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from gearpy.core.base.fields import one_nan
 from gearpy.core.base.key_copy import LOOKED_UP, PIECE, finish, in_steps
+from gearpy.core.base.one_key import one_key
 from gearpy.core.window.event_order import EventOrder, Held
 from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS
@@ -192,7 +192,7 @@ class EventGate:
         if self._key is None:
             return None
         try:
-            key = one_nan(self._key(value))
+            key = one_key(self._key(value))
             hash(key)
         except USER_ERRORS:  # The step will say so, when it gets the record.
             return None

@@ -5,8 +5,8 @@ from itertools import chain, islice
 from operator import length_hint
 from typing import Any, Final
 
-from gearpy.core.base.fields import one_nan
 from gearpy.core.base.key_copy import LOOKED_UP, STEPS_FROM, finish
+from gearpy.core.base.one_key import one_key
 from gearpy.state.keyed import KeyedState
 from gearpy.state.kinds.bulk import AllPairs, BulkState
 from gearpy.state.kinds.steps import STEP
@@ -262,7 +262,7 @@ class Changes:
             try:
                 found = list(map(value_of, more))
             except KeyError:  # There is NaN in a key of a record; not so in the dict.
-                more = list(map(one_nan, more))
+                more = list(map(one_key, more))
                 found = list(map(value_of, more))
             keys += more
             now += self._kept.isolated(found)[0]

@@ -1,7 +1,6 @@
 """The stage that joins two streams by key, and the specification of a join."""
 
 import logging
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,7 +9,7 @@ from operator import itemgetter
 from typing import Any, Final, Literal, TypeAlias
 
 from gearpy.core.base.copies import own_each
-from gearpy.core.base.fields import may_have_nan, one_nan
+from gearpy.core.base.one_key import are_plain, one_key
 from gearpy.core.base.times import Duration, duration_ms
 from gearpy.core.join.asof import AsOfJoin, Direction
 from gearpy.core.join.interval import IntervalJoin
@@ -308,8 +307,8 @@ class JoinStage:
         return min(self._watermark_ms, self._join.hold_ms)
 
     def _joined(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        if may_have_nan(map(join_key, values)):  # Also those that were stored.
-            values = [(side, one_nan(key), value) for side, key, value in values]
+        if not are_plain(map(join_key, values)):  # Also those that were stored.
+            values = [(side, one_key(key), value) for side, key, value in values]
         late = self._join.late_records
         for rows, times in self._join.on_records(values, timestamps):
             yield from self._results(rows, times)
@@ -320,25 +319,22 @@ class JoinStage:
         return self._results(rows, timestamps)
 
     def _joinable(self, values: list[Any], timestamps: list[int]) -> tuple[list[Any], list[int]]:
-        """Return the records whose keys can be hashed; reject others."""
-        try:
-            deque(map(hash, map(join_key, values)), maxlen=0)  # All at once: that is fast.
-        except USER_ERRORS:
-            good = [
-                (value, time)
-                for value, time in zip(values, timestamps, strict=True)
-                if self._has_key(value, time)
-            ]
-            values, timestamps = [value for value, _ in good], [time for _, time in good]
-        return values, timestamps
-
-    def _has_key(self, value: _Keyed, time: int) -> bool:
-        try:
-            hash(value[1])
-        except USER_ERRORS as error:
-            self._reject(error, value, value[2], time)
-            return False
-        return True
+        """Return the records with what can be a key; reject others."""
+        if are_plain(map(join_key, values)):
+            return values, timestamps
+        good: list[Any] = []
+        times: list[int] = []
+        for value, time in zip(values, timestamps, strict=True):
+            side, key, record = value
+            try:
+                key = one_key(key)
+                hash(key)
+            except USER_ERRORS as error:
+                self._reject(error, value, record, time)
+                continue
+            good.append((side, key, record))
+            times.append(time)
+        return good, times
 
     def _judge_keys(self, judge: Callable[[], None]) -> None:
         """Fail if no two records can ever meet; no record is to blame, so none is rejected."""

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from gearpy.core.base.copies import own
+from gearpy.core.base.one_key import one_if_key
 from gearpy.core.flow.lookup_cache import LookupAnswer, LookupCache
 
 
@@ -33,24 +34,25 @@ class SharedLookup:
 
     async def ask(self, key: Any) -> Any:
         """Return a copy of the value of a key; raises the error of the function."""
-        while (known := self._cache.find(key, self._now_ms())) is None:
+        place = one_if_key(key)
+        while (known := self._cache.find(place, self._now_ms())) is None:
             waiter = asyncio.get_running_loop().create_future()
-            if not self._cache.ask(key, waiter):
-                return await self._look_up(key)
+            if not self._cache.ask(place, waiter):
+                return await self._look_up(key, place)
             known = await waiter
             if known is not None:
                 break
         return own(known.value)
 
-    async def _look_up(self, key: Any) -> Any:
+    async def _look_up(self, key: Any, place: Any) -> Any:
         try:
             value = await self._function(key)
         except BaseException as error:
-            for waiter in self._cache.give_up(key):
+            for waiter in self._cache.give_up(place):
                 if not waiter.done():
                     _pass_on(error, waiter)
             raise
-        for waiter in self._cache.answer(key, value, self._now_ms()):
+        for waiter in self._cache.answer(place, value, self._now_ms()):
             if not waiter.done():
                 waiter.set_result(LookupAnswer(value))
         return own(value)

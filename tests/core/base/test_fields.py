@@ -2,9 +2,7 @@
 
 import math
 from collections import ChainMap
-from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, NamedTuple
 
 import pytest
@@ -15,8 +13,6 @@ from gearpy.core.base.fields import (
     NAN,
     field_getter,
     key_getter,
-    may_have_nan,
-    one_nan,
     value_getter,
 )
 from gearpy.errors import ConfigError
@@ -97,53 +93,3 @@ def test_what_tells_nothing_about_a_record_is_refused() -> None:
     """A number is no field."""
     with pytest.raises(ConfigError, match=r"^3 tells nothing about a record"):
         value_getter(3)  # type: ignore[arg-type]
-
-
-class Named(NamedTuple):
-    one: float
-    other: str
-
-
-@dataclass(frozen=True)
-class Both:
-    one: Any
-    other: str
-
-
-def other_nan() -> float:
-    return float("nan")
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        other_nan,
-        lambda: Decimal("nan"),
-        lambda: (other_nan(), "a"),
-        lambda: (1, (other_nan(), None)),
-        lambda: Named(other_nan(), "a"),
-        lambda: frozenset([other_nan(), 1]),
-        lambda: Both(other_nan(), "a"),
-        lambda: Both((other_nan(),), "a"),
-    ],
-    ids=["float", "decimal", "tuple", "nested", "named", "set", "class", "in class"],
-)
-def test_keys_with_nan_are_one_key_of_a_dict(make: Callable[[], Any]) -> None:
-    """As they are one key of stored state; the type of the key stays, but for plain numbers."""
-    one, other = make(), make()
-
-    assert len({one: 1, other: 2}) == 2
-    assert len({one_nan(one): 1, one_nan(other): 2}) == 1
-    assert may_have_nan(["a", one])
-    assert isinstance(one, Decimal) or type(one_nan(one)) is type(one)
-
-
-@pytest.mark.parametrize(
-    "key",
-    [
-        *("a", 1, 1.5, None, b"x", (1.0, "a"), Named(1, "a"), Both(1, "a")),
-        *(frozenset("ab"), (frozenset([1.5, None]), 1.5), Both(frozenset([1.5]), "a")),
-    ],
-)
-def test_keys_without_nan_stay_what_they_are(key: Any) -> None:
-    assert one_nan(key) is key

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gearpy as gp
-from gearpy.core.base.fields import NAN, one_nan
+from gearpy.core.base.fields import NAN
+from gearpy.core.base.one_key import one_key
 from gearpy.core.window.windows import SessionWindows, Windows
 from gearpy.dsl.plan.linear import linear_plans
 from gearpy.errors import OperatorError
@@ -149,11 +150,11 @@ def _expected(
 
 
 def _same(key: Any, other: Any) -> bool:
-    return bool(one_nan(key) is one_nan(other) or key == other)
+    return bool(one_key(key) is one_key(other) or key == other)
 
 
 def _sorted(results: Sequence[Any]) -> list[str]:
-    return sorted(repr(("nan" if one_nan(r[0]) is NAN else hash(r[0]), *r[1:4])) for r in results)
+    return sorted(repr(("nan" if one_key(r[0]) is NAN else hash(r[0]), *r[1:4])) for r in results)
 
 
 @pytest.mark.parametrize("windows", _WINDOWS)

@@ -1,0 +1,192 @@
+"""One key for all that is stored as one key, where Python says otherwise.
+
+Two keys are one if they are stored as the same bytes: see `gearpy.state.encoding.keys`. Python
+mostly agrees: ``1``, ``1.0`` and ``True`` are equal, and are one key. It does not for NaN, which
+equals nothing, and for times of a zone in the hour that the end of summer time repeats: it takes
+both hours for equal, though they are two instants.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import fields, replace
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from numbers import Integral, Real
+from operator import is_
+from types import FunctionType
+from typing import Any, Final
+from uuid import UUID
+
+from gearpy.core.base.fields import NAN
+from gearpy.core.base.stable_hash import is_numpy_bool, stable_hash
+from gearpy.errors import ConfigError
+
+#: Keys of these types are equal if they are stored as the same bytes.
+PLAIN: Final = frozenset({str, int, bool, bytes, type(None), date, UUID})
+#: Functions in Python by which what is equal is stored alike.
+_SOUND: Final = frozenset(
+    {Enum.__hash__, Fraction.__eq__, Fraction.__hash__, UUID.__eq__, UUID.__hash__}
+)
+#: Of these types Python may compare two values by the clock of one zone, not by the instant.
+ORDERED_BY_ZONE: Final = frozenset({datetime, tuple})
+_ADVICE: Final = "choose text, numbers, times or a tuple of them as the key"
+
+
+def one_key(key: Any) -> Any:
+    """Return the key that stands for all that are stored as this one.
+
+    A dict of such keys does not find others among them: neither NaN nor a time in a repeated hour.
+    So a key that is not found in one is looked up once more as this gives it; keys that are found
+    cost nothing.
+
+    Raises:
+        ConfigError: such a value can be no key.
+    """
+    kind = type(key)
+    return key if kind in PLAIN else (_RULES.get(kind) or _rule_of(key))(key)
+
+
+def one_if_key(key: Any) -> Any:
+    """Return the same where nothing is stored by the key; what can be none stays as it is."""
+    try:
+        return one_key(key)
+    except ConfigError:
+        return key
+
+
+def is_one_key(key: Any) -> bool:
+    """Return whether a key stands for itself."""
+    try:
+        return one_key(key) is key
+    except ConfigError:
+        return False
+
+
+def are_plain(keys: Iterable[Any]) -> bool:
+    """Return whether `one_key` changes none of the keys, at little cost for many of them."""
+    return PLAIN.issuperset(map(type, keys))
+
+
+def one_keys(keys: list[Any]) -> list[Any]:
+    """Return `one_key` of each."""
+    return keys if are_plain(keys) else list(map(one_key, keys))
+
+
+def instant(when: datetime) -> datetime:
+    """Return a time that is compared by its instant, if its zone leaves open which one it is.
+
+    Its zone is then the difference from UTC, so that its date and clock stay as they are.
+    """
+    offset = when.utcoffset()
+    if offset is None or offset == when.replace(fold=1 - when.fold).utcoffset():
+        return when
+    return when.replace(tzinfo=timezone(offset), fold=0)
+
+
+def check_key(key: Any) -> None:
+    """Refuse a key of which equal ones are not stored alike, or others are.
+
+    Raises:
+        ConfigError: it is one.
+    """
+    if isinstance(key, datetime | timedelta):
+        _check_time(key)
+    stable_hash(key)  # It says what to do about what can be no key at all.
+    kind = type(key)
+    declared = getattr(kind, "__dataclass_params__", None)
+    if declared is not None and declared.frozen:
+        left_out = [each.name for each in fields(key) if not each.compare]
+        if left_out:
+            raise ConfigError(
+                f"state cannot be kept for keys of class {kind.__qualname__}: equal ones may "
+                f"differ in {', '.join(left_out)}; choose a tuple of the other fields as the key"
+            )
+        code = getattr(kind.__eq__, "__code__", None)
+        is_sound = code is not None and code.co_filename == "<string>"  # Made by `dataclass`.
+    else:
+        methods = {kind.__eq__, kind.__hash__} - _SOUND
+        is_sound = not any(isinstance(each, FunctionType) for each in methods)
+    if not is_sound:
+        raise ConfigError(
+            f"state cannot be kept for keys of class {kind.__qualname__}: it has rules of its own "
+            f"for which are equal, and is stored without them; {_ADVICE}"
+        )
+
+
+def _check_time(key: Any) -> None:
+    if key != key:  # noqa: PLR0124 -- a time that is none, of pandas
+        raise ConfigError(f"{key!r} can be no key: give None")
+    if getattr(key, "nanosecond", 0) or getattr(key, "nanoseconds", 0):
+        raise ConfigError(f"{key!r} can be no key, as it has nanoseconds: round it to microseconds")
+
+
+def _itself(key: Any) -> Any:
+    return key
+
+
+def _of_number(key: Any) -> Any:
+    if isinstance(key, Decimal) and key.is_snan():
+        raise ConfigError(f"{key!r} can be no key: give Decimal('NaN') or None")
+    return key if key == key else NAN  # noqa: PLR0124
+
+
+def _of_other_number(key: Any) -> Any:
+    """Return a number of the language: those of NumPy do not equal all that are stored alike."""
+    return int(key) if isinstance(key, Integral) or is_numpy_bool(key) else _of_number(float(key))
+
+
+def _of_tuple(key: tuple[Any, ...]) -> Any:
+    parts = one_keys(list(key))
+    return key if all(map(is_, parts, key)) else tuple.__new__(type(key), parts)
+
+
+def _of_set(key: frozenset[Any]) -> Any:
+    before = list(key)
+    parts = one_keys(before)
+    return key if all(map(is_, parts, before)) else frozenset(parts)
+
+
+def _of_class(key: Any) -> Any:
+    parts = [(each.name, getattr(key, each.name)) for each in fields(key) if each.init]
+    changed = {name: one for name, part in parts if (one := one_key(part)) is not part}
+    return replace(key, **changed) if changed else key
+
+
+def _of_checked(rule: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a rule for subclasses of times, whose values are looked at one by one."""
+
+    def of_time(key: Any) -> Any:
+        _check_time(key)
+        return rule(key)
+
+    return of_time
+
+
+_RULES: dict[type, Callable[[Any], Any]] = {
+    float: _of_number,
+    Decimal: _of_number,
+    tuple: _of_tuple,
+    frozenset: _of_set,
+    datetime: instant,
+    **dict.fromkeys((Fraction, time, timedelta), _itself),
+}
+_BY_BASE: Final[tuple[tuple[Any, Callable[[Any], Any]], ...]] = (
+    (Enum, _itself),
+    (int | float | Decimal | Fraction, _of_number),
+    (Real, _of_other_number),
+    (tuple, _of_tuple),
+    (frozenset, _of_set),
+    (datetime, _of_checked(instant)),
+    (timedelta, _of_checked(_itself)),
+)
+
+
+def _rule_of(key: Any) -> Callable[[Any], Any]:
+    check_key(key)
+    kind = type(key)
+    is_class = hasattr(kind, "__dataclass_params__")
+    rules = (rule for base, rule in _BY_BASE if isinstance(key, base))
+    rule = _of_other_number if is_numpy_bool(key) else next(rules, _itself)
+    _RULES[kind] = _of_class if is_class else rule
+    return _RULES[kind]
