@@ -17,8 +17,8 @@ from gearpy.state.stores.store import CellStore
 Domain: TypeAlias = Literal["event", "processing"]
 DOMAINS: Final[tuple[Domain, ...]] = ("event", "processing")
 
-#: How often one timer may fire at the end of the stream, each time setting itself again.
-_LAST_FIRINGS_MAX: Final = 1000
+#: How many timers may fire one after another, each set by the one before, while time stands still.
+_CHAIN_MAX: Final = 1000
 #: A queue is made anew when it has more entries than twice the timers and this.
 _SPARE_ENTRIES: Final = 1000
 
@@ -139,7 +139,8 @@ class KeyTimers:
     has. Equal times are in the order of namespace, key and tag.
 
     At the end of a bounded stream the watermark is `MAX_MS`, and all timers on event time fire,
-    also those that are set meanwhile. A timer that sets itself again for ever must not do so then.
+    also those that are set meanwhile. A timer that sets itself again for ever must not do so then,
+    nor for a time that is not later than its own.
 
     Example:
         >>> from gearpy.state.open import heap_state
@@ -165,10 +166,19 @@ class KeyTimers:
         store = place.store
         self._event = _DomainTimers(store, timers_tag(path, "event"), "event")
         self._processing = _DomainTimers(store, timers_tag(path, "processing"), "processing")
+        #: While timers on event time fire: up to where one that is set comes in a chain.
+        self._stands_until_ms: int | None = None
+        self._link = 0  # Of the timer that fires, in its chain.
+        self._links: dict[tuple[bytes, bytes, bytes], int] = {}
 
     def event_time(self, at_ms: EventTime, tag: str = "") -> None:
         """Set a timer on event time: it fires when no older record will come."""
-        self._event.set(self._place, _name(tag), _time(at_ms))
+        at_ms, name, place = _time(at_ms), _name(tag), self._place
+        self._event.set(place, name, at_ms)
+        if self._stands_until_ms is not None:
+            which = (self._event.tag + place.part, place.key, name)
+            stands = at_ms <= self._stands_until_ms
+            self._links[which] = self._link + 1 if stands else 0
 
     def processing_time(self, at_ms: EventTime, tag: str = "") -> None:
         """Set a timer on wall time, in ms since the epoch."""
@@ -196,16 +206,21 @@ class KeyTimers:
         watermark fires as well. To be called before `KeyedState.advance`.
 
         Raises:
-            ConfigError: at the end of the stream one of them sets itself again and again.
+            ConfigError: one sets itself again and again, at the end of the stream or for a time
+                that is not later than its own.
         """
-        firings: dict[tuple[bytes, bytes, bytes], int] = {}
-        for at_ms, table, key, name in self._due(self._event, watermark_ms):
-            self._clock.advance(at_ms)
-            self._clock.time_ms = at_ms
-            timer = self._timer(self._event, at_ms, table, key, name)
-            if watermark_ms == MAX_MS:
-                _count(firings, (table, key, name), timer)
-            yield timer
+        try:
+            for at_ms, table, key, name in self._due(self._event, watermark_ms):
+                self._clock.advance(at_ms)
+                self._clock.time_ms = at_ms
+                timer = self._timer(self._event, at_ms, table, key, name)
+                self._link = self._links.pop((table, key, name), 0)
+                if self._link >= _CHAIN_MAX:
+                    raise ConfigError(_endless(timer, is_end=watermark_ms == MAX_MS))
+                self._stands_until_ms = MAX_MS if watermark_ms == MAX_MS else at_ms
+                yield timer
+        finally:
+            self._stands_until_ms, self._links = None, {}
 
     def due_processing(self, now_ms: int) -> Iterator[KeyTimer]:
         """Take out the timers on wall time that are due, in order of time, one by one.
@@ -268,14 +283,10 @@ def _time_of(stored: Any) -> int:
     return at_ms
 
 
-def _count(
-    firings: dict[tuple[bytes, bytes, bytes], int],
-    which: tuple[bytes, bytes, bytes],
-    timer: KeyTimer,
-) -> None:
-    firings[which] = firings.get(which, 0) + 1
-    if firings[which] > _LAST_FIRINGS_MAX:
-        raise ConfigError(
-            f"timer {timer.tag!r} of key {timer.key!r} has set itself {_LAST_FIRINGS_MAX} times at "
-            "the end of the stream, where the watermark is MAX_MS: it must not do so then"
+def _endless(timer: KeyTimer, *, is_end: bool) -> str:
+    text = f"timer {timer.tag!r} of key {timer.key!r} has set itself {_CHAIN_MAX} times "
+    if is_end:
+        return (
+            f"{text}at the end of the stream, where the watermark is MAX_MS: it must not do so then"
         )
+    return f"{text}for {timer.at_ms} ms or earlier, where event time is: set it for a later time"

@@ -1,5 +1,7 @@
 """Timers of keys."""
 
+import itertools
+
 import pytest
 
 from gearpy.errors import ConfigError
@@ -174,6 +176,41 @@ def test_a_timer_that_sets_itself_for_ever_is_named_at_the_end(state: KeyedState
 
     with pytest.raises(ConfigError, match="timer 'each second' of key 'ada' has set itself 1000"):
         fire()
+
+
+@pytest.mark.parametrize("watermark_ms", [10**6, MAX_MS])
+@pytest.mark.parametrize("step_ms", [0, -5])
+@pytest.mark.parametrize("tags", [["a"], ["a", "b"], [str(n) for n in range(5000)]], ids=len)
+def test_timers_that_set_each_other_while_time_stands_still_are_named(
+    state: KeyedState, tags: list[str], step_ms: int, watermark_ms: int
+) -> None:
+    """In the middle of a stream, too: it would never go on."""
+    state.key = "ada"
+    state.timers.event_time(5000, tags[0])
+    tag = itertools.cycle(tags)
+
+    def fire() -> None:
+        for timer in state.timers.due_event(watermark_ms):
+            state.timers.event_time(timer.at_ms + step_ms, next(tag))
+
+    with pytest.raises(ConfigError, match="of key 'ada' has set itself 1000 times") as refusal:
+        fire()
+    assert ("set it for a later time" in str(refusal.value)) == (watermark_ms != MAX_MS)
+
+
+def test_a_timer_may_set_itself_for_a_later_time_up_to_the_watermark(state: KeyedState) -> None:
+    """However often; and many timers may be due at one time."""
+    for number in range(3000):
+        state.timers.event_time(0, f"other {number}")
+    state.timers.event_time(0, "tick")
+    ticks = 0
+    for timer in state.timers.due_event(5000):
+        if timer.tag == "tick":
+            ticks += 1
+            state.timers.event_time(timer.at_ms + 1, "tick")
+
+    assert ticks == 5001
+    assert state.timers.next_event_ms == 5001
 
 
 # -- limits ------------------------------------------------------------------------------------
