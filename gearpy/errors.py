@@ -6,6 +6,7 @@
     │   ├── NoSuchStep              a stream has no such method; an AttributeError, too
     │   ├── NotInstalled            a package is missing; has the command that brings it
     │   └── CannotTravel            a value cannot be sent to another process, nor stored
+    │       └── FrameTooLarge       it is larger than a frame between processes may be
     ├── SubmitRefused               the master said no, as the name is taken; nothing was started
     ├── ApplicationFailed           the application ended without success; carries its cause
     ├── ChangeFailed                a new version was given up; the one before goes on
@@ -34,7 +35,7 @@ Texts are lower case without a full stop and hold the values; fields hold them f
 from collections.abc import Callable, Sequence
 from functools import wraps
 from types import TracebackType
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 __all__ = [
     "ActorStopped",
@@ -46,6 +47,7 @@ __all__ = [
     "ConfigError",
     "ConnectionLost",
     "ContractBroken",
+    "FrameTooLarge",
     "GearpyError",
     "GraphError",
     "LeadershipLost",
@@ -128,6 +130,18 @@ class CannotTravel(ConfigError):
         super().__init__(f"{where} cannot be sent to another process or stored: {reason}")
         self.reason = reason
         self.where = where
+        #: Messages of tasks that were not sent, the one with the value first.
+        self.unsent: Sequence[Any] = ()
+
+
+class FrameTooLarge(CannotTravel):
+    """A message is larger than a frame between processes may be, in bytes."""
+
+    def __init__(self, where: str, size: int, limit: int, cure: str) -> None:
+        text = f"its frame of {size} bytes is over the limit of {limit}: {cure}"
+        super().__init__(text, where)
+        self.size = size
+        self.limit = limit
 
 
 class SubmitRefused(GearpyError):

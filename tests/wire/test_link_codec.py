@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.errors import ConfigError, ProtocolError
+from gearpy.errors import FrameTooLarge, ProtocolError
 from gearpy.ids import MAX_MS, MIN_MS, SessionId, TaskId
 from gearpy.messages.data import (
     NOWHERE,
@@ -118,7 +118,7 @@ def test_a_batch_over_the_frame_limit_is_refused_by_its_sender() -> None:
     """The peer would close the connection, and everybody's messages with it."""
     codec = LinkCodec(limits=FrameLimits(data_bytes_max=1000))
 
-    with pytest.raises(ConfigError, match="send smaller batches"):
+    with pytest.raises(FrameTooLarge, match=r"raise transport\.frame-max-bytes"):
         codec.encode(a_data_message([b"x" * 1000]))
 
 

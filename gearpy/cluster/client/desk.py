@@ -436,7 +436,14 @@ class Desk:
                 return listed
             if not listed:
                 return Refused(reason=f"application {message.app_id} has no record in quarantine")
-            return self._replay(message.app_id, listed)
+            whole = [each for each in listed if each.value]
+            lost = [each.number for each in listed if not each.value]
+            if lost and (message.numbers or not whole):
+                return Refused(
+                    reason=f"{_listed(lost)} cannot be given back: so large a record is kept as "
+                    "text alone; read it once more at its source"
+                )
+            return self._replay(message.app_id, whole)
         finally:
             self._replaying.release()
 

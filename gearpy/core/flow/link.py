@@ -134,6 +134,14 @@ class Subscription:
         )
         return self._ask(state, now_ms) if due or self.credit(target) <= 0 else None
 
+    def on_divided(self, target: int, *, unsent: int, more: int) -> None:
+        """Count the last ``unsent`` records as so many more: they were divided otherwise."""
+        state = self._targets[target]
+        sent = state.open.seq - unsent
+        for span in (*state.asked, state.open):
+            if span.seq > sent:
+                span.seq += more
+
     def ask(self, target: int, now_ms: int) -> int:
         """Ask at once about everything sent to ``target``; return the count to ask about."""
         return self._ask(self._targets[target], now_ms)

@@ -195,11 +195,11 @@ def card_of(
         operator=error.operator,
         task=task,
         source=error.source,
-        source_line=error.source_line,
-        record=error.record,
+        source_line=_cut(error.source_line, _RECORD_CHARS_MAX),
+        record=_cut(error.record, _RECORD_CHARS_MAX),
         # A plain number: the promises of a late record are not for cards.
         event_time_ms=None if error.event_time_ms is None else int(error.event_time_ms),
-        traceback=error.traceback,
+        traceback=error.traceback[-_TRACEBACK_CHARS_MAX:],
         epoch=epoch,
     )
 

@@ -5,7 +5,7 @@ record and counts it; "quarantine" also hands it over, to be kept and perhaps gi
 once more.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
 from gearpy.errors import ConfigError, OperatorError
@@ -17,6 +17,8 @@ from gearpy.wire.values.records import register_record
 
 OnError: TypeAlias = Literal["fail", "skip", "quarantine"]
 
+#: A larger record travels to the master, and is listed, without its value.
+QUARANTINED_BYTES_MAX: Final = 800_000
 #: The place behind a task's last step: its output, which a partitioner could not take.
 OUTPUT: Final = -1
 
@@ -41,7 +43,10 @@ register_record(Midway, "gearpy.Midway")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RejectedRecord:
-    """A record in quarantine. ``value`` is encoded; its `repr` if it could not be."""
+    """A record in quarantine.
+
+    ``value`` is encoded; its `repr` if it could not be; nothing where it is too large.
+    """
 
     value: bytes
     event_time_ms: int
@@ -109,6 +114,12 @@ class Rejects:
             return
         self._counters.quarantined_records += 1
         card = card_of(error, task=self._task, epoch=self.epoch)
+        if len(value) > QUARANTINED_BYTES_MAX:
+            kept = (
+                f"; quarantine keeps its text alone, as it has {len(value)} bytes, more than "
+                f"{QUARANTINED_BYTES_MAX}: it cannot be given back"
+            )
+            card, value = replace(card, cause=card.cause + kept), b""
         self.records.append(
             RejectedRecord(value=value, event_time_ms=int(event_time_ms), error=card)
         )

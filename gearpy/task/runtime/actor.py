@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Protocol, TypeAlias
 
 from gearpy.actor.api import BatchActor, Cancellable, Ref
-from gearpy.errors import GearpyError, MailboxFull, OperatorError
+from gearpy.errors import CannotTravel, GearpyError, MailboxFull, OperatorError
 from gearpy.ids import MAX_MS, TaskId
 from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import FailureKind, TaskClock
@@ -268,9 +268,12 @@ class TaskActor(BatchActor[TaskMessage]):
 
     def _turn(self) -> None:
         wake_ms = self._runner.turn()
-        if self._runner.outbox:
-            self._transport.send(self._runner.outbox)
-            self._runner.outbox.clear()
+        while self._runner.outbox:
+            try:
+                self._transport.send(self._runner.outbox)
+                self._runner.outbox.clear()
+            except CannotTravel as error:
+                self._runner.on_unsent(error)
         if self._runner.snapshots or self._runner.rejected or self._runner.committed:
             self._hand_over()
         now_ms = self._clock_ms()

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from gearpy.core.base.copies import ATOMS, own, own_each
@@ -21,6 +21,7 @@ from gearpy.messages.data import (
     InitialAckRequest,
     LatencyProbe,
     LinkMessage,
+    Message,
     Origin,
 )
 from gearpy.messages.late_time import OrderedTimes
@@ -222,6 +223,45 @@ class Outlet:
         if edge.links[index].held:
             self._release(edge, index, now_ms)
             self.is_blocked = any(link.held for _, link in self._links())
+
+    def divided(
+        self, unsent: Sequence[LinkMessage], refuse: Callable[[Message], None]
+    ) -> list[LinkMessage]:
+        """Return messages that were not sent, the records of the first one in two messages.
+
+        One record alone goes to ``refuse``, and a punctuation in its place, as it was counted.
+        """
+        first = unsent[0]
+        assert type(first) is DataMessage, "others hold no records"
+        assert type(first.batch) is Batch, "it was made here"
+        count = len(first.batch)
+        if count == 1:
+            refuse(next(first.batch.messages()))
+            return [replace(first, batch=Batch([], []), size_bytes=0), *unsent[1:]]
+        edge, index = self._by_target[first.target]
+        edge.links[index].seq += 1
+        whole = _Portion.of(first.batch, first.epoch, first.size_bytes)
+        low, high = whole.part(0, count // 2), whole.part(count // 2, count)
+        halves: list[LinkMessage] = [
+            # Only what comes behind the other half is promised.
+            replace(first, batch=low.batch, size_bytes=low.size_bytes, watermark_ms=MIN_MS),
+            replace(first, batch=high.batch, size_bytes=high.size_bytes, seq=first.seq + 1),
+        ]
+        counted = sum(
+            each.counted
+            for each in unsent
+            if type(each) is DataMessage and each.target == first.target
+        )
+        more = low.counted + high.counted - first.counted
+        edge.subscription.on_divided(index, unsent=counted, more=more)
+        for each in unsent[1:]:
+            if each.target == first.target and type(each) is DataMessage:
+                halves.append(replace(each, seq=each.seq + 1))
+            elif each.target == first.target and type(each) is AckRequest:
+                halves.append(replace(each, seq=each.seq + more))
+            else:
+                halves.append(each)
+        return halves
 
     def probe(self, sent_ns: int) -> None:
         """Send a probe behind all records; of very many links to some, others the next time."""

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final, NoReturn
 
 from gearpy.core.flow.alignment import EpochEnd
-from gearpy.errors import ConfigError, ProtocolError
+from gearpy.errors import CannotTravel, ConfigError, ProtocolError
 from gearpy.ids import MAX_MS, MIN_MS, TaskId
 from gearpy.messages.app import TaskClock
 from gearpy.messages.data import (
@@ -37,13 +37,7 @@ from gearpy.task.api.keyed import KeyedTask, OpenState
 from gearpy.task.api.rejects import OUTPUT, Midway, OnError, RejectedRecord, Rejects
 from gearpy.task.api.snapshots import TaskResume, TaskSnapshot, TaskState, encode_offsets
 from gearpy.task.chain.event_gate import OrderedOutput
-from gearpy.task.runtime.driving import (
-    Job,
-    blame,
-    columns_of_batch,
-    columns_of_messages,
-    reject,
-)
+from gearpy.task.runtime.driving import Job, blame, columns_of_batch, columns_of_messages, reject
 from gearpy.task.runtime.epoch_ends import CommitRequest, CutRequest, LaterOutput
 from gearpy.task.runtime.feed import TaskFeed
 from gearpy.task.runtime.info import TaskInfo
@@ -252,6 +246,13 @@ class TaskRunner:
             return self._work()
         finally:
             meter.end_turn(self._clock_ms(), is_blocked=self._outlet.is_blocked)
+
+    def on_unsent(self, error: CannotTravel) -> None:
+        """Divide the first of messages that were not sent; do with one record as `Rejects` says."""
+        if type(error.unsent[0]) is not DataMessage:
+            self._blame(error)
+        refuse = partial(reject, self._rejects, self.info.operator, error, place=OUTPUT)
+        self.outbox[:] = self._outlet.divided(error.unsent, refuse)
 
     def load(self) -> TaskLoad | None:
         """Return the measurements; None before it is open. May be called on another thread."""

@@ -4,8 +4,10 @@ import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Final, TypeAlias
 
+from gearpy.errors import CannotTravel
 from gearpy.ids import TaskId
 from gearpy.messages.data import LinkMessage
 from gearpy.transport.api import Counters, LinkHandler, TransportStats
@@ -108,16 +110,22 @@ class RoutedTransport(ABC):
         """Hand messages to handlers, on this thread, or to the peers of their targets.
 
         Raises:
-            ConfigError: a value in a message for another process cannot travel.
+            CannotTravel: a value in a message for another process cannot travel; the error has this
+                message, and all others that were not sent.
         """
         here, elsewhere = self._routes.split(messages)
         for handler, batch in here:
             handler(batch)
-        for address, batch in elsewhere.items():
+        others = iter(elsewhere.items())
+        for address, batch in others:
             if address is None or address == self.address:
                 self._counters.add(dropped_unknown=self._routes.log_unknown(batch))
-            else:
+                continue
+            try:
                 self._send_to(address, batch)
+            except CannotTravel as error:
+                error.unsent = [*error.unsent, *chain.from_iterable(rest for _, rest in others)]
+                raise
 
     @abstractmethod
     def _send_to(self, address: str, messages: list[LinkMessage]) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import threading
 
-from gearpy.errors import ConfigError
+from gearpy.errors import CannotTravel, ConfigError
 from gearpy.messages.data import LinkMessage
 from gearpy.transport.api import (
     LinkLost,
@@ -154,8 +154,12 @@ class TcpTransport(RoutedTransport):
         if peer is None:
             self._counters.add(dropped_lost=len(messages))
             return
-        for message in messages:
-            peer.enqueue(self._codec.encode(message, peer.version))
+        for at, message in enumerate(messages):
+            try:
+                peer.enqueue(self._codec.encode(message, peer.version))
+            except CannotTravel as error:
+                error.unsent = messages[at:]
+                raise
 
     def _new_peer(self, address: str) -> LinkPeer | None:
         """Return the peer with an address, made if need be; None unless this transport runs."""

@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 from zlib import crc32
 
-from gearpy.errors import ConfigError, ProtocolError
+from gearpy.errors import ConfigError, FrameTooLarge, ProtocolError
 from gearpy.late_dataclass import dataclass
 
 #: Of the form of frames alone; what messages say has versions of its own, which a handshake agrees
@@ -74,19 +74,29 @@ _FIXED_SIZE: Final = frozenset(
 )
 
 
+_LARGER_FRAMES: Final = (
+    "raise transport.frame-max-bytes in the configuration of every process of the cluster, or put "
+    "less into one record"
+)
+
+
 def encode_frame(
     kind: FrameKind, body: Sequence[bytes | memoryview], limits: FrameLimits
 ) -> list[bytes | memoryview]:
     """Return a frame as buffers to send one after the other: the header, then those of ``body``.
 
     Raises:
-        ConfigError: the body is over the limit; the peer would refuse it.
+        ConfigError: the body is over the limit; the peer would refuse it. `FrameTooLarge` if it is
+            of a link.
     """
     size = sum(map(len, body))
-    if size > limits.body_bytes_max(kind):
+    if size > (limit := limits.body_bytes_max(kind)):
+        if kind is FrameKind.DATA:
+            raise FrameTooLarge("a record", size, limit, _LARGER_FRAMES)
+        if kind is FrameKind.UNMANAGED:
+            raise FrameTooLarge("an unmanaged value", size, limit, "send it as a record")
         raise ConfigError(
-            f"a {kind.name} frame of {size} bytes is over the limit of "
-            f"{limits.body_bytes_max(kind)}: send smaller batches or values, or raise the limit"
+            f"a {kind.name} frame of {size} bytes is over the limit of {limit}: send less at a time"
         )
     head = _HEAD.pack(size, FRAME_VERSION, kind)
     crc = check = crc32(head)

@@ -151,3 +151,15 @@ def test_two_replays_at_once_do_not_give_a_record_twice(world: World) -> None:
 
     assert "for another client; ask again later" in reason
     assert len(world.post.asked) == 1
+
+
+def test_a_record_kept_as_text_alone_is_not_given_back(world: World) -> None:
+    """It was too large; who names it is told, and others are given all the same."""
+    world.master.records = [a_record(1), a_record(2, value=b"")]
+
+    assert (
+        "2 cannot be given back" in world.answer(ReplayQuarantined(app_id=APP, numbers=(2,))).reason
+    )
+    answer = world.answer(ReplayQuarantined(app_id=APP))
+
+    assert [each.number for each in answer.records] == [1]

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from gearpy.errors import ConfigError
+from gearpy.errors import ConfigError, FrameTooLarge
 from gearpy.ids import TaskId
 from gearpy.messages.data import DataMessage
 from gearpy.transport.api import TransportLimits, split_address
@@ -131,8 +131,24 @@ def test_a_batch_over_the_frame_limit_is_refused_where_it_is_sent(stack: ExitSta
     sender = started(stack, TcpTransport(SECRET, limits=limits))
     sender.locate({TARGET: mute_peer(stack)[0]})
 
-    with pytest.raises(ConfigError, match="over the limit of 10000"):
+    with pytest.raises(FrameTooLarge, match=r"over the limit of 10000: raise transport\.frame-max"):
         sender.send([data(1, TARGET, [b"x" * 10_000])])
+
+
+def test_messages_behind_one_that_is_too_large_are_not_sent(stack: ExitStack) -> None:
+    """Nor to others; the sender is told which, to send them once more."""
+    sender = started(stack, TcpTransport(SECRET, limits=TransportLimits(frame_bytes_max=10_000)))
+    receiver, inbox = TcpTransport(SECRET), Inbox()
+    receiver.register(TARGET, inbox)
+    sender.locate({TARGET: started(stack, receiver).address, OTHER: mute_peer(stack)[0]})
+    large, behind = data(2, TARGET, [b"x" * 10_000]), data(3, TARGET, [1])
+    elsewhere = data(1, OTHER, [2])
+
+    with pytest.raises(FrameTooLarge) as raised:
+        sender.send([data(1, TARGET, [0]), large, elsewhere, behind])
+
+    assert raised.value.unsent == [large, behind, elsewhere]
+    assert inbox.take_seqs(1) == [1]
 
 
 def test_a_handler_that_raises_does_not_end_the_connection(
