@@ -3,6 +3,7 @@
 - `values`: the rules: which values a column keeps as they are. Start here.
 - `types`: the column that keeps the values of a Python type, exactly.
 - `row_schema`: the columns of a stream, and the way from rows to columns and back.
+- `widening`: types that keep the values of several others.
 - `workable`: the types that columns have within a stream, as Arrow can compute with them.
 - `fields`: the fields of records by name.
 - `log_columns`: columns of results of windows and joins, and of other records, with types that

@@ -1,8 +1,9 @@
 """Makes the columns of a window log from results of windows and joins, and other records."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from reprlib import repr as short_repr
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 # Ships no type information.
@@ -13,9 +14,13 @@ from gearpy.columns.fields import fields_of, is_record, reason_of
 from gearpy.columns.gathered import GatheredCells
 from gearpy.columns.spark_types import exact_schema
 from gearpy.columns.values import array_of, cast_column, plain_cells, refuse_unknown
+from gearpy.columns.widening import settled_type, type_of_cells, wider_schema
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.table import Table, Times
+
+#: So many of the first records may wait until all of an epoch have told the schema.
+FIRST_ROWS_MAX: Final = 1 << 14
 
 WINDOW_START: Final = "window_start"
 WINDOW_END: Final = "window_end"
@@ -41,6 +46,8 @@ _STAMP: Final = (pa.field(EVENT_TIME, _TIME),)
 #: Fields of `WindowResult`; of `JoinResult` and `CoGroup`. The task layer has these classes.
 _WINDOW_RESULT: Final = ("key", "value", "start", "end", "firing", "timing", "retracts")
 _JOINED: Final = ("key", "left", "right", "start", "end")
+#: Columns of all that a key or a value is, where it has no fields.
+_WHOLE: Final = frozenset({"key", "value", "left", "right"})
 _ERRORS: Final = (pa.ArrowException, TypeError, ValueError, ArithmeticError, AttributeError)
 
 #: Fewer records are gathered; to make columns of more takes less time than to look at each cell.
@@ -62,22 +69,34 @@ class LogColumns:
     of several ``key_1``, ``key_2`` ...; a value without fields is ``value``. A stream without keys
     has no column for them.
 
+    Without a schema it has that of all records so far: it grows with what comes, until `settle`
+    or `adopt` says that it may not any more.
+
     Args:
         operator: name to blame for a record that does not fit.
-        schema: of the columns with keys and values; may have all. None for that of the first
-            records.
+        schema: of the columns with keys and values; may have all. None to find it out.
         key: names of the columns for the parts of the key.
+        keys: the columns of the key, as far as the program tells them; None for a type that it
+            does not tell.
 
     Raises:
         ConfigError: Spark has nothing like a type of the schema.
     """
 
     def __init__(
-        self, operator: str, *, schema: pa.Schema | None = None, key: Sequence[str] = ()
+        self,
+        operator: str,
+        *,
+        schema: pa.Schema | None = None,
+        key: Sequence[str] = (),
+        keys: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self._operator = operator
         self._given = None if schema is None else exact_schema(schema, name=operator)
         self._key = tuple(key)
+        self.keys = keys
+        self.may_grow = schema is None  #: Whether the schema gets what records bring.
+        self._around: tuple[Sequence[pa.Field], ...] | None = None  # Of the columns of records.
         self._gathered: GatheredCells | None = None  # None as long as there is no schema.
         self.schema: pa.Schema | None = None  #: Of all columns; None before the first records.
         #: Columns that tell rows apart; empty if only all of them do.
@@ -86,8 +105,32 @@ class LogColumns:
         # more. Better now than with the first records, when a stream would stand.
         pa.array([], pa.null())
 
-    def adopt(self, schema: pa.Schema, identity: Sequence[str] = ()) -> None:
+    def adopt(
+        self, schema: pa.Schema, identity: Sequence[str] = (), *, may_grow: bool = False
+    ) -> None:
         """Keep to the schema of all columns that earlier rows were written with."""
+        self.may_grow = may_grow
+        self._have(schema, identity)
+
+    def settle(self) -> None:
+        """Keep to the schema from now on; what nothing has told so far is text.
+
+        Raises:
+            ConfigError: Spark has nothing like a type.
+        """
+        self.adopt(self.settled_schema(), self.identity)
+
+    def settled_schema(self) -> pa.Schema:
+        """Return the schema that `settle` would keep to now.
+
+        Raises:
+            ConfigError: Spark has nothing like a type.
+        """
+        assert self.schema is not None, "records come first"
+        fields = [field.with_type(settled_type(field.type)) for field in self.schema]
+        return exact_schema(pa.schema(fields), name=self._operator)
+
+    def _have(self, schema: pa.Schema, identity: Sequence[str]) -> None:
         self.schema = schema
         self.identity = tuple(identity)
         self._gathered = GatheredCells(schema)
@@ -102,16 +145,28 @@ class LogColumns:
             OperatorError: a record does not fit; names it.
             ConfigError: Spark has nothing like what is in the records.
         """
-        is_first = self.schema is None
+        before = self.schema, self.identity
         try:
-            if is_first or len(values) <= _CHUNK_ROWS or type(values) is Table:
+            if self.may_grow or len(values) <= _CHUNK_ROWS or type(values) is Table:
                 return self._converted(values, timestamps)
             return self._converted_in_chunks(values, timestamps)
         except _ERRORS as error:
-            if is_first:
-                self._forget()
+            self._restore(*before)
             self._blame(values, timestamps)
             raise OperatorError(operator=self._operator, cause=str(error)) from error
+
+    def fitted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return columns that were made before the schema has grown, or was settled.
+
+        Raises:
+            ValueError: they do not fit, as it has become another's.
+        """
+        assert self.schema is not None
+        own = {field.name for field in batch.schema if not pa.types.is_null(field.type)}
+        refuse_unknown(own, self.schema.names)
+        cells = {name: batch.column(name) for name in own}
+        columns = [_column(field, cells.get(field.name), len(batch)) for field in self.schema]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     # -- few records -----------------------------------------------------------------------
 
@@ -156,11 +211,19 @@ class LogColumns:
     def _converted(self, values: Sequence[Any], timestamps: Sequence[int]) -> pa.RecordBatch:
         cells, around = self._cells_of(values, timestamps)
         if self.schema is None:
-            self._settle(cells, around)
+            self._begin(cells, around)
+        try:
+            return self._filled(cells, len(values))
+        except _ERRORS:
+            if not (self.may_grow and self._grown(cells, around)):
+                raise
+        return self._filled(cells, len(values))
+
+    def _filled(self, cells: _Cells, rows: int) -> pa.RecordBatch:
         schema = self.schema
         assert schema is not None
         refuse_unknown(cells, schema.names)
-        columns = [_column(field, cells.get(field.name), len(values)) for field in schema]
+        columns = [_column(field, cells.get(field.name), rows) for field in schema]
         return pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def _converted_in_chunks(
@@ -204,7 +267,7 @@ class LogColumns:
         if first is not None:
             if may_settle and records:
                 with suppress(ConfigError, *_ERRORS):
-                    self._settle(*self._cells_of(records, times))
+                    self._begin(*self._cells_of(records, times))
             raise first
 
     def _misfit(self, records: list[Any], times: list[int]) -> tuple[int, Exception] | None:
@@ -221,16 +284,13 @@ class LogColumns:
 
     def _failure(self, values: Sequence[Any], timestamps: Sequence[int]) -> Exception | None:
         """Return why records do not fit, if so; leave the schema as it is."""
-        is_first = self.schema is None
+        before = self.schema, self.identity
         try:
             self._converted(values, timestamps)
         except _ERRORS as error:
             return error
-        except ConfigError:
-            pass  # Nobody knows a type yet: others may show it.
         finally:
-            if is_first:
-                self._forget()
+            self._restore(*before)
         return None
 
     def _blaming(self, value: Any, times: Sequence[int], error: Exception) -> OperatorError:
@@ -241,27 +301,73 @@ class LogColumns:
             event_time_ms=next(iter(times), None),
         )
 
-    def _forget(self) -> None:
-        """Have no schema again: the records that gave it were not taken."""
-        self.schema, self.identity, self._gathered = None, (), None
+    def _restore(self, schema: pa.Schema | None, identity: Sequence[str]) -> None:
+        """Have a schema again: the records that made it another one were not taken."""
+        if schema is None:
+            self.schema, self.identity, self._gathered = None, (), None
+        elif schema is not self.schema:
+            self._have(schema, identity)
 
     # -- the schema ------------------------------------------------------------------------
 
-    def _settle(self, cells: _Cells, around: "_Around") -> None:
+    def _begin(self, cells: _Cells, around: "_Around") -> None:
         """Take the schema that was given, or that of these records, with what the log adds."""
-        before, behind = ({each.name: each.type for each in part} for part in around[:2])
-        added = {**before, **behind}
-        kinds = {} if self._given is None else {each.name: each.type for each in self._given}
-        known = kinds | added
+        names = {field.name for part in around[:2] for field in part}
+        own = [] if self._given is not None else self._own(cells, names)
         if self._given is not None:
-            refuse_unknown(cells, known)
-        own = [name for name in (kinds or cells) if name not in added]
-        kinds = {
-            name: known[name] if name in known else _type_of(name, cells[name])
-            for name in (*before, *own, *behind)
-        }
-        schema = pa.schema(list(kinds.items()))
-        self.adopt(exact_schema(schema, name=self._operator), around.identity)
+            refuse_unknown(cells, {*self._given.names, *names})
+            own = [field for field in self._given if field.name not in names]
+            given = {field.name: field for field in self._given}
+            around = _Around(
+                [given.get(field.name, field) for field in around.before],
+                [given.get(field.name, field) for field in around.behind],
+                around.identity,
+            )
+        self._around = around[:2]
+        self._have(self._exact([*around.before, *own, *around.behind]), around.identity)
+
+    def _grown(self, cells: _Cells, around: "_Around") -> bool:
+        """Let the schema have room for these records, too; False if it has, or cannot have.
+
+        Raises:
+            ConfigError: Spark has nothing like a type.
+        """
+        assert self.schema is not None
+        self._around = self._around or around[:2]
+        names = {field.name for part in self._around for field in part}
+        fresh = cells.keys() - {*self.schema.names}
+        if self._around != around[:2] or not fresh.isdisjoint(_WHOLE - {"key"}):
+            return False  # Records of windows and others, or values with fields and without.
+        there = [field for field in self.schema if field.name not in names]
+        try:
+            wide = wider_schema(pa.schema(there), pa.schema(self._own(cells, names)))
+        except ValueError:
+            return False
+        # What stood for all of a record, until one came that is of parts.
+        own = [
+            field
+            for field in wide
+            if field.name in cells or field.name not in _WHOLE or not pa.types.is_null(field.type)
+        ]
+        schema = self._exact([*around.before, *own, *around.behind])
+        if schema.equals(self.schema):
+            return False
+        self._have(schema, max(self.identity, around.identity, key=len))
+        return True
+
+    def _own(self, cells: _Cells, added: Collection[str]) -> list[pa.Field]:
+        """Return the columns of fields of records, of the types that values or the program tell."""
+        told = dict(zip(self._key or self.keys, self.keys.values(), strict=False))
+        if WINDOW_START not in added:
+            told = {}
+        return [
+            pa.field(name, told.get(name) or type_of_cells(name, cells[name]))
+            for name in cells
+            if name not in added
+        ]
+
+    def _exact(self, fields: Sequence[pa.Field]) -> pa.Schema:
+        return exact_schema(pa.schema(fields), name=self._operator, is_settled=not self.may_grow)
 
     # -- what is in the records --------------------------------------------------------------
 
@@ -304,8 +410,8 @@ class LogColumns:
 
     def _keys(self, keys: list[Any]) -> _Cells:
         first = next((key for key in keys if key is not None), None)
-        if first is None and self._key:
-            names = self._key if self.schema is None else filter(self._has, self._key)
+        if first is None and (told := self._key or tuple(self.keys)):
+            names = told if self.may_grow or self.schema is None else filter(self._has, told)
             return {name: [None] * len(keys) for name in names}
         if first is None and not self._has("key"):
             return {}
@@ -337,7 +443,9 @@ class LogColumns:
 
     def _has(self, name: str) -> bool:
         """Tell whether there is a column of this name, as far as anybody knows."""
-        return self._known is not None and name in self._known.names
+        if self._known is None or name not in self._known.names:
+            return False
+        return not (self.may_grow and pa.types.is_null(self._known.field(name).type))
 
     @property
     def _known(self) -> pa.Schema | None:
@@ -447,15 +555,6 @@ def _merged(*several: _Cells) -> _Cells:
                 )
         merged |= cells
     return merged
-
-
-def _type_of(name: str, cells: Any) -> Any:
-    if isinstance(cells, pa.Array):
-        return cells.type
-    try:
-        return pa.array(cells).type
-    except _ERRORS as error:
-        raise ValueError(f"column {name!r}: {reason_of(error, cells)}") from error
 
 
 def _column(field: pa.Field, cells: Any, length: int) -> pa.Array:

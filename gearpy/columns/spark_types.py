@@ -10,6 +10,7 @@ from typing import Any, Final
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from gearpy.columns.widening import is_open
 from gearpy.errors import ConfigError
 
 _TIME: Final = pa.timestamp("us", "UTC")
@@ -50,8 +51,13 @@ _REFUSED: Final[tuple[tuple[Callable[[Any], bool], str], ...]] = (
 )
 
 
-def exact_schema(schema: pa.Schema, *, name: str = "window log") -> pa.Schema:
+def exact_schema(
+    schema: pa.Schema, *, name: str = "window log", is_settled: bool = True
+) -> pa.Schema:
     """Return the schema with types that Spark takes as they are; every column may be null.
+
+    Args:
+        is_settled: whether all types are known; else those stay that later values tell.
 
     Raises:
         ConfigError: Spark has nothing like a type, or two columns differ by upper case only.
@@ -66,7 +72,8 @@ def exact_schema(schema: pa.Schema, *, name: str = "window log") -> pa.Schema:
     fields = []
     for field in schema:
         try:
-            fields.append(pa.field(field.name, _exact(field.type)))
+            is_open_yet = not is_settled and is_open(field.type)
+            fields.append(pa.field(field.name, field.type if is_open_yet else _exact(field.type)))
         except ValueError as error:
             mistakes.append(f"{name}: column {field.name!r} is {field.type}: {error}")
     if mistakes:

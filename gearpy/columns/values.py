@@ -47,9 +47,33 @@ def array_of(field: "pa.Field", cells: list[Any]) -> "pa.Array":
     import pyarrow as pa  # noqa: PLC0415 - the field is there, so Arrow is
 
     check_column(field.type, cells)
-    array = pa.array(cells, field.type)
+    try:
+        array = pa.array(cells, field.type)
+    except pa.ArrowInvalid:
+        if pa.types.is_decimal(field.type):
+            _blame_decimal(field.type, cells)
+        raise
     _check_nulls(field, array, "a value is")
     return array
+
+
+def _blame_decimal(kind: "pa.DataType", cells: list[Any]) -> None:
+    """Refuse the first number that has too many digits, which Arrow does not name.
+
+    Raises:
+        ValueError: there is one.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - the type is there, so Arrow is
+
+    for cell in cells:
+        try:
+            pa.array([cell], kind)
+        except pa.ArrowInvalid as error:
+            raise ValueError(
+                f"{cell} has more than {kind.precision - kind.scale} digits before the point or "
+                f"{kind.scale} behind it: give a schema with another pyarrow.decimal128(digits, "
+                "behind), or map it to a text"
+            ) from error
 
 
 def _check_nulls(field: "pa.Field", array: "pa.Array", which: str) -> None:

@@ -11,6 +11,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from gearpy.columns.fields import fields_of, is_record
 from gearpy.columns.log_columns import LogColumns
 from gearpy.columns.row_schema import RowSchema
+from gearpy.connectors.files.tables import conformed
 from gearpy.errors import ConfigError
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table
@@ -67,7 +68,7 @@ class GatherSink(Sink):
         columns = LogColumns(operator)
         if all(type(batch.values) is Table for batch in batches):
             found = [columns.batch_of(each.values, each.timestamps) for each in batches]
-            return pa.Table.from_batches(found)
+            return pa.Table.from_batches([conformed(each, columns.schema) for each in found])
         values, unknown = _typed([value for batch in batches for value in batch.values])
         times = [time for batch in batches for time in batch.timestamps]
         table = pa.Table.from_batches([columns.batch_of(values, times)])

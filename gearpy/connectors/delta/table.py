@@ -53,7 +53,7 @@ def delta_table(
     Args:
         url: of the table, which is made if there is none: a path, or a URL that `deltalake` knows.
         schema: a `pyarrow.Schema`, a dataclass, NamedTuple or TypedDict class, or a dict of names
-            and types; None to take that of the first records.
+            and types; None to take that of the first epoch's.
         key: names for the columns of the key of windows.
         partition_by: columns, or a dict of names and where their values come from:
             ``{"date": "date(window_start)"}``.

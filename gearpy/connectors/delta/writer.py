@@ -31,7 +31,7 @@ from gearpy.core.handover.table_commits import (
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.storage.folder.api import Folder, parent_of
 from gearpy.storage.folder.local import LocalFolder
-from gearpy.task.api.interfaces import Batch, TransactionalWriter
+from gearpy.task.api.interfaces import Batch, SinkContext, TransactionalWriter
 
 _log = logging.getLogger(__name__)
 _EPOCH_MAX: Final = 2**62
@@ -140,6 +140,10 @@ class DeltaWriter(TransactionalWriter):
         self._since = 0  # The epoch that it has gone on from.
         self._begun = 1  # Rows that come belong to this epoch or to a later one.
 
+    def begin(self, context: SinkContext) -> None:
+        """Learn which columns will come."""
+        self._rows.expect(context.keys)
+
     def restore(self, state: bytes | None) -> None:
         """Keep to the columns that earlier files have."""
         self._rows.restore(state)
@@ -178,12 +182,13 @@ class DeltaWriter(TransactionalWriter):
     def write_batch(self, batch: Batch) -> None:
         """Take the records."""
         self._rows.write(batch)
-        if not self._is_fit and self._rows.partitioning is not None:
-            self._fit()
+        self._fit()
 
     def prepare(self, epoch: int) -> PreparedRows | None:
         """Wait until the files are durable; readers do not see them yet."""
         files: list[PreparedFile] = []
+        self._rows.settle()
+        self._fit()
         for each in self._rows.finish():
             with each.file:
                 self._files.sync(each.file)
@@ -236,9 +241,10 @@ class DeltaWriter(TransactionalWriter):
             )
 
     def _fit(self) -> None:
-        """Make the table if there is none, and see that it has the columns of the records."""
+        """Make the table if there is none, and see that it has the columns of records."""
         partitioning = self._rows.partitioning
-        assert partitioning is not None
+        if self._is_fit or partitioning is None:
+            return
         schema, names = partitioning.table_schema, list(partitioning.names)
         if not self._log.refresh():
             self._log.create(schema, partition_by=names, properties=self._options.properties)

@@ -1,6 +1,7 @@
 """The writing half of folders of columns: records or tables to record batches of one schema."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, BinaryIO, Final, Protocol
 
 # Ships no type information.
@@ -10,6 +11,7 @@ from gearpy.columns.fields import fields_of, is_record
 from gearpy.columns.log_columns import LogColumns
 from gearpy.columns.row_schema import row_schema_of
 from gearpy.columns.values import array_of, check_cast, plain_cells, refuse_unknown
+from gearpy.columns.widening import type_of_cells, wider_schema
 from gearpy.connectors.files.stamps import each
 from gearpy.connectors.files.tables import ARROW_ERRORS, conformed, plain_schema
 from gearpy.connectors.folders.writer import RowWriter
@@ -25,14 +27,14 @@ _GROUP_BYTES: Final = 64 * 1024 * 1024
 
 
 class ColumnsOf:
-    """Makes columns of the records of a sink, all with one schema.
+    """Makes columns of the records of a sink.
 
     Results of windows and joins have the columns that `LogColumns` gives them, unless the schema
-    has those of their own fields.
+    has those of their own fields. Without a schema it has that of all records so far: it grows.
 
     Args:
         name: of the sink, for errors.
-        schema: None to take that of the first records.
+        schema: None to find it out.
     """
 
     def __init__(self, name: str, schema: pa.Schema | None) -> None:
@@ -40,6 +42,12 @@ class ColumnsOf:
         self._given = schema
         self._results: LogColumns | None = None  # Of windows and joins, when there was one.
         self.schema = schema
+        self.keys: Mapping[str, Any] = {}  #: The columns of keys, as `LogColumns` takes them.
+
+    @property
+    def is_given(self) -> bool:
+        """Whether the user has given the schema."""
+        return self._given is not None
 
     def batch_of(self, records: Sequence[Any]) -> pa.RecordBatch:
         """Return the columns of some records, or of a table.
@@ -47,34 +55,49 @@ class ColumnsOf:
         Raises:
             OperatorError: one does not fit.
         """
+        before = self.schema
         if type(records) is Table:
             batch = self._of_table(records)
             if batch is not None:
                 return batch
+            self.schema = before
         if isinstance(next(iter(records), None), WindowResult | JoinResult | CoGroup) and (
             self.schema is None or _OWN_FIELD not in self.schema.names
         ):
             return self._of_results(records)
-        records, schema = list(records), self.schema
+        records = list(records)
         try:
-            cells = _cells_of(records)
-            schema = schema or _schema_of(cells)
-            batch = _batch_of(cells, schema, len(records))
+            return self._of_records(records)
         except ARROW_ERRORS:
-            if schema is None:  # The first record decides.
-                firsts = records[:1]
-                (schema,) = each(self._name, lambda one: _schema_of(_cells_of([one])), firsts)
-            each(self._name, lambda one: _batch_of(_cells_of([one]), schema, 1), records)
+            self.schema = before
+            try:
+                each(self._name, lambda one: self._of_records([one]), records)
+            finally:
+                self.schema = before
             raise
-        self.schema = schema
-        return batch
+
+    def _of_records(self, records: list[Any]) -> pa.RecordBatch:
+        cells = _cells_of(records)
+        if self.schema is None:
+            self.schema = _schema_of(cells)
+        try:
+            return _batch_of(cells, self.schema, len(records))
+        except ARROW_ERRORS:
+            wide = self.schema
+            if self._given is None:
+                with suppress(ValueError):  # What does not fit is told better than this.
+                    wide = wider_schema(self.schema, _schema_of(cells))
+            if wide.equals(self.schema):
+                raise
+        self.schema = wide
+        return _batch_of(cells, wide, len(records))
 
     def _of_results(self, results: Sequence[Any]) -> pa.RecordBatch:
         """Return the columns of results of windows and joins, as window logs have them."""
         if self._results is None:
-            self._results = LogColumns(self._name, schema=self._given)
+            self._results = LogColumns(self._name, schema=self._given, keys=self.keys)
             if self._given is None and self.schema is not None:
-                self._results.adopt(self.schema)
+                self._results.adopt(self.schema, may_grow=True)
         batch = self._results.batch_of(results)
         self.schema = batch.schema
         return batch
@@ -84,9 +107,10 @@ class ColumnsOf:
         batch = table.batch
         if self.schema is None:
             self.schema = plain_schema(batch.schema)
-        if not set(batch.schema.names) <= set(self.schema.names):
-            return None
         try:
+            if self._given is None:
+                self.schema = wider_schema(self.schema, plain_schema(batch.schema))
+            refuse_unknown(batch.schema.names, self.schema.names)
             for column, kind in zip(batch.schema.names, batch.schema.types, strict=True):
                 check_cast(kind, self.schema.field(column).type)
             fitting = conformed(batch, self.schema)
@@ -126,7 +150,7 @@ def _cells_of(records: list[Any]) -> dict[str, list[Any]]:
 def _schema_of(cells: dict[str, list[Any]]) -> pa.Schema:
     if not cells:
         raise ValueError("there are no fields in it")
-    return pa.schema([pa.field(name, pa.array(column).type) for name, column in cells.items()])
+    return pa.schema([(name, type_of_cells(name, column)) for name, column in cells.items()])
 
 
 def _batch_of(cells: dict[str, list[Any]], schema: pa.Schema, rows: int) -> pa.RecordBatch:
@@ -161,7 +185,7 @@ class ColumnFormat:
     Args:
         name: of the sink, for errors.
         ending: of the names of files.
-        schema: None to take that of the first records.
+        schema: None to find it out.
         begin: begins to write a file, given what makes columns of its records.
     """
 
@@ -175,6 +199,10 @@ class ColumnFormat:
         self.ending = ending
         self._columns = ColumnsOf(name, schema)
         self._begin = begin
+
+    def expect(self, keys: Mapping[str, Any]) -> None:
+        """See `PartFormat`."""
+        self._columns.keys = keys
 
     def begin(self, file: BinaryIO) -> RowWriter:
         """See `PartFormat`."""
@@ -204,15 +232,19 @@ class WaitingRows:
         self._rows = 0  # That wait.
         self._bytes = 0
         self._writer: ColumnWriter | None = None
+        self._schema: pa.Schema | None = None  # Of the file, when it has rows.
 
-    def write(self, values: Sequence[Any]) -> None:
-        """Let the records wait."""
+    def write(self, values: Sequence[Any]) -> bool:
+        """Let the records wait; see `RowWriter`."""
         batch = self._columns.batch_of(values)
+        if self._schema is not None and not batch.schema.equals(self._schema):
+            return False
         self._waiting.append(batch)
         self._rows += batch.num_rows
         self._bytes += batch.nbytes
         if self._rows >= _GROUP_ROWS or self._bytes >= _GROUP_BYTES:
             self._write_group()
+        return True
 
     def finish(self) -> None:
         """Write the waiting rows, and the end of the file."""
@@ -222,7 +254,10 @@ class WaitingRows:
             self._writer.close()
 
     def _write_group(self) -> None:
-        table = pa.Table.from_batches(self._waiting)
+        if self._schema is None:
+            self._schema = self._columns.schema
+        assert self._schema is not None, "records come first"
+        table = pa.Table.from_batches([conformed(batch, self._schema) for batch in self._waiting])
         self._waiting, self._rows, self._bytes = [], 0, 0
         if self._writer is None:
             self._writer = self._begin(table.schema)

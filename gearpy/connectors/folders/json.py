@@ -77,6 +77,9 @@ class JsonFolderFormat:
 
     ending = ".jsonl"
 
+    def expect(self, keys: Mapping[str, Any]) -> None:
+        """A line is a line: columns do not matter."""
+
     def begin(self, file: BinaryIO) -> "_JsonLines":
         """See `PartFormat`."""
         return _JsonLines(file)
@@ -92,8 +95,9 @@ class _JsonLines:
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
 
-    def write(self, values: Sequence[Any]) -> None:
+    def write(self, values: Sequence[Any]) -> bool:
         self._file.write(json_lines(_NAME, values))
+        return True
 
     def finish(self) -> None:
         """Nothing stands at the end."""

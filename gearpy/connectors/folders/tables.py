@@ -1,6 +1,7 @@
 """Folders of Parquet, Arrow and CSV files in which readers see each record once."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -97,7 +98,8 @@ def csv_folder(
     r"""Write records into CSV files of a folder: exactly once, whatever fails.
 
     What `parquet_folder` says of records, schemas, files and epochs holds here, too. Texts stand
-    between quotes, a missing value is an empty cell.
+    between quotes, a missing value is an empty cell; without a schema, decimals have the digits
+    that they need.
 
     Args:
         path: the folder, which is made if the one above exists, or a URL such as
@@ -158,18 +160,34 @@ class _CsvRows:
         self._file = file
         self._delimiter = delimiter
         self._header = header
+        self._names: tuple[str, ...] | None = None  # Of the columns of the file.
 
-    def write(self, values: Sequence[Any]) -> None:
+    def write(self, values: Sequence[Any]) -> bool:
         batch = self._columns.batch_of(values)
         _check_cells(batch.schema)
+        if self._names not in {None, tuple(batch.schema.names)}:
+            return False
+        self._names = tuple(batch.schema.names)
         options = pa_csv.WriteOptions(include_header=self._header, delimiter=self._delimiter)
         text = BytesIO()
-        pa_csv.write_csv(batch, text, options)
+        pa_csv.write_csv(batch if self._columns.is_given else _shortened(batch), text, options)
         self._file.write(text.getbuffer())
         self._header = False
+        return True
 
     def finish(self) -> None:
         """Nothing stands at the end."""
+
+
+def _shortened(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return decimals with as many digits behind the point as one of them needs."""
+    for at, field in enumerate(batch.schema):
+        for behind in range(field.type.scale if pa.types.is_decimal(field.type) else 0):
+            with suppress(pa.ArrowInvalid):
+                column = batch.column(at).cast(pa.decimal128(38, behind))
+                batch = batch.set_column(at, field.with_type(column.type), column)
+                break
+    return batch
 
 
 def _check_cells(schema: pa.Schema) -> None:
@@ -205,8 +223,10 @@ def parquet_folder(
     Results of windows and joins have the columns of a `window_log_folder`, unless the schema has
     the column ``start``: then each of their fields is one.
 
-    Without a schema each task takes that of its first records, and keeps to it: a column of theirs
-    that is all None stays so. A program that is to be relied on gives one.
+    Without a schema each task finds out its own, which grows with what comes: whole numbers become
+    fractions, a column that was all None gets a type, a new field another column, and the next file
+    has them. Decimals are ``decimal128(38, 18)``. What fits no such column, as a text among
+    numbers, is refused. A program whose files are to be alike gives a schema.
 
     Args:
         path: the folder, which is made if the one above exists, or a URL such as

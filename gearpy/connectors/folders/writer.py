@@ -25,7 +25,7 @@ from gearpy.errors import ConfigError
 from gearpy.storage.folder.api import Folder
 from gearpy.storage.folder.at import folder_at, without_password
 from gearpy.storage.folder.local import LocalFolder
-from gearpy.task.api.interfaces import Batch, Sink, TransactionalWriter
+from gearpy.task.api.interfaces import Batch, Sink, SinkContext, TransactionalWriter
 
 _NAMES_MAX: Final = 10  # In a line of the log.
 
@@ -33,8 +33,8 @@ _NAMES_MAX: Final = 10  # In a line of the log.
 class RowWriter(Protocol):
     """Writes the records of one file."""
 
-    def write(self, values: Sequence[Any]) -> None:
-        """Write records.
+    def write(self, values: Sequence[Any]) -> bool:
+        """Write records; False if they have other columns than the file, and need a new one.
 
         Raises:
             OperatorError: one of them cannot be written; none was.
@@ -52,6 +52,10 @@ class PartFormat(Protocol):
     @property
     def ending(self) -> str:
         """The ending of the names of files."""
+        ...
+
+    def expect(self, keys: Mapping[str, Any]) -> None:
+        """Learn which columns keys will have, as `SinkContext` tells it."""
         ...
 
     def begin(self, file: BinaryIO) -> RowWriter:
@@ -251,6 +255,10 @@ class FolderWriter(PartWriter):
         self._full: list[_OpenPart] = []
         self._part: _OpenPart | None = None
 
+    def begin(self, context: SinkContext) -> None:
+        """Learn which columns will come."""
+        self._format.expect(context.keys)
+
     def restore(self, state: bytes | None) -> None:
         """Write files that are like earlier ones."""
         self._format.restore(state)
@@ -266,7 +274,11 @@ class FolderWriter(PartWriter):
         if self._part is None:
             name, file = self._files.begin()
             self._part = _OpenPart(name, file, self._format.begin(file))
-        self._part.rows.write(batch.values)
+        if not self._part.rows.write(batch.values):
+            self._full.append(self._part)
+            self._part = None
+            self.write_batch(batch)
+            return
         self._part.count += len(batch.values)
         if self._file_bytes is not None and self._part.file.tell() >= self._file_bytes:
             self._full.append(self._part)

@@ -12,7 +12,7 @@ from gearpy.connectors.partitioned.files import PARTITIONS_MAX, BegunFile
 from gearpy.connectors.partitioned.rows import PartitionRows, TableOptions, table_schema
 from gearpy.errors import ConfigError
 from gearpy.storage.folder.api import Folder
-from gearpy.task.api.interfaces import Batch, Sink
+from gearpy.task.api.interfaces import Batch, Sink, SinkContext
 
 _NAME: Final = "hive_folder"
 _ENDING: Final = ".parquet"
@@ -52,7 +52,7 @@ def hive_folder(
         partition_by: columns, from the outermost folder to the innermost, or a dict of names and
             where their values come from: ``{"date": "date(window_start)"}``.
         schema: a `pyarrow.Schema`, a dataclass, NamedTuple or TypedDict class, or a dict of names
-            and types; None to take that of the first records.
+            and types; None to take that of the first epoch's.
         key: names for the columns of the key of windows.
         compression: "snappy", "zstd", "gzip", "lz4", "brotli" or "none".
         partitions_max: of one task in one epoch; more are a failure.
@@ -134,6 +134,10 @@ class HiveWriter(PartWriter):
         depth = len(options.fields)
         super().__init__(PartFolder(_NAME, folder, _ENDING, share, listed=_some, depth=depth))
         self._rows = PartitionRows(options, self._begin)
+
+    def begin(self, context: SinkContext) -> None:
+        """Learn which columns will come."""
+        self._rows.expect(context.keys)
 
     def restore(self, state: bytes | None) -> None:
         """Keep to the schema of earlier files."""

@@ -1,15 +1,16 @@
 """Writes the records of a sink into files of partitions."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from gearpy.columns.log_columns import EVENT_TIME, LogColumns
+from gearpy.columns.log_columns import EVENT_TIME, FIRST_ROWS_MAX, LogColumns
 from gearpy.columns.spark_types import exact_schema
 from gearpy.connectors.files.stamps import each
+from gearpy.connectors.files.tables import conformed
 from gearpy.connectors.folders.columns import checked_schema
 from gearpy.connectors.folders.parts import prefix_mistakes
 from gearpy.connectors.partitioned.columns import PartitionField, Partitioning, PartitionPiece
@@ -26,7 +27,7 @@ class TableOptions:
 
     Attributes:
         operator: name to blame.
-        schema: None to take that of the first records.
+        schema: None to take that of the first epoch's.
         key: names of the columns of keys.
         fields: by which it is partitioned.
         compression: of columns.
@@ -90,6 +91,7 @@ class PartitionRows:
         self._begin = begin
         self._columns = LogColumns(options.operator, schema=options.schema, key=options.key)
         self._files: PartitionFiles | None = None
+        self._first: list[pa.RecordBatch] = []  # They tell the schema.
         #: Known from the first records on.
         self.partitioning: Partitioning | None = None
 
@@ -101,7 +103,7 @@ class PartitionRows:
 
     def snapshot(self) -> bytes | None:
         """Return the schema as Arrow writes it; None if there was no record yet."""
-        schema = self._columns.schema
+        schema = None if self._files is None else self._columns.schema
         return None if schema is None else schema.serialize().to_pybytes()
 
     def write(self, batch: Batch) -> None:
@@ -112,23 +114,49 @@ class PartitionRows:
             ConfigError: they have not the columns to partition by.
             GearpyError: they have too many partitions; none was taken.
         """
-        values = batch.values
-        if not len(values):
+        if not len(batch.values):
             return
-        times = batch.timestamps if self._options.is_stamped else ()
-        rows = self._columns.batch_of(values, times)
-        if self._files is None:
+        rows = self._rows_of(batch)
+        if self._files is not None and self.partitioning is not None:
+            self._files.write(self._cut(self.partitioning, rows, batch.values))
+            return
+        settled = self._columns.settled_schema()
+        partitioning = Partitioning(self._options.operator, self._options.fields, settled)
+        # What makes no folder is refused while its record is known.
+        self._cut(partitioning, conformed(rows, settled), batch.values)
+        self._first.append(rows)
+        if not self._columns.may_grow or sum(map(len, self._first)) >= FIRST_ROWS_MAX:
+            self.settle()
+
+    def settle(self) -> None:
+        """Take the schema of the first records, and write them."""
+        first, self._first = self._first, []
+        if first:
+            self._columns.settle()
             self._start()
-        assert self._files is not None
-        self._files.write(self._cut(rows, values))
+        for rows in first:
+            assert self._files is not None
+            assert self.partitioning is not None
+            self._files.write(self.partitioning.cut(self._columns.fitted(rows)))
 
     def finish(self) -> list[WrittenFile]:
         """Complete the files of this epoch."""
+        self.settle()
         return [] if self._files is None else self._files.finish()
 
     def drop(self) -> list[str]:
         """Close the files that were begun; return their names."""
+        self._first = []
         return [] if self._files is None else self._files.drop()
+
+    def expect(self, keys: Mapping[str, Any]) -> None:
+        """Learn which columns keys will have, as `SinkContext` tells it."""
+        self._columns.keys = keys
+
+    def _rows_of(self, batch: Batch) -> pa.RecordBatch:
+        return self._columns.batch_of(
+            batch.values, batch.timestamps if self._options.is_stamped else ()
+        )
 
     def _start(self) -> None:
         options, schema = self._options, self._columns.schema
@@ -142,9 +170,10 @@ class PartitionRows:
             partitions_max=options.partitions_max,
         )
 
-    def _cut(self, rows: pa.RecordBatch, records: Sequence[Any]) -> list[PartitionPiece]:
-        assert self.partitioning is not None
-        cut = self.partitioning.cut
+    def _cut(
+        self, partitioning: Partitioning, rows: pa.RecordBatch, records: Sequence[Any]
+    ) -> list[PartitionPiece]:
+        cut = partitioning.cut
         try:
             return cut(rows)
         except ValueError:

@@ -35,7 +35,7 @@ def postgres_sink(
             table needs a primary key, or a unique index, of these. By default records are added.
         columns: names of the columns to write; by default all.
         key: names of the columns for the parts of a window's key.
-        schema: of the columns, for ``create``; by default that of the first records.
+        schema: of the columns, for ``create``; by default that of the first epoch's.
         create: make the table if it is not there.
 
     Raises:

@@ -13,6 +13,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from gearpy.columns.log_columns import EVENT_TIME, LogColumns
 from gearpy.columns.values import cast_column, refuse_unknown
 from gearpy.connectors.epoch_writer import EpochOwner, EpochRecords, EpochWriter
+from gearpy.connectors.files.tables import conformed
 from gearpy.connectors.postgres.columns import (
     PostgresColumn,
     check_texts,
@@ -98,6 +99,7 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
         self._columns: list[PostgresColumn] = []
         self._converter = LogColumns(operator, schema=table.schema, key=table.key)
         self._batches: list[pa.RecordBatch] = []
+        self._first: list[pa.RecordBatch] = []  # They tell the columns of a table.
         self._connection: Connection[Any] | None = None
         self._lock = threading.RLock()
         self._timer: threading.Timer | None = None
@@ -113,6 +115,7 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
     def begin(self, context: SinkContext) -> None:
         """Learn how to wake the task."""
         self._wake = context.wake
+        self._converter.keys = context.keys
 
     def recover(
         self,
@@ -141,13 +144,15 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
         """
         if not len(batch.values):
             return
-        rows = self._rows(batch)
-        if self._kept_rows + rows.num_rows > self.epoch_records_max:
+        if self._kept_rows + len(batch) > self.epoch_records_max:
             raise GearpyError(
                 f"{self._name}: more than {self.epoch_records_max} records came before their epoch "
                 "could end: raise its parallelism"
             )
-        self._batches.append(rows)
+        if self._columns:
+            self._batches.append(self._rows(batch))
+        else:
+            self._learn(batch)
 
     @property
     def epoch_fill(self) -> float:
@@ -156,6 +161,12 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
 
     def prepare(self, epoch: int) -> EpochRecords | None:
         """Return the records of the epoch, as Arrow writes them."""
+        first, self._first = self._first, []
+        if first:
+            self._converter.settle()
+            fitted = list(map(self._converter.fitted, first))
+            self._make_table(self._converter.schema)
+            self._batches += map(self._fitting, fitted)
         batches, self._batches = self._batches, []
         if not batches:
             return None
@@ -205,14 +216,23 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
 
     @property
     def _kept_rows(self) -> int:
-        return sum(batch.num_rows for batch in self._batches)
+        return sum(map(len, [*self._first, *self._batches]))
+
+    def _learn(self, batch: Batch[Any]) -> None:
+        """Keep records of the first epoch, which tells the columns of the table."""
+        try:
+            made = self._converter.batch_of(batch.values)
+            settled = self._converter.settled_schema()
+            columns = [PostgresColumn(each.name, type_of(each), each, False) for each in settled]
+            check_texts(columns, conformed(made, settled))
+        except (ValueError, pa.ArrowException) as error:
+            raise OperatorError(operator=self._name, cause=str(error)) from error
+        self._first.append(made)
 
     def _rows(self, batch: Batch[Any]) -> pa.RecordBatch:
         values = batch.values
         is_stamped = any(each.name == EVENT_TIME for each in self._columns)
         made = self._converter.batch_of(values, batch.timestamps if is_stamped else ())
-        if not self._columns:  # The table is made of the first records.
-            self._make_table(self._converter.schema)
         try:
             return self._fitting(made)
         except (ValueError, TypeError, pa.ArrowException) as error:

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
 from uuid import uuid4
@@ -16,7 +15,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.clocks import wall_ms
 from gearpy.columns.gathered import GATHERED_ROWS_MAX
-from gearpy.columns.log_columns import LogColumns
+from gearpy.columns.log_columns import FIRST_ROWS_MAX, LogColumns
 from gearpy.columns.spark_types import exact_schema, spark_schema
 from gearpy.connectors.folders.columns import checked_schema
 from gearpy.connectors.folders.part_names import run_in_names
@@ -78,7 +77,7 @@ def window_log_folder(
         path: the folder, which is made if the one above exists, or a URL that fsspec knows; on a
             cluster all machines must see the same.
         schema: a `pyarrow.Schema`, a dataclass, NamedTuple or TypedDict class, or a dict of names
-            and types, for key and value; None for that of the first records. The columns that the
+            and types, for key and value; None for that of the first epoch's. The columns that the
             log adds need not be in it.
         key: names of the columns for the parts of the key; without, ``key``, or ``key_1``,
             ``key_2`` ... for a tuple.
@@ -225,6 +224,7 @@ class WindowLogWriter(TransactionalWriter):
             log, writer=options.writer, task=task, compression=options.compression
         )
         self._columns = LogColumns(_NAME, schema=options.schema, key=options.key)
+        self._first: list[pa.RecordBatch] = []  # They tell the schema of a log.
         self._is_begun = False  # The log; it has a schema then.
         self._is_checked = False  # Whether records have its columns.
         self._replays = Replays()
@@ -246,6 +246,7 @@ class WindowLogWriter(TransactionalWriter):
     def begin(self, context: SinkContext) -> None:
         """Note for whom it writes."""
         self._about = {"app": context.app_name, "app_id": str(context.app_id)}
+        self._columns.keys = context.keys
 
     def restore(self, state: Mapping[str, Any] | None) -> None:
         """Go on from there."""
@@ -350,35 +351,36 @@ class WindowLogWriter(TransactionalWriter):
         """
         if not batch.values:
             return
-        if self._is_checked and self._columns.gather(batch.values, batch.timestamps):
+        may_gather = self._is_checked or not self._is_begun
+        if may_gather and self._columns.gather(batch.values, batch.timestamps):
             if self._columns.gathered_rows >= GATHERED_ROWS_MAX:
                 self._add_gathered()
             return
-        rows = self._rows_of(batch)
-        self._add_gathered()  # They came before.
-        self._add(rows)
+        self._add_gathered()  # They came before, and have the columns that were known then.
+        self._add(self._rows_of(batch))
 
     def _add_gathered(self) -> None:
         if self._columns.gathered_rows:
             self._add(self._columns.gathered())
 
     def _add(self, rows: pa.RecordBatch) -> None:
+        if not self._is_begun:
+            self._first.append(rows)
+            if not self._columns.may_grow or sum(map(len, self._first)) >= FIRST_ROWS_MAX:
+                self._begin_log()
+            return
         rows = self._replays.without(rows)
         if rows.num_rows:
             self._lane.add(rows)
 
     def _rows_of(self, batch: Batch) -> pa.RecordBatch:
-        convert = partial(self._columns.batch_of, batch.values, batch.timestamps)
-        if not self._is_begun:
-            rows = convert()
-            if self._begin_log():
-                return rows
         try:
-            rows = convert()
+            rows = self._columns.batch_of(batch.values, batch.timestamps)
         except OperatorError as error:
-            self._check_columns(batch, error)
+            if self._is_begun:
+                self._check_columns(batch, error)
             raise
-        self._is_checked = True
+        self._is_checked = self._is_begun
         return rows
 
     def _check_columns(self, batch: Batch, error: OperatorError) -> None:
@@ -402,8 +404,9 @@ class WindowLogWriter(TransactionalWriter):
                 return True
         return False
 
-    def _begin_log(self) -> bool:
-        """Write the schema; False if another task was first."""
+    def _begin_log(self) -> None:
+        """Write the schema, unless another task was first, and the first records."""
+        self._columns.settle()
         arrow = self._columns.schema
         assert arrow is not None
         made = LogSchema(
@@ -416,13 +419,22 @@ class WindowLogWriter(TransactionalWriter):
         is_first = self._log.store.put_new(SCHEMA_FILE, schema_text(made))
         self._adopt()
         self._is_checked = is_first and self._log.schema.log == made.log
-        return self._is_checked
+        first, self._first = self._first, []
+        for rows in first:
+            try:
+                self._add(self._columns.fitted(rows))
+            except (ValueError, pa.ArrowException) as error:
+                raise ConfigError(
+                    f"{_NAME}: {self._log.place} has other columns than these records: {error}"
+                ) from error
 
     # -- epochs ----------------------------------------------------------------------------
 
     def prepare(self, epoch: int) -> PreparedBatch | None:
         """Wait until the batch is on disk."""
         self._add_gathered()
+        if self._first:
+            self._begin_log()
         rest = self._replays.settle()
         if rest is not None:
             self._lane.add(rest)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from gearpy.columns.row_schema import RowSchema
+from gearpy.dsl.operators.keys import EVERYTHING
 from gearpy.dsl.operators.operator import (
     ActsInside,
     Dispatcher,
@@ -196,10 +198,25 @@ class WriteOperator(GivesNewRecords, IgnoresOrder):
 
     def make_stages(self, context: TaskContext, sides: Sides) -> Sequence[Stage]:
         """Make the stage that drives the sink."""
-        return [sink_stage(context, self.sink, self.name)]
+        return [sink_stage(context, self.sink, self.name, _key_columns(self.inputs[0]))]
 
     def twin(self, place: TwinPlace) -> None:
         """Leave it out: the query ends here."""
+
+
+def _key_columns(step: Operator) -> dict[str, Any]:
+    """Return the columns of the key of results of windows and joins, as `SinkContext` has them."""
+    while isinstance(step, PassesRecords) and not isinstance(step, SideOperator):
+        step = step.inputs[0]
+    step = getattr(step, "of", step)  # The one that the user wrote.
+    key, is_windowed = step.key, getattr(step, "windows", None) is not None
+    if key is None or key is EVERYTHING or not is_windowed:
+        return {}
+    schema = None if len(step.inputs) > 1 else step.inputs[0].schema_given(declared=False)
+    types = {} if schema is None else {each.name: each.type for each in schema.arrow}
+    if len(key.columns) < 2:  # noqa: PLR2004 - a key of several parts has a column for each
+        return {"key": types.get(*key.columns) if key.columns else None}
+    return {f"key_{at + 1}": types.get(name) for at, name in enumerate(key.columns)}
 
 
 def maker_of(step: Operator) -> Operator:

@@ -7,6 +7,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.columns.log_columns import LogColumns
 from gearpy.columns.spark_types import exact_schema
+from gearpy.connectors.files.tables import conformed
 from gearpy.errors import ConfigError
 from gearpy.spark.query.frame import twin_frame
 from gearpy.spark.query.plan import LinearPlan
@@ -49,4 +50,6 @@ class _Columns:
         columns = LogColumns(self._sink)
         if self._schema is not None:
             columns.adopt(self._schema)
-        return columns.batch_of(values, times)
+            return columns.batch_of(values, times)
+        batch = columns.batch_of(values, times)
+        return conformed(batch, columns.settled_schema())

@@ -562,6 +562,9 @@ class SinkContext:
     limits: TaskLimits
     wake: Callable[[], object]
     """Have the task ask its writer again soon. This one may be called on any thread."""
+    keys: Mapping[str, Any] = field(default_factory=dict)
+    """Of results of windows and joins: columns of the key, and their Arrow types; None if the
+    program does not tell one."""
 
 
 class SinkWriter(ABC, Generic[T_contra]):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any, Final
 
 from gearpy.errors import OperatorError
@@ -69,11 +70,20 @@ def _parted(state: Any) -> tuple[Any, Mapping[int, Any]]:
     return state, {}
 
 
-def sink_stage(context: TaskContext, sink: Sink, name: str) -> "SinkStage":
-    """Return the stage for a sink; where the task runs again, it shows nothing."""
+_NO_KEYS: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+def sink_stage(
+    context: TaskContext, sink: Sink, name: str, keys: Mapping[str, Any] = _NO_KEYS
+) -> "SinkStage":
+    """Return the stage for a sink; where the task runs again, it shows nothing.
+
+    Args:
+        keys: see `SinkContext`.
+    """
     if context.is_rerun:
-        return SinkStage(context, _Nowhere(), name)
-    return (PacedSinkStage if sink.paced else SinkStage)(context, sink, name)
+        return SinkStage(context, _Nowhere(), name, keys)
+    return (PacedSinkStage if sink.paced else SinkStage)(context, sink, name, keys)
 
 
 class _Nowhere(Sink[Any]):
@@ -102,8 +112,11 @@ class SinkStage:
     is_delivered = True
     may_end_epoch = True
 
-    def __init__(self, context: TaskContext, sink: Sink, name: str) -> None:
+    def __init__(
+        self, context: TaskContext, sink: Sink, name: str, keys: Mapping[str, Any] = _NO_KEYS
+    ) -> None:
         self.name = name
+        self._keys = keys
         self._counters = context.counters
         self._rejects = context.rejects
         self._context = context
@@ -123,6 +136,7 @@ class SinkStage:
                 operator=self.name,
                 limits=context.limits,
                 wake=context.wake,
+                keys=self._keys,
             )
         )
         return writer
@@ -262,8 +276,10 @@ class PacedSinkStage(SinkStage):
     waits until everything was handed over.
     """
 
-    def __init__(self, context: TaskContext, sink: Sink, name: str) -> None:
-        super().__init__(context, sink, name)
+    def __init__(
+        self, context: TaskContext, sink: Sink, name: str, keys: Mapping[str, Any] = _NO_KEYS
+    ) -> None:
+        super().__init__(context, sink, name, keys)
         assert isinstance(self._writer, PacedWriter), "its sink says that it is paced"
         self._paced = self._writer
         self.passed_ms = MIN_MS  #: How far event time has come.

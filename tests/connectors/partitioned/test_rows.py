@@ -16,6 +16,8 @@ from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
 from tests.connectors.table_build import table_options
 
+SCHEMA = pa.schema([("n", pa.int64()), ("p", pa.string())])
+
 
 class Files:
     """Files in memory, by name."""
@@ -63,7 +65,7 @@ def test_each_partition_has_a_file() -> None:
 def test_groups_are_written_before_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that memory does not grow with an epoch; and what was begun can be dropped."""
     monkeypatch.setattr(partition_files, "_GROUP_ROWS", 2)
-    rows, files = a_table()
+    rows, files = a_table(schema=SCHEMA)
 
     rows.write(rows_of(0, 3, 1))
     begun = list(files.all)
@@ -81,7 +83,7 @@ def test_groups_are_written_before_the_end(monkeypatch: pytest.MonkeyPatch) -> N
 def test_many_partitions_share_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """When all together wait with too much, each writes what it has."""
     monkeypatch.setattr(partition_files, "_WAITING_BYTES_MAX", 8 * 4)
-    rows, files = a_table()
+    rows, files = a_table(schema=SCHEMA)
 
     rows.write(rows_of(0, 1, 2))
     before = len(files.all)
@@ -93,7 +95,7 @@ def test_many_partitions_share_the_memory(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_too_many_partitions_are_a_failure() -> None:
     """Of one epoch; what was taken before is not lost by it."""
-    rows, _ = a_table(partitions_max=2)
+    rows, _ = a_table(partitions_max=2, schema=SCHEMA)
     rows.write(rows_of(0, 1))
 
     with pytest.raises(GearpyError, match="more than 2 partitions in one epoch, such as p=p2"):

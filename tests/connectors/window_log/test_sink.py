@@ -244,7 +244,7 @@ def test_a_record_among_few_is_refused_at_once_and_alone() -> None:
     """Not when the epoch ends; those that came before and come behind are written, in order."""
     store = MemoryFolder()
     writer = started(store)
-    write(writer, *results(1))
+    commit(writer, 1, *results(1))
     write(writer, *results(2))
 
     with pytest.raises(OperatorError, match=r"1\.5 is no whole number") as caught:
@@ -252,7 +252,7 @@ def test_a_record_among_few_is_refused_at_once_and_alone() -> None:
     assert "key=4" in str(caught.value.record)
     write(writer, *results(5))
     write(writer, *results(*range(6, 200)))
-    commit(writer, 1, *results(200))
+    commit(writer, 2, *results(200))
 
     assert keys_in(store) == [1, 2, 5, *range(6, 201)]
 

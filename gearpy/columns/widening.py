@@ -1,0 +1,178 @@
+"""Types of columns that keep the values of several others, so that no first record decides.
+
+Where nobody gave a schema, that of what has come grows with what comes: a column without a value
+gets a type, whole numbers become fractions, records get more fields.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from gearpy.columns.fields import reason_of
+from gearpy.messages.table import with_leaves
+
+#: Of decimals without a schema, as in Spark: 20 digits before the point, and 18 behind it.
+DECIMAL: Final = pa.decimal128(38, 18)
+_DIGITS_MAX: Final = 38
+_DIGITS: Final = {8: 3, 16: 5, 32: 10, 64: 20}  # Of whole numbers, by their bits.
+_ERRORS: Final = (pa.ArrowException, TypeError, ValueError, ArithmeticError, AttributeError)
+
+
+def type_of_cells(name: str, cells: Any) -> pa.DataType:
+    """Return the type of a column of values in Python; a null for what they do not tell.
+
+    Raises:
+        ValueError: they have no common type.
+    """
+    if isinstance(cells, pa.Array):
+        return cells.type
+    try:
+        kind = pa.array(cells).type
+    except _ERRORS as error:
+        raise ValueError(f"column {name!r}: {reason_of(error, cells)}") from error
+    return with_leaves(kind, lambda leaf: DECIMAL if pa.types.is_decimal(leaf) else leaf)
+
+
+def settled_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type with texts where nothing tells the type."""
+    return with_leaves(kind, lambda leaf: pa.string() if pa.types.is_null(leaf) else leaf)
+
+
+def is_open(kind: pa.DataType) -> bool:
+    """Tell whether no value has told the type yet, or a part of it."""
+    if pa.types.is_null(kind) or (pa.types.is_struct(kind) and not kind.num_fields):
+        return True
+    return any(is_open(kind.field(at).type) for at in range(kind.num_fields))
+
+
+def wider_schema(one: pa.Schema, other: pa.Schema) -> pa.Schema:
+    """Return a schema with the columns of both; those that one lacks may be null.
+
+    Raises:
+        ValueError: no column keeps the values of two of one name.
+    """
+    return pa.schema(_wider_fields(list(one), list(other)))
+
+
+def wider_type(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    """Return a type that keeps the values of two.
+
+    Whether a large whole number can be a fraction is seen when it becomes one.
+
+    Raises:
+        ValueError: there is none.
+    """
+    at = pa.types
+    if one == other or at.is_null(other):
+        return one
+    if at.is_null(one):
+        return other
+    if at.is_dictionary(one) or at.is_dictionary(other):
+        return wider_type(*(k.value_type if at.is_dictionary(k) else k for k in (one, other)))
+    for test, make in _FAMILIES:
+        if test(one) and test(other):
+            return make(one, other)
+    raise ValueError(f"values are {one} and {other}")
+
+
+def _wider_fields(ones: Sequence[pa.Field], others: Sequence[pa.Field]) -> list[pa.Field]:
+    there = {field.name: field for field in others}
+    here = {field.name for field in ones}
+    fields = []
+    for field in ones:
+        other = there.get(field.name)
+        try:
+            kind = field.type if other is None else wider_type(field.type, other.type)
+        except ValueError as error:
+            raise ValueError(f"column {field.name!r}: {error}") from None
+        fields.append(pa.field(field.name, kind, field.nullable or other is None or other.nullable))
+    return fields + [field.with_nullable(True) for field in others if field.name not in here]
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    at = pa.types
+    return bool(at.is_integer(kind) or at.is_floating(kind) or at.is_decimal(kind))
+
+
+def _number(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    at = pa.types
+    kinds = [one, other]
+    if any(map(at.is_decimal, kinds)):
+        if any(map(at.is_floating, kinds)):
+            raise ValueError(f"values are {one} and {other}")
+        before, behind = map(max, zip(*map(_digits, kinds), strict=True))
+        if before + behind > _DIGITS_MAX and not all(map(at.is_decimal, kinds)):
+            before = _DIGITS_MAX - behind  # Whether a number has fewer digits is seen later.
+        if before + behind > _DIGITS_MAX:
+            raise ValueError(f"values of {one} and {other} have more than {_DIGITS_MAX} digits")
+        return pa.decimal128(_DIGITS_MAX, behind)
+    if any(map(at.is_floating, kinds)):
+        return pa.float64() if any(map(at.is_integer, kinds)) else max(kinds, key=_bits)
+    if at.is_signed_integer(one) == at.is_signed_integer(other):
+        return max(kinds, key=_bits)
+    unsigned = next(kind for kind in kinds if at.is_unsigned_integer(kind))
+    return pa.uint64() if unsigned.bit_width == pa.uint64().bit_width else pa.int64()
+
+
+def _bits(kind: pa.DataType) -> int:
+    return int(kind.bit_width)
+
+
+def _digits(kind: pa.DataType) -> tuple[int, int]:
+    if pa.types.is_integer(kind):
+        return _DIGITS[kind.bit_width], 0
+    return kind.precision - kind.scale, kind.scale
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    at = pa.types
+    return bool(at.is_string(kind) or at.is_large_string(kind) or at.is_string_view(kind))
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    at = pa.types
+    tests = (at.is_binary, at.is_large_binary, at.is_fixed_size_binary, at.is_binary_view)
+    return any(test(kind) for test in tests)
+
+
+def _moment(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    if (one.tz is None) != (other.tz is None):
+        raise ValueError("some times have a time zone, and others have none")
+    return pa.timestamp("us", one.tz if one.tz == other.tz else "UTC")
+
+
+def _struct(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    return pa.struct(_wider_fields(list(one), list(other)))
+
+
+def _list(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    item = one.value_field
+    may_be_null = item.nullable or other.value_field.nullable
+    kind = wider_type(one.value_type, other.value_type)
+    return pa.list_(pa.field(item.name, kind, may_be_null))
+
+
+def _map(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    may_be_null = one.item_field.nullable or other.item_field.nullable
+    item = pa.field("value", wider_type(one.item_type, other.item_type), may_be_null)
+    return pa.map_(wider_type(one.key_type, other.key_type), item)
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return hasattr(kind, "value_field") and not pa.types.is_map(kind)
+
+
+_FAMILIES: Final = (
+    (_is_number, _number),
+    (_is_text, lambda *_: pa.string()),
+    (_is_bytes, lambda *_: pa.binary()),
+    (pa.types.is_timestamp, _moment),
+    (pa.types.is_date, lambda *_: pa.date32()),
+    (pa.types.is_time, lambda *_: pa.time64("us")),
+    (pa.types.is_duration, lambda *_: pa.duration("us")),
+    (pa.types.is_struct, _struct),
+    (pa.types.is_map, _map),
+    (_is_list, _list),
+)
