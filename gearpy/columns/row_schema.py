@@ -5,8 +5,11 @@ itself would cut a fraction off, or take the zone of a time away, without a word
 """
 
 import dataclasses
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import repeat
 from operator import attrgetter
 from reprlib import repr as short_repr
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
@@ -82,7 +85,12 @@ class RowSchema:
         if not self.arrow.names:
             return [self.row_type() for _ in range(batch.num_rows)]
         columns = [cells_of(batch.column(name)) for name in self.arrow.names]
-        return list(map(self._make, *columns))
+        twin = twin_of(self.row_type)
+        if twin is None:
+            return list(map(self._make, *columns))
+        rows = list(map(twin, *columns))
+        deque(map(setattr, rows, repeat("__class__"), repeat(self.row_type)), maxlen=0)
+        return rows
 
     @property
     def _make(self) -> Callable[..., Any]:
@@ -131,6 +139,35 @@ class RowSchema:
                         f"{type(row).__name__} has no field {name!r}: rows are {expected}", row
                     ) from None
             raise
+
+
+@lru_cache(maxsize=256)
+def twin_of(row_type: Any) -> type | None:
+    """Return a class that is laid out as a frozen dataclass, but is not frozen.
+
+    To make an instance and then change its class takes a quarter of the time that a frozen one
+    takes, which sets each field by a call. None where ``__init__`` does more than set the fields.
+    """
+    params = getattr(row_type, "__dataclass_params__", None)
+    if params is None or not params.frozen or not params.init or row_type.__bases__ != (object,):
+        return None
+    fields = dataclasses.fields(row_type)
+    own = row_type.__dict__
+    if (
+        not all(each.init and not each.kw_only for each in fields)
+        or hasattr(row_type, "__post_init__")
+        or own["__init__"].__code__.co_filename != "<string>"
+        or "__new__" in own
+        or not fields
+    ):
+        return None
+    names = [(each.name, object) for each in fields]
+    twin = dataclasses.make_dataclass(row_type.__name__, names, slots="__slots__" in own)
+    try:
+        twin(*fields).__class__ = row_type
+    except TypeError:  # It is laid out in another way.
+        return None
+    return twin
 
 
 def row_schema_of(schema: Any) -> RowSchema:
