@@ -10,6 +10,7 @@
 - `partitions`: files of rows as a source: the partitions, and what reads one of them.
 - `tables`: one file as a row of tables: what every format does alike, and what becomes of bad rows.
 - `line_formats`: CSV and lines of JSON as formats of files.
+- `dialects`: what CSV files have that Arrow does not read itself.
 - `line_tables`: tables out of files of lines: large blocks are cut at the end of a line and parsed
   by Arrow.
 - `lines`: cuts lines out of large blocks of bytes and knows the place of each in the file.

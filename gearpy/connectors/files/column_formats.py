@@ -137,6 +137,7 @@ class ParquetFileFormat:
     """Parquet files."""
 
     name = "parquet"
+    note = ""
 
     def schema(self, file: FoundFile) -> pa.Schema:
         """See `FileFormat`."""

@@ -7,6 +7,7 @@ from typing import Any
 from gearpy.columns.row_schema import SchemaLike
 from gearpy.connectors.files.column_formats import ArrowFormat, ParquetFileFormat
 from gearpy.connectors.files.column_times import TimeUnit
+from gearpy.connectors.files.dialects.dialect import Dialect
 from gearpy.connectors.files.line_formats import CsvFormat, JsonLinesFormat
 from gearpy.connectors.files.partitions import ReadOptions, RowFiles
 from gearpy.connectors.files.tables import OnBad
@@ -29,7 +30,15 @@ def csv(
     out_of_order: Duration = "0s",
     on_bad: OnBad = "error",
     delimiter: str = ",",
-    header: bool = True,
+    quote: str | None = '"',
+    escape: str | None = None,
+    header: bool | int = True,
+    names: Sequence[str] | None = None,
+    skip: int = 0,
+    comment: str | None = None,
+    trim: bool = False,
+    trailing: bool = False,
+    decimal: str = ".",
     nulls: Sequence[str] = ("",),
     multiline: bool = False,
     encoding: str = "utf-8",
@@ -59,8 +68,19 @@ def csv(
         out_of_order: how far back in time a later row of the same partition may be.
         on_bad: what becomes of a row that does not fit, and of a file that is none: "error" fails
             and names file and line; "skip" leaves it out, logs and counts it.
-        delimiter: between cells.
-        header: whether the first line has the names; without it they are the schema's.
+        delimiter: between cells, such as "\t" or "||".
+        quote: around cells that have delimiters in them; None where a quote is a character like
+            any other.
+        escape: makes the next character an ordinary one, such as "\\".
+        header: whether the first line has the names; without it they are ``names``, or the
+            schema's. Names that stand in several lines are joined: give their number.
+        names: of all columns, in place of those in the header.
+        skip: lines before the header that are none.
+        comment: lines that begin with this text are left out.
+        trim: whether spaces and tabs around cells do not count, outside of quotes. With a space as
+            the delimiter any number of them is one.
+        trailing: whether a delimiter may stand behind the last cell, too.
+        decimal: the decimal point of numbers, such as ",".
         nulls: texts that stand for a missing value, where the column is no text.
         multiline: whether a cell between quotes may have line endings in it.
         encoding: of the files; one that writes ASCII as ASCII.
@@ -87,7 +107,21 @@ def csv(
         [('fig', 7), ('plum', 5)]
     """
     form = CsvFormat(
-        delimiter=delimiter, header=header, nulls=nulls, multiline=multiline, encoding=encoding
+        dialect=Dialect(
+            delimiter=delimiter,
+            quote=quote,
+            escape=escape,
+            comment=comment,
+            trim=trim,
+            trailing=trailing,
+            decimal=decimal,
+            multiline=multiline,
+        ),
+        skip=skip,
+        header=header,
+        names=names,
+        nulls=nulls,
+        encoding=encoding,
     )
     options = ReadOptions(
         schema=schema,

@@ -4,6 +4,7 @@ import csv
 import json
 import re
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any, BinaryIO, Final
 
 # Ships no type information.
@@ -13,6 +14,8 @@ import pyarrow.csv as pa_csv  # type: ignore[import-untyped]
 import pyarrow.json as pa_json  # type: ignore[import-untyped]
 
 from gearpy.connectors.files.column_times import times_of_texts
+from gearpy.connectors.files.dialects.carriage_returns import with_lines
+from gearpy.connectors.files.dialects.dialect import Dialect
 from gearpy.connectors.files.line_tables import BLOCK_BYTES, LinePlace, LineTables, block_at
 from gearpy.connectors.files.lines import Decoder
 from gearpy.connectors.files.tables import ARROW_ERRORS, BadRows, Fit, plain_schema
@@ -20,6 +23,7 @@ from gearpy.connectors.locations import FoundFile, open_found
 from gearpy.errors import ConfigError
 from gearpy.messages.table import with_leaves
 
+_PLAIN: Final = Dialect()
 _HEAD_BYTES: Final = 1 << 20
 _MARK: Final = b"\xef\xbb\xbf"
 #: What Arrow says of a cell, by a number of the column and of a row in the block.
@@ -35,14 +39,15 @@ class CsvFormat:
     """Cells in lines.
 
     Args:
-        delimiter: between cells.
-        header: whether the first line has the names; else they come from the schema.
+        dialect: how they stand there.
+        skip: lines before the header that are none.
+        header: how many lines have the names; none: they come from ``names`` or the schema.
+        names: of the columns, in place of those in the header.
         nulls: texts that stand for a missing value, in columns that are no text.
-        multiline: whether a cell between quotes may have line endings in it.
         encoding: of the files.
 
     Raises:
-        ConfigError: there is no such encoding, or the delimiter is not one character.
+        ConfigError: there is no such encoding, or an option is not understood.
     """
 
     name = "csv"
@@ -50,31 +55,41 @@ class CsvFormat:
     def __init__(
         self,
         *,
-        delimiter: str = ",",
-        header: bool = True,
+        dialect: Dialect = _PLAIN,
+        skip: int = 0,
+        header: bool | int = True,
+        names: Sequence[str] | None = None,
         nulls: Sequence[str] = ("",),
-        multiline: bool = False,
         encoding: str = "utf-8",
     ) -> None:
-        if len(delimiter) != 1 or not delimiter.isascii():
-            raise ConfigError(f"csv: delimiter is {delimiter!r}, must be one ASCII character")
+        numbers: dict[str, Any] = {"skip": skip, "header": header}
+        for option, value in numbers.items():
+            if not isinstance(value, int) or value < 0:
+                raise ConfigError(f"csv: {option} is {value!r}, must be a number of lines")
+        if names is not None:
+            _check_names(names)
         Decoder(encoding, "strict")  # Refuses what has no lines.
-        self.header = header
-        self._delimiter = delimiter
+        self.note = dialect.note
+        self._dialect = dialect
+        self._skip = skip
+        self._header = int(header)
+        self._names = None if names is None else list(names)
         self.nulls = list(nulls)
-        self._multiline = multiline
+        self.multiline = dialect if dialect.multiline else None
         self._encoding = encoding
 
     def schema(self, file: FoundFile) -> pa.Schema:
         """See `FileFormat`."""
-        if not self.header:
-            raise ConfigError("csv: header=False needs the names of the columns: give schema=")
-        with open_found(self.name, file) as opened:
+        if not self._header and self._names is None:
+            raise ConfigError(
+                "csv: header=False needs the names of the columns: give schema=, or names="
+            )
+        with with_lines(open_found(self.name, file)) as opened:
             names, place = self._head(file, opened)
-            lines = block_at(opened, place["offset"], multiline=self._multiline, size=_HEAD_BYTES)
+            lines = block_at(opened, place["offset"], multiline=self.multiline, size=_HEAD_BYTES)
         try:
             parser = _CsvParser(self, names, None, None)
-            found = plain_schema(parser.parse(self._as_utf8(lines)).schema)
+            found = plain_schema(parser.parse(lines).schema)
         except ARROW_ERRORS as error:
             raise _no_schema(self.name, file, error) from error
         return pa.schema([_text_if_null(field) for field in found])
@@ -92,8 +107,9 @@ class CsvFormat:
         """See `FileFormat`."""
         opened = open_found(self.name, file)
         try:
+            opened = with_lines(opened)
             names, first = self._head(file, opened)
-            if not self.header and fit.schema is not None:
+            if not self._header and self._names is None and fit.schema is not None:
                 names = fit.schema.names
             _check_columns(self.name, file, names, fit.schema)
             parser = _CsvParser(self, names, fit.schema, self._encoding)
@@ -104,19 +120,32 @@ class CsvFormat:
 
     def _head(self, file: FoundFile, opened: BinaryIO) -> tuple[list[str], LinePlace]:
         """Return the names of the columns, and where rows begin."""
-        if not self.header:
-            return [], {"offset": 0, "row": 0, "line": 1}
         opened.seek(0)
-        line = opened.readline()
-        try:
-            text = line.removeprefix(_MARK).decode(self._encoding).rstrip("\r\n")
-            names = next(csv.reader([text], delimiter=self._delimiter, strict=True), [])
-        except (UnicodeError, csv.Error) as error:
-            raise ConfigError(f"csv: {file.name} has no header in line 1: {error}") from error
+        mark = _MARK if opened.read(len(_MARK)) == _MARK else b""
+        opened.seek(len(mark))
+        before = [opened.readline() for _ in range(self._skip)]
+        rows: list[list[str]] = []
+        while len(rows) < self._header and (line := opened.readline()):
+            before.append(line)
+            if self._dialect.is_comment(line):
+                continue
+            try:
+                text = line.decode(self._encoding).rstrip("\r\n")
+                rows.append(self._dialect.cells(text))
+            except (UnicodeError, csv.Error, ValueError) as error:
+                raise ConfigError(
+                    f"csv: {file.name} has no header in line {len(before)}: {error}"
+                ) from error
+        if len(rows) < self._header and file.size:
+            lines = len([*filter(None, before)])
+            raise ConfigError(f"csv: {file.name} has no header: it ends behind line {lines}")
+        found = [" ".join(filter(None, cells)) for cells in zip_longest(*rows, fillvalue="")]
+        names = found if self._names is None else self._names
         twice = [name for name in names if names.count(name) > 1]
         if twice:
             raise ConfigError(f"csv: {file.name} has two columns {twice[0]!r} in its header")
-        return names, {"offset": len(line), "row": 0, "line": 2}
+        offset = len(mark) + sum(map(len, before))
+        return names, {"offset": offset, "row": 0, "line": 1 + len(before)}
 
     def _as_utf8(self, lines: bytes) -> bytes:
         return lines if self._encoding == "utf-8" else lines.decode(self._encoding).encode()
@@ -125,18 +154,24 @@ class CsvFormat:
         self, lines: bytes, names: Sequence[str], kinds: dict[str, Any] | None
     ) -> pa.RecordBatch:
         """Return the columns of lines; those of ``kinds``, or all, whose types are then found."""
-        lines = self._as_utf8(lines)
-        if may_be_open := not self._multiline and b'"' in lines:
-            self._check_closed(lines)
-        table = self._read(
-            lines,
-            pa_csv.ReadOptions(column_names=list(names)),
-            pa_csv.ConvertOptions(
-                column_types=kinds,
-                include_columns=None if kinds is None else list(kinds),
-                null_values=self.nulls,
-            ),
+        lines, separator = self._dialect.plain(self._as_utf8(lines))
+        if not lines.strip(b"\r\n"):
+            kinds = dict.fromkeys(names, pa.string()) if kinds is None else kinds
+            return _empty(pa.schema(list(kinds.items())))
+        quote = self._dialect.quotes
+        if may_be_open := bool(quote) and not self.multiline and quote in lines:
+            self._check_closed(lines, separator)
+        converting = pa_csv.ConvertOptions(
+            column_types=kinds,
+            include_columns=None if kinds is None else list(kinds),
+            null_values=self.nulls,
+            decimal_point=self._dialect.decimal,
         )
+        try:
+            reading = pa_csv.ReadOptions(column_names=list(names))
+            table = self._read(lines, separator, reading, converting)
+        except pa.ArrowInvalid as error:
+            raise self._dialect.in_its_words(error, separator) from error
         if may_be_open and table.num_rows < _rows(lines, table.num_rows, b"\r"):
             raise ValueError(_IS_OPEN)
         return _one_batch(table)
@@ -144,6 +179,7 @@ class CsvFormat:
     def _read(
         self,
         lines: bytes,
+        separator: str,
         reading: pa_csv.ReadOptions,
         converting: pa_csv.ConvertOptions | None = None,
     ) -> pa.Table:
@@ -152,16 +188,15 @@ class CsvFormat:
         return pa_csv.read_csv(
             pa.BufferReader(lines),
             read_options=reading,
-            parse_options=pa_csv.ParseOptions(
-                delimiter=self._delimiter, newlines_in_values=self._multiline
-            ),
+            parse_options=self._dialect.parse_options(separator),
             convert_options=converting,
         )
 
-    def _check_closed(self, lines: bytes) -> None:
+    def _check_closed(self, lines: bytes, separator: str) -> None:
         """Refuse a cell that goes over the last line ending, as a block may end within a cell."""
         last = lines.rstrip(b"\r\n").rpartition(b"\n")[2] + b"\n"
-        twice = self._read(last + last, pa_csv.ReadOptions(autogenerate_column_names=True))
+        reading = pa_csv.ReadOptions(autogenerate_column_names=True)
+        twice = self._read(last + last, separator, reading)
         if twice.num_rows < 2:  # noqa: PLR2004 - the second one was part of a cell
             raise ValueError(_IS_OPEN)
 
@@ -193,7 +228,7 @@ class _CsvParser:
             self._kinds |= dict.fromkeys(self._in_utc, pa.string())
         elif self._makes_rows:
             self._kinds = dict.fromkeys(names, pa.string())
-        self.multiline = form._multiline  # noqa: SLF001 - part of it
+        self.multiline = form.multiline
 
     def parse(self, lines: bytes) -> Any:
         if not lines.strip(b"\r\n"):
@@ -236,7 +271,8 @@ class JsonLinesFormat:
     """An object of JSON in each line."""
 
     name = "jsonl"
-    multiline = False
+    note = ""
+    multiline: Dialect | None = None
 
     def schema(self, file: FoundFile) -> pa.Schema:
         """See `FileFormat`."""
@@ -259,7 +295,7 @@ class JsonLinesFormat:
 
 
 class _JsonParser:
-    multiline = False
+    multiline: Dialect | None = None
 
     def __init__(self, schema: pa.Schema | None) -> None:
         self._schema = schema
@@ -320,6 +356,14 @@ def _with_missing(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         for field in schema
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _check_names(names: Any) -> None:
+    if isinstance(names, str) or not names or not all(isinstance(each, str) for each in names):
+        raise ConfigError(f"csv: names is {names!r}, must be a list of the names of all columns")
+    twice = [name for name in names if list(names).count(name) > 1]
+    if twice:
+        raise ConfigError(f"csv: names has {twice[0]!r} twice")
 
 
 def _check_columns(

@@ -7,18 +7,18 @@ and its offset, so all readers that begin at a place find the same rows.
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, Final, Protocol, TypedDict
 
+from gearpy.connectors.files.dialects.dialect import Dialect
 from gearpy.connectors.files.tables import ARROW_ERRORS, BadRows, FilePiece, Fit, fitting_parts
 from gearpy.connectors.locations import FoundFile
 
 BLOCK_BYTES: Final = 1 << 21
 _LINE_BYTES_MAX: Final = 1 << 26
-_QUOTE: Final = b'"'
 
 
 class LineParser(Protocol):
     """Makes rows of whole lines."""
 
-    multiline: bool  #: A line ending between quotes is part of a cell.
+    multiline: Dialect | None  #: Of a file in which a line ending may be part of a cell.
 
     def parse(self, lines: bytes) -> Any:
         """Return a record batch, or a list of rows.
@@ -144,7 +144,7 @@ class LineTables:
 
 
 def block_at(
-    file: BinaryIO, offset: int, *, multiline: bool = False, size: int = BLOCK_BYTES
+    file: BinaryIO, offset: int, *, multiline: Dialect | None = None, size: int = BLOCK_BYTES
 ) -> bytes:
     """Return whole lines from a place on, about ``size`` bytes; the last line may lack its end.
 
@@ -168,18 +168,9 @@ def block_at(
             )
 
 
-def cut_at_line(data: bytes, *, multiline: bool) -> int:
+def cut_at_line(data: bytes, *, multiline: Dialect | None) -> int:
     """Return where the last whole line ends; 0 if there is none."""
-    end = data.rfind(b"\n") + 1
-    if not multiline:
-        return end
-    quotes = data.count(_QUOTE, 0, end)
-    while end and quotes % 2:  # That line ending stands between quotes.
-        earlier = data.rfind(_QUOTE, 0, end)
-        before = data.rfind(b"\n", 0, earlier) + 1
-        quotes -= data.count(_QUOTE, before, end)
-        end = before
-    return end
+    return multiline.last_end(data) if multiline else data.rfind(b"\n") + 1
 
 
 def _read(file: BinaryIO, size: int) -> bytes:
@@ -189,19 +180,10 @@ def _read(file: BinaryIO, size: int) -> bytes:
     return data
 
 
-def _lines(block: bytes, *, multiline: bool) -> list[bytes]:
-    lines = block.splitlines(keepends=True) if b"\r" not in block else _by_newline(block)
-    if not multiline:
-        return lines
-    parts: list[list[bytes]] = []  # Joined at last, as a cell may have very many lines.
-    is_open = False
-    for line in lines:
-        if is_open:
-            parts[-1].append(line)
-        else:
-            parts.append([line])
-        is_open ^= bool(line.count(_QUOTE) % 2)
-    return list(map(b"".join, parts))
+def _lines(block: bytes, *, multiline: Dialect | None) -> list[bytes]:
+    if multiline:
+        return multiline.lines(block)
+    return block.splitlines(keepends=True) if b"\r" not in block else _by_newline(block)
 
 
 def _by_newline(block: bytes) -> list[bytes]:

@@ -121,10 +121,10 @@ class RowFiles(Source):
 
     @property
     def note(self) -> str:
-        """Which columns lose nanoseconds."""
+        """Which columns lose nanoseconds, and how cells are read."""
         if not self._options.rows:
             self._both_schemas()
-        return self._note
+        return "; ".join(filter(None, [self._form.note, self._note]))
 
     def renewed(self) -> "RowFiles":
         """Return one that looks for files anew; the columns stay as they were."""

@@ -82,6 +82,11 @@ class FileFormat(Protocol):
         """The name of the format, in errors."""
         ...
 
+    @property
+    def note(self) -> str:
+        """What the plan says of how files are read; empty if nothing."""
+        ...
+
     def schema(self, file: FoundFile) -> pa.Schema:
         """Return the columns of a file.
 

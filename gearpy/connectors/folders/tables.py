@@ -8,6 +8,7 @@ from typing import Any, BinaryIO, Final
 
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.csv as pa_csv  # type: ignore[import-untyped]
 import pyarrow.ipc as pa_ipc  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
@@ -89,6 +90,7 @@ def csv_folder(
     *,
     schema: Any = None,
     delimiter: str = ",",
+    quote: str | None = '"',
     header: bool = True,
     prefix: str = "part",
     overwrite: bool = False,
@@ -107,6 +109,7 @@ def csv_folder(
         schema: a `pyarrow.Schema`, a dataclass, NamedTuple or TypedDict class, or a dict of names
             and types. No cell can hold lists, structs or bytes.
         delimiter: between cells.
+        quote: around texts; None: there are none, and what would need them is refused.
         header: whether the first line of each file has the names.
         prefix: of the names of files. Two sinks of one application that write into one folder need
             different ones.
@@ -132,12 +135,14 @@ def csv_folder(
     """
     if len(delimiter) != 1 or not delimiter.isascii():
         raise ConfigError(f"{_CSV}: delimiter is {delimiter!r}, must be one ASCII character")
+    if quote not in {'"', None}:
+        raise ConfigError(f"{_CSV}: quote is {quote!r}, must be '\"' or None")
     known = checked_schema(_CSV, schema)
     if known is not None:
         _check_cells(known)
 
     def rows_of(columns: ColumnsOf, file: BinaryIO) -> _CsvRows:
-        return _CsvRows(columns, file, delimiter, header=header)
+        return _CsvRows(columns, file, delimiter, has_quotes=quote is not None, header=header)
 
     def make_format() -> ColumnFormat:
         return ColumnFormat(_CSV, ".csv", known, rows_of)
@@ -155,10 +160,19 @@ def csv_folder(
 
 
 class _CsvRows:
-    def __init__(self, columns: ColumnsOf, file: BinaryIO, delimiter: str, *, header: bool) -> None:
+    def __init__(
+        self,
+        columns: ColumnsOf,
+        file: BinaryIO,
+        delimiter: str,
+        *,
+        has_quotes: bool,
+        header: bool,
+    ) -> None:
         self._columns = columns
         self._file = file
         self._delimiter = delimiter
+        self._quoting = "needed" if has_quotes else "none"
         self._header = header
         self._names: tuple[str, ...] | None = None  # Of the columns of the file.
 
@@ -168,10 +182,14 @@ class _CsvRows:
         if self._names not in {None, tuple(batch.schema.names)}:
             return False
         self._names = tuple(batch.schema.names)
-        options = pa_csv.WriteOptions(include_header=self._header, delimiter=self._delimiter)
-        text = BytesIO()
-        pa_csv.write_csv(batch if self._columns.is_given else _shortened(batch), text, options)
-        self._file.write(text.getbuffer())
+        batch = batch if self._columns.is_given else _shortened(batch)
+        options = pa_csv.WriteOptions(
+            include_header=self._header,
+            delimiter=self._delimiter,
+            quoting_style=self._quoting,
+            quoting_header=self._quoting,
+        )
+        self._file.write(_text(batch, options, has_quotes=self._quoting != "none"))
         self._header = False
         return True
 
@@ -188,6 +206,41 @@ def _shortened(batch: pa.RecordBatch) -> pa.RecordBatch:
                 batch = batch.set_column(at, field.with_type(column.type), column)
                 break
     return batch
+
+
+#: Stands for a quote, which Arrow refuses in a cell without quotes.
+_STAND_IN: Final = "\x1f"
+
+
+def _text(batch: pa.RecordBatch, options: pa_csv.WriteOptions, *, has_quotes: bool) -> bytes:
+    """Return rows as lines.
+
+    Raises:
+        ConfigError: a cell has to stand between quotes, and there are to be none.
+    """
+    text = BytesIO()
+    if has_quotes:
+        pa_csv.write_csv(batch, text, options)
+        return text.getvalue()
+    for at, field in enumerate(batch.schema):
+        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
+            column = batch.column(at)
+            if pc.any(pc.match_substring(column, _STAND_IN)).as_py():
+                raise _unquoted(f"text with the control character {_STAND_IN!r}")
+            batch = batch.set_column(at, field, pc.replace_substring(column, '"', _STAND_IN))
+    try:
+        pa_csv.write_csv(batch, text, options)
+    except pa.ArrowInvalid as error:
+        cell = str(error).partition("Invalid value: ")[2].replace(_STAND_IN, '"')
+        raise _unquoted(repr(cell)) from error
+    return text.getvalue().replace(_STAND_IN.encode(), b'"')
+
+
+def _unquoted(cell: str) -> ConfigError:
+    return ConfigError(
+        f"{_CSV}: {cell} cannot be a cell without quotes: leave quote=None out, or give another "
+        "delimiter"
+    )
 
 
 def _check_cells(schema: pa.Schema) -> None:

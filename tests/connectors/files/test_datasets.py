@@ -664,7 +664,7 @@ def test_a_copy_of_a_file_is_gone_on_with(tmp_path: Path) -> None:
         (lambda f: csv(f / "rows.csv", on_bad="stop"), "must be one of error, skip"),  # type: ignore[arg-type]
         (lambda f: csv(f / "rows.csv", partitions=0), "must be 1 or more"),
         (lambda f: csv(f / "rows.csv", rows=True, schema=SCHEMA), "leave out schema="),
-        (lambda f: csv(f / "rows.csv", delimiter="::"), "must be one ASCII character"),
+        (lambda f: csv(f / "rows.csv", quote="::"), "must be one ASCII character"),
         (lambda f: csv(f / "rows.csv", header=False).schema, "header=False needs the names"),
         (lambda f: csv(f / "rows.csv", encoding="utf-16"), "utf-16"),
         (lambda f: csv(f / "rows.csv", schema={"n": list[int]}).schema, "no cell can hold"),
