@@ -15,8 +15,9 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeAlias
 
+from gearpy.config.hidden import without_password
 from gearpy.errors import ConfigError, GearpyError
-from gearpy.storage.folder.at import file_system_at, without_password
+from gearpy.storage.folder.at import file_system_at
 
 #: Options of the file system of a URL, as fsspec takes them.
 StoreOptions: TypeAlias = Mapping[str, Any]

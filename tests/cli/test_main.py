@@ -239,6 +239,24 @@ def test_config_show_prints_a_file_that_can_be_read_again(tmp_path: Path) -> Non
     assert shown["worker.slots"] == 77
 
 
+@pytest.mark.parametrize(
+    "command", [("show",), ("show", "--json"), ("check",), ("check", "--json")]
+)
+def test_config_is_shown_without_secrets(command: tuple[str, ...]) -> None:
+    """What a terminal shows is often sent on; `--secrets` is for a file that is to be used."""
+    hook = "alerts.webhooks=https://hooks.example.org/T0/HUSH"
+    secrets = ("--set", hook, "--set", "checkpoint.folder=s3://ann:HUSH@host/a")
+
+    shown = gear("config", *command, *secrets)
+
+    assert "HUSH" not in shown.stdout
+    assert "https://hooks.example.org/***" in shown.stdout
+    assert "s3://ann@host/a" in shown.stdout
+    if "show" in command:
+        assert shown.stderr == "secrets are hidden: --secrets shows them\n"
+        assert gear("config", *command, "--secrets", *secrets).stdout.count("HUSH") == 2
+
+
 def test_config_check_tells_what_differs(tmp_path: Path) -> None:
     """A key that was overridden elsewhere is found by looking at the result."""
     file = tmp_path / "gear.toml"

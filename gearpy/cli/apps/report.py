@@ -13,10 +13,10 @@ from gearpy.cli.terminal.options import AppRef, Given, asking
 from gearpy.cli.terminal.output import print_json
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.client.looking import alerts_about, look_at
+from gearpy.config.hidden import shown_setting
 from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import AskTimeout, ConfigError, SubmitRefused
 from gearpy.ids import AppId
-from gearpy.storage.folder.at import without_password
 from gearpy.views import text
 from gearpy.views.app import app_view, processor_view
 from gearpy.views.look import Look
@@ -67,8 +67,8 @@ def _report(client: ClusterClient, app_id: AppId) -> Report:
         look = look_at(client, app_id, lately_ms=None)
     missing = [*_missing(look)]
     try:
-        own = client.submission(app_id).config  # A file to send on: without passwords of stores.
-        config: dict[str, str] | None = {key: without_password(own[key]) for key in own}
+        own = client.submission(app_id).config  # A file to send on: without secrets.
+        config: dict[str, str] | None = {key: shown_setting(key, own[key]) for key in own}
         quarantined = client.quarantined(app_id).records
     except (SubmitRefused, AskTimeout) as error:
         config, quarantined = None, ()

@@ -4,7 +4,7 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated, Final
 
 import typer
@@ -24,6 +24,7 @@ from gearpy.cli.terminal.options import (
 from gearpy.cli.terminal.output import hint_if_cut_off, print_json, print_lines, table
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.programs.artifacts import stream_of
+from gearpy.config.hidden import shown_args
 from gearpy.core.base.times import event_time_in
 from gearpy.core.master.registry import TERMINAL
 from gearpy.core.scaling.bounds import bounds_in, bounds_text
@@ -192,7 +193,7 @@ def history(given: Given, ref: AppRef) -> None:
     """List the versions of an application's program, the oldest first."""
     with given.client() as client:
         app_id = client.find(ref)
-        versions = client.versions(app_id)
+        versions = [replace(each, args=shown_args(each.args)) for each in client.versions(app_id)]
         has_ended = client.application(app_id).status in TERMINAL
     if given.as_json:
         print_json({"versions": [asdict(each) for each in versions]})

@@ -23,6 +23,7 @@ from gearpy.cli.terminal.options import Given, StoredAppId, storing, takes
 from gearpy.cli.terminal.output import print_hints, print_json, table
 from gearpy.clocks import wall_ms
 from gearpy.cluster.app.config import check_setting
+from gearpy.config.hidden import shown_args, shown_setting
 from gearpy.config.schema import Config
 from gearpy.core.coordinator.codec import check_message
 from gearpy.core.coordinator.log import EPOCH, CoordinatorMessage, CoordinatorState, Values, draft
@@ -39,7 +40,6 @@ from gearpy.core.coordinator.views import (
 )
 from gearpy.errors import ConfigError, LogDamaged, ProtocolError
 from gearpy.storage.coordinator_log import CoordinatorLog, newest_launch, read_log, survey_log
-from gearpy.storage.folder.at import without_password
 from gearpy.views import text
 from gearpy.wire.values.payload import decode_value
 from gearpy.wire.values.records import NO_CLASSES
@@ -241,7 +241,7 @@ def _brief(message: CoordinatorMessage) -> str:
 
 
 def _brief_config(message: CoordinatorMessage) -> str:
-    return without_password(ConfigView(CoordinatorState([message])).read()[message.key])
+    return shown_setting(message.key, ConfigView(CoordinatorState([message])).read()[message.key])
 
 
 def _brief_dag(message: CoordinatorMessage) -> str:
@@ -289,7 +289,7 @@ def _values_of(message: CoordinatorMessage) -> dict[str, Any]:
     return {
         "type": message.type,
         "key": message.key,
-        "values": _jsonable(message.values),
+        "values": _jsonable(message.values, message.key),
         "host": message.host,
         "username": message.username,
         "source": message.source,
@@ -299,16 +299,19 @@ def _values_of(message: CoordinatorMessage) -> dict[str, Any]:
     }
 
 
-def _jsonable(value: Any) -> Any:
+def _jsonable(value: Any, key: str = "") -> Any:
+    """Return a value of the message with this key as JSON, without secrets."""
     match value:
         case bytes():
             return {_BYTES: base64.b64encode(value).decode()}
         case Mapping():
-            return {key: _jsonable(each) for key, each in value.items()}
+            return {name: _jsonable(each, key) for name, each in value.items()}
+        case list() if all(isinstance(each, str) for each in value):
+            return list(shown_args(value))  # They may be those of a program.
         case list():
-            return [_jsonable(each) for each in value]
+            return [_jsonable(each, key) for each in value]
         case str():
-            return without_password(value)  # A store's URL may have one.
+            return shown_setting(key, value)
         case _:
             return value
 

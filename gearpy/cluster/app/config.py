@@ -16,6 +16,7 @@ from gearpy.late_dataclass import dataclass
 
 #: Keys that belong to the cluster, or to the program that talks to it, and not to an application.
 NOT_OF_APPLICATIONS: Final = (
+    "alerts.",
     "artifact.",
     "cluster.",
     "hostname",
@@ -29,6 +30,7 @@ NOT_OF_APPLICATIONS: Final = (
 )
 #: Keys by which the operator of a worker limits applications, which so cannot change them.
 _OF_WORKERS: Final = (
+    "alerts.",
     "hostname",
     "listen-host",
     "cluster.",

@@ -6,12 +6,14 @@ import threading
 import urllib.request
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from http.client import HTTPException, InvalidURL
 from typing import Any, Final, Self
 
 import msgspec
 
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.client.looking import ClusterWatch
+from gearpy.config.hidden import host_alone
 from gearpy.config.schema import Config
 from gearpy.errors import GearpyError
 from gearpy.messages.client import FiringAlert
@@ -40,6 +42,7 @@ class Webhook:
 
     def __init__(self, url: str, *, pause_s: float = _PAUSE_S) -> None:
         self._url = url
+        self._shown = host_alone(url)  # Its path lets in whoever knows it.
         self._pause_s = pause_s
         self._waiting: queue.Queue[bytes | None] = queue.Queue(_WAITING_MAX)
         self._closing = threading.Event()
@@ -64,7 +67,7 @@ class Webhook:
                 self._waiting.put_nowait(body)
                 return
             except queue.Full:
-                _log.warning("too many alerts wait for %s: the oldest is dropped", self._url)
+                _log.warning("too many alerts wait for %s: the oldest is dropped", self._shown)
                 self._drop()
 
     def _drop(self) -> None:
@@ -81,12 +84,12 @@ class Webhook:
             try:
                 self._post(body)
                 return
-            except (OSError, ValueError) as error:
-                _log.warning("alerts for %s, attempt %d: %s", self._url, attempt, error)
+            except (OSError, ValueError, HTTPException) as error:
+                _log.warning("alerts for %s, attempt %d: %s", self._shown, attempt, _cause(error))
             if self._closing.wait(pause_s):
                 return
             pause_s *= 2
-        _log.error("alerts for %s were given up: is it there, and does it answer 2xx?", self._url)
+        _log.error("alerts for %s were given up: is it there, and does it answer 2xx?", self._shown)
 
     def _post(self, body: bytes) -> None:
         request = urllib.request.Request(  # noqa: S310 - the configuration allows http and https
@@ -94,6 +97,12 @@ class Webhook:
         )
         with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:  # noqa: S310
             answer.read(1)
+
+
+def _cause(error: Exception) -> str:
+    """Return why a post has failed; texts of errors about the address would have it."""
+    is_about_address = isinstance(error, ValueError | InvalidURL)
+    return f"{type(error).__name__}: see alerts.webhooks" if is_about_address else str(error)
 
 
 class Alerting:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from gearpy.cluster.client.changes import AskedChange
 from gearpy.cluster.client.questions import ClusterQuestions
+from gearpy.config.hidden import shown_args
 from gearpy.config.schema import Config
 from gearpy.core.base.times import EventTime, event_time_in, event_time_ms
 from gearpy.core.scaling.bounds import tasks_and_bounds
@@ -160,7 +161,7 @@ class ClusterClient(ClusterQuestions):
             if not args or not split_target(target)[0].exists():
                 raise
             hint = (
-                f"its arguments are those of the program that runs, {' '.join(args)}: "
+                f"its arguments are those of the program that runs, {' '.join(shown_args(args))}: "
                 "give others, or none by --no-args or args=[]"
             )
             raise ConfigError(*error.mistakes, hint) from error

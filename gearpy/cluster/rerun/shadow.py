@@ -14,6 +14,7 @@ from gearpy.cluster.programs.artifacts import ApplicationLoader, stream_of
 from gearpy.cluster.programs.fetch import ArtifactCache
 from gearpy.cluster.rerun.again import RerunPlace, kept_policy, program_of, rerun_of
 from gearpy.cluster.rerun.stored import StoredTask
+from gearpy.config.hidden import shown_args
 from gearpy.config.schema import Config
 from gearpy.core.dag.graph import Dag
 from gearpy.core.dag.state_moves import layout_of, state_moves
@@ -453,7 +454,7 @@ def _code(artifact: Artifact) -> Artifact:
 
 
 def _shown(artifact: Artifact) -> str:
-    return " ".join((artifact.filename or artifact.location, *artifact.args))
+    return " ".join((artifact.filename or artifact.location, *shown_args(artifact.args)))
 
 
 def _key_of(value: Any) -> str:

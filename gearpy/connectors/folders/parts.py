@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final, TypedDict
 
+from gearpy.config.hidden import without_password
 from gearpy.connectors.folders.part_names import FilePart, PartNames, run_in_names
 from gearpy.core.handover.window_log import PENDING
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.storage.folder.api import Folder, parent_of
-from gearpy.storage.folder.at import without_password
 from gearpy.storage.folder.promises import PROMISES, promises_of
 
 _log = logging.getLogger(__name__)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Protocol
 
+from gearpy.config.hidden import without_password
 from gearpy.connectors.folders.part_names import FilePart
 from gearpy.connectors.folders.parts import (
     PREFIX,
@@ -23,7 +24,7 @@ from gearpy.connectors.folders.parts import (
 from gearpy.core.handover.window_log import PENDING
 from gearpy.errors import ConfigError
 from gearpy.storage.folder.api import Folder
-from gearpy.storage.folder.at import folder_at, without_password
+from gearpy.storage.folder.at import folder_at
 from gearpy.storage.folder.local import LocalFolder
 from gearpy.task.api.interfaces import Batch, Sink, SinkContext, TransactionalWriter
 

@@ -1,15 +1,16 @@
 """Routes of the versions of an application that runs: to update, scale and roll it back."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Final, TypeAlias
 
 from fastapi import APIRouter, Body, Depends, File, Form, Query, UploadFile
 
 from gearpy.cluster.client.client import ClusterClient
+from gearpy.config.hidden import shown_args
 from gearpy.core.base.times import event_time_in
 from gearpy.core.scaling.bounds import tasks_and_bounds
 from gearpy.messages.client import PlannedMove, UpdateApplication, VersionSummary
-from gearpy.services.deps import Action, AppIdInPath, Client, Given
+from gearpy.services.deps import Action, AppIdInPath, Asking, Client, Given
 from gearpy.services.gearpump.replacing import DagOperationSuccess, replace_processor
 from gearpy.services.problems import ProblemRaised
 from gearpy.services.programs.submission import args_of
@@ -87,9 +88,12 @@ class CalledOff:
 
 
 @router.get("/versions")
-def list_versions(client: Client, app_id: AppIdInPath) -> VersionsKept:
+def list_versions(client: Client, caller: Asking, app_id: AppIdInPath) -> VersionsKept:
     """Return the versions of an application's program, as ``gear app history`` does."""
-    return VersionsKept(app_id=app_id, versions=client.versions(app_id))
+    versions = client.versions(app_id)
+    if caller.scope < TokenScope.ADMIN:
+        versions = tuple(replace(each, args=shown_args(each.args)) for each in versions)
+    return VersionsKept(app_id=app_id, versions=versions)
 
 
 @router.post("/update")

@@ -1,11 +1,11 @@
 """The folder that a path or URL names."""
 
 import os
-import re
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Final
 
+from gearpy.config.hidden import without_password
 from gearpy.distribution import not_installed
 from gearpy.errors import ConfigError, NotInstalled
 from gearpy.storage.folder.api import Folder
@@ -18,9 +18,6 @@ _OWN: Final = {
     "webhdfs": "gearpy.storage.folder.webhdfs",
     "kafka": "gearpy.storage.folder.kafka",
 }
-_PASSWORD: Final = re.compile(r"(?<=://)(?P<user>[^/@:\s]*):[^/\s]*(?=@)")
-#: In front of the host of a web page there is a token, or a user that is one.
-_TOKEN: Final = re.compile(r"(?P<scheme>https?://)[^/\s]+(?=@)")
 
 
 def folder_at(
@@ -85,8 +82,3 @@ def file_system_at(
         missing = getattr(error.__cause__, "name", "") or error.name or scheme
         raise not_installed(needed_for or without_password(url), missing) from error
     return files, str(path)
-
-
-def without_password(url: str) -> str:
-    """Return a URL, or a text with some, as people and logs may see it."""
-    return _TOKEN.sub(r"\g<scheme>***", _PASSWORD.sub(r"\g<user>", url))

@@ -126,8 +126,14 @@ def test_the_messages_that_count_are_shown(log: Log) -> None:
 def test_passwords_in_urls_are_not_shown(log: Log, store: Path) -> None:
     """A log is sent to colleagues; it keeps what the next launch needs."""
     values = {"value": "kafka://ada:secret@broker:9092/shop"}
-    open_log(store, ENDED, launch=2).append([draft("set-config", "checkpoint.folder", values)])
+    hook = {"value": "https://hooks.example.org/T0/secret"}
+    version = {"artifact": {"args": ["--token", "secret", "--password=secret"]}}
+    drafts = [draft("set-config", "checkpoint.folder", values)]
+    drafts += [draft("set-config", "alerts.webhooks", hook), draft("version", "7", version)]
+    open_log(store, ENDED, launch=2).append(drafts)
 
+    assert "https://hooks.example.org/***" in log("1")
+    assert "https://hooks.example.org/***" in log("1", "--json")
     assert "kafka://ada@broker:9092/shop" in log("1")
     assert "kafka://ada@broker:9092/shop" in log("1", "--json")
     assert "secret" not in log("1") + log("1", "--json")

@@ -92,6 +92,27 @@ def test_a_webhook_that_is_away_holds_nobody_up(caplog: pytest.LogCaptureFixture
     assert "the oldest is dropped" in caplog.text
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1:9/services/HUSH",
+        "http://ann:HUSH@127.0.0.1:9",
+        "http://127.0.0.1:HUSH/x",
+        "http://127.0.0.1:9/HUSH\x7f",
+    ],
+)
+def test_what_is_logged_has_no_address_of_a_webhook(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever knows it may post there; an address that cannot be right is told as well."""
+    webhook = Webhook(url, pause_s=0.001)
+    webhook.send([CHANGE])
+    webhook.close()
+
+    assert "attempt" in caplog.text
+    assert "HUSH" not in caplog.text
+
+
 def test_nothing_is_posted_when_nothing_has_changed(receiver: Receiver) -> None:
     webhook = Webhook(receiver.url)
     webhook.send([])

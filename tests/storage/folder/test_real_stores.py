@@ -6,8 +6,9 @@ from random import Random
 
 import pytest
 
+from gearpy.config.hidden import without_password
 from gearpy.storage.folder.api import TEMPORARY
-from gearpy.storage.folder.at import file_system_at, folder_at, without_password
+from gearpy.storage.folder.at import file_system_at, folder_at
 from gearpy.storage.folder.promises import PROMISES, UNKNOWN, promises_of
 from gearpy.storage.folder.url import UrlFolder
 from tests.servers.faulty_proxy import Fault, FaultyProxy

@@ -1,0 +1,76 @@
+"""Addresses of webhooks, and secrets in arguments, are seen by nobody whom they are not for."""
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from gearpy.cli.apps import report
+from gearpy.cluster.app.config import application_overrides
+from gearpy.cluster.boot.local import LocalCluster
+from gearpy.ids import AppId
+from gearpy.services.server import Services
+from gearpy.transport.security.tokens import TokenFile, TokenScope
+from gearpy.views.report import report_html
+from tests.eventually import DEADLINE_S, eventually
+from tests.services.conftest import API, PLENTY, a_config
+
+_HOOK = "https://hooks.example.org/services/T0/HUSH"
+_PROGRAM = """
+import itertools
+import gearpy as gp
+
+def main(args):
+    app = gp.StreamApp("own")
+    app.read(gp.generate(itertools.count, rate=10)).write(gp.to_list([]))
+    return app
+"""
+
+
+def test_secrets_are_hidden(tmp_path: Path) -> None:
+    """From readers and submitters, in configurations, versions, and the report to send on."""
+    config = a_config(tmp_path, **{"alerts.webhooks": _HOOK})
+    file = TokenFile(config.services.token_file)
+    tokens = {each: file.add(each.text, each, now_ms=1) for each in TokenScope}
+    with (
+        LocalCluster(config) as cluster,
+        Services(cluster.client, config, limits=PLENTY) as services,
+        httpx.Client(base_url=services.url, timeout=DEADLINE_S) as http,
+    ):
+
+        def ask(path: str, scope: TokenScope = TokenScope.SUBMIT) -> Any:
+            shown = {"authorization": f"Bearer {tokens[scope]}"}
+            return http.get(f"{API}/{path}", headers=shown).json()
+
+        submitted = http.post(
+            f"{API}/master/submitprogram",
+            headers={"authorization": f"Bearer {tokens[TokenScope.SUBMIT]}"},
+            files={"file": ("own.py", _PROGRAM.encode())},
+            data={
+                "name": "own",
+                "args": "--password=HUSH --token HUSH kafka://ann:HUSH@host out",
+                "config": f"alerts.webhooks={_HOOK}\ncheckpoint.interval-ms=500",
+            },
+        )
+        assert submitted.status_code == 200, submitted.text
+        eventually(lambda: cluster.client.application(AppId(1)).status == "active")
+
+        for path in ("master/config", "worker/0/config", "appmaster/1/config"):
+            for scope in TokenScope:
+                webhooks = ask(path, scope)["gearpy"]["alerts"]["webhooks"]
+                assert webhooks == ["https://hooks.example.org/***"]
+        assert cluster.client.submission(AppId(1)).config == {"checkpoint.interval-ms": "500"}
+        hidden = ["--password=***", "--token", "***", "kafka://ann@host", "out"]
+        for scope in (TokenScope.READ, TokenScope.SUBMIT):
+            assert ask("appmaster/1/versions", scope)["versions"][0]["args"] == hidden
+        (known,) = ask("appmaster/1/versions", TokenScope.ADMIN)["versions"]
+        assert known["args"][:3] == ["--password=HUSH", "--token", "HUSH"]
+        assert "HUSH" not in report_html(report._report(cluster.client, AppId(1)))  # noqa: SLF001
+        cluster.client.shutdown(AppId(1))
+
+
+def test_settings_of_alerts_do_not_travel(tmp_path: Path) -> None:
+    """They are the master's, whoever submits."""
+    config = a_config(tmp_path, **{"alerts.webhooks": _HOOK, "alerts.restarts": "7"})
+
+    assert not [key for key in application_overrides(config) if key.startswith("alerts.")]
