@@ -14,7 +14,7 @@ from gearpy.state.kinds.declared import Declared
 from gearpy.state.kinds.entries import ListState, MapState, SetState
 from gearpy.state.kinds.expiry import ClockName
 from gearpy.state.kinds.handle import Binding
-from gearpy.state.kinds.place import Place, StateClock, namespace_of, part_of
+from gearpy.state.kinds.place import NO_NAMESPACE, Place, StateClock, namespace_of, part_of
 from gearpy.state.kinds.steps import Copies
 from gearpy.state.kinds.timers import DOMAINS, KeyTimers, timers_tag
 from gearpy.state.kinds.values import CombiningState, ReducingState, ValueState
@@ -99,6 +99,14 @@ class KeyedState:
     @namespace.setter
     def namespace(self, namespace: Any) -> None:
         self._move(self._place.key, part_of(namespace))
+
+    def enter(self, key: Any, time_ms: int) -> None:
+        """Be at a record: at its key, in no namespace, and at its event time in ms."""
+        place = self._place
+        place.key, place.part = encode_key(key), NO_NAMESPACE
+        self._clock.time_ms = time_ms
+        if self._scopes:
+            self._move(place.key, NO_NAMESPACE)
 
     def _move(self, key: bytes, part: bytes) -> None:
         self._place.key, self._place.part = key, part

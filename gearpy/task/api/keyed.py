@@ -148,11 +148,16 @@ class KeyedTask:
             if (state := self._state) is None:
                 reach(self._place_of(message))
                 return on_next(message)
-            next_ms, place_ms = state.timers.next_event_ms, self._place_of(message)
+            next_ms, place_ms = state.timers.next_event_ms, self._reached_ms
+            if place_ms is None:
+                place_ms = message.timestamp
             if next_ms is not None and next_ms <= place_ms:
                 return timers_first(state, message)
             reach(place_ms)
-            self._enter(state, message)
+            if key_of is not None:
+                state.enter(key_of(message.value), message.timestamp)
+            else:
+                self._enter(state, message)
             return on_next(message)
 
         def timers_first(state: KeyedState, message: Message) -> Iterator[Message]:
@@ -195,11 +200,11 @@ class KeyedTask:
         return message.timestamp if self._reached_ms is None else self._reached_ms
 
     def _enter(self, state: KeyedState, message: Message) -> None:
+        # The namespace was that of the record before; a restart would forget it.
         if self._key_of is not None:
-            state.key = self._key_of(message.value)
-        if state.namespace is not None:  # That of the record before; a restart would forget it.
-            state.namespace = None
-        state.time_ms = message.timestamp
+            state.enter(self._key_of(message.value), message.timestamp)
+        else:
+            state.namespace, state.time_ms = None, message.timestamp
 
     def advance(self, watermark_ms: int) -> Iterator[KeyTimer]:
         """Move event time on: forget state that is over, give the timers that are due, in order."""
