@@ -22,6 +22,7 @@
     ├── LogDamaged                  a log was changed by something else; names the place
     ├── LogSuperseded               a later launch has opened the coordinator log; we may not append
     ├── SnapshotDamaged             a snapshot of tasks is missing, or not what was stored
+    ├── StoreAway                   a folder cannot be used at present; an OSError, too
     ├── WindowLogDamaged            a file of a window log is missing, or not what was written
     ├── WindowLogGap                a reader wants batches that a window log no longer has
     ├── ContractBroken              a source or sink does not keep a promise; an AssertionError, too
@@ -63,6 +64,7 @@ __all__ = [
     "OperatorError",
     "ProtocolError",
     "SnapshotDamaged",
+    "StoreAway",
     "SubmitRefused",
     "WindowLogDamaged",
     "WindowLogGap",
@@ -179,7 +181,7 @@ class OperatorError(GearpyError):
 
     ``source`` is ``file:line`` in the user's code, or empty where there is none (a builtin).
     ``event_time_ms`` is None where no single record is to blame. ``is_final``: it would be raised
-    again, so that no restart would help.
+    again, so that no restart would help. ``is_away``: a store is, and it helps to wait for it.
     """
 
     def __init__(
@@ -193,6 +195,7 @@ class OperatorError(GearpyError):
         event_time_ms: int | None = None,
         traceback: str = "",
         is_final: bool = False,
+        is_away: bool = False,
     ) -> None:
         super().__init__(f"operator {operator!r}: {cause}")
         self.operator = operator
@@ -203,6 +206,7 @@ class OperatorError(GearpyError):
         self.event_time_ms = event_time_ms
         self.traceback = traceback
         self.is_final = is_final
+        self.is_away = is_away
         if source:  # A traceback shows notes; it ends where the application was run.
             self.add_note(placed(source, source_line))
         if record:
@@ -256,8 +260,8 @@ class LogAbsent(GearpyError):
         folder = f"checkpoint folder {place}" if place else "checkpoint folder"
         super().__init__(
             f"coordinator log {log} was written by launch {launch}, and {there}: is the {folder} "
-            "mounted, and the same as before? Mount it or bring its files back, then go on with "
-            "'gear app restart'; to begin from the beginning, submit the application anew"
+            "mounted, and the same as before? Mount it or bring its files back, and it goes on; "
+            "to begin from the beginning, submit the application anew"
         )
         self.log = log
         self.launch = launch
@@ -311,6 +315,13 @@ class SnapshotDamaged(GearpyError):
         super().__init__(f"snapshot {location}: {reason}")
         self.location = location
         self.reason = reason
+
+
+class StoreAway(GearpyError, OSError):
+    """A folder that is in use cannot be used at present: it is moved, not mounted, full, read-only.
+
+    What needs it waits until it is back. Nothing is lost, and nothing is made anew meanwhile.
+    """
 
 
 class WindowLogDamaged(GearpyError):

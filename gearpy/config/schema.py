@@ -436,6 +436,7 @@ class AlertsConfig:
             unit="rules",
             choices=(
                 "failed",
+                "store-away",
                 "stalled-clock",
                 "epochs-failing",
                 "executor-memory",

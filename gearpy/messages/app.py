@@ -291,7 +291,8 @@ class BeginEpoch:
 class HaltSources:
     """Sources of this attempt: send nothing of this event time, or later; `MAX_MS`: go on.
 
-    Older records go on, and so do epochs. Sent again while a `TaskClock` says another time.
+    Older records go on, and so do epochs. At `MIN_MS` nothing more is read. Sent again while a
+    `TaskClock` says another time.
     """
 
     attempt: int
@@ -330,13 +331,17 @@ class EpochCommitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotsDamaged:
-    """Answer to `LaunchTasks` in place of `TasksLaunched`: the tasks cannot go on from there."""
+    """Answer to `LaunchTasks` in place of `TasksLaunched`: the tasks cannot go on from there.
+
+    ``is_away``: the store is, and nothing is known to be damaged.
+    """
 
     executor_id: ExecutorId
     version: int
     attempt: int
     location: str
     reason: str
+    is_away: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

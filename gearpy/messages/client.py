@@ -266,12 +266,14 @@ class RestartApplication:
     """Stop it if it runs, and submit the same once more. Answer: `Submitted` or `Refused`.
 
     It goes on from its newest epoch, with the configuration that its coordinator log has; unless it
-    has succeeded, or ``from_beginning`` says otherwise. Gearpump: `RestartApplication`.
+    has succeeded, or ``from_beginning`` says otherwise. ``checkpoint_folder``: where these are now,
+    if they were moved. Gearpump: `RestartApplication`.
     """
 
     app_id: AppId
     from_beginning: bool = False
     by: Asker = Asker()
+    checkpoint_folder: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

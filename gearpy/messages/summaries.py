@@ -1,7 +1,7 @@
 """Applications, workers and failures as people see them: parts of reports and of answers."""
 
 from dataclasses import field
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from gearpy.ids import AppId, ExecutorId, WorkerId
 from gearpy.late_dataclass import dataclass
@@ -16,6 +16,7 @@ class ErrorCard:
     """A failure, for people: its cause, its place, and its record. See `OperatorError`.
 
     ``epoch`` is the one in which it happened, if the task can be run again up to there; else 0.
+    ``is_away``: a store cannot be used at present; see `StoreAway`.
     """
 
     cause: str
@@ -27,6 +28,11 @@ class ErrorCard:
     event_time_ms: int | None = None
     traceback: str = ""
     epoch: int = 0
+    is_away: bool = False
+
+
+#: `ApplicationProgress.waits_for` says so first of a store that is away, full, or fails.
+STORE: Final = "its store: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +41,7 @@ class ApplicationProgress:
 
     ``stall`` tells what holds the application clock when it has stood still for too long;
     ``waits_for`` what a source or sink waits for outside of the application, such as a server
-    that is away.
+    that is away, or with `STORE` what keeps its epochs from being stored.
     ``drained``: its sources were stopped before their end, and all that they had read is shown.
     ``savepoint`` is the name that its last epoch got then.
     """

@@ -68,10 +68,13 @@ PROTOCOL: Final = KnownVersions(NEWEST)
 ADDED: Final[dict[str, tuple[str, ...]]] = {
     "EpochList": ("next_to_end",),
     "EpochUnstored": ("damaged",),
+    "ErrorCard": ("is_away",),
     "GetEpochs": ("until",),
     "LaunchTasks": ("first_session",),
     "ProcessorSummary": ("birth_ms", "idle_tasks", "idle_ms"),
     "RegisterWorker": ("version",),
+    "RestartApplication": ("checkpoint_folder",),
+    "SnapshotsDamaged": ("is_away",),
     "TaskClock": ("untried",),
     "UpdatePlanned": ("at_event_ms",),
     "WithdrawRequests": (),

@@ -64,6 +64,18 @@ ALERT_RULES: Final = (
         text="An application has failed.",
     ),
     AlertRule(
+        name="store-away",
+        level="bad",
+        above=1,
+        below=1,
+        for_s=5,
+        says="it waits for {where}",
+        unit="count",
+        advice="bring the store back, or make room: nothing is lost, and it goes on then",
+        value="",
+        text="",
+    ),
+    AlertRule(
         name="stalled-clock",
         level="bad",
         above=60,

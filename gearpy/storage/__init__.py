@@ -9,7 +9,7 @@
   are in `snapshot_format`.
 - `savepoints`: epochs under names, as such files.
 - `coordinator_log`: the memory that app masters of one application share, as such files.
-- `same_store`: the question whether an executor sees the store that its app master has written.
+- `held`: the checkpoints of one application, in a store that may be away for a while.
 - `changelog`: keyed state once more, by task, to rebuild it from when such files get lost.
 - `artifacts`: programs that were uploaded, each under the SHA-256 of its bytes.
 - `archives`: unpacks them and trusts nothing in them; `packing`: packs folders, alike each time.

@@ -120,6 +120,7 @@ class ArtifactStore:
             shared.make()
         except OSError as error:
             raise ConfigError(f"artifact.folder {shared.place} cannot be used: {error}") from error
+        shared.hold("")
         return cls(folder, config.max_bytes, shared, quota_bytes=config.quota_bytes)
 
     def shas(self) -> tuple[str, ...]:

@@ -80,6 +80,18 @@ class Checkpoints(Protocol):
         """
         ...
 
+    def has(self, name: str) -> bool:
+        """Tell whether there is a file of this name.
+
+        Raises:
+            OSError: it cannot be told.
+        """
+        ...
+
+    def hold(self, prefix: str) -> None:
+        """Never make the folder of an application anew from now on; see `HeldCheckpoints`."""
+        ...
+
     def drop(self, location: str) -> None:
         """Remove a file. Does nothing when it is not there."""
         ...
@@ -95,15 +107,14 @@ class FolderCheckpoints:
     A location is the name itself, so that machines may mount the folder in different places.
 
     Runs on: any thread, in many processes at a time; no two may save under one name.
-
-    Raises:
-        OSError: the folder cannot be used.
     """
 
     def __init__(self, folder: Folder) -> None:
         self.folder = folder  #: Where the files are.
-        folder.make()
-        self._remove_leftovers()
+        try:
+            self._remove_leftovers()
+        except OSError as error:
+            _log.warning("leftovers in %s stay: %s", folder.place, error)
 
     @property
     def place(self) -> str:
@@ -149,6 +160,16 @@ class FolderCheckpoints:
             _check_name(prefix)
         return sorted(filter(_is_name, self.folder.walk(prefix)))
 
+    def has(self, name: str) -> bool:
+        """See `Checkpoints`."""
+        _check_name(name)
+        return self.folder.look(name) is not None
+
+    def hold(self, prefix: str) -> None:
+        """See `Checkpoints`."""
+        _check_name(prefix)
+        self.folder.hold(prefix)
+
     def drop(self, location: str) -> None:
         """See `Checkpoints`."""
         _check_name(location)
@@ -184,7 +205,7 @@ def checkpoints_at(folder_or_url: str | Path) -> FolderCheckpoints:
 
     Raises:
         ConfigError: it is no URL that can be used here.
-        OSError: the folder cannot be used.
+        OSError: the store cannot be reached.
     """
     folder = folder_at(folder_or_url, key="checkpoint.folder", private=True)
     if not folder.promises.keeps_checkpoints:

@@ -25,7 +25,7 @@ from gearpy.core.coordinator.segments import (
 )
 from gearpy.errors import GearpyError, LogAbsent, LogBroken
 from gearpy.storage.checkpoints import Checkpoints
-from gearpy.storage.same_store import log_folder
+from gearpy.storage.held import log_folder
 
 _log = logging.getLogger(__name__)
 #: Beside it: files of logs as they were before they were repaired.

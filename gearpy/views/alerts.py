@@ -16,6 +16,7 @@ from gearpy.core.master.registry import TERMINAL
 from gearpy.ids import AppId
 from gearpy.late_dataclass import dataclass
 from gearpy.messages.client import FiringAlert
+from gearpy.messages.summaries import STORE
 from gearpy.metrics.alert_rules import ALERT_RULES, AlertRule
 from gearpy.views import text
 from gearpy.views.findings import sentence
@@ -116,6 +117,11 @@ def _waiting(view: AppView, _trail: _Trail, _limits: AlertLimits) -> Measured:
     return Measured(float(view.status == "pending"), view.waits or "it has not begun to run")
 
 
+def _store_away(view: AppView, _trail: _Trail, _limits: AlertLimits) -> Measured:
+    waits = view.waits or ""
+    return Measured(float(waits.startswith(STORE)), waits)
+
+
 def _stalled_clock(view: AppView, trail: _Trail, _limits: AlertLimits) -> Measured:
     return Measured(trail.stands_ms(view.at_ms) / 1000)
 
@@ -148,6 +154,7 @@ def _highest(values: Iterable[tuple[float | None, str]]) -> Measured | None:
 #: What each rule measures: None where it is not known, and nothing follows.
 MEASURES: Final[Mapping[str, _Measure]] = {
     "failed": _failed,
+    "store-away": _store_away,
     "stalled-clock": _stalled_clock,
     "epochs-failing": lambda _, trail, __: Measured(trail.increase(lambda each: each.aborted)),
     "executor-memory": _memory,

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from gearpy.messages.summaries import (
+    STORE,
     ApplicationDetail,
     ExecutorSummary,
     LongTurnSummary,
@@ -43,7 +44,7 @@ def app_view(
     measured = _measured(look, before)
     processors = _processors(look, before, measured)
     findings = _findings(look, processors, measured)
-    stall = summary.progress.stall
+    stall, outside = summary.progress.stall, summary.progress.waits_for
     return AppView(
         at_ms=look.at_ms,
         app_id=summary.app_id,
@@ -68,7 +69,7 @@ def app_view(
         ),
         guarantees=tuple(dict.fromkeys(detail.guarantees)) if detail else (),
         alerts=tuple(alerts),
-        waits=stall if stall.startswith(SLOTS) else None,
+        waits=next((e for e in (stall, outside) if e.startswith((SLOTS, STORE))), None),
         of_actors=detail is not None and detail.of_actors,
         scaled=detail.scaled if detail else (),
         known_ms=look.known_ms,

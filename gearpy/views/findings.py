@@ -12,6 +12,7 @@ from typing import Final
 from gearpy.core.app.consumers import stalled
 from gearpy.ids import MIN_MS
 from gearpy.messages.summaries import (
+    STORE,
     ApplicationDetail,
     ApplicationSummary,
     ClockHolderSummary,
@@ -103,7 +104,8 @@ def findings_of(
         found += _idle_sources(detail, said=waiting)
     if detail is not None:
         found += [stuck_finding(each, now_ms) for each in stalled(detail.consumers, now_ms)]
-        found += [_unstored(each) for each in detail.unstored]
+        store = summary.progress.waits_for
+        found += [_unstored(each) for each in detail.unstored if f"{STORE}{each}" != store]
     found += [each for each in _counted(summary) if each.text not in {one.text for one in found}]
     return tuple(sorted(found, key=lambda each: _LOUDNESS.index(each.level)))
 
@@ -170,8 +172,11 @@ def _first_line(cause: str) -> str:
 
 
 def _resuming(summary: ApplicationSummary) -> str:
-    epoch = summary.progress.epoch
-    begins = f"goes on from epoch {epoch}" if epoch else "starts it again from the beginning"
+    epoch, begins = summary.progress.epoch, "starts it again from the beginning"
+    if epoch:
+        begins = f"goes on from epoch {epoch}"
+    elif summary.started_ms and summary.status == "failed":
+        begins = "goes on from its newest epoch, if one was stored"
     return f"'gear app restart {summary.app_id}' {begins}"
 
 
@@ -464,7 +469,13 @@ def stuck_finding(consumer: ConsumerSummary, now_ms: int) -> Headline:
 
 def _counted(summary: ApplicationSummary) -> Iterator[Headline]:
     progress = summary.progress
-    if progress.waits_for:
+    if progress.waits_for.startswith(STORE):
+        yield Headline(
+            level="bad",
+            text=f"it waits for {progress.waits_for}",
+            advice="nothing is lost: it goes on by itself when its store can be used again",
+        )
+    elif progress.waits_for:
         yield Headline(level="warn", text=_outside(progress.waits_for))
     if records := progress.quarantined_records:
         yield Headline(

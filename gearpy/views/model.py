@@ -219,7 +219,7 @@ class ExecutorView:
 class AppView:
     """One application.
 
-    ``waits``: what it waits for while it is pending; None if for nothing. ``of_actors``: it has
+    ``waits``: what it waits for, slots or its store; None if for nothing. ``of_actors``: it has
     executors of its own instead of processors, and answers questions. ``scaled``: the steps whose
     tasks autoscale chooses. ``known_ms``: if its app
     master went without a word, when it was as it is shown; else 0. ``has_savepoints``: its last

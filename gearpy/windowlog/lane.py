@@ -25,7 +25,7 @@ from gearpy.core.handover.window_log import (
     lane_name,
     segment_name,
 )
-from gearpy.errors import ConfigError, GearpyError
+from gearpy.errors import ConfigError, GearpyError, StoreAway
 from gearpy.windowlog.batch_notes import BatchNotes
 from gearpy.windowlog.bodies import ARROW, PARQUET, Body, ParquetBody, SegmentInfo, write_body
 from gearpy.windowlog.compaction import COMPACTION_PREFIX
@@ -82,17 +82,23 @@ class LaneWriter:
 
     # -- begin -----------------------------------------------------------------------------
 
-    def begin(self, *, run: str, incarnation: int) -> None:
+    def begin(self, *, run: str, incarnation: int, is_there: bool = False) -> None:
         """Take the lane from its owner.
 
         Args:
             incarnation: of the task; in a run a later start has a greater one.
+            is_there: the log was there before, and is not made anew.
 
         Raises:
             ConfigError: Spark writes the lane.
             GearpyError: this one was given up.
         """
-        self._store.make(*LOG_FOLDERS)
+        if is_there:
+            self._store.sync_names(PENDING)
+        else:
+            self._store.make(*LOG_FOLDERS)
+        for each in LOG_FOLDERS:
+            self._store.hold(each.rstrip("/"))
         owner = LaneOwner(run=run, incarnation=incarnation, id=uuid4().hex)
         self._owner = owner.succeeds(self._read_owner(), lane=self.lane)
         self._store.put(self._owner_file, self._owner.to_json())
@@ -297,11 +303,16 @@ class LaneWriter:
         standing = self._owner.standing(found)
         if standing == "overwritten":
             self._store.put(self._owner_file, self._owner.to_json())
+        elif found is None:
+            raise StoreAway(
+                f"window log {self._log.place}: {self._owner_file} is not there any more: bring "
+                "the log back"
+            )
         elif standing == "given up":
-            by = "nobody" if found is None else f"start {found.incarnation} of run {found.run}"
             raise GearpyError(
-                f"window log {self._log.place}: lane {self.lane} belongs to {by} by now: this is "
-                f"start {self._owner.incarnation} of run {self._owner.run}, which was given up"
+                f"window log {self._log.place}: lane {self.lane} belongs to start "
+                f"{found.incarnation} of run {found.run} by now: this is start "
+                f"{self._owner.incarnation} of run {self._owner.run}, which was given up"
             )
 
     def _check_gone(self, prepared: PreparedBatch) -> None:
@@ -319,7 +330,7 @@ class LaneWriter:
             return  # It was seen, and is purged.
         covering = [piece for piece in pieces if _has(piece, prepared)]
         if not covering or covering[0].segment.batches == 1:
-            raise GearpyError(
+            raise StoreAway(
                 f"{missing}: it was removed, another run has begun to write the lane meanwhile, or "
                 "this is not the same folder on all machines; go on from another checkpoint"
             )

@@ -26,6 +26,9 @@ from tests.bench.simulated_app import BRANCHES, SimulatedApp
 from tests.world.cluster import ClusterSimulation, Process
 
 _FAULTS_MAX: Final = 12
+_OFTEN: Final = 3
+#: The share of stores that are taken away from a process that is killed then.
+_KILLED: Final = 0.5
 _WITHIN_MS: Final = 300_000
 _FREE_WITHIN_MS: Final = 60_000
 _DAMAGED: Final = "file damaged"
@@ -261,8 +264,29 @@ FAULTS: Final[dict[str, Callable[[FaultSchedule, random.Random], bool]]] = {
 }
 
 
-def run_seed(seed: int, way: Way = "finish") -> SeedResult:
-    """Run one cluster to the end of its application, in some way; compare the answer."""
+def take_store_away(cluster: ClusterSimulation, rng: random.Random) -> bool:
+    """Take the store away in the middle of something, and have somebody killed without it."""
+    checkpoints = cluster.checkpoints
+    if not any(name.endswith("/mark") for name in checkpoints.stored.names("")):
+        return False  # Who begins without one begins elsewhere.
+    checkpoints.be_away(rng.randrange(100, 15_000), after=rng.choice([0, rng.randrange(9)]))
+    if rng.random() < _KILLED and (processes := cluster.launched()):
+        cluster.kill(rng.choice(processes))
+    return True
+
+
+#: Another one of them, for `run_seed` and others.
+STORE_AWAY: Final[dict[str, Fault]] = {"store away": take_store_away}
+
+
+def run_seed(
+    seed: int, way: Way = "finish", *, more: Mapping[str, Fault] | None = None
+) -> SeedResult:
+    """Run one cluster to the end of its application, in some way; compare the answer.
+
+    Args:
+        more: faults that come often, beside those that are drawn.
+    """
     result, rng = SeedResult(seed, "cluster"), random.Random(seed)
     app = SimulatedApp(
         rng.randrange(200, 1000),
@@ -280,7 +304,7 @@ def run_seed(seed: int, way: Way = "finish") -> SeedResult:
         )
         running = cluster.submit(app.build, executors=3)
         if way != "calm":
-            FaultSchedule(cluster, result.faults)
+            FaultSchedule(cluster, result.faults, more=more, always=[*(more or ())] * _OFTEN)
         if way == "drain":
             _drain_later(cluster, running.app_id, rng.randrange(500, 6000))
         summary = cluster.run_to_end(running.app_id, within_ms=_WITHIN_MS)

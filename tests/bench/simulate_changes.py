@@ -459,6 +459,7 @@ def run_change_seed(
     *,
     calm: bool = False,
     aimed: bool = False,
+    more: Mapping[str, Fault] | None = None,
     divided: bool = False,
     shorter: int = 1,
 ) -> SeedResult:
@@ -468,6 +469,7 @@ def run_change_seed(
         seed: gives the same again.
         calm: nothing fails.
         aimed: faults come in phases of changes only.
+        more: faults that come often, beside those that are drawn.
         divided: the cluster says how many executors there are, by the slots of its workers.
         shorter: of the length, and of the time between changes, there is this part.
     """
@@ -505,7 +507,9 @@ def run_change_seed(
         if aimed:
             AimedFaults(cluster, app, result, ends=_ends_of(app, running.app_id, way))
         elif not calm:
-            FaultSchedule(cluster, result.faults, without=("file damaged",))
+            FaultSchedule(
+                cluster, result.faults, without=("file damaged",), more=more, always=[*(more or ())]
+            )
         summary = cluster.run_to_end(running.app_id, within_ms=_WITHIN_MS)
     except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to the seed
         result.problem = f"{type(error).__name__}: {error}"

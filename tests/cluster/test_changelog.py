@@ -28,6 +28,7 @@ from gearpy.state.stores.store import Section
 from gearpy.storage.changelog import Changelog, chain_of, changelog_of
 from gearpy.storage.checkpoints import Checkpoints, MemoryCheckpoints, checkpoints_at
 from gearpy.storage.coordinator_log import CoordinatorLog
+from gearpy.storage.held import HeldCheckpoints
 from gearpy.task.api.snapshots import TaskSnapshot
 from tests.connectors.kafka.writing.reading import read
 from tests.servers.kafka import KafkaAddress
@@ -75,6 +76,7 @@ class Group:
         checkpoints: Checkpoints | None = None,
     ) -> None:
         self.checkpoints: Checkpoints = checkpoints or MemoryCheckpoints()
+        HeldCheckpoints(self.checkpoints, PREFIX).begin(is_known=False)
         CoordinatorLog(self.checkpoints, PREFIX, launch=1, source="test", wall_ms=lambda: 0)
         self.most = most
         self.has_changelog = has_changelog

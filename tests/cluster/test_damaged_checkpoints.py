@@ -16,6 +16,7 @@ from gearpy.messages.app import LaunchTasks, SnapshotFile, SnapshotsDamaged, Tas
 from gearpy.state.open import heap_state
 from gearpy.storage.checkpoints import checkpoints_at
 from gearpy.storage.coordinator_log import CoordinatorLog
+from gearpy.storage.held import HeldCheckpoints
 from gearpy.storage.snapshot_files import TaskPart, snapshot_chunks
 from gearpy.wire.values.pieces import joined
 from tests.core.region_build import ONE, SOURCE, some_epochs
@@ -34,6 +35,7 @@ class Stored:
 
     def __init__(self, folder: Path) -> None:
         self.store = checkpoints_at(folder)
+        HeldCheckpoints(self.store, "app1").begin(is_known=False)
         CoordinatorLog(self.store, "app1", launch=1, source="test", wall_ms=lambda: 0)
         self.owner = Owner()
         self.writer = SnapshotWriter(self.owner, self.store, prefix="app1")  # type: ignore[arg-type] # takes answers
@@ -174,7 +176,7 @@ def test_file_that_all_epochs_need_leaves_nothing_to_go_back_to(stored: Stored) 
 
 
 def test_a_store_that_is_not_the_one_of_the_others_is_not_damaged(tmp_path: Path) -> None:
-    """A folder that is not mounted on one machine costs no epoch: it is tried elsewhere."""
+    """A folder that is not mounted on one machine costs no epoch, and no restart."""
     stored = Stored(tmp_path)
     stored.store.drop_all("app1")
 
@@ -182,4 +184,5 @@ def test_a_store_that_is_not_the_one_of_the_others_is_not_damaged(tmp_path: Path
 
     assert isinstance(refused, TasksUnloadable)
     assert refused.location == ""
-    assert "is the folder mounted on this machine" in refused.reason
+    assert refused.is_away
+    assert "has nothing of app1 on" in refused.reason

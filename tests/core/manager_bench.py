@@ -311,13 +311,14 @@ class Bench:
         record: str = "",
         session: int | None = None,
         kind: FailureKind = "raised",
+        is_away: bool = False,
     ) -> list[Command]:
         region = next(each for each in self.manager.regions if task in each.placement)
         message = TaskFailed(
             executor_id=region.placement[task],
             task_id=task,
             session=SessionId(session) if session is not None else region.sessions[task],
-            error=ErrorCard(cause=cause, operator="map", record=record),
+            error=ErrorCard(cause=cause, operator="map", record=record, is_away=is_away),
             kind=kind,
         )
         return self.obey(self.manager.on_task_failed(message, self.now_ms))

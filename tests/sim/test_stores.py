@@ -29,6 +29,12 @@ class Run:
         assert self.epochs(), "it has begun"
 
     @property
+    def summary(self) -> ApplicationSummary:
+        summary = self.cluster.summary(self.running.app_id)
+        assert summary is not None
+        return summary
+
+    @property
     def stored(self) -> MemoryCheckpoints:
         stored = self.cluster.checkpoints.stored
         assert isinstance(stored, MemoryCheckpoints)
@@ -79,36 +85,57 @@ class Run:
 # -- an empty folder -------------------------------------------------------------------------
 
 
-def test_an_application_does_not_begin_anew_in_an_empty_store() -> None:
-    """The folder is not mounted: what was shown would be shown again, without a word."""
+@pytest.mark.parametrize("is_relaunched", [True, False])
+def test_an_application_waits_for_its_store(*, is_relaunched: bool) -> None:
+    """For as long as it takes: nothing is shown again, nothing stored anew, numbers stay."""
     run = Run()
-    shown = len(run.app.sinks["numbered"].values)
+    run.cluster.world.run(lambda: run.summary.progress.epoch > 0, within_ms=5_000)
+    before = run.summary.progress
+    run.cluster.checkpoints.be_away(700_000)
+    if is_relaunched:
+        run.cluster.kill(run.cluster.launched(MASTER_EXECUTOR)[0])
+
+    run.cluster.world.run(lambda: False, within_ms=650_000)
+
+    progress = run.summary.progress
+    assert run.summary.status == ("pending" if is_relaunched else "active")
+    assert progress.waits_for.startswith("its store: ")
+    assert "checkpoint folder memory has nothing of" in progress.waits_for
+    assert progress.epoch >= before.epoch > 0
+    assert progress.records_in >= before.records_in > 0
+    assert not run.cluster.checkpoints.misplaced
+    assert run.end().status == "succeeded"
+    assert (run.app.problem(), run.summary.progress.restarts) == ("", 0)
+
+
+def test_an_older_copy_of_a_store_is_not_gone_on_from() -> None:
+    """What was shown since would be shown again."""
+    run = Run(2_000)
+    before = {name: run.stored.load(name) for name in run.stored.names(run.prefix())}
+    run.relaunch()
     run.stored.drop_all(run.prefix())
-
-    run.cluster.kill(run.cluster.launched(MASTER_EXECUTOR)[0])
-    summary = run.end()
-
-    assert summary.status == "failed"
-    assert summary.cause is not None
-    assert "nothing is there: is the checkpoint folder memory mounted" in summary.cause.cause
-    assert shown <= len(run.app.sinks["numbered"].values) < 600
-    assert not run.stored.names(f"{run.prefix()}/coordinator")
-
-
-def test_a_folder_that_went_away_and_came_back_is_gone_on_from() -> None:
-    """Somebody mounts it, and starts the application again."""
-    run = Run()
-    away = {name: run.stored.load(name) for name in run.stored.names(run.prefix())}
-    run.stored.drop_all(run.prefix())
-    run.cluster.kill(run.cluster.launched(MASTER_EXECUTOR)[0])
-    assert run.end().status == "failed"
-    for name, data in away.items():
+    for name, data in before.items():
         run.stored.save(name, [data])
 
-    again = run.cluster.client.restart(AppId(1))
+    run.cluster.kill(run.cluster.launched(MASTER_EXECUTOR)[0])
+    run.cluster.world.run(lambda: False, within_ms=20_000)
 
-    assert run.end(again.app_id).status == "succeeded"
-    assert run.epochs(again.app_id)[0] > 1
+    assert run.summary.status == "pending"
+    assert "only one of launch 1 is there" in run.summary.progress.waits_for
+
+
+@pytest.mark.parametrize("part", ["epochs", "coordinator"])
+def test_a_full_store_is_waited_for(part: str) -> None:
+    """Records flow meanwhile, and its reason is told."""
+    run = Run(3_000)
+    run.cluster.checkpoints.fail(30_000, part=part)
+
+    run.cluster.world.run(lambda: bool(run.summary.progress.waits_for), within_ms=10_000)
+    assert "its store: " in run.summary.progress.waits_for
+    assert "the store fails: cannot " in run.summary.progress.waits_for
+
+    assert run.end().status == "succeeded"
+    assert (run.app.problem(), run.summary.progress.waits_for) == ("", "")
 
 
 def test_a_first_launch_needs_no_store_that_knows_it() -> None:

@@ -239,6 +239,7 @@ def test_links_do_not_lead_out(tmp_path: Path) -> None:
     """What a link points to is not removed with it."""
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "file").write_text("x")
+    (tmp_path / "store").mkdir()
     store = checkpoints_at(tmp_path / "store")
     (tmp_path / "store" / "app3").symlink_to(tmp_path / "precious")
 

@@ -135,3 +135,20 @@ def test_the_folder_is_configured(tmp_path: Path) -> None:
     for folder in ("nonsense://programs", str(tmp_path / "file" / "x")):
         with pytest.raises(ConfigError, match=r"artifact\.folder"):
             ArtifactStore.configured(tmp_path / "no", ArtifactConfig(folder=folder))
+
+
+def test_a_shared_folder_that_was_moved_away_is_not_made_anew(tmp_path: Path) -> None:
+    """A new program is refused until it is back."""
+    config = ArtifactConfig(folder=str(tmp_path / "shared"))
+    desk = ArtifactDesk(ArtifactStore.configured(tmp_path / "one", config))
+    upload = UploadArtifact(sha256=SHA, offset=0, data=DATA, last=True)
+    (tmp_path / "shared").rename(tmp_path / "away")
+
+    refused = desk.answer(upload)
+
+    assert isinstance(refused, Refused)
+    assert "cannot store or read artifacts: " in refused.reason
+    assert not (tmp_path / "shared").exists()
+    (tmp_path / "away").rename(tmp_path / "shared")
+    assert isinstance(desk.answer(upload), ArtifactStored)
+    assert (tmp_path / "shared" / SHA).exists()

@@ -152,7 +152,7 @@ def test_without_an_owner_nothing_is_shown() -> None:
     batch = prepared(lane, 1, 1)
     log.store.remove(f"{OWNERS}{LANE}.json")
 
-    with pytest.raises(GearpyError, match="belongs to nobody by now"):
+    with pytest.raises(GearpyError, match="json is not there any more: bring the log back"):
         lane.show(batch)
 
 

@@ -25,6 +25,8 @@ class FaultyCheckpoints:
         """The stored files, for a look from outside."""
         self._fails_until_ms = self._slow_until_ms = 0
         self._failing_part = ""
+        self._elsewhere = MemoryCheckpoints()  # Seen in place of the store while it is away.
+        self._away_until_ms = self._away_after = 0
         #: Told of each request; tells whether who made it is killed by now, and hears no answer.
         self.on_request: Callable[[str], bool] = lambda _: False
         self.failures = 0  #: How often something did not work.
@@ -36,6 +38,23 @@ class FaultyCheckpoints:
         """Fail most requests for a time; with a part, only those for names that have it."""
         self._failing_part = part
         self._fails_until_ms = self._world.now_ms + duration_ms
+
+    def be_away(self, duration_ms: int, *, after: int = 0) -> None:
+        """Be an empty folder for a time, which begins after some more requests."""
+        self._away_until_ms, self._away_after = self._world.now_ms + duration_ms, after
+
+    @property
+    def misplaced(self) -> list[str]:
+        """The files that were stored in the empty folder."""
+        return self._elsewhere.names("")
+
+    @property
+    def _seen(self) -> Checkpoints:
+        """The store as a request finds it now."""
+        if self._world.now_ms >= self._away_until_ms:
+            return self.stored
+        self._away_after -= 1
+        return self.stored if self._away_after >= 0 else self._elsewhere
 
     def be_slow(self, duration_ms: int) -> None:
         """Take long to save and load, for a time; see `wait_ms`."""
@@ -74,36 +93,44 @@ class FaultyCheckpoints:
             self.is_log_behind = is_failing
         if is_failing:
             if self._world.rng.random() < _DONE_ALL_THE_SAME:
-                self.stored.save(name, [data])
+                self._seen.save(name, [data])
             raise self._failure("save", name)
-        return self.stored.save(name, [data])
+        return self._seen.save(name, [data])
 
     def open(self, location: str) -> BinaryIO:
         if self._is_failing(location):
             raise self._failure("open", location)
-        return self.stored.open(location)
+        return self._seen.open(location)
 
     def load(self, location: str, sha256: str = "") -> bytes:
         if self._is_failing(location):
             raise self._failure("load", location)
-        return self.stored.load(location, sha256)
+        return self._seen.load(location, sha256)
 
     def names(self, prefix: str) -> list[str]:
         if self._is_failing(prefix):
             # A log that cannot be listed takes nothing more, also where it has just done so.
             self.is_log_behind = self.is_log_behind or prefix.endswith("/coordinator")
             raise self._failure("list", prefix)
-        return self.stored.names(prefix)
+        return self._seen.names(prefix)
 
     def drop(self, location: str) -> None:
         if self._is_failing(location):
             raise self._failure("drop", location)
-        self.stored.drop(location)
+        self._seen.drop(location)
 
     def drop_all(self, prefix: str) -> None:
         if self._is_failing(prefix):
             raise self._failure("drop", prefix)
-        self.stored.drop_all(prefix)
+        self._seen.drop_all(prefix)
+
+    def has(self, name: str) -> bool:
+        if self._is_failing(name):
+            raise self._failure("look for", name)
+        return self._seen.has(name)
+
+    def hold(self, prefix: str) -> None:
+        self.stored.hold(prefix)
 
     def _is_failing(self, name: str) -> bool:
         if self.on_request(name):

@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
@@ -269,15 +270,27 @@ def restart(
             "--from-beginning", help="As it was submitted, without what it has stored since."
         ),
     ] = False,
+    checkpoint_folder: Annotated[
+        str,
+        typer.Option(
+            "--checkpoint-folder",
+            metavar="PLACE",
+            help="The folder or URL that its checkpoints were moved to, on all machines.",
+            show_default=False,
+        ),
+    ] = "",
 ) -> None:
     """Stop an application if it runs, and start it again, under a new ID.
 
     It goes on from its newest epoch, with the configuration that its coordinator log has. One that
     has succeeded begins from the beginning.
     """
+    place = checkpoint_folder
+    if place and "://" not in place:
+        place = str(Path(place).expanduser().absolute())
     with given.client() as client:
         app_id = client.find(ref)
-        running = client.restart(app_id, from_beginning=from_beginning)
+        running = client.restart(app_id, from_beginning=from_beginning, checkpoint_folder=place)
     if given.as_json:
         print_json({"app_id": running.app_id, "name": running.name, "restarted": app_id})
     else:

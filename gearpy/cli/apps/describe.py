@@ -13,6 +13,7 @@ from gearpy.core.scaling.bounds import bounds_text
 from gearpy.errors import ApplicationFailed
 from gearpy.ids import AppId
 from gearpy.messages.summaries import (
+    STORE,
     ApplicationDetail,
     ApplicationProgress,
     ApplicationSummary,
@@ -40,6 +41,7 @@ _PROCESSOR: Final = (
 )
 _CONSUMER: Final = ("sink", "consumer", "#batch", "#rows", "#rows/s", "#waiting", "since")
 _SCALED: Final = ("step", "#tasks", "bounds", "#work", "decided", "why")
+_UNKNOWN: Final = "unknown: its store is away"
 _EPOCHS: Final = ("#region", "#epoch", "stored", "#bytes", "#kept", "#given up", "#fell back")
 
 
@@ -98,9 +100,13 @@ def _facts(progress: ApplicationProgress, *, has_ended: bool) -> dict[str, str]:
         "quarantined": progress.quarantined_records,
     }
     done, total = text.count(progress.done), text.count(progress.total)
+    records = f"{text.count(progress.records_in)} in, {text.count(progress.records_out)} out"
+    is_known = bool(progress.records_in or progress.epoch)
+    if not is_known and progress.waits_for.startswith(STORE):
+        return {"records": _UNKNOWN, "epoch": _UNKNOWN, "waits for": progress.waits_for}
     none_stored = "none was stored" if has_ended else "none is stored yet"
     return {
-        "records": f"{text.count(progress.records_in)} in, {text.count(progress.records_out)} out",
+        "records": records,
         **{name: text.plural(number, "record") for name, number in counts.items() if number},
         "read": f"{done} of {total}" if progress.total else "",
         "watermark": text.watermark(progress.watermark_ms),

@@ -44,7 +44,7 @@ from gearpy.core.app.executors import Launch, Release, RequestSlots, Stop
 from gearpy.core.dag.graph import Dag
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.core.master.checkpoint_names import OPENED_KEY, PROGRAM_KEY
-from gearpy.errors import ConfigError, GearpyError, LogBroken, LogSuperseded
+from gearpy.errors import ConfigError, GearpyError, LogAbsent, LogBroken, LogSuperseded, StoreAway
 from gearpy.ids import ActorPath, ExecutorId
 from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import (
@@ -244,15 +244,15 @@ class AppMasterActor(Actor[_Message]):
             opened = self._opening.open(message)
         except LogSuperseded as error:
             self._on_superseded(error)
-        except LogBroken as error:
-            timeout_ms = self._settings.reconnect_timeout_ms
-            if self._opening.waits(message, self._now_ms(), timeout_ms):
-                _log.warning("application %s: %s", self._app_id, error)
+        except (LogAbsent, LogBroken) as error:
+            if self._opening.waits(message, self._now_ms()):
+                self._standing.on_store(error)
             else:
                 self._end("failed", card_of(error))
         except GearpyError as error:
             self._end("failed", card_of(error))
         else:
+            self._standing.on_store(None)
             self._found, self._settings = opened.found, opened.settings
             self._has_run = message.has_run
             self._take(opened.loaded)
@@ -432,6 +432,7 @@ class AppMasterActor(Actor[_Message]):
         if unopened is not None and self._standing.status == "pending":
             self._begin(unopened)
         if self._core is not None:
+            self._core.store = self._standing.waits_for(self._core)
             self._do(self._core.on_tick(now_ms))
             self._metrics_of(self._core).on_tick(self._core)
             self._rescale(self._core)
@@ -518,9 +519,9 @@ class AppMasterActor(Actor[_Message]):
                 versions=self._versions.tried(command.untried) if command.ends_trial else (),
             )
         except LogBroken as error:
-            for each in manifests:
-                _log.error("epoch %d of region %d: %s", each.epoch, each.region, error)
+            self._standing.on_store(error)
             return
+        self._standing.on_store(None)
         for each in manifests:
             self._on_stored(each)
 
@@ -682,11 +683,13 @@ class AppMasterActor(Actor[_Message]):
             followed = self._versions.follow(core, message.decided)
         except LogSuperseded as error:
             self._on_superseded(error)
-        except LogBroken as error:
-            _log.warning("application %s: %s", self._app_id, error)
-            self.context.schedule_once(OPEN_AGAIN_MS, message)
         except (GearpyError, OSError) as error:
-            if isinstance(message.decided, PutInPlace):
+            is_change = isinstance(message.decided, PutInPlace)
+            waits = LogBroken | StoreAway if is_change else LogBroken | OSError
+            if isinstance(error, waits):
+                self._standing.on_store(error)
+                self.context.schedule_once(OPEN_AGAIN_MS, message)
+            elif isinstance(message.decided, PutInPlace):
                 self._do(core.keep(str(error), self.context.now_ms()))
             else:
                 cause, before = message.decided.cause, self._versions.current.base_of
@@ -741,7 +744,11 @@ class AppMasterActor(Actor[_Message]):
             except LogSuperseded as error:
                 self._on_superseded(error)
                 return Refused(reason=str(error))
-            except (ConfigError, LogBroken) as error:
+            except LogBroken as error:  # The next append notes it; what reads is to halt now.
+                if message.savepoint:
+                    return Refused(reason=str(error))
+                self._standing.on_store(error)
+            except ConfigError as error:
                 return Refused(reason=str(error))
         if not self._versions.is_switching:  # Else the core that follows is drained.
             self._begin_drain(core)

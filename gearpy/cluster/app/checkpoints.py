@@ -31,8 +31,9 @@ from gearpy.errors import ConfigError, GearpyError, LogBroken, LogSuperseded, Sn
 from gearpy.ids import TaskId
 from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import LaunchTasks, SnapshotFile, TaskOffsets
-from gearpy.storage.checkpoints import Checkpoints, MemoryCheckpoints
+from gearpy.storage.checkpoints import Checkpoints
 from gearpy.storage.coordinator_log import CoordinatorLog, newest_launch, read_log
+from gearpy.storage.held import HeldCheckpoints
 from gearpy.storage.savepoints import (
     read_savepoint,
     read_savepoints,
@@ -76,7 +77,7 @@ class AppCheckpoints:
         wall_ms: Callable[[], int],
     ) -> None:
         self.prefix = prefix
-        self._checkpoints = checkpoints
+        self._checkpoints = HeldCheckpoints(checkpoints, prefix)
         self._launch = launch
         self._segments_max = segments_max
         self._wall_ms = wall_ms
@@ -87,6 +88,17 @@ class AppCheckpoints:
         self._savepoints: dict[str, Savepoint] = {}  # Some may have been dropped meanwhile.
         self.epochs = KeptEpochs()
         self.keeps_recordings = False  #: The input of tasks is recorded.
+
+    def begin(self, *, is_known: bool) -> None:
+        """Find the store; see `HeldCheckpoints.begin`.
+
+        Raises:
+            LogBroken: it is away, or cannot be used.
+        """
+        try:
+            self._checkpoints.begin(is_known=is_known)
+        except OSError as error:
+            raise LogBroken(str(error)) from error
 
     def open(
         self,
@@ -113,6 +125,7 @@ class AppCheckpoints:
             LogBroken: the store cannot be used.
             ConfigError: there is no such epoch to go on from, or it is of another program.
         """
+        self.begin(is_known=bool(known_launch))
         log = self._log = CoordinatorLog(
             self._checkpoints,
             self.prefix,
@@ -465,7 +478,7 @@ class AppCheckpoints:
     @property
     def are_in_memory(self) -> bool:
         """Whether they end with this process."""
-        return isinstance(self._checkpoints, MemoryCheckpoints)
+        return self._checkpoints.is_in_memory
 
     @property
     def drain(self) -> DrainView:

@@ -42,16 +42,17 @@ class LogOpening:
         self._versions = versions
         self._settings_of = settings_of
         self._waiting: AppMasterRegistered | None = None  # The log could not be opened with it.
-        self._since_ms = self._again_ms = 0
+        self._again_ms = 0
 
     def open(self, message: AppMasterRegistered) -> OpenedLog:
         """Open the log, as the master knows of it.
 
         Raises:
             LogSuperseded: a later launch has opened it.
-            LogBroken: the store is away, or the log is damaged.
+            LogAbsent, LogBroken: the store is away.
             GearpyError: the program cannot be loaded, or the configuration in the log is wrong.
         """
+        self._checkpoints.begin(is_known=OPENED_KEY in message.values)
         opened = self._open_newest(message.values)
         if not self._versions.is_begun_with(opened.loaded):  # It was changed in the last moment.
             opened = self._open_newest(message.values)
@@ -89,15 +90,13 @@ class LogOpening:
             wrong = (f"coordinator log: {each}; {advice}" for each in error.mistakes)
             raise ConfigError(*wrong) from error
 
-    def waits(self, message: AppMasterRegistered, now_ms: int, timeout_ms: int) -> bool:
+    def waits(self, message: AppMasterRegistered, now_ms: int) -> bool:
         """Take a log that could not be opened; tell whether it is tried again after a while.
 
         A first launch fails at once, as no state is lost.
         """
-        if self._waiting is None:
-            self._since_ms = now_ms
         self._waiting, self._again_ms = message, now_ms + OPEN_AGAIN_MS
-        return self._launch.launch > 1 and now_ms - self._since_ms < timeout_ms
+        return self._launch.launch > 1
 
     def due(self, now_ms: int) -> AppMasterRegistered | None:
         """Return the message with which the log is to be opened again now, if any."""

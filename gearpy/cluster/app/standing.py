@@ -1,5 +1,6 @@
 """The state of an application, as the master and people are told."""
 
+import logging
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,6 +14,7 @@ from gearpy.ids import ExecutorId
 from gearpy.messages.app import EpochStored, EpochUnstored
 from gearpy.messages.cluster import ApplicationStatusChanged, LaunchExecutor
 from gearpy.messages.summaries import (
+    STORE,
     ApplicationDetail,
     ApplicationProgress,
     ApplicationStatus,
@@ -21,8 +23,10 @@ from gearpy.messages.summaries import (
     Failure,
     ScaledStep,
 )
+from gearpy.storage.held import trouble_of
 from gearpy.task.api.application import StreamApplication
 
+_log = logging.getLogger(__name__)
 _FAILURES_KEPT: Final = 20
 
 
@@ -61,6 +65,7 @@ class AppStanding:
         self._under_way = under_way
         self._failures: list[Failure] = []
         self._unstored: dict[ExecutorId, EpochUnstored] = {}
+        self._store = ""  # Why the coordinator log cannot be used at present.
         self._guarantees: tuple[str, ...] = ()
         self.plan = ""  #: As JSON.
         self.status: ApplicationStatus = "pending"
@@ -85,6 +90,18 @@ class AppStanding:
             self._unstored[message.executor_id] = message
         else:
             self._unstored.pop(message.executor_id, None)
+
+    def on_store(self, trouble: Exception | None) -> None:
+        """Note why the coordinator log cannot be used, with a line of the log; None: it can."""
+        before = self._store
+        self._store = "" if trouble is None else trouble_of(trouble.__cause__ or trouble)
+        if self._store not in {"", before}:
+            _log.warning("application %s waits for its store: %s", self._app_id, trouble)
+
+    def waits_for(self, core: ApplicationCore | None) -> str:
+        """Say what the store is waited for; empty if it is there."""
+        found = (self._store, core.away if core else "", *self._why_unstored(core))
+        return next((f"{STORE}{each}" for each in found if each), "")
 
     def _why_unstored(self, core: ApplicationCore | None) -> tuple[str, ...]:
         running = {} if core is None else core.executors.running
@@ -117,7 +134,7 @@ class AppStanding:
         """Tell the master, if it is there; when it is back it is told again."""
         if not self._master.is_there:
             return
-        progress = ApplicationProgress()
+        progress, store = ApplicationProgress(), self.waits_for(core)
         if core is not None:  # Also without reports: a stall is told then, too.
             progress = replace(
                 progress_of(core.dag, core.reports, stall=self._stall(core)),
@@ -126,13 +143,13 @@ class AppStanding:
                 drained=core.is_drained,
                 savepoint=self.savepoint,
             )
-            progress = replace(progress, waits_for=progress.waits_for or core.call_of_drain())
+            store = store or progress.waits_for or core.call_of_drain()
         self._master.tell(
             ApplicationStatusChanged(
                 app_id=self._app_id,
                 launch=self._launch,
                 status=self.status,
-                progress=progress,
+                progress=replace(progress, waits_for=store),
                 cause=self.cause,
             )
         )

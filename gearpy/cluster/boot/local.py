@@ -293,7 +293,9 @@ class LocalCluster:
 
 def _opened(folder: str) -> Checkpoints:
     try:
-        return checkpoints_at(folder)
+        found = checkpoints_at(folder)
+        found.folder.make()
+        return found
     except OSError as error:
         raise ConfigError(f"checkpoint.folder {folder} cannot be used: {error}") from error
 

@@ -208,7 +208,9 @@ def open_store(place: str, *, named_by: str = "--checkpoints or checkpoint.folde
             f"with {named_by}"
         )
     try:
-        return checkpoints_at(place)
+        store = checkpoints_at(place)
+        store.folder.names()
+        return store
     except OSError as error:
         raise ConfigError(f"checkpoint store {place} cannot be read: {error}") from error
 

@@ -22,6 +22,7 @@ from gearpy.messages.client import (
     StoredPart,
 )
 from gearpy.storage.checkpoints import Checkpoints, StoredFile
+from gearpy.storage.folder.api import parent_of
 
 #: With its envelope it fits a control frame.
 _PART_BYTES: Final = 512 * 1024
@@ -100,6 +101,13 @@ class RemoteCheckpoints:
         if sha256 and _digest(data) != sha256:
             raise SnapshotDamaged(location=location, reason="it is not what was stored")
         return data
+
+    def has(self, name: str) -> bool:
+        """See `Checkpoints`."""
+        return name in self.names(parent_of(name))
+
+    def hold(self, prefix: str) -> None:
+        """See `Checkpoints`; nothing is made here."""
 
     def save(self, name: str, chunks: Iterable[bytes]) -> StoredFile:
         """Refuse: it is only read."""

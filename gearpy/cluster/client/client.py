@@ -384,18 +384,29 @@ class ClusterClient(ClusterQuestions):
             message = replace(message, begins=False)
         return dict(made.epochs)
 
-    def restart(self, app_id: AppId, *, from_beginning: bool = False) -> "RunningApplication":
+    def restart(
+        self, app_id: AppId, *, from_beginning: bool = False, checkpoint_folder: str = ""
+    ) -> "RunningApplication":
         """Stop an application if it runs, and start the same once more, under a new id.
 
         It goes on from its newest epoch; unless it has succeeded, or ``from_beginning`` is set.
 
+        Args:
+            app_id: of the application.
+            from_beginning: as it was submitted, without what it has stored since.
+            checkpoint_folder: the folder or URL, on all machines, that its checkpoints were moved
+                to; empty: they are where they were.
+
         Raises:
             SubmitRefused: there is none with this id, or it cannot be started.
         """
-        submitted = self._expect(
-            Submitted, RestartApplication(app_id=app_id, from_beginning=from_beginning, by=self._by)
+        message = RestartApplication(
+            app_id=app_id,
+            from_beginning=from_beginning,
+            by=self._by,
+            checkpoint_folder=checkpoint_folder,
         )
-        return self.running(submitted.app_id)
+        return self.running(self._expect(Submitted, message).app_id)
 
     def change_masters(self, change: MasterChange, address: str) -> MasterList:
         """Have another master lead, or one more or one less be there; return how they are then.

@@ -1,10 +1,10 @@
 """The folder of a run that can be resumed."""
 
 import os
-from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from random import SystemRandom
-from typing import BinaryIO, Final, Self
+from typing import Final, Self
 
 import msgspec
 
@@ -13,12 +13,12 @@ from gearpy.cluster.app.checkpoints import dag_version, is_same_program
 from gearpy.core.coordinator.views import DagVersions
 from gearpy.core.dag.difference import graph_difference
 from gearpy.core.master.checkpoint_names import new_cluster_id, prefix_of
-from gearpy.errors import ConfigError
+from gearpy.errors import ConfigError, StoreAway
 from gearpy.ids import AppId
 from gearpy.messages.summaries import ApplicationSummary
-from gearpy.storage.checkpoints import Checkpoints, StoredFile, checkpoints_at
+from gearpy.storage.checkpoints import Checkpoints, FolderCheckpoints, checkpoints_at
 from gearpy.storage.coordinator_log import newest_launch, read_log
-from gearpy.storage.folder.api import TEMPORARY
+from gearpy.storage.folder.api import TEMPORARY, Folder
 from gearpy.storage.folder.local import LocalFolder
 from gearpy.task.api.application import StreamApplication
 
@@ -81,6 +81,7 @@ class RunFolder:
         try:
             self._disk = LocalFolder(self.path, private=True)
             self._disk.make()
+            self._disk.hold("")
             self._disk.lock()
         except OSError as error:
             raise ConfigError(f"{self.path} cannot be used: {error.strerror}") from error
@@ -105,7 +106,7 @@ class RunFolder:
     @property
     def checkpoints(self) -> Checkpoints:
         """The store."""
-        return _RunCheckpoints(self, self._store)
+        return _RunCheckpoints(self, self._store.folder)
 
     @property
     def launches(self) -> int:
@@ -127,11 +128,15 @@ class RunFolder:
     # -- what happens ----------------------------------------------------------------------
 
     def on_progress(self, summary: ApplicationSummary) -> None:
-        """Note that there is something to go on from, or that the run has finished."""
-        if summary.progress.epoch and not self._note.has_stored:
-            self._write(msgspec.structs.replace(self._note, has_stored=True))
-        if summary.status == "succeeded":
-            self.on_finished()
+        """Note that there is something to go on from, or that the run has finished.
+
+        While the folder is away it cannot be noted, and the next run may do its end once more.
+        """
+        with suppress(OSError):
+            if summary.progress.epoch and not self._note.has_stored:
+                self._write(msgspec.structs.replace(self._note, has_stored=True))
+            if summary.status == "succeeded":
+                self.on_finished()
 
     def on_finished(self) -> None:
         """Note that the run has finished; before its checkpoints are removed."""
@@ -167,10 +172,15 @@ class RunFolder:
             application=self._application.name,
             prefix=new_run(),
         )
-        self._write(note)
+        self._put(note)
         return note
 
     def _write(self, note: _Note) -> None:
+        if self._disk.look(_NOTE) is None:
+            raise StoreAway(f"{self.path} is not the folder of this run any more")
+        self._put(note)
+
+    def _put(self, note: _Note) -> None:
         self._disk.put(_NOTE, msgspec.json.format(msgspec.json.encode(note)))
         self._note = note
 
@@ -199,39 +209,14 @@ class RunFolder:
             )
 
 
-class _RunCheckpoints:
+class _RunCheckpoints(FolderCheckpoints):
     """The checkpoint store of a run; that it has finished is noted before all is removed."""
 
-    def __init__(self, folder: RunFolder, store: Checkpoints) -> None:
-        self._folder = folder
-        self._store = store
-
-    @property
-    def place(self) -> str:
-        """See `Checkpoints`."""
-        return self._store.place
-
-    def save(self, name: str, chunks: Iterable[bytes]) -> StoredFile:
-        """See `Checkpoints`."""
-        return self._store.save(name, chunks)
-
-    def open(self, location: str) -> BinaryIO:
-        """See `Checkpoints`."""
-        return self._store.open(location)
-
-    def load(self, location: str, sha256: str = "") -> bytes:
-        """See `Checkpoints`."""
-        return self._store.load(location, sha256)
-
-    def names(self, prefix: str) -> list[str]:
-        """See `Checkpoints`."""
-        return self._store.names(prefix)
-
-    def drop(self, location: str) -> None:
-        """See `Checkpoints`."""
-        self._store.drop(location)
+    def __init__(self, run: RunFolder, folder: Folder) -> None:
+        super().__init__(folder)
+        self._run = run
 
     def drop_all(self, prefix: str) -> None:
         """See `Checkpoints`."""
-        self._folder.on_finished()
-        self._store.drop_all(prefix)
+        self._run.on_finished()
+        super().drop_all(prefix)

@@ -214,6 +214,7 @@ class ExecutorActor(Actor[_Message]):
         self._board = ClockBoard()
         self._clocks: dict[TaskId, TaskClock] = {}  # For the page of metrics.
         self._long_turns: tuple[LongTurn, ...] = ()
+        self._unstored = ""  # Why the last epoch could not be stored.
         self._turns = TurnWatch(self._board.turns, settings.turn_timeout_ms, self._name_of)
         self._writer: Ref[WriterMessage]
         self._recordings = deque[NamedRecording]()  # Which the writer is to store.
@@ -679,6 +680,7 @@ class ExecutorActor(Actor[_Message]):
                     )
                 )
             case EpochSaved():
+                self._unstored = ""
                 if (epochs := self._epochs.get(message.job.attempt)) is not None:
                     epochs.on_saved(message)
             case EpochFailed():
@@ -695,12 +697,15 @@ class ExecutorActor(Actor[_Message]):
                 attempt=launch.attempt,
                 location=message.location,
                 reason=message.reason,
+                is_away=message.is_away,
             )
         )
 
     def _on_epoch_failed(self, message: EpochFailed) -> None:
         job = message.job
-        _log.error("epoch %d not stored: %s", job.epoch, message.reason)
+        if message.reason != self._unstored:
+            _log.error("epoch %d not stored: %s", job.epoch, message.reason)
+        self._unstored = message.reason
         epochs = self._epochs.get(job.attempt)
         if epochs is None:
             return

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 from gearpy.actor.api import Actor, Ref
 from gearpy.cluster.executor.ahead import StateAhead
-from gearpy.errors import ConfigError, GearpyError, LogBroken, OperatorError, SnapshotDamaged
+from gearpy.errors import ConfigError, GearpyError, OperatorError, SnapshotDamaged
 from gearpy.ids import TaskId
 from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import LaunchTasks, ReadAhead, SnapshotFile
@@ -17,7 +17,7 @@ from gearpy.state.keyed import KeyedState
 from gearpy.state.stores.store import Section
 from gearpy.storage.changelog import NextSegment, RecordedDelta, chain_of, rebuilt, store_segment
 from gearpy.storage.checkpoints import Checkpoints
-from gearpy.storage.same_store import check_same_store
+from gearpy.storage.held import HeldCheckpoints, trouble_of
 from gearpy.storage.snapshot_files import (
     SnapshotChain,
     TaskPart,
@@ -88,11 +88,12 @@ class DoneAhead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TasksUnloadable:
-    """A file is damaged or missing, and the changelog does not help."""
+    """A file is damaged or missing, and the changelog does not help; or the store is away."""
 
     launch: LaunchTasks
     location: str
     reason: str
+    is_away: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,9 +162,9 @@ class SnapshotWriter(Actor[WriterMessage]):
         recordings: deque[NamedRecording] | None = None,
     ) -> None:
         self._owner = owner
-        self._checkpoints = checkpoints
-        self._ahead = StateAhead(checkpoints, open_state)
-        self._prefix = prefix
+        checkpoints.hold(prefix)
+        self._checkpoints = HeldCheckpoints(checkpoints, prefix)
+        self._ahead = StateAhead(self._checkpoints, open_state)
         self._recordings = deque[NamedRecording]() if recordings is None else recordings
 
     def on_stop(self) -> None:
@@ -187,12 +188,6 @@ class SnapshotWriter(Actor[WriterMessage]):
         damage = self._ahead.read(request)
         if damage is None:
             return DoneAhead(request)
-        try:
-            check_same_store(self._checkpoints, self._prefix)
-        except ConfigError as error:
-            return DoneAhead(request, reason=str(error))
-        except LogBroken:  # It may be there again when the tasks are launched.
-            return DoneAhead(request)
         return DoneAhead(request, damaged=damage.location, reason=damage.reason)
 
     def _store_recording(self, name: str, recording: Recording) -> None:
@@ -213,17 +208,9 @@ class SnapshotWriter(Actor[WriterMessage]):
                 operator_error=OperatorError(operator="epoch", cause=str(error), is_final=True),
             )
         except SnapshotDamaged as damage:
-            return self._damaged(job, damage)
+            return EpochFailed(job=job, reason=str(damage), damaged=damage.location)
         except (OSError, GearpyError) as error:
-            return EpochFailed(job=job, reason=str(error))
-
-    def _damaged(self, job: StoreEpoch, damage: SnapshotDamaged) -> EpochFailed:
-        """Tell damage from a store that is not there at present."""
-        try:
-            check_same_store(self._checkpoints, self._prefix)
-        except (ConfigError, LogBroken) as error:
-            return EpochFailed(job=job, reason=str(error))
-        return EpochFailed(job=job, reason=str(damage), damaged=damage.location)
+            return EpochFailed(job=job, reason=trouble_of(error))
 
     def _saved(self, job: StoreEpoch) -> EpochSaved:
         with ExitStack() as stack:
@@ -258,18 +245,12 @@ class SnapshotWriter(Actor[WriterMessage]):
     def _load(self, launch: LaunchTasks) -> WriterAnswer:
         try:
             return self._loaded(launch)
-        except SnapshotDamaged as error:
-            return self._unloadable(launch, error)
+        except SnapshotDamaged as damage:
+            return TasksUnloadable(launch=launch, location=damage.location, reason=damage.reason)
         except (OSError, GearpyError) as error:
-            return TasksUnloadable(launch=launch, location="", reason=str(error))
-
-    def _unloadable(self, launch: LaunchTasks, damage: SnapshotDamaged) -> TasksUnloadable:
-        """Tell damage from another store than that of the app master, where no epoch is."""
-        try:
-            check_same_store(self._checkpoints, self._prefix)
-        except (ConfigError, LogBroken) as error:
-            return TasksUnloadable(launch=launch, location="", reason=str(error))
-        return TasksUnloadable(launch=launch, location=damage.location, reason=damage.reason)
+            is_away = isinstance(error, OSError)
+            why = trouble_of(error)
+            return TasksUnloadable(launch=launch, location="", reason=why, is_away=is_away)
 
     def _loaded(self, launch: LaunchTasks) -> TasksLoaded:
         if (resume := self._ahead.resume(launch)) is not None:

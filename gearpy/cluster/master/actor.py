@@ -304,6 +304,8 @@ class MasterActor(CommittingActor[MasterMailbox]):
         request = self._state.request_again(app_id, from_beginning=message.from_beginning)
         if known is None or request is None:
             return self._answers.unknown(app_id)
+        if place := message.checkpoint_folder:
+            request = replace(request, config={**request.config, "checkpoint.folder": place})
         if refusal := self._state.refusal_of(request, instead_of=app_id):
             return Refused(reason=refusal)
         submit = Submit(request=request, at_ms=self.context.wall_ms())
@@ -632,7 +634,7 @@ class MasterActor(CommittingActor[MasterMailbox]):
         self._do(self._app_masters.on_gone(app_id, launch, cause, self._now()))
 
     def _on_unreachable(self, app_id: AppId, cause: str) -> None:
-        cause = cause or "its process ended or cannot be reached"
+        cause = cause or "it has ended, or cannot be reached"
         self._do(self._app_masters.on_unreachable(app_id, cause, self._now()))
 
     def _send_away(self, app_id: AppId, launch: int) -> None:

@@ -42,8 +42,6 @@ from gearpy.messages.client import Artifact
 from gearpy.messages.cluster import LaunchExecutor
 from gearpy.storage.archives import ArtifactLimits
 from gearpy.storage.checkpoints import checkpoints_at
-from gearpy.storage.folder.local import LocalFolder
-from gearpy.storage.same_store import check_same_store
 from gearpy.task.api.application import StreamApplication
 from gearpy.transport.security.credentials import Credentials
 from gearpy.wire.connection.keys import LaunchToken
@@ -146,8 +144,6 @@ def _role(
         )
     from gearpy.cluster.worker.executor_role import executor, new_dispatcher  # noqa: PLC0415
 
-    if isinstance(checkpoints.folder, LocalFolder):  # What is stored elsewhere, others never see.
-        check_same_store(checkpoints, launch.store_prefix)
     tuning = ProcessTuning()
     return lambda: executor(
         launch,

@@ -108,6 +108,7 @@ class DeltaSink(Sink):
     """
 
     transactional = True
+    waits_for_store = True
     columnar = True
 
     def __init__(self, table: TableOptions, *, url: str, **more: Any) -> None:

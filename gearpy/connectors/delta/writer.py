@@ -28,7 +28,7 @@ from gearpy.core.handover.table_commits import (
     next_change,
     rewritten,
 )
-from gearpy.errors import ConfigError, GearpyError
+from gearpy.errors import ConfigError, GearpyError, StoreAway
 from gearpy.storage.folder.api import Folder, parent_of
 from gearpy.storage.folder.local import LocalFolder
 from gearpy.task.api.interfaces import Batch, SinkContext, TransactionalWriter
@@ -134,7 +134,7 @@ class DeltaWriter(TransactionalWriter):
         self._pause = pause
         self._rows = PartitionRows(table, self._begin)
         self._names = PartNames(table.prefix, _ENDING)
-        self._is_fit = False
+        self._is_fit = self._has_written = False
         self._run = ""
         self._incarnation = 0
         self._since = 0  # The epoch that it has gone on from.
@@ -147,6 +147,7 @@ class DeltaWriter(TransactionalWriter):
     def restore(self, state: bytes | None) -> None:
         """Keep to the columns that earlier files have."""
         self._rows.restore(state)
+        self._has_written = state is not None
 
     def snapshot(self) -> bytes | None:
         """Return the columns."""
@@ -169,6 +170,8 @@ class DeltaWriter(TransactionalWriter):
         """
         self._run, self._incarnation, self._since = run, incarnation, epoch
         self._begun = epoch + 1
+        if self.resumes and self._has_written:
+            self._need_table()
         earlier = {rows["run"] for rows in prepared.values() if rows} - {run}
         if self._log.refresh():
             self._log.check()
@@ -230,14 +233,16 @@ class DeltaWriter(TransactionalWriter):
             incarnation=self._incarnation,
         )
         path = f"{folder}/{name}" if folder else name
+        if self._is_fit:  # Where the table is away, nothing is made.
+            self._files.sync_names("_delta_log")
         self._files.make(folder)
         return BegunFile(path, self._files.create(path))
 
     def _need_table(self) -> None:
         if not self._log.exists and not self._log.refresh():
-            raise GearpyError(
+            raise StoreAway(
                 f"{self._name}: table {self._options.url} is gone, or is not the same on all "
-                "machines"
+                "machines: bring it back"
             )
 
     def _fit(self) -> None:

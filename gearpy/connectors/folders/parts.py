@@ -1,5 +1,6 @@
 """The files of one task in a folder: begun, prepared, shown, and left by earlier starts."""
 
+import errno
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -10,7 +11,7 @@ from typing import BinaryIO, Final, TypedDict
 from gearpy.config.hidden import without_password
 from gearpy.connectors.folders.part_names import FilePart, PartNames, run_in_names
 from gearpy.core.handover.window_log import PENDING
-from gearpy.errors import ConfigError, GearpyError
+from gearpy.errors import ConfigError, GearpyError, StoreAway
 from gearpy.storage.folder.api import Folder, parent_of
 from gearpy.storage.folder.promises import PROMISES, promises_of
 
@@ -87,7 +88,10 @@ def target_folder(name: str, path: Path) -> Path:
     """
     path = path.resolve()
     if not path.parent.is_dir():
-        raise ConfigError(f"{name}: folder {path.parent} does not exist: make it first")
+        missing = FileNotFoundError(errno.ENOENT, "there is no such folder", str(path.parent))
+        raise ConfigError(
+            f"{name}: folder {path.parent} does not exist: make it first"
+        ) from missing
     if path.exists() and not path.is_dir():
         raise ConfigError(f"{name}: {path} is a file: give a folder")
     return path
@@ -137,6 +141,7 @@ class PartFolder:
         epoch: int,
         run: str,
         incarnation: int,
+        is_there: bool = False,
     ) -> None:
         """Show prepared files, remove files that earlier incarnations have left.
 
@@ -145,16 +150,20 @@ class PartFolder:
             epoch: that the task goes on from.
             run: of the application.
             incarnation: of the task.
+            is_there: the folder was there before, and is not made anew.
 
         Raises:
-            ConfigError: the folder cannot be written.
+            ConfigError: the folder cannot be written, or is away.
             GearpyError: what was prepared is gone, or a later incarnation is at work.
         """
         self._run, self._incarnation = run_in_names(run), incarnation
         try:
             # Before all else: a run that begins from now on is not an earlier one.
             self._over = self._earlier_runs() if epoch == 0 else frozenset()
-            self._folder.make(PENDING)
+            if is_there:
+                self._folder.sync_names(PENDING)
+            else:
+                self._folder.make(PENDING)
             self._check_incarnation()
             for files in prepared:
                 self.show(files)
@@ -229,6 +238,7 @@ class PartFolder:
         """
         names = [each["name"] for each in files]
         if below := set(map(parent_of, names)) - {""}:
+            self._folder.sync_names(PENDING)  # Where it is away, nothing is made.
             self._folder.make(*sorted(below))
         for each in files:
             self._show(each)
@@ -257,9 +267,10 @@ class PartFolder:
             # It goes on from a checkpoint of another run, which may have had another folder.
             _log.warning("%s, which an earlier run has written", missing)
             return
-        raise GearpyError(
-            f"{missing}, which was written before: it was removed, or this is not the same folder "
-            "on all machines, or this task was given up and another has its place"
+        raise StoreAway(
+            f"{missing}, which was written before: bring it back if it was moved or removed; or "
+            "this is not the same folder on all machines, or this task was given up and another "
+            "has its place"
         )
 
     # -- what others have left -------------------------------------------------------------

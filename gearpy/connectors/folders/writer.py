@@ -90,6 +90,7 @@ class PartSink(Sink):
     """
 
     transactional = True
+    waits_for_store = True
 
     def __init__(
         self,
@@ -219,7 +220,9 @@ class PartWriter(TransactionalWriter):
             GearpyError: what was prepared is gone, or a later incarnation is at work.
         """
         waiting = [_parts(prepared[number]) for number in sorted(prepared)]
-        self._files.recover(waiting, epoch=epoch, run=run, incarnation=incarnation)
+        self._files.recover(
+            waiting, epoch=epoch, run=run, incarnation=incarnation, is_there=self.resumes
+        )
 
     def commit(self, epoch: int, prepared: PreparedPart | list[PreparedPart] | None) -> None:
         """Show the files.

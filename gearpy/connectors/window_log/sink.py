@@ -166,6 +166,7 @@ class WindowLogSink(Sink):
     """A window log with a lane for each task; see `window_log_folder`."""
 
     transactional = True
+    waits_for_store = True
     columnar = True
 
     def __init__(self, options: LogOptions) -> None:
@@ -267,7 +268,7 @@ class WindowLogWriter(TransactionalWriter):
             GearpyError: what was prepared is gone, or a later start or run has the lane.
         """
         try:
-            self._lane.begin(run=run_in_names(run), incarnation=incarnation)
+            self._lane.begin(run=run_in_names(run), incarnation=incarnation, is_there=self.resumes)
             self._adopt()
             for _, each in sorted(prepared.items()):
                 if each is not None:

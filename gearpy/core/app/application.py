@@ -96,6 +96,11 @@ class ApplicationCore(Recovery):
             return ""
         return causes.longest_call(turn for turns in self.long_turns.values() for turn in turns)
 
+    @property
+    def away(self) -> str:
+        """The reason why a store cannot be used that a region waits for; empty if none does."""
+        return next((each.cause for _, each in sorted(self._away.items())), "")
+
     def why_unchangeable(self) -> str:
         """Return the reason why no change can begin now; empty if one can."""
         if self._drain is not None or self._ending is not None or self._has_gone_back:
@@ -255,7 +260,7 @@ class ApplicationCore(Recovery):
         is_due = any(
             region.epochs.is_finished or region.epochs.is_wanted for region in self.regions
         )
-        is_due = is_due or self.succession.halt is not None
+        is_due = is_due or self.succession.halt is not None or self._drain is not None
         return self._settled([], now_ms) if is_due else []
 
     def on_task_failed(self, message: TaskFailed, now_ms: int) -> list[Command]:
@@ -265,9 +270,13 @@ class ApplicationCore(Recovery):
             return []
         if not region.may_fail or self._ending is not None:
             return []
+        error = message.error
         is_broken = self._is_on_trial(region) and message.kind != "lost"
-        if is_broken or message.kind == "final" or self.incidents.is_poison(message.error):
-            commands = self._fail(message.error, now_ms, of=[region])
+        is_final = is_broken or error.is_away or message.kind == "final"
+        if error.is_away and self._has_run and not is_broken:
+            commands = self._wait_for_store(region, error.cause, now_ms)
+        elif is_final or self.incidents.is_poison(error):
+            commands = self._fail(error, now_ms, of=[region])
         else:
             commands = self._on_trouble([region], f"task {message.task_id}", message.error, now_ms)
             if message.kind != "lost":
@@ -513,7 +522,7 @@ class ApplicationCore(Recovery):
         asked = trial.on_tick({each for region in running for each in region.executors}, now_ms)
         self._hold_epochs()
         if trial.is_late(now_ms):
-            return self._fail(causes.trial_too_long(trial.timeout_ms), now_ms)
+            return self._fail(causes.trial_too_long(trial.timeout_ms, self.store), now_ms)
         commands: list[Command] = []
         for region in running:
             commands += region.ask_again(asked)
@@ -623,6 +632,7 @@ class ApplicationCore(Recovery):
             return []
         commands = self._check_suspicions(now_ms) + self._check_executors(now_ms)
         commands += self._check_drain(now_ms) + self._check_trial(now_ms)
+        self._note_stores(now_ms)
         for region in self.regions:
             commands += self._after(region, region.on_tick(now_ms), now_ms)
         return self._settled(commands, now_ms)
@@ -694,7 +704,7 @@ class ApplicationCore(Recovery):
         cause = causes.drain_too_long(
             self.clock.why(),
             timeout_ms=drain.timeout_ms,
-            outside=outside_of(self.dag, self.reports),
+            outside=self.store or outside_of(self.dag, self.reports),
             call=self.call_of_drain(),
         )
         commands = self._fail(cause, now_ms)

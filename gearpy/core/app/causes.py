@@ -49,11 +49,11 @@ def too_few_slots(*, wanted: int, missing: int, timeout_ms: int) -> ErrorCard:
     )
 
 
-def trial_too_long(timeout_ms: int) -> ErrorCard:
-    """Say that a new version has not got as far as to store an epoch."""
+def trial_too_long(timeout_ms: int, store: str = "") -> ErrorCard:
+    """Say that a new version has not got as far as to store an epoch; ``store`` may be why."""
+    why = store or "it did not start, or its records do not move"
     return ErrorCard(
-        cause=f"the new version has stored no epoch within {timeout_ms // 1000} s: it did not "
-        "start, or its records do not move"
+        cause=f"the new version has stored no epoch within {timeout_ms // 1000} s: {why}"
     )
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from gearpy.core.base.pauses import pause_after
 from gearpy.core.base.restart import RestartAfter, RestartBudget, RestartDecision, RestartPolicy
 from gearpy.ids import ExecutorId
 from gearpy.late_dataclass import dataclass
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 _GRACE_MS: Final = 500
 #: What one failure brings about comes within this time of its first sign.
 _SAME_MS: Final = 2_000
+_AWAY_FIRST_MS: Final = 500
+_AWAY_MAX_MS: Final = 4_000
 
 
 class Incidents:
@@ -71,6 +74,10 @@ class Incidents:
         """Begin an incident that is no failure, and costs nothing, unless one is going on."""
         if not self._hit or now_ms - self._began_ms >= _SAME_MS:
             self._began_ms, self._hit = now_ms, {"an end that was asked for"}
+
+    def pause_ms(self, tries: int) -> int:
+        """Return the pause before a store that is away is looked for, after so many tries."""
+        return pause_after(tries, _AWAY_FIRST_MS, _AWAY_MAX_MS, self._rng)
 
     def is_poison(self, error: ErrorCard) -> bool:
         """Tell whether one record has made its operator raise too often; counts this time."""

@@ -5,7 +5,7 @@ application, and the restarts of its whole life are counted.
 """
 
 from collections.abc import Callable, Collection, Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gearpy.core.app import causes, deployment
 from gearpy.core.app.causes import Drain
@@ -21,12 +21,13 @@ from gearpy.core.app.decisions import (
 from gearpy.core.app.executors import ExecutorManager, first_launch
 from gearpy.core.app.hosts import bound_slots
 from gearpy.core.app.incidents import Incidents, Suspicions
+from gearpy.core.app.regions.at_time import TimedHalt
 from gearpy.core.app.regions.region import Region
 from gearpy.core.app.regions.region_set import RegionSet
 from gearpy.core.base.restart import GiveUp
 from gearpy.core.dag.graph import Dag, without_regions
 from gearpy.core.epoch.epochs import Manifest
-from gearpy.ids import MAX_MS, ActorPath, ExecutorId, ProcessorId, SessionId, TaskId
+from gearpy.ids import MAX_MS, MIN_MS, ActorPath, ExecutorId, ProcessorId, SessionId, TaskId
 from gearpy.messages.app import LongTurn, SettleTasks, SnapshotsDamaged, TaskClock, TaskOffsets
 from gearpy.messages.summaries import ApplicationStatus, ErrorCard
 
@@ -35,6 +36,16 @@ if TYPE_CHECKING:
 
 #: Sessions and attempts of one launch of an app master; those of the next one begin behind them.
 _LAUNCH_SHIFT: Final = 32
+#: A store is back when a region that has waited for it has been at work for so long.
+_BACK_MS: Final = 6_000
+
+
+class AwayRegion(NamedTuple):
+    """A store that a region waits for: why, for which time, and since when this time."""
+
+    cause: str
+    tries: int
+    at_ms: int
 
 
 class Recovery:
@@ -45,6 +56,8 @@ class Recovery:
 
     Args: those of `ApplicationCore`.
     """
+
+    store = ""  #: Why no epoch can be stored at present, as the shell knows.
 
     def __init__(
         self,
@@ -116,6 +129,7 @@ class Recovery:
         self.long_turns: dict[ExecutorId, tuple[LongTurn, ...]] = {}
         if after is not None:
             self._take_over(after, now_ms)
+        self._away: dict[int, AwayRegion] = {}
         self._is_active = False
         self._has_run = has_run
         self._is_master_away: bool = after is not None and after._is_master_away  # noqa: SLF001
@@ -218,6 +232,8 @@ class Recovery:
         damaged = failed.damaged
         if damaged is not None and region.epochs.is_damage(damaged):
             return self._on_damaged(region, damaged, now_ms)
+        if damaged is not None and damaged.is_away and self._has_run:
+            return self._wait_for_store(region, damaged.reason, now_ms)
         error = ErrorCard(cause=failed.cause)
         commands = self._on_trouble([region], f"region {region.number}", error, now_ms)
         if damaged is not None:  # It cannot read, though nothing is damaged.
@@ -239,6 +255,23 @@ class Recovery:
         region.resume_at_ms = now_ms
         return self._after(region, region.stop(completed=False, now_ms=now_ms), now_ms)
 
+    def _wait_for_store(self, region: Region, cause: str, now_ms: int) -> list[Command]:
+        """Let a region start again until its store is back, at no cost to the budget."""
+        tries = self._away[region.number].tries + 1 if region.number in self._away else 1
+        self._away[region.number] = AwayRegion(cause, tries, now_ms)
+        pause_ms = self.incidents.pause_ms(tries)
+        commands: list[Command] = []
+        if tries == 1:
+            what, error = f"region {region.number}", ErrorCard(cause=cause, is_away=True)
+            commands.append(Survived(what=what, error=error, delay_ms=pause_ms))
+        return commands + self._after(region, region.restart(now_ms + pause_ms, now_ms), now_ms)
+
+    def _note_stores(self, now_ms: int) -> None:
+        """Forget the stores that regions have waited for, where these are at work again."""
+        for number, each in [*self._away.items()]:
+            if self.regions[number].is_at_work and now_ms - each.at_ms >= _BACK_MS:
+                del self._away[number]
+
     def _on_stopped(
         self, region: Region, stopped: deployment.AttemptStopped, now_ms: int
     ) -> list[Command]:
@@ -247,7 +280,11 @@ class Recovery:
         if self._ending is not None or (was_completed and not stopped.errors):
             region.state = "done"
         elif was_completed:
-            commands += self._on_trouble([region], "the end", stopped.errors[0], now_ms)
+            error = stopped.errors[0]
+            if error.is_away:
+                commands += self._wait_for_store(region, error.cause, now_ms)
+            else:
+                commands += self._on_trouble([region], "the end", error, now_ms)
         for executor_id in stopped.silent:
             commands += self._kill(executor_id, "it has not stopped its tasks", now_ms)
         return commands
@@ -449,7 +486,12 @@ class Recovery:
         return commands
 
     def _halt_ms_of(self, region: Region) -> int:
-        """Return the event time at which the sources of a region halt; `MAX_MS`: nowhere."""
+        """Return the event time at which the sources of a region halt; `MAX_MS`: nowhere.
+
+        In a drain they read nothing more.
+        """
+        if self._drain is not None:
+            return MIN_MS
         change = self.succession.waiting or self.succession.change
         if change is None or change.halt is None or region.number in change.kept:
             return MAX_MS
@@ -468,6 +510,8 @@ class Recovery:
     def _tell_halts(self, now_ms: int) -> list[Command]:
         """Have sources halt that are to, and let others go on."""
         halt, orders = self.succession.halt, self.succession.halt_orders
+        if self._drain is not None:  # Also while no epoch can be stored.
+            halt = TimedHalt(MIN_MS, dict.fromkeys(self.regions.sources, ""), timeout_ms=0)
         for region in self.regions:
             region.epochs.halt_ms = self._halt_ms_of(region)
         if halt is None and not orders.has_halted:

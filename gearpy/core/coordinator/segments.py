@@ -49,7 +49,7 @@ from gearpy.core.coordinator.codec import (
     encode_segment,
 )
 from gearpy.core.coordinator.log import EPOCH, CoordinatorMessage, CoordinatorState
-from gearpy.errors import LogAbsent, LogDamaged, LogSuperseded, SnapshotDamaged
+from gearpy.errors import LogAbsent, LogDamaged, LogSuperseded, SnapshotDamaged, StoreAway
 from gearpy.late_dataclass import dataclass
 
 #: A log that is compacted while it is read is read again so often.
@@ -350,6 +350,7 @@ class CoordinatorLogWriter:
 
         Raises:
             LogSuperseded: a later opening is there; whether they count is up to it.
+            StoreAway: what was appended before is not there at present.
         """
         if self._newer:
             raise self._superseded()
@@ -421,14 +422,14 @@ class CoordinatorLogWriter:
         self._last = self._marker
 
     def _check(self, names: Sequence[str], *, is_listed: bool = True) -> None:
-        """Refuse to go on if there is a later opening, or the log was deleted."""
+        """Refuse to go on if there is a later opening, or what was stored before is away."""
         files = files_of(names)
         if files and files[-1].opening > self._opening:
             self._newer = str(files[-1].opening)
-        elif is_listed and self._marker not in files:
-            self._newer = "nobody: the log was deleted"
         if self._newer:
             raise self._superseded()
+        if is_listed and not {self._marker, self._last} <= {*files}:
+            raise StoreAway(f"{self._last.name} is not there any more: bring it back")
 
     def _superseded(self) -> LogSuperseded:
         return LogSuperseded(log=self._log, opening=str(self._opening), newer=self._newer)

@@ -53,6 +53,13 @@ class Folder(Protocol):
         """Make the folder and some in it, durably, unless they are there."""
         ...
 
+    def hold(self, folder: str) -> None:
+        """Have no step but `make` make this folder, or those above it, and none prune them.
+
+        Only on a disk; elsewhere there are no folders without files.
+        """
+        ...
+
     def names(self, folder: str = "") -> list[str]:
         """Return the names of the files in the folder, or in one of its folders; in no order."""
         ...

@@ -43,6 +43,7 @@ class LocalFolder:
         self._opener = _open_private if private else None
         self._lock: int | None = None
         self._grown: dict[str, int] = {}  # The handles of files that were added to.
+        self._held = frozenset[str]()  # Folders in it that are not to be made anew.
 
     @property
     def place(self) -> str:
@@ -62,6 +63,30 @@ class LocalFolder:
             sync_folder(self._path.parent)
         for folder in sorted(synced):
             sync_folder(folder)
+
+    def hold(self, folder: str) -> None:
+        """See `Folder`."""
+        self._held |= {folder}
+        if folder:
+            self.hold(parent_of(folder))
+
+    def _make_in(self, folder: str) -> None:
+        """Make a folder in this one, durably, unless it is held.
+
+        Each by a step of its own: none comes to be in place of one that is being moved away.
+        """
+        if folder in self._held:
+            raise FileNotFoundError(errno.ENOENT, "the folder is not there", self._base + folder)
+        if not folder:
+            self.make()
+            return
+        with suppress(FileExistsError):
+            try:
+                (self._path / folder).mkdir(mode=self._folder_mode)
+            except FileNotFoundError:
+                self._make_in(parent_of(folder))
+                (self._path / folder).mkdir(mode=self._folder_mode)
+        sync_folder(self._path / parent_of(folder))
 
     def _make(self, folder: Path) -> None:
         if folder.is_dir():
@@ -159,12 +184,12 @@ class LocalFolder:
         return temporary
 
     def _created_in(self, folder: str, name: str) -> BinaryIO:
-        """Create a file; make the folder in which it is, if others have just removed it."""
+        """Create a file; make the folder in which it is, if it is new or others have removed it."""
         for _ in range(_TRIES):
             with suppress(FileNotFoundError):
                 return self.create(name)
             with suppress(FileNotFoundError):
-                self.make(folder)
+                self._make_in(folder)
         return self.create(name)
 
     def _discard(self, temporary: str) -> None:
@@ -205,7 +230,7 @@ class LocalFolder:
 
     def prune(self, folder: str) -> None:
         """See `Folder`."""
-        while folder:
+        while folder and folder not in self._held:
             try:
                 os.rmdir(self._base + folder)  # noqa: PTH106 - names are texts here
             except FileNotFoundError:

@@ -95,6 +95,9 @@ class MemoryFolder:
         """See `Folder`."""
         self.on_step("make")
 
+    def hold(self, folder: str) -> None:
+        """See `Folder`; there are no folders here but by their files."""
+
     def names(self, folder: str = "") -> list[str]:
         """See `Folder`."""
         begin = f"{folder.rstrip('/')}/" if folder else ""

@@ -71,6 +71,9 @@ class UrlFolder:
                 path = self._at(folder).rstrip("/")
                 self._tried(self._files.makedirs, path, exist_ok=True)
 
+    def hold(self, folder: str) -> None:
+        """See `Folder`; does nothing."""
+
     def names(self, folder: str = "") -> list[str]:
         """See `Folder`."""
         try:

@@ -14,7 +14,14 @@ from reprlib import repr as short_repr
 from types import FrameType, TracebackType
 from typing import Any, Final
 
-from gearpy.errors import CannotTravel, GearpyError, MessageLost, OperatorError, placed
+from gearpy.errors import (
+    CannotTravel,
+    GearpyError,
+    MessageLost,
+    OperatorError,
+    StoreAway,
+    placed,
+)
 from gearpy.messages.app import FailureKind
 from gearpy.messages.summaries import ErrorCard
 
@@ -85,6 +92,7 @@ def operator_error(
         event_time_ms=event_time_ms,
         traceback=_trace_of(error),
         is_final=is_final(error),
+        is_away=isinstance(error, StoreAway),
     )
 
 
@@ -101,7 +109,7 @@ def kind_of(error: BaseException) -> FailureKind:
 
 
 def _cause_of(error: BaseException, source: str) -> str:
-    if isinstance(error, CannotTravel):
+    if isinstance(error, CannotTravel | StoreAway):
         return str(error)
     if not str(error):
         return type(error).__name__
@@ -201,6 +209,7 @@ def card_of(
         event_time_ms=None if error.event_time_ms is None else int(error.event_time_ms),
         traceback=error.traceback[-_TRACEBACK_CHARS_MAX:],
         epoch=epoch,
+        is_away=error.is_away,
     )
 
 

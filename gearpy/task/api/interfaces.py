@@ -580,6 +580,8 @@ class SinkWriter(ABC, Generic[T_contra]):
     #: By ``application.on-error`` the records are then written one by one. Of another writer
     #: the bad record is not known, unless it was one alone: more are always a failure.
     atomic: ClassVar[bool] = False
+    #: It goes on with a state of this run: the place that it writes to was there before.
+    resumes: bool = False
 
     def begin(self, context: SinkContext) -> None:
         """Learn the context of the writer."""
@@ -728,6 +730,9 @@ class Sink(ABC, Generic[T_contra]):
     takes_back: bool = False  #: `SinkWriter.restore` takes back records written after a snapshot.
     paced: bool = False  #: Its writers are `PacedWriter`s.
     leaves_open: bool = False  #: A task that dies leaves something that `settle` closes.
+    #: An `OSError` of its writers means that the store is away, full, or not to be written to: the
+    #: task waits for it, which costs no restart.
+    waits_for_store: bool = False
 
     @abstractmethod
     def open(self, task_index: int, parallelism: int) -> SinkWriter[T_contra]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from gearpy.ids import MAX_MS
+from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.app import SourceHalt
 from gearpy.messages.table import oldest_of
 from gearpy.task.api.interfaces import Task
@@ -56,6 +56,7 @@ class CutRequest:
         self._halt: SourceHalt | None = None
         self._is_last = False
         self.is_over = False  #: The last epoch that there will be has ended.
+        self._is_read = False  # Nothing more is to be read, in no epoch.
         self.has_missed = False  #: A record that is not older than the cut time was sent before.
 
     def ask(
@@ -72,7 +73,14 @@ class CutRequest:
             self._hold_back(task)
 
     def halt(self, task: Task | None, time_ms: int) -> None:
-        """Have the task send nothing of an event time and later; `MAX_MS` lets it go on."""
+        """Have the task send nothing of an event time and later; `MAX_MS` lets it go on.
+
+        At `MIN_MS` it reads nothing more, and its epochs end where it is.
+        """
+        self._is_read = time_ms == MIN_MS
+        if self._is_read:
+            self._halt = SourceHalt(time_ms=time_ms, state="reached")
+            return
         is_able = task is None or type(task).begin_cut is not Task.begin_cut
         self._halt_ms = time_ms if is_able else MAX_MS
         self._halt = None
@@ -80,6 +88,10 @@ class CutRequest:
             self._halt = SourceHalt(time_ms=time_ms, state="open" if is_able else "unable")
         if task is not None and not self._hold_back(task):
             self.has_missed = self._cut_ms < MAX_MS
+
+    def read_at_ms(self, wanted_ms: int | None) -> int | None:
+        """Return when the task is to read, given when it wants to; None: not any more."""
+        return None if self._is_read else wanted_ms
 
     def begin(self, task: Task) -> None:
         """Have a task that has just opened halt where it was told to before."""

@@ -416,7 +416,7 @@ class TaskRunner:
             self._flush()  # What follows belongs to the next epoch.
         if (job := self._job_of_messages()) is not None:
             return job
-        if has_room and is_due(self._produce_at_ms, now_ms):
+        if has_room and is_due(self._cut.read_at_ms(self._produce_at_ms), now_ms):
             if self.task.epoch_fill > _FULL:
                 self._produce_at_ms = now_ms + _FULL_MS  # The epoch has been asked to end.
             else:
@@ -776,11 +776,11 @@ class TaskRunner:
         at_ms = earlier_of(at_ms, None if wait_ms is None else now_ms + wait_ms)
         if not self._may_go_on():
             return at_ms
-        is_produced = is_due(self._produce_at_ms, now_ms)
+        read_at_ms = self._cut.read_at_ms(self._produce_at_ms)
         is_cut = self._cut.is_due(self.task, self._outlet.epoch)
-        if self._parked is not None or self._inlet or is_cut or is_produced:
+        if self._parked is not None or self._inlet or is_cut or is_due(read_at_ms, now_ms):
             return 0
-        return earlier_of(earlier_of(at_ms, self._produce_at_ms), self._timer_at_ms(now_ms))
+        return earlier_of(earlier_of(at_ms, read_at_ms), self._timer_at_ms(now_ms))
 
     def _hold_ms(self) -> int:
         try:

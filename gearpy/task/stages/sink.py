@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, Final
 
-from gearpy.errors import OperatorError
+from gearpy.errors import GearpyError, OperatorError, StoreAway
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.summaries import ConsumerReport
@@ -25,6 +25,7 @@ _PREPARED: Final = "prepared"
 _KEPT: Final = "kept"
 _PASSED: Final = "passed"
 _AFTER: Final = "after"
+_RUN: Final = "run"
 _OWN: Final = "own"
 _OTHERS: Final = "others"
 
@@ -171,7 +172,8 @@ class SinkStage:
         if prepared is not None:
             self._prepared[epoch] = prepared
         kept = self._writer.snapshot()
-        return {_EPOCH: epoch, _PREPARED: dict(self._prepared), _KEPT: kept}
+        state = {_EPOCH: epoch, _PREPARED: dict(self._prepared), _KEPT: kept}
+        return state | ({_RUN: self._context.run} if self._sink.waits_for_store else {})
 
     def _snapshots_of_others(self) -> Mapping[int, Any]:
         for index in [index for index, each in self._others.items() if each.is_delivered]:
@@ -207,6 +209,7 @@ class SinkStage:
             return
         known = state or {_EPOCH: after, _PREPARED: {}}
         writer.restore(known.get(_KEPT))
+        writer.resumes = known.get(_RUN) == self._context.run
         writer.recover(
             dict(sorted(known[_PREPARED].items())),
             epoch=known[_EPOCH],
@@ -251,6 +254,8 @@ class SinkStage:
                 each.close(completed=completed)
 
     def _reject(self, error: BaseException, values: list[Any], timestamps: list[int]) -> None:
+        if (away := self._away(error)) is not None:  # No record is to blame.
+            raise operator_error(self.name, away) from error
         if len(values) == 1:
             record, time = values[0], timestamps[0]
             self._rejects.blame(self.name, error, record, time, place=self.place)
@@ -265,7 +270,19 @@ class SinkStage:
         try:
             yield
         except USER_ERRORS as error:
-            raise operator_error(self.name, error) from error
+            raise operator_error(self.name, self._away(error) or error) from error
+
+    def _away(self, error: BaseException) -> StoreAway | None:
+        """Return an error as that of a store which is away, if it is one."""
+        if isinstance(error, StoreAway):
+            return error
+        cause: BaseException | None = error if self._sink.waits_for_store else None
+        while cause is not None and not isinstance(cause, OSError):
+            cause = cause.__cause__
+        if cause is None:
+            return None
+        where = "" if isinstance(error, GearpyError) else f"{self._sink.description}: "
+        return StoreAway(f"{where}{error}")
 
 
 class PacedSinkStage(SinkStage):

@@ -21,7 +21,7 @@ from gearpy.core.coordinator.segments import (
     read_log,
     run_steps,
 )
-from gearpy.errors import LogAbsent, LogDamaged, LogSuperseded
+from gearpy.errors import LogAbsent, LogDamaged, LogSuperseded, StoreAway
 from tests.core.coordinator_world import (
     LOG,
     Launch,
@@ -104,14 +104,21 @@ def test_a_tool_opens_after_the_app_master_and_before_the_next() -> None:
         append(store, tool, "c")
 
 
-def test_a_log_that_was_deleted_takes_nothing() -> None:
-    """The application has ended; nobody would find what is appended."""
+def test_a_log_that_is_away_takes_nothing_until_it_is_back() -> None:
+    """Somebody has moved it; what was put in its place meanwhile is not read."""
     store = Store()
     writer = opened(store)
-    store.files.clear()
+    append(store, writer, "a")
+    before = dict(store.files)
+    for files in ({}, {name: before[name] for name in before if name.startswith("open")}):
+        store.files = files
 
-    with pytest.raises(LogSuperseded, match="by nobody: the log was deleted"):
-        append(store, writer, "a")
+        with pytest.raises(StoreAway, match="is not there any more"):
+            append(store, writer, "b")
+
+    store.files = before
+    append(store, writer, "c")
+    assert keys_of(opened(store, 2).state) == {"a", "b", "c"}
 
 
 def a_world_of_two(*, segments_max: int = 2, keys: str = "bc") -> World:

@@ -1,0 +1,140 @@
+"""The checkpoints of one application, in a store that may be away for a while.
+
+A folder that was moved or is not mounted looks like an empty one. A file in the folder of the
+application, its mark, tells them apart: it is written once, before all else.
+"""
+
+import platform
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import BinaryIO, Final
+
+from gearpy.errors import SnapshotDamaged, StoreAway
+from gearpy.storage.checkpoints import Checkpoints, MemoryCheckpoints, StoredFile
+from gearpy.storage.folder.api import parent_of
+
+_MARK: Final = "coordinator/mark"
+_TEXT: Final = b"While this file is missing, gearpy takes this checkpoint folder for absent.\n"
+
+
+def log_folder(prefix: str) -> str:
+    """Return the folder of an application's log; ``prefix`` is `LaunchExecutor.checkpoints`."""
+    return f"{prefix}/coordinator"
+
+
+def trouble_of(error: BaseException) -> str:
+    """Return why a store cannot be used, for people: with the folder, and no temporary file."""
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    folder = parent_of(str(error.filename or ""))
+    return error.strerror if folder in error.strerror else f"{error.strerror}: {folder}"
+
+
+class HeldCheckpoints:
+    """`Checkpoints` of one application; while its folder is away, each step raises `StoreAway`.
+
+    Invariant: nothing is stored, listed, or found to be missing, unless the mark of the
+    application was there before and is there after. On a disk no folder is made anew in between.
+
+    Runs on: any thread.
+
+    Args:
+        store: where all applications are.
+        prefix: below which name everything of the application is.
+    """
+
+    def __init__(self, store: Checkpoints, prefix: str) -> None:
+        self._store = store
+        self._prefix = prefix
+        self._mark = f"{prefix}/{_MARK}"
+
+    def begin(self, *, is_known: bool) -> None:
+        """Find the folder of the application; make it if nothing was ever stored there.
+
+        Args:
+            is_known: a launch of the application has stored something.
+
+        Raises:
+            StoreAway: it is known, and not there.
+            OSError: the store cannot be used.
+        """
+        if not self._store.has(self._mark):
+            if is_known and not self._store.names(log_folder(self._prefix)):
+                raise self._away()
+            self._store.save(self._mark, [_TEXT])
+        self._store.hold(self._prefix)
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether it ends with this process."""
+        return isinstance(self._store, MemoryCheckpoints)
+
+    @property
+    def place(self) -> str:
+        """See `Checkpoints`."""
+        return self._store.place
+
+    def save(self, name: str, chunks: Iterable[bytes]) -> StoredFile:
+        """See `Checkpoints`."""
+        with self._there():
+            return self._store.save(name, chunks)
+
+    def open(self, location: str) -> BinaryIO:
+        """See `Checkpoints`."""
+        with self._told():
+            return self._store.open(location)
+
+    def load(self, location: str, sha256: str = "") -> bytes:
+        """See `Checkpoints`."""
+        with self._told():
+            return self._store.load(location, sha256)
+
+    def names(self, prefix: str) -> list[str]:
+        """See `Checkpoints`."""
+        with self._there():
+            return self._store.names(prefix)
+
+    def has(self, name: str) -> bool:
+        """See `Checkpoints`."""
+        with self._there():
+            return self._store.has(name)
+
+    def hold(self, prefix: str) -> None:
+        """See `Checkpoints`."""
+        self._store.hold(prefix)
+
+    def drop(self, location: str) -> None:
+        """See `Checkpoints`."""
+        with self._told():
+            self._store.drop(location)
+
+    def drop_all(self, prefix: str) -> None:
+        """See `Checkpoints`."""
+        with self._told():
+            self._store.drop_all(prefix)
+
+    @contextmanager
+    def _there(self) -> Iterator[None]:
+        self._check()
+        with self._told():
+            yield
+        self._check()
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Tell what is damaged from what is away."""
+        try:
+            yield
+        except (SnapshotDamaged, OSError):
+            self._check()
+            raise
+
+    def _check(self) -> None:
+        if not self._store.has(self._mark):
+            raise self._away()
+
+    def _away(self) -> StoreAway:
+        return StoreAway(
+            f"checkpoint folder {self._store.place} has nothing of {self._prefix} on "
+            f"{platform.node()}: mount it, or bring it back"
+        )

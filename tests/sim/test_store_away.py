@@ -1,0 +1,28 @@
+"""A store is taken away and given back, in the middle of anything: nothing is lost or twice."""
+
+import pytest
+
+from tests.bench.simulate import STORE_AWAY, run_seed
+from tests.bench.simulate_changes import run_change_seed
+
+pytestmark = pytest.mark.usefixtures("no_log")
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(6), *(pytest.param(n, marks=pytest.mark.long) for n in range(6, 40))]
+)
+def test_nothing_is_lost_when_a_store_goes_and_comes_back(seed: int) -> None:
+    """In epochs, commits and restarts; beside all other faults."""
+    result = run_seed(seed, more=STORE_AWAY)
+
+    assert not result.problem, result
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(3), *(pytest.param(n, marks=pytest.mark.long) for n in range(3, 20))]
+)
+def test_nothing_is_lost_in_changes_without_a_store(seed: int) -> None:
+    """A change that cannot be made then is given up, or made later."""
+    result = run_change_seed(seed, more=STORE_AWAY, shorter=3)
+
+    assert not result.problem, result
