@@ -40,6 +40,7 @@ EXTRAS: Final[Mapping[str, str]] = {
     "requests": "hdfs",
     "s3fs": "s3",
     "uvicorn": "ui",
+    "wsproto": "ui",
 }
 
 #: The entry point of `gear`, by which a distribution is known as ours.

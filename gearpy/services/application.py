@@ -13,6 +13,7 @@ from gearpy.services.problems import add_problem_handlers
 from gearpy.services.routes import (
     applications,
     cluster,
+    earlier,
     events,
     inside,
     measurements,
@@ -41,6 +42,7 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     submitting.router,
     events.router,
     session.router,
+    earlier.router,
 )
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final, TypeAlias
 
 from fastapi import Depends, Request
 from fastapi import Path as PathParameter
+from starlette.requests import HTTPConnection
 
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.config.schema import Config
@@ -72,7 +73,7 @@ class Deps:
     of_one_run: bool = False
 
 
-def deps_of(request: Request) -> Deps:
+def deps_of(request: HTTPConnection) -> Deps:
     """Return the parts of the services."""
     deps = request.app.state.deps
     assert isinstance(deps, Deps)

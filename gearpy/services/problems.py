@@ -87,12 +87,19 @@ def _on_invalid(_: Request, error: Exception) -> JSONResponse:
     return problem_answer(422, Problem(error="; ".join(mistakes)))
 
 
-def _on_gearpy(_: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, GearpyError)
+def answer_of(error: ProblemRaised | GearpyError) -> JSONResponse:
+    """Return an error as an answer, where no handler does so."""
+    if isinstance(error, ProblemRaised):
+        return problem_answer(error.status_code, error.problem)
     status, fix = _status_of(error), None
     if status == _UNAVAILABLE:
         fix = f"see whether the master runs ({program('master')}), and what its log says"
     return problem_answer(status, Problem(error=str(error), fix=fix))
+
+
+def _on_gearpy(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, GearpyError)
+    return answer_of(error)
 
 
 def _status_of(error: GearpyError) -> int:

@@ -26,7 +26,7 @@ from gearpy.services.programs.submission import Submitting
 from gearpy.services.programs.uploads import Uploads
 from gearpy.services.push.topics import Topics
 from gearpy.services.push.watching import Watching
-from gearpy.services.security.connections import LimitedProtocol
+from gearpy.services.security.connections import LimitedProtocol, LimitedSocket
 from gearpy.services.security.guard import GuardSettings
 from gearpy.services.security.limits import RequestLimits
 from gearpy.services.security.sessions import Logins
@@ -45,6 +45,7 @@ _log = logging.getLogger(__name__)
 
 _BACKLOG: Final = 2048
 _KEEP_ALIVE_S: Final = 30
+_SOCKET_MAX_BYTES: Final = 4096
 _STOP_S: Final = 5.0
 _FILES_WANTED: Final = 8192  # Twice as many as connections: uploads and questions need some, too.
 
@@ -184,7 +185,8 @@ def _server(deps: Deps, limits: RequestLimits, tls: ssl.SSLContext | None) -> uv
     config = uvicorn.Config(
         services_app(deps),
         http=LimitedProtocol.with_limits(limits),
-        ws="none",
+        ws=LimitedSocket.with_limits(limits),
+        ws_max_size=_SOCKET_MAX_BYTES,  # Nobody listens to what clients say.
         lifespan="off",
         access_log=False,
         log_config=None,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fastapi.routing import APIRoute
+from fastapi.routing import APIRoute, APIWebSocketRoute
 
 from gearpy.services.application import ROUTERS
 from gearpy.services.deps import Action
@@ -18,6 +18,10 @@ def rows() -> Iterator[str]:
     """Yield a row for each route, by what it is about."""
     for router in ROUTERS:
         for route in router.routes:
+            if isinstance(route, APIWebSocketRoute):
+                says = (route.endpoint.__doc__ or "").partition("\n")[0].rstrip(".")
+                yield f"| WebSocket `{route.path[1:]}` | {says} | read |\n"
+                continue
             assert isinstance(route, APIRoute)
             calls = [each.call for each in route.dependant.dependencies]
             needed = [each.scope.text for each in calls if isinstance(each, Action)]

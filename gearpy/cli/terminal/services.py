@@ -13,7 +13,7 @@ from gearpy.distribution import require
 if TYPE_CHECKING:
     from gearpy.services.server import Services
 
-_NEEDED: Final = ("fastapi", "python_multipart", "uvicorn")
+_NEEDED: Final = ("fastapi", "python_multipart", "uvicorn", "wsproto")
 
 
 #: An option of all commands that serve the page.

@@ -285,3 +285,15 @@ class MetricsShape(Shape):
 
     path: str
     metrics: list[MetricItem]
+
+
+class ApplicationMetrics(MetricsShape):
+    """The same of Gearpump 0.6."""
+
+    app_id: int
+
+
+class SocketAddress(Shape):
+    """Answer of ``websocket/url``. Gearpump 0.6: `WebSocketUrl`."""
+
+    url: str

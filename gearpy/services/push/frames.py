@@ -17,6 +17,18 @@ def frame(event: str, data: bytes, *, event_id: int | None = None) -> bytes:
     return b"%sevent: %s\ndata: %s\n\n" % (given_id, event.encode(), data)
 
 
+def as_message(sent: bytes) -> str:
+    """Return a frame as JSON with ``event``, ``id`` and ``data``, for a WebSocket.
+
+    Empty for what is none: a sign of life, or when to come back.
+    """
+    fields = dict(line.split(": ", 1) for line in sent.decode().split("\n") if line)
+    if "data" not in fields:
+        return ""
+    event, event_id, data = fields["event"], fields.get("id", "null"), fields["data"]
+    return f'{{"event":"{event}","id":{event_id},"data":{data}}}'
+
+
 def id_of(header: str | None) -> int | None:
     """Return the id in the header Last-Event-ID; None for none, or for one that is not ours."""
     return int(header) if header is not None and _ID.fullmatch(header) else None

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Hashable, Sequence
+from collections.abc import AsyncGenerator, Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeAlias
 
@@ -76,7 +76,7 @@ class Topics:
         self,
         wanted: Sequence[tuple[Hashable, TopicLook, float, int]],
         first: Sequence[bytes] = (),
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes]:
         """Return the frames of a viewer, until it goes away or the services end.
 
         Args:
@@ -107,7 +107,7 @@ class Topics:
 
     async def _frames(
         self, wanted: Sequence[tuple[Hashable, TopicLook, float, int]], first: Sequence[bytes]
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes]:
         self._loop = asyncio.get_running_loop()
         wake, seen = asyncio.Event(), dict[Hashable, int]()
         self._viewers += 1

@@ -10,5 +10,6 @@
 - `prometheus`: all that is measured, as the page that Prometheus reads.
 - `submitting`: programs and graphs that are uploaded and submitted.
 - `session`: who asks; login and logout; the version.
-- `events`: the stream of events.
+- `events`: the stream of events, also as a WebSocket.
+- `earlier`: the paths of Gearpump 0.6 where 0.8 has others.
 """

@@ -1,26 +1,32 @@
-"""The route of the stream of events."""
+"""The stream of events, as server-sent events and as a WebSocket."""
 
-from collections.abc import Callable, Hashable
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Hashable
+from contextlib import aclosing
 from dataclasses import replace
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Header, Query, WebSocket
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 from pydantic import TypeAdapter
 
-from gearpy.errors import SubmitRefused
+from gearpy.errors import GearpyError, SubmitRefused
 from gearpy.ids import AppId, ExecutorId
-from gearpy.services.deps import Deps, Given
-from gearpy.services.problems import ProblemRaised
-from gearpy.services.push.frames import frame, id_of
+from gearpy.services.deps import Deps, Given, deps_of
+from gearpy.services.problems import ProblemRaised, answer_of
+from gearpy.services.push.frames import as_message, frame, id_of
 from gearpy.services.push.topics import TooManyViewers, TopicLook
 from gearpy.services.routes.measurements import SeriesShape, series_shape
 from gearpy.views.model import AppView, OverviewView
 
 router: Final = APIRouter(tags=["events"])
 
+#: Where the WebSocket is, below the API.
+SOCKET: Final = "/websocket"
+_GOING_AWAY: Final = 1001  # The services end.
+_TIME_MAX: Final = 2**53 - 1
 _ID_MAX: Final = 2**31 - 1
 _VIEW_S: Final = 1.0
 _OVERVIEW_S: Final = 2.0
@@ -31,6 +37,10 @@ _VIEW: Final = TypeAdapter(AppView)
 _SERIES: Final = TypeAdapter(SeriesShape)
 _OVERVIEW: Final = TypeAdapter(OverviewView)
 
+_App: TypeAlias = Annotated[int | None, Query(ge=0, le=_ID_MAX, description="This one alone.")]
+_Executor: TypeAlias = Annotated[
+    int | None, Query(ge=-1, le=_ID_MAX, description="Its log as well; -1: the app master's.")
+]
 _Topic = tuple[Hashable, TopicLook, float, int]
 
 
@@ -42,10 +52,8 @@ _Topic = tuple[Hashable, TopicLook, float, int]
 async def get_events(
     given: Given,
     *,
-    app: Annotated[int | None, Query(ge=0, le=_ID_MAX, description="This one alone.")] = None,
-    executor: Annotated[
-        int | None, Query(ge=-1, le=_ID_MAX, description="Its log as well; -1: the app master's.")
-    ] = None,
+    app: _App = None,
+    executor: _Executor = None,
     last_event_id: Annotated[str | None, Header(max_length=20)] = None,
 ) -> StreamingResponse:
     """Send `overview` each 2 s, or `view` of an application each second while it changes.
@@ -54,6 +62,52 @@ async def get_events(
     answer. With the header Last-Event-ID, which browsers send when they come back, `series` brings
     what was missed.
     """
+    frames = await _watched(given, app, executor, id_of(last_event_id))
+    return StreamingResponse(
+        frames, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
+    )
+
+
+@router.websocket(SOCKET)
+async def send_events(
+    socket: WebSocket,
+    *,
+    app: _App = None,
+    executor: _Executor = None,
+    since_ms: Annotated[int | None, Query(ge=0, le=_TIME_MAX)] = None,
+) -> None:
+    """Send the same as messages: JSON with `event`, `id` and `data`. Nothing is listened to."""
+    try:
+        frames = await _watched(deps_of(socket), app, executor, since_ms)
+    except (ProblemRaised, GearpyError) as error:
+        await socket.send_denial_response(answer_of(error))
+        return
+    await socket.accept()
+    sending = asyncio.create_task(_send_all(socket, frames))
+    leaving = asyncio.create_task(_until_gone(socket))
+    await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
+    for each in (sending, leaving):
+        each.cancel()
+    await asyncio.gather(sending, leaving, return_exceptions=True)
+
+
+async def _send_all(socket: WebSocket, frames: AsyncGenerator[bytes]) -> None:
+    async with aclosing(frames):
+        async for sent in frames:
+            if message := as_message(sent):
+                await socket.send_text(message)
+    await socket.close(_GOING_AWAY)
+
+
+async def _until_gone(socket: WebSocket) -> None:
+    while (await socket.receive())["type"] != "websocket.disconnect":
+        pass
+
+
+async def _watched(
+    given: Deps, app: int | None, executor: int | None, since_ms: int | None
+) -> AsyncGenerator[bytes]:
+    """Return the frames that a viewer wants; raises what its answer says instead."""
     wanted, first = [_overview_topic(given)], list[bytes]()
     if app is not None:
         app_id = AppId(app)
@@ -61,17 +115,14 @@ async def get_events(
         wanted = [_view_topic(given, app_id)]
         if executor is not None:
             wanted.append(_log_topic(given, app_id, ExecutorId(executor)))
-        if (since_ms := id_of(last_event_id)) is not None:
+        if since_ms is not None:
             first += await run_in_threadpool(_missed, given, app_id, since_ms)
     try:
-        frames = given.topics.watch(wanted, first)
+        return given.topics.watch(wanted, first)
     except TooManyViewers:
         raise ProblemRaised(
             429, "there are as many event streams as there may be", "close another page"
         ) from None
-    return StreamingResponse(
-        frames, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
-    )
 
 
 def _overview_topic(given: Deps) -> _Topic:

@@ -30,10 +30,10 @@ _TYPES: Final = {"histogram": "Histogram", "meter": "Meter", "gauge": "Gauge"}
 _EVENTS_PER_S: Final = "events/s"
 _SNAKE: Final = {"meanRate": "mean_rate"}
 
-_Path: TypeAlias = Annotated[
+MetricPath: TypeAlias = Annotated[
     str, Path(max_length=_PATH_CHARS_MAX, description="A prefix; * is any text, ? any letter.")
 ]
-_Option: TypeAlias = Annotated[ReadOption, Query(alias="readOption")]
+MetricOption: TypeAlias = Annotated[ReadOption, Query(alias="readOption")]
 _Bound: TypeAlias = Annotated[int, Query(ge=-1, le=_NUMBER_MAX)]
 
 
@@ -74,28 +74,30 @@ def get_series(
 
 
 @router.get("/master/metrics/{path}", response_model_exclude_none=True)
-def get_master_metrics(client: Client, path: _Path, option: _Option = "readLatest") -> MetricsShape:
+def get_master_metrics(
+    client: Client, path: MetricPath, option: MetricOption = "readLatest"
+) -> MetricsShape:
     """Return measurements of the master's process."""
-    return _metrics(client, path, option)
+    return metrics_of(client, path, option)
 
 
 @router.get("/worker/{worker_id}/metrics/{path}", response_model_exclude_none=True)
 def get_worker_metrics(
     client: Client,
     worker_id: WorkerIdInPath,
-    path: _Path,
-    option: _Option = "readLatest",
+    path: MetricPath,
+    option: MetricOption = "readLatest",
 ) -> MetricsShape:
     """Return measurements of a worker's process."""
-    return _metrics(client, path, option, worker_id=worker_id)
+    return metrics_of(client, path, option, worker_id=worker_id)
 
 
 @router.get("/appmaster/{app_id}/metrics/{path}", response_model_exclude_none=True)
 def get_application_metrics(
     client: Client,
     app_id: AppIdInPath,
-    path: _Path,
-    option: _Option = "readLatest",
+    path: MetricPath,
+    option: MetricOption = "readLatest",
     *,
     aggregator: Annotated[
         str,
@@ -111,7 +113,7 @@ def get_application_metrics(
     limit: Annotated[int, Query(ge=1, le=_LIMIT_MAX)] = _LIMIT_MAX,
 ) -> MetricsShape:
     """Return measurements of tasks and executors."""
-    return _metrics(
+    return metrics_of(
         client,
         path,
         option,
@@ -141,9 +143,10 @@ def series_shape(data: SeriesData) -> SeriesShape:
     return SeriesShape(**columns, processors=processors)
 
 
-def _metrics(
+def metrics_of(
     client: ClusterClient, path: str, option: ReadOption, app_id: AppId | None = None, **more: Any
 ) -> MetricsShape:
+    """Return the measurements that `GetHistory` asks for, in Gearpump's shape."""
     question = GetHistory(path=path, read_option=option, app_id=app_id, **more)
     data: HistoryData = client.history(question)
     return MetricsShape(path=path, metrics=list(map(_item, data.items)))

@@ -3,7 +3,9 @@
 import asyncio
 from typing import Any, ClassVar
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 
 from gearpy.services.security.limits import RequestLimits
 
@@ -38,6 +40,14 @@ class LimitedProtocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Watch the connection no more."""
         super().connection_lost(exc)
+        self._watch_no_more()
+
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        """Hand the connection over to `LimitedSocket`."""
+        self._watch_no_more()
+        super().handle_websocket_upgrade(event)
+
+    def _watch_no_more(self) -> None:
         for timer in (self._look, self._unread):
             if timer is not None:
                 timer.cancel()
@@ -72,3 +82,32 @@ class LimitedProtocol(H11Protocol):
     def _cycle(self) -> Any:
         """Return the request that is being answered, or was last; None before the first."""
         return self.cycle
+
+
+class LimitedSocket(WSProtocol):
+    """uvicorn's WebSocket, which ends when its client does not read what waits for it."""
+
+    limits: ClassVar[RequestLimits]
+    _unread: asyncio.TimerHandle | None = None
+
+    @classmethod
+    def with_limits(cls, limits: RequestLimits) -> type[WSProtocol]:
+        """Return the class with these limits; uvicorn makes its instances."""
+        return type(cls.__name__, (cls,), {"limits": limits})
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Watch the connection no more."""
+        super().connection_lost(exc)
+        if self._unread is not None:
+            self._unread.cancel()
+
+    def pause_writing(self) -> None:
+        """Wait with what is sent; give a client up that does not read for long."""
+        super().pause_writing()
+        self._unread = self.loop.call_later(self.limits.send_s, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Go on, as the client has read."""
+        super().resume_writing()
+        if self._unread is not None:
+            self._unread.cancel()

@@ -26,14 +26,18 @@ API: Final = "/api/v1.0"
 #: Where the page is; with a token behind it, it logs in.
 PAGE: Final = "/"
 #: What can be asked for without a token: enough to log in.
-OPEN_PATHS: Final = frozenset({f"{API}/session", f"{API}/login", f"{API}/logout", "/version"})
+OPEN_PATHS: Final = frozenset(
+    {f"{API}/session", f"{API}/login", f"{API}/logout", "/version", f"{API}/version"}
+)
 _GUARDED: Final = (API, "/metrics", "/openapi.json", "/supervisor-actor-path")
-_STREAM: Final = f"{API}/events"
+_STREAMS: Final = frozenset({f"{API}/events", f"{API}/websocket"})
 _UPLOADS: Final = re.compile(
     rf"{re.escape(API)}/(master/(submitapp|submitprogram|uploadjar)"
     r"|appmaster/[0-9]+/(update|dynamicdag))"
 )
 
+#: The beginnings of an answer, also of one that refuses a WebSocket.
+_STARTS: Final = frozenset({"http.response.start", "websocket.http.response.start"})
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; object-src 'none'; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
@@ -110,7 +114,7 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, by a refusal or by the application inside."""
-        if scope["type"] != "http":
+        if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
         state = scope.setdefault("state", {})
@@ -126,8 +130,9 @@ class Guard:
             if request.is_unsafe:
                 _note(None, TakenAction(f"{request.method} {request.path}", ""), request, refused)
             return
+        is_socket = scope["type"] == "websocket"
         body = _Body(receive, self._settings.limits, request, self._now_s)
-        await self._app(scope, body, answering)
+        await self._app(scope, receive if is_socket else body, answering)
         action, problem = state.get("action"), state.get("refused")
         if isinstance(action, TakenAction) and isinstance(problem, ProblemRaised):
             _note(caller, action, request, problem)
@@ -145,7 +150,7 @@ class Guard:
             request.method,
             request.headers,
             has_cookie=bool(login),
-            is_stream=request.path == _STREAM,
+            is_stream=request.path in _STREAMS,
         )
         if problem:
             raise ProblemRaised(403, problem, "open the page by the address that the services tell")
@@ -219,13 +224,13 @@ class _Seen:
     """The parts of a request that are looked at."""
 
     def __init__(self, scope: Scope) -> None:
-        self.method: str = scope["method"]
+        self.method: str = scope.get("method", "GET")  # A WebSocket begins as one.
         self.path: str = scope["path"]
         self.headers = Headers(scope=scope)
         self.client: str = scope["client"][0] if scope.get("client") else "?"
         self.is_unsafe = self.method not in SAFE_METHODS
         self.shows_token = self.path == PAGE and bool(scope["query_string"])
-        self.is_encrypted = scope.get("scheme") == "https"
+        self.is_encrypted = scope.get("scheme") in {"https", "wss"}
 
 
 class _Answering:
@@ -237,7 +242,7 @@ class _Answering:
         self.status = 500  # Until it begins.
 
     async def __call__(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
+        if message["type"] in _STARTS:
             self.status = message["status"]
             self._add_headers(message)
         await self._send(message)

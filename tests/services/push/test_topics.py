@@ -55,8 +55,8 @@ def test_two_viewers_cost_one_look() -> None:
         assert [await _next(second) for _ in range(3)] == [HELLO, b"for you", b"1"]
         with pytest.raises(TooManyViewers):
             topics.watch([("a", counter, 3600, 1)])
-        await first.aclose()  # type: ignore[attr-defined]
-        await second.aclose()  # type: ignore[attr-defined]
+        await first.aclose()
+        await second.aclose()
         third = topics.watch([("a", counter, 3600, 1)])
         assert [await _next(third) for _ in range(2)] == [HELLO, b"2"]
         topics.close()
