@@ -34,8 +34,8 @@ try:
     from gearpy.windowlog.log import WindowLog
 except ModuleNotFoundError as _missing:
     raise SystemExit(
-        f"{_missing.name} is not installed here: pip install 'gearpy-streaming[spark]', or take "
-        "the .venv/bin/python that bin/gear makes in a clone"
+        f"{_missing.name} is not installed here: pip install 'gearpy-streaming[spark]', or, in a "
+        "clone, bin/gear main examples/spark_pipeline/run.py"
     ) from None
 
 __all__ = ["Check", "compare", "deploy", "main", "make_empty"]

@@ -11,7 +11,8 @@ import typer
 from gearpy import __version__
 from gearpy.cli.terminal.absent import leave_out
 from gearpy.cli.terminal.coercion import coerce_without_pydantic
-from gearpy.cli.terminal.exits import HELP
+from gearpy.cli.terminal.earlier import today
+from gearpy.cli.terminal.exits import HELP, WRONG_USE
 from gearpy.cli.terminal.groups import add_lazy, group
 from gearpy.cli.terminal.guard import end_at_signals, ended_at_once
 from gearpy.distribution import other_project
@@ -23,6 +24,10 @@ COMMANDS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         "plan": (
             "programs.plan:plan",
             "Print how a program will run: steps, edges, rows or columns, state, guarantees.",
+        ),
+        "main": (
+            "programs.main:main",
+            "Run a program of any kind that finds the cluster and its configuration.",
         ),
         "verify": (
             "programs.verify:verify",
@@ -49,6 +54,10 @@ COMMANDS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         "why": (
             "apps.why:why",
             "Tell what is wrong with an application, who holds its clock back, and what to do.",
+        ),
+        "shell": (
+            "apps.shell:shell",
+            "A Python prompt with a connected client, to look at a cluster and to change it.",
         ),
         "kill": ("apps.applications:kill", "Stop an application; it becomes 'terminated'."),
         "debug": (
@@ -130,7 +139,9 @@ _STATE: Final = "state"
 app = group("gearpy: an actor-based streaming runtime.", epilog=HELP, add_completion=True)
 for _theme, _commands in COMMANDS.items():
     for _name, (_place, _about) in _commands.items():
-        add_lazy(app, _name, _place, help=_about, rich_help_panel=_theme)
+        # What is behind the program of `main` is the program's, options as well.
+        _own = {"allow_interspersed_args": False} if _name == "main" else {}
+        add_lazy(app, _name, _place, help=_about, rich_help_panel=_theme, context_settings=_own)
         for _alias in (alias for alias, meant in _ALIASES.items() if meant == _name):
             add_lazy(app, _alias, _place, hidden=True)
 
@@ -142,6 +153,9 @@ def main() -> None:
     coerce_without_pydantic()
     if warning := other_project():
         print(f"warning: {warning}", file=sys.stderr)
+    if told := today(sys.argv[1:]):
+        print(f"error: {told}", file=sys.stderr)
+        sys.exit(WRONG_USE)
     with _for_state() if sys.argv[1:2] == [_STATE] else nullcontext():
         app(prog_name="gear")
 

@@ -95,6 +95,13 @@ class TaskSample(TaskLoad):
     done: int = 0
     total: int = 0
 
+    def __repr__(self) -> str:
+        return (
+            f"<task {self.task_id} on executor {self.executor_id}: {self.records_in:,} records in, "
+            f"{self.records_out:,} out, {self.queue_records:,} wait, {self.state_bytes:,} bytes of "
+            "state>"
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessSample:

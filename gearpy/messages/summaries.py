@@ -113,6 +113,13 @@ class WorkerSummary:
     aside_until_ms: int = 0  # Wall time until which it gets nothing new, as it came and went.
     version: str = ""  # Of its gearpy; empty if that is too old to say it.
 
+    def __repr__(self) -> str:
+        place = f" at {self.address}" if self.address else ""
+        return (
+            f"<worker {self.worker_id}{place}: {self.slots - self.free_slots:,} of {self.slots:,} "
+            f"slots in use, {self.executors} executors{', leaving' * self.is_leaving}>"
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorSummary:
@@ -127,6 +134,12 @@ class ExecutorSummary:
     data_address: str = ""
     tasks: tuple[str, ...] = ()
     metrics_address: str = ""
+
+    def __repr__(self) -> str:
+        return (
+            f"<executor {self.executor_id} on worker {self.worker_id}: {self.status}, process "
+            f"{self.pid}, {self.slots} slots, tasks {', '.join(self.tasks) or 'none'}>"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +165,12 @@ class ProcessorSummary:
     birth_ms: int | None = None
     idle_tasks: int = 0
     idle_ms: int = 0
+
+    def __repr__(self) -> str:
+        return (
+            f"<processor {self.processor_id} {self.name!r}: {self.parallelism} tasks, "
+            f"{self.records_in:,} records in, {self.records_out:,} out, {self.late_records:,} late>"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -345,3 +364,9 @@ class ApplicationDetail:
     has_savepoints: bool = True
     unstored: tuple[str, ...] = ()
     change: ChangeSummary | None = None
+
+    def __repr__(self) -> str:
+        lines = [f"application {self.app_id}: epoch {self.epoch}, {self.restarts} restarts"]
+        lines += [repr(each)[1:-1] for each in (*self.processors, *self.executors)]
+        lines += [f"failure: {each.error.cause}" for each in self.failures]
+        return "<" + "\n  ".join(lines) + ">"

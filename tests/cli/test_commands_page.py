@@ -28,6 +28,8 @@ _ELSEWHERE: Final = (
     "checkpoint ",
     "state ",
     "debug ",
+    "shell ",
+    "main ",
 )
 EXAMPLES: Final = [
     (command, shown)

@@ -7,6 +7,7 @@
 - `describe`: shows all there is to know of one application.
 - `why`: ``gear why``: what is wrong with an application, and the tasks that hold its clock back.
 - `top`: ``gear top``: a cluster, or one application, live in the terminal.
+- `shell`: ``gear shell``: a Python prompt with a client that is connected to a cluster.
 - `report`: ``gear report``: one HTML file with all that is known of a run.
 - `screen`: what ``gear top`` draws.
 - `progress`: how far an application is: a bar on a terminal, else a line now and then.

@@ -6,6 +6,7 @@
 - `connect`: finds the master, and stays with its cluster.
 - `extras`: adds extras to the environment of a clone when a command first needs them.
 - `services`: the services that a command starts, if what they need is installed.
+- `earlier`: options as Gearpump spells them, answered by those of today.
 - `exits`: how a command ends, as the shell sees it.
 - `guard`: ends a command with the right exit code and nothing but the right words.
 - `output`: errors, tables and JSON, as people and programs read them.

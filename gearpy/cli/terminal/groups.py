@@ -56,7 +56,8 @@ class _Lazy(TyperCommand):
             found = getattr(_loaded(f"gearpy.cli.{module}"), name)
         if not isinstance(found, typer.Typer):
             command, found = found, typer.Typer(**{**_SETTINGS, "no_args_is_help": False})
-            found.command(self.name, epilog=HELP)(command)
+            settings = {**_SETTINGS["context_settings"], **self.context_settings}
+            found.command(self.name, epilog=HELP, context_settings=settings)(command)
         return get_command(found).make_context(*args, **extra)
 
 

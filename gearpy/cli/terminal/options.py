@@ -114,7 +114,7 @@ Program: TypeAlias = Annotated[
         help="FILE.py[:ATTR]; or a package folder, a folder of modules, a .zip or a .whl, each "
         "with [:NAME] or [:MODULE:ATTR], where NAME is a module, an attribute, or both with a "
         "dot between. Without a name it is the module app, and in it 'app', 'main' or the only "
-        "application.",
+        "application. MODULE[:ATTR] is a module that can be imported here.",
         show_default=False,
     ),
 ]

@@ -562,6 +562,9 @@ class RunningApplication:
         self.app_id = app_id
         self.name = name
 
+    def __repr__(self) -> str:
+        return f"<application {self.app_id} {self.name!r}>"
+
     def summary(self) -> ApplicationSummary:
         """Ask how it is."""
         return self.client.application(self.app_id)

@@ -6,11 +6,16 @@ name: as much of it as is a module, then an attribute if a word is left. Modules
 the top, or from within the package that was given: ``shop:jobs.daily.app`` is ``app`` of
 ``shop.jobs.daily``.
 
+Where there is no such path, ``MODULE`` or ``MODULE:ATTR`` is a module that the working directory or
+the environment has; its file or its package is the program.
+
 Without a name a package means its module ``app``, else ``__main__``, else the package itself; a
 folder of modules means ``app.py``.
 """
 
+import sys
 from collections.abc import Collection, Sequence
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -38,7 +43,7 @@ def split_path(target: str) -> Target:
     """Split a target; a path may have colons itself, if it exists.
 
     Raises:
-        ConfigError: no such file or folder.
+        ConfigError: no such file, folder or module.
     """
     path, names = target, tuple[str, ...]()
     for _ in range(3):
@@ -48,7 +53,35 @@ def split_path(target: str) -> Target:
         if not colon:
             break
         names = (name, *names)
-    raise ConfigError(f"no such file: {target.partition(':')[0]}")
+    name, _, attr = target.partition(":")
+    if (found := _importable(name, attr)) is not None:
+        return found
+    is_file = name.endswith(".py") or "/" in name
+    raise ConfigError(f"no such file{'' if is_file else ' or module'}: {name}")
+
+
+def _importable(name: str, attr: str) -> Target | None:
+    """Return what has a module, which is looked for without importing anything."""
+    top, *below = name.split(".")
+    if not all(each.isidentifier() for each in (top, *below)):
+        return None
+    here = str(Path.cwd())
+    spec = PathFinder.find_spec(top, [here, *sys.path])
+    if spec is None or top in sys.stdlib_module_names:
+        return None
+    if spec.submodule_search_locations:
+        folder = Path(next(iter(spec.submodule_search_locations)))
+        is_package = (folder / "__init__.py").is_file()
+        module = name if is_package else ".".join(below)
+        return Target(_as_typed(folder), (module, attr) if attr and module else (module or attr,))
+    if below or spec.origin is None or not spec.origin.endswith(".py"):
+        return None
+    return Target(_as_typed(Path(spec.origin)), (attr,) if attr else ())
+
+
+def _as_typed(path: Path) -> Path:
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def tops_of(files: Collection[str]) -> tuple[str, ...]:

@@ -287,7 +287,7 @@ class MetricsShape(Shape):
     metrics: list[MetricItem]
 
 
-class ApplicationMetrics(MetricsShape):
+class NumberedMetrics(MetricsShape):
     """The same of Gearpump 0.6."""
 
     app_id: int

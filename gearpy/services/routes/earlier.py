@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse
 
 from gearpy.services.deps import AppIdInPath, Client
-from gearpy.services.gearpump.shapes import ApplicationMetrics, SocketAddress
+from gearpy.services.gearpump.shapes import NumberedMetrics, SocketAddress
 from gearpy.services.routes import applications, cluster, measurements, session
 from gearpy.services.routes.events import SOCKET
 from gearpy.services.security.guard import API
@@ -34,10 +34,10 @@ def get_metrics(
     app_id: AppIdInPath,
     path: measurements.MetricPath,
     option: measurements.MetricOption = "readLatest",
-) -> ApplicationMetrics:
+) -> NumberedMetrics:
     """Return measurements of tasks and executors, with the number of the application."""
     found = measurements.metrics_of(client, path, option, app_id=app_id)
-    return ApplicationMetrics(app_id=app_id, path=found.path, metrics=found.metrics)
+    return NumberedMetrics(app_id=app_id, path=found.path, metrics=found.metrics)
 
 
 @router.get("/websocket/url")

@@ -90,5 +90,36 @@ def test_a_path_may_have_colons_itself(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("target", ["nowhere.py", "nowhere.py:app", "nowhere.py:a:b:c", ":app", ""])
 def test_a_path_that_is_not_there_is_named(target: str) -> None:
-    with pytest.raises(ConfigError, match=r"^no such file: (nowhere\.py)?$"):
+    with pytest.raises(ConfigError, match=r"^no such file( or module)?: (nowhere\.py)?$"):
         split_path(target)
+
+
+@pytest.mark.parametrize(
+    ("target", "path", "names"),
+    [
+        ("jobs:daily", "jobs.py", ("daily",)),
+        ("jobs", "jobs.py", ()),
+        ("store.jobs.daily:make", "store", ("store.jobs.daily", "make")),
+        ("store.jobs.daily", "store", ("store.jobs.daily",)),
+        ("bare.daily:make", "bare", ("daily", "make")),
+    ],
+)
+def test_a_module_of_the_working_directory_is_a_program(
+    target: str, path: str, names: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its file, or the whole package; nothing is imported to find it."""
+    for name in ("jobs.py", "store/__init__.py", "store/jobs/daily.py", "bare/daily.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("raise RuntimeError")
+    monkeypatch.chdir(tmp_path)
+    for taken in ("store", "bare"):  # Else the folder of that name is meant.
+        assert split_path(f"{taken}:daily").path == Path(taken)
+
+    assert split_path(target) == (Path(path), names)
+
+
+def test_a_module_that_is_installed_is_a_program() -> None:
+    assert split_path("hypothesis.strategies:integers").path.name == "hypothesis"
+    for name in ("os:app", "sys", "no_such_module:app", "jobs-1:app", "json.tool"):
+        with pytest.raises(ConfigError, match="no such file or module"):
+            split_path(name)
