@@ -5,6 +5,7 @@
 - `row_schema`: the columns of a stream, and the way from rows to columns and back.
 - `widening`: types that keep the values of several others.
 - `workable`: the types that columns have within a stream, as Arrow can compute with them.
+- `texts`: whether columns of text are text.
 - `fields`: the fields of records by name.
 - `log_columns`: columns of results of windows and joins, and of other records, with types that
   Spark takes; `gathered` keeps few records until they are worth columns.

@@ -6,6 +6,7 @@
 - `console`: lines and tables on standard output.
 - `epoch_writer`: a writer to subclass, for exactly once into a database.
 - `locations`: looks files up, here or at a URL.
+- `json_checks`: what parsers of JSON do not check themselves, or die of.
 - `zstd_files`: reads what was packed by zstd.
 
 Rooms:

@@ -4,9 +4,11 @@ import bz2
 import errno
 import glob
 import gzip
+import io
 import lzma
 import os
 import stat
+import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -45,6 +47,7 @@ _UNPACK: Final[dict[str, Callable[[Any], Any]]] = {
     ".xz": lzma.open,
     ".zst": _open_zstd,
 }
+_DAMAGE: Final = (OSError, EOFError, zlib.error, lzma.LZMAError)
 #: Files that are not complete, or not meant to be read: pending ones, markers, checksums.
 _HIDDEN: Final = ("_", ".")
 _UNFINISHED: Final = (".tmp", ".part", ".partial", ".pending", ".crdownload", ".filepart")
@@ -190,13 +193,82 @@ def open_found(operator: str, file: FoundFile) -> BinaryIO:
     unpack = unpacker_of(file.name)
     try:
         if unpack is not None and not _is_url(file.name):
-            packed: BinaryIO = unpack(file.name)  # Closes it, too.
-            return packed
+            return _Content(unpack, file.name)  # type: ignore[return-value] # It has what is asked.
         opened = _opened(operator, file)
     except OSError as error:
         raise _unreadable(operator, file.name, error) from error
-    content: BinaryIO = opened if unpack is None else unpack(opened)
+    content: BinaryIO = opened if unpack is None else _Content(unpack, opened)  # type: ignore[assignment]
     return content
+
+
+class DamagedFile(ValueError):
+    """A packed file that cannot be unpacked any further: it is cut, damaged, or not packed so.
+
+    Attributes:
+        data: what was unpacked before the damage, and not given yet.
+    """
+
+    def __init__(self, error: Exception, at: int, data: bytes = b"") -> None:
+        self.data = data
+        behind = f"behind byte {at} of its content" if at else "at all"
+        super().__init__(
+            f"cannot be unpacked {behind} ({str(error) or type(error).__name__}): is it complete, "
+            "and packed as its name says?"
+        )
+
+
+def check_is_damage(error: Exception) -> None:
+    """Raise an error of the disk or the network, which another attempt may not meet."""
+    if getattr(error, "errno", None) is not None:
+        raise error
+
+
+class _Content(io.BufferedIOBase):
+    """The content of a packed file.
+
+    Raises:
+        DamagedFile: when it is read, or gone to a place behind the damage.
+    """
+
+    def __init__(self, unpack: Callable[[Any], Any], packed: Any) -> None:
+        self._content = unpack(packed)
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def read(self, size: int | None = -1) -> bytes:
+        parts: list[bytes] = []
+        left = -1 if size is None else size
+        try:
+            while left and (part := self._content.read1(left)):
+                parts.append(part)
+                left -= len(part)
+                self._at += len(part)
+        except _DAMAGE as error:
+            check_is_damage(error)
+            raise DamagedFile(error, self._at, b"".join(parts)) from error
+        return b"".join(parts)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        try:
+            self._at = self._content.seek(offset, whence)
+        except io.UnsupportedOperation:
+            raise
+        except _DAMAGE as error:
+            check_is_damage(error)
+            raise DamagedFile(error, self._at) from error
+        return self._at
+
+    def close(self) -> None:
+        self._content.close()
+        super().close()
 
 
 def content_version(operator: str, file: FoundFile) -> str:

@@ -228,8 +228,15 @@ def rows_of(batch: "pa.RecordBatch") -> list[dict[str, Any]]:
     """Return the rows of a record batch as dicts; a map in a column as a dict, too."""
     if not batch.num_columns:
         return [{} for _ in range(batch.num_rows)]
-    columns = [cells_of(column) for column in batch.columns]
-    return [dict(zip(batch.schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
+    names, columns = batch.schema.names, []
+    for name, column in zip(names, batch.columns, strict=True):
+        try:
+            columns.append(cells_of(column))
+        except (ValueError, ArithmeticError, LookupError) as error:
+            raise ValueError(
+                f"column {name!r} has what Python has no value for: {error}"
+            ) from error
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def cells_of(column: "pa.Array") -> list[Any]:

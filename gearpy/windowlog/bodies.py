@@ -21,7 +21,15 @@ ARROW: Final[Body] = "arrow"
 _KEY: Final = b"gearpy"
 _GROUP_ROWS: Final = 1 << 20
 _THREADS_ROWS_MIN: Final = 10_000
-_ERRORS: Final = (pa.ArrowException, ValueError, KeyError, TypeError, EOFError)
+_ERRORS: Final = (
+    pa.ArrowException,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    EOFError,
+    RecursionError,
+)
 
 
 class BatchInfo(NamedTuple):
@@ -143,7 +151,9 @@ def read_body(file: BinaryIO, *, body: Body, name: str) -> tuple[pa.Table, Segme
     try:
         if body == ARROW:
             reader = pa_ipc.open_file(file)
-            return reader.read_all().replace_schema_metadata(None), _info(reader.schema.metadata)
+            table = reader.read_all()
+            table.validate(full=True)  # To use offsets that lie outside ends the process.
+            return table.replace_schema_metadata(None), _info(reader.schema.metadata)
         parquet = pq.ParquetFile(file, page_checksum_verification=True)
         # To wake other threads takes longer than to read a few rows.
         table = parquet.read(use_threads=parquet.metadata.num_rows >= _THREADS_ROWS_MIN)

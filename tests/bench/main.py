@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final, NoReturn, TypeAlias
 import typer
 
 from tests.bench.changes import add_changes
+from tests.bench.fuzz import add_fuzz
 from tests.bench.guests import add_guests
 from tests.bench.probe import PROBES
 from tests.bench.replicas import add_replicas
@@ -44,6 +45,7 @@ _Folder: TypeAlias = Annotated[
 app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False)
 add_guests(app)
 add_changes(app)
+add_fuzz(app)
 add_replicas(app)
 
 

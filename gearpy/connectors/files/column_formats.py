@@ -12,21 +12,26 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.ipc as pa_ipc  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
+from gearpy.columns.texts import check_texts, is_text, shortened, without_texts
 from gearpy.columns.values import check_cast
 from gearpy.columns.workable import workable_type
 from gearpy.connectors.files.tables import (
     ARROW_ERRORS,
+    FILE_CURE,
     BadRows,
     FilePiece,
     Fit,
+    OnBad,
     conformed,
     fitting_parts,
+    plain_schema,
 )
-from gearpy.connectors.locations import FoundFile, open_found
+from gearpy.connectors.locations import FoundFile, check_is_damage, open_found
 from gearpy.errors import ConfigError
 
 _BATCH_ROWS: Final = 1 << 16
 _MAGIC: Final = b"ARROW1"
+_DAMAGE: Final = (*ARROW_ERRORS, OSError, EOFError, MemoryError)
 
 
 class GroupPlace(TypedDict):
@@ -41,6 +46,10 @@ class _Groups(ABC):
 
     schema: pa.Schema
     count: int
+
+    def rows(self, group: int) -> int:
+        """Return how many rows a group has; 1 where nobody knows."""
+        return 1
 
     @abstractmethod
     def batches(self, group: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -76,6 +85,7 @@ class GroupTables:
         self._row = place["row"]  # Of the group, taken or bad.
         self._batches: Iterator[pa.RecordBatch] | None = None
         self._rest: pa.RecordBatch | None = None  # Of a batch, not taken yet.
+        self._is_text = True  # All texts of the batch are.
 
     def take(self, max_rows: int) -> FilePiece | None:
         """See `FileTables`. May be empty, when all rows are bad."""
@@ -112,25 +122,40 @@ class GroupTables:
         while self._group < self._groups.count:
             if self._batches is None:
                 self._batches = _behind(self._groups.batches(self._group, self._columns), self._row)
-            for batch in self._batches:
-                if batch.num_rows:
-                    return batch
+            try:
+                for batch in self._batches:
+                    if batch.num_rows:
+                        self._is_text = is_text(batch)
+                        return batch
+            except _DAMAGE as error:
+                self._leave_out_group(error)
             self._group, self._row, self._batches = self._group + 1, 0, None
         return None
 
+    def _leave_out_group(self, error: Exception) -> None:
+        """Do as with a bad row where the rest of a group cannot be read."""
+        check_is_damage(error)
+        where = f"from row {self._row} of group {self._group} on"
+        left = max(1, self._groups.rows(self._group) - self._row)
+        self._bad.take(where, error, self._file.name, what="file", count=left)
+
     def _piece(self, batch: pa.RecordBatch) -> FilePiece:
+        if not self._is_text:
+            check_texts(batch)
         return self._fit.piece(conformed(batch, self._schema))
 
     def _without_bad(self, batch: pa.RecordBatch, first: int) -> FilePiece:
         def on_bad(at: int, error: Exception) -> None:
             where = f"row {first + at} of group {self._group}"
-            self._bad.take(where, error, batch.slice(at, 1).to_pylist()[0])
+            self._bad.take(where, error, _shown(batch.slice(at, 1)))
 
         def make(rows: Sequence[int]) -> FilePiece:
             return self._piece(batch.slice(rows[0], len(rows)))
 
         parts = list(fitting_parts(range(batch.num_rows), make, on_bad))
-        return _joined(parts) if parts else self._piece(batch.slice(0, 0))
+        if parts:
+            return _joined(parts)
+        return self._fit.piece(conformed(batch.slice(0, 0), self._schema))
 
 
 class ParquetFileFormat:
@@ -139,7 +164,7 @@ class ParquetFileFormat:
     name = "parquet"
     note = ""
 
-    def schema(self, file: FoundFile) -> pa.Schema:
+    def schema(self, file: FoundFile, on_bad: OnBad) -> pa.Schema:
         """See `FileFormat`."""
         groups = _opened_groups(self.name, file)
         groups.close()
@@ -173,11 +198,15 @@ def _begun(operator: str, file: FoundFile, fit: Fit, bad: BadRows, place: Any) -
 def _opened_groups(operator: str, file: FoundFile) -> _Groups:
     opened = _opened(operator, file)
     try:
-        return _ParquetGroups(opened) if operator == "parquet" else _arrow_groups(opened)
-    except (pa.ArrowException, OSError, EOFError) as error:
+        groups = _ParquetGroups(opened) if operator == "parquet" else _arrow_groups(opened)
+        plain_schema(groups.schema)  # Names have to be text.
+        return groups
+    except _DAMAGE as error:
         opened.close()
+        check_is_damage(error)
         form = "a Parquet file" if operator == "parquet" else "an Arrow file"
-        raise ConfigError(f"{operator}: {file.name} is not {form}: {error}") from error
+        cause = shortened(f"{file.name} is not {form}: {error}")
+        raise ConfigError(f"{operator}: {cause}: {FILE_CURE}") from error
 
 
 def _opened(operator: str, file: FoundFile) -> Any:
@@ -199,6 +228,10 @@ class _ParquetGroups(_Groups):
         )
         self.schema = self._file.schema_arrow
         self.count = self._file.num_row_groups
+
+    def rows(self, group: int) -> int:
+        rows: int = self._file.metadata.row_group(group).num_rows
+        return rows
 
     def batches(self, group: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         found: Iterator[pa.RecordBatch] = self._file.iter_batches(
@@ -225,7 +258,7 @@ class _ArrowFileGroups(_Groups):
         self.count = self._file.num_record_batches
 
     def batches(self, group: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        yield self._file.get_batch(group).select(list(columns))
+        yield _sound(self._file.get_batch(group)).select(list(columns))
 
     def close(self) -> None:
         self._opened.close()
@@ -241,10 +274,30 @@ class _ArrowStreamGroups(_Groups):
         self.count = 1
 
     def batches(self, group: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        return (batch.select(list(columns)) for batch in self._stream)
+        return (_sound(batch).select(list(columns)) for batch in self._stream)
 
     def close(self) -> None:
         self._opened.close()
+
+
+def _sound(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch whose offsets and sizes are within it, as to use others ends the process.
+
+    Raises:
+        pa.ArrowInvalid: they are not.
+    """
+    try:
+        batch.validate(full=True)
+    except pa.ArrowInvalid:
+        without_texts(batch).validate(full=True)  # Bytes that are no text are of single rows.
+    return batch
+
+
+def _shown(row: pa.RecordBatch) -> Any:
+    try:
+        return without_texts(row).to_pylist()[0]
+    except Exception:  # noqa: BLE001 - a value that Python has none for; the error tells it
+        return row.schema.names
 
 
 def _behind(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:

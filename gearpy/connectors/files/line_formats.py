@@ -1,7 +1,6 @@
 """CSV and lines of JSON as formats of files."""
 
 import csv
-import json
 import re
 from collections.abc import Sequence
 from itertools import zip_longest
@@ -13,13 +12,29 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 import pyarrow.csv as pa_csv  # type: ignore[import-untyped]
 import pyarrow.json as pa_json  # type: ignore[import-untyped]
 
+from gearpy.columns.texts import shortened
+from gearpy.connectors import json_checks
 from gearpy.connectors.files.column_times import times_of_texts
 from gearpy.connectors.files.dialects.carriage_returns import with_lines
 from gearpy.connectors.files.dialects.dialect import Dialect
-from gearpy.connectors.files.line_tables import BLOCK_BYTES, LinePlace, LineTables, block_at
+from gearpy.connectors.files.line_tables import (
+    BLOCK_BYTES,
+    LinePlace,
+    LineTables,
+    block_at,
+    first_line,
+    lines_of,
+)
 from gearpy.connectors.files.lines import Decoder
-from gearpy.connectors.files.tables import ARROW_ERRORS, BadRows, Fit, plain_schema
-from gearpy.connectors.locations import FoundFile, open_found
+from gearpy.connectors.files.tables import (
+    ARROW_ERRORS,
+    FILE_CURE,
+    BadRows,
+    Fit,
+    OnBad,
+    plain_schema,
+)
+from gearpy.connectors.locations import DamagedFile, FoundFile, open_found
 from gearpy.errors import ConfigError
 from gearpy.messages.table import with_leaves
 
@@ -78,20 +93,18 @@ class CsvFormat:
         self.multiline = dialect if dialect.multiline else None
         self._encoding = encoding
 
-    def schema(self, file: FoundFile) -> pa.Schema:
+    def schema(self, file: FoundFile, on_bad: OnBad) -> pa.Schema:
         """See `FileFormat`."""
         if not self._header and self._names is None:
             raise ConfigError(
                 "csv: header=False needs the names of the columns: give schema=, or names="
             )
         with with_lines(open_found(self.name, file)) as opened:
-            names, place = self._head(file, opened)
-            lines = block_at(opened, place["offset"], multiline=self.multiline, size=_HEAD_BYTES)
-        try:
+            names, place = self._whole_head(file, opened)
             parser = _CsvParser(self, names, None, None)
-            found = plain_schema(parser.parse(lines).schema)
-        except ARROW_ERRORS as error:
-            raise _no_schema(self.name, file, error) from error
+            found = _found_schema(
+                self.name, file, opened, place=place, parser=parser, on_bad=on_bad
+            )
         return pa.schema([_text_if_null(field) for field in found])
 
     def check(self, schema: pa.Schema) -> None:
@@ -108,7 +121,7 @@ class CsvFormat:
         opened = open_found(self.name, file)
         try:
             opened = with_lines(opened)
-            names, first = self._head(file, opened)
+            names, first = self._whole_head(file, opened)
             if not self._header and self._names is None and fit.schema is not None:
                 names = fit.schema.names
             _check_columns(self.name, file, names, fit.schema)
@@ -118,14 +131,20 @@ class CsvFormat:
             opened.close()
             raise
 
+    def _whole_head(self, file: FoundFile, opened: BinaryIO) -> tuple[list[str], LinePlace]:
+        try:
+            return self._head(file, opened)
+        except DamagedFile as error:
+            raise ConfigError(f"csv: {file.name} {error}: {FILE_CURE}") from error
+
     def _head(self, file: FoundFile, opened: BinaryIO) -> tuple[list[str], LinePlace]:
         """Return the names of the columns, and where rows begin."""
         opened.seek(0)
         mark = _MARK if opened.read(len(_MARK)) == _MARK else b""
         opened.seek(len(mark))
-        before = [opened.readline() for _ in range(self._skip)]
+        before = [opened.readline(_HEAD_BYTES) for _ in range(self._skip)]
         rows: list[list[str]] = []
-        while len(rows) < self._header and (line := opened.readline()):
+        while len(rows) < self._header and (line := opened.readline(_HEAD_BYTES)):
             before.append(line)
             if self._dialect.is_comment(line):
                 continue
@@ -134,7 +153,8 @@ class CsvFormat:
                 rows.append(self._dialect.cells(text))
             except (UnicodeError, csv.Error, ValueError) as error:
                 raise ConfigError(
-                    f"csv: {file.name} has no header in line {len(before)}: {error}"
+                    f"csv: {file.name} has no header in line {len(before)}: "
+                    f"{shortened(str(error))}: {FILE_CURE}"
                 ) from error
         if len(rows) < self._header and file.size:
             lines = len([*filter(None, before)])
@@ -195,8 +215,11 @@ class CsvFormat:
     def _check_closed(self, lines: bytes, separator: str) -> None:
         """Refuse a cell that goes over the last line ending, as a block may end within a cell."""
         last = lines.rstrip(b"\r\n").rpartition(b"\n")[2] + b"\n"
-        reading = pa_csv.ReadOptions(autogenerate_column_names=True)
-        twice = self._read(last + last, separator, reading)
+        try:
+            reading = pa_csv.ReadOptions(autogenerate_column_names=True)
+            twice = self._read(last + last, separator, reading)
+        except pa.ArrowInvalid as error:  # It finds no row at all.
+            raise ValueError(_IS_OPEN) from error
         if twice.num_rows < 2:  # noqa: PLR2004 - the second one was part of a cell
             raise ValueError(_IS_OPEN)
 
@@ -243,6 +266,9 @@ class _CsvParser:
             batch = self._with_times(batch, name)
         return batch if self._schema is None else _with_missing(batch, self._schema)
 
+    def cause(self, line: bytes, error: Exception) -> str:
+        return first_line(error)
+
     def _with_times(self, batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
         """Return a batch with the times of a column of texts; what means no value stays none."""
         assert self._schema is not None
@@ -274,14 +300,13 @@ class JsonLinesFormat:
     note = ""
     multiline: Dialect | None = None
 
-    def schema(self, file: FoundFile) -> pa.Schema:
+    def schema(self, file: FoundFile, on_bad: OnBad) -> pa.Schema:
         """See `FileFormat`."""
         with open_found(self.name, file) as opened:
-            lines = block_at(opened, 0, size=_HEAD_BYTES)
-        try:
-            found = plain_schema(read_json_lines(lines.removeprefix(_MARK), None).schema)
-        except ARROW_ERRORS as error:
-            raise _no_schema(self.name, file, error) from error
+            place: LinePlace = {"offset": 0, "row": 0, "line": 1}
+            found = _found_schema(
+                self.name, file, opened, place=place, parser=_JsonTypes(), on_bad=on_bad
+            )
         return pa.schema([_text_if_null(_as_json_has_it(field)) for field in found])
 
     def check(self, schema: pa.Schema) -> None:
@@ -303,21 +328,44 @@ class _JsonParser:
     def parse(self, lines: bytes) -> Any:
         lines = lines.removeprefix(_MARK)
         if self._schema is None:
-            return [json.loads(line) for line in lines.split(b"\n") if line.strip()]
+            return json_checks.values_of(lines)
         if not lines.strip():
             return _empty(self._schema)
         batch = read_json_lines(lines, self._schema)
         if batch.num_rows != _rows(lines, batch.num_rows, None):
-            raise ValueError("is not one object of JSON in one line")
+            raise ValueError(json_checks.NOT_AN_OBJECT)
         return batch
+
+    def cause(self, line: bytes, error: Exception) -> str:
+        if not isinstance(error, pa.ArrowException) and str(error) != json_checks.NOT_AN_OBJECT:
+            return str(error)
+        return json_checks.cause_of(line.removeprefix(_MARK), self._schema, read_json_lines)
+
+
+class _JsonTypes:
+    """Finds the types of lines of JSON."""
+
+    multiline: Dialect | None = None
+
+    def parse(self, lines: bytes) -> Any:
+        lines = lines.removeprefix(_MARK)
+        lines.decode()  # Names of columns have to be text, too.
+        json_checks.check_levels(lines.split(b"\n"), json_checks.TYPE_LEVELS_MAX)
+        json_checks.check_digits(lines)
+        return read_json_lines(lines, None)
+
+    def cause(self, line: bytes, error: Exception) -> str:
+        return _JsonParser(None).cause(line, error)
 
 
 def read_json_lines(lines: bytes, schema: pa.Schema | None) -> pa.RecordBatch:
     """Return the objects of lines of JSON as rows of a schema; None: of whatever is in them.
 
     Raises:
-        pa.ArrowInvalid: there is one that does not fit.
+        ValueError: there is one that does not fit, or is none.
     """
+    if not lines.lstrip().startswith(b"{"):
+        raise ValueError(json_checks.NOT_AN_OBJECT)  # Arrow would end the process at a null.
     nullable = None  # Whether a value may be missing is looked at later, where a row can be blamed.
     if schema is not None:
         nullable = pa.schema([field.with_nullable(True) for field in schema])
@@ -331,6 +379,10 @@ def read_json_lines(lines: bytes, schema: pa.Schema | None) -> pa.RecordBatch:
             unexpected_field_behavior="infer" if schema is None else "ignore",
         ),
     )
+    if json_checks.has_null_row(table) and not json_checks.is_one_each(lines, table.num_rows):
+        raise ValueError(json_checks.NOT_AN_OBJECT)
+    if not lines.isascii():
+        table.validate(full=True)
     batch = _one_batch(table)
     return batch if schema is None else _with_missing(batch, schema)
 
@@ -375,6 +427,43 @@ def _check_columns(
             f"{operator}: {file.name} has no column {missing[0]!r}: it has "
             f"{', '.join(names) or 'none'}"
         )
+
+
+def _found_schema(
+    operator: str,
+    file: FoundFile,
+    opened: BinaryIO,
+    *,
+    place: LinePlace,
+    parser: Any,
+    on_bad: OnBad,
+) -> pa.Schema:
+    """Return the columns of the head of a file, without the bad rows that are left out."""
+    multiline = parser.multiline
+    try:
+        lines = block_at(opened, place["offset"], multiline=multiline, size=_HEAD_BYTES)
+        return plain_schema(parser.parse(lines).schema)
+    except DamagedFile as error:
+        raise ConfigError(f"{operator}: {file.name} {error}: {FILE_CURE}") from error
+    except ARROW_ERRORS as error:
+        refused = error
+    good, number = [], place["line"]
+    for line in lines_of(lines, multiline=multiline):
+        try:
+            parser.parse(line)
+            good.append(line)
+        except ARROW_ERRORS as error:
+            if on_bad == "error":
+                raise ConfigError(
+                    f"{operator}: {file.name}, line {number}: "
+                    f"{shortened(parser.cause(line, error))}: correct the row, leave such rows "
+                    'out with on_bad="skip", or give schema='
+                ) from error
+        number += line.count(b"\n")
+    try:
+        return plain_schema(parser.parse(b"".join(good)).schema)
+    except ARROW_ERRORS:
+        raise _no_schema(operator, file, refused) from refused
 
 
 def _no_schema(operator: str, file: FoundFile, error: Exception) -> ConfigError:

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, Final, Protocol, TypedDict
 
 from gearpy.connectors.files.dialects.dialect import Dialect
 from gearpy.connectors.files.tables import ARROW_ERRORS, BadRows, FilePiece, Fit, fitting_parts
-from gearpy.connectors.locations import FoundFile
+from gearpy.connectors.locations import DamagedFile, FoundFile
 
 BLOCK_BYTES: Final = 1 << 21
 _LINE_BYTES_MAX: Final = 1 << 26
@@ -26,6 +26,10 @@ class LineParser(Protocol):
         Raises:
             ValueError: or another of `ARROW_ERRORS`: there is a bad line.
         """
+        ...
+
+    def cause(self, line: bytes, error: Exception) -> str:
+        """Return the words for what is wrong with one line."""
         ...
 
 
@@ -110,7 +114,12 @@ class LineTables:
         """Parse the block that begins so far behind the last one; False if there is none."""
         self._offset, self._line = self._offset + step, self._line + self._lines
         self._length = self._lines = self._row = 0
-        block = block_at(self._opened, self._offset, multiline=self._parser.multiline)
+        try:
+            block = block_at(self._opened, self._offset, multiline=self._parser.multiline)
+            block = self._as_found(block)
+        except ValueError as error:  # The rest of the file cannot be had.
+            self._bad.take(f"from line {self._line} on", error, self._file.name, what="file")
+            return False
         if not block:
             return False
         self._length, self._lines = len(block), block.count(b"\n")
@@ -121,6 +130,23 @@ class LineTables:
         self._pieces = [piece for piece in self._pieces if len(piece)]
         return True
 
+    def _as_found(self, block: bytes) -> bytes:
+        """Return a block without what was added to the file since it was found.
+
+        Raises:
+            ValueError: the file was cut since, and nothing is left before that.
+        """
+        size, end = self._file.size, self._offset + len(block)
+        if self._file.is_packed or not size:
+            return block
+        if end < size and not block.endswith(b"\n"):
+            block = block[: cut_at_line(block, multiline=self._parser.multiline)]
+            if not block:
+                raise ValueError(
+                    f"it has {end} bytes, and had {size}: it was cut while it was read"
+                )
+        return block[: size - self._offset]
+
     def _skip(self, rows: int) -> None:
         """Pass over rows that were taken before."""
         while rows > self._row and self.take(rows - self._row) is not None:
@@ -130,12 +156,12 @@ class LineTables:
         return self._fit.piece(self._parser.parse(lines))
 
     def _without_bad(self, block: bytes) -> Iterator[FilePiece]:
-        lines = _lines(block, multiline=self._parser.multiline)
+        lines = lines_of(block, multiline=self._parser.multiline)
         numbers = _numbers(lines, self._line)
 
         def on_bad(at: int, error: Exception) -> None:
             text = lines[at].rstrip(b"\r\n").decode("utf-8", "backslashreplace")
-            self._bad.take(f"line {numbers[at]}", _first_line(error), text)
+            self._bad.take(f"line {numbers[at]}", self._parser.cause(lines[at], error), text)
 
         def make(some: Sequence[bytes]) -> FilePiece:
             return self._piece(b"".join(some))
@@ -149,13 +175,20 @@ def block_at(
     """Return whole lines from a place on, about ``size`` bytes; the last line may lack its end.
 
     Raises:
+        DamagedFile: there is no whole line before the place from which on it cannot be read.
         ValueError: a line is too long to be one.
     """
     file.seek(offset)
     data = b""
     while True:
         wanted = max(size, len(data)) if data else size
-        more = _read(file, wanted)
+        try:
+            more = _read(file, wanted)
+        except DamagedFile as damaged:
+            data += damaged.data
+            if end := cut_at_line(data, multiline=multiline):
+                return data[:end]
+            raise
         data += more
         if len(more) < wanted:
             return data  # The end of the file.
@@ -180,7 +213,8 @@ def _read(file: BinaryIO, size: int) -> bytes:
     return data
 
 
-def _lines(block: bytes, *, multiline: Dialect | None) -> list[bytes]:
+def lines_of(block: bytes, *, multiline: Dialect | None) -> list[bytes]:
+    """Return the lines of a block with their endings; rows, where cells may have endings."""
     if multiline:
         return multiline.lines(block)
     return block.splitlines(keepends=True) if b"\r" not in block else _by_newline(block)
@@ -200,7 +234,7 @@ def _numbers(lines: Sequence[bytes], first: int) -> list[int]:
     return numbers
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
     """Return Arrow's message without its row numbers, which count within a block."""
     text = str(error).split("\n", 1)[0]
     for begin in ("CSV parse error: ", "JSON parse error: "):

@@ -246,7 +246,13 @@ class RowFiles(Source):
                 f"{self._form.name}: all files of {self._locations} are empty, so that none tells "
                 "what the columns are: give schema="
             )
-        return self._form.schema(files[0])
+        for file in files[:-1]:
+            try:
+                return self._form.schema(file, self._options.on_bad)
+            except ConfigError:
+                if self._options.on_bad == "error":
+                    raise
+        return self._form.schema(files[-1], self._options.on_bad)
 
 
 class FilesReader(SourceReader):

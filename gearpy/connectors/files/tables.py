@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar, get_args
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
+from gearpy.columns.texts import shortened
 from gearpy.columns.workable import workable_column, workable_type
 from gearpy.connectors.files.column_times import TimeUnit, times_of
 from gearpy.connectors.locations import FoundFile
@@ -21,10 +22,19 @@ T = TypeVar("T")
 #: What becomes of a row that cannot be read.
 OnBad: TypeAlias = Literal["error", "skip"]
 
-#: What pyarrow raises on a value that it cannot convert, and what `Fit` does.
-ARROW_ERRORS: Final = (pa.ArrowException, TypeError, ValueError, ArithmeticError, KeyError)
+#: What pyarrow raises on a value that it cannot convert, parsers on what they cannot, and `Fit`.
+ARROW_ERRORS: Final = (
+    pa.ArrowException,
+    TypeError,
+    ValueError,
+    ArithmeticError,
+    KeyError,
+    RecursionError,
+)
 
 _LOG: Final = logging.getLogger(__name__)
+#: What helps where a file is none, or cannot be read further.
+FILE_CURE: Final = 'correct the file, or leave such files out with on_bad="skip"'
 _LOGGED_MAX: Final = 10  # Of one file.
 _repr = Repr()
 _repr.maxstring = _repr.maxother = 200
@@ -87,11 +97,11 @@ class FileFormat(Protocol):
         """What the plan says of how files are read; empty if nothing."""
         ...
 
-    def schema(self, file: FoundFile) -> pa.Schema:
-        """Return the columns of a file.
+    def schema(self, file: FoundFile, on_bad: OnBad) -> pa.Schema:
+        """Return the columns of a file; by its good rows, if bad ones are left out.
 
         Raises:
-            ConfigError: it is no such file.
+            ConfigError: it is no such file, or has a bad row.
         """
         ...
 
@@ -161,14 +171,17 @@ class Fit:
             return self._asked(self._time, values)
         if self.schema is None:
             cells = _cells(values, self._time)
-            column = pa.array(cells) if cells else pa.array([], pa.int64())
+            try:
+                column = pa.array(cells) if cells else pa.array([], pa.int64())
+            except ARROW_ERRORS as error:
+                raise ValueError(f"column {self._time!r} is no event time: {error}") from error
         else:
             column = values.column(self._time)
         if column.null_count:
             raise ValueError(f"column {self._time!r} has no event time")
         try:
             return times_of(column, self._unit)
-        except ValueError as error:
+        except ARROW_ERRORS as error:
             raise ValueError(f"column {self._time!r}: {error}") from error
 
     def _asked(self, function: Callable[[Any], EventTime], values: Any) -> pa.Array:
@@ -198,25 +211,30 @@ class BadRows:
 
     def __init__(self, operator: str, file: str, policy: OnBad) -> None:
         self.skipped = 0
+        self._told = 0
         self._operator = operator
         self._file = file
         self._policy = policy
 
-    def take(self, where: str, cause: object, record: Any) -> None:
-        """Count one bad row and go on.
+    def take(
+        self, where: str, cause: object, record: Any, *, what: str = "row", count: int = 1
+    ) -> None:
+        """Count one bad row, or so many of a bad file, and go on.
 
         Raises:
             OperatorError: it is to be refused.
         """
+        cause = shortened(str(cause) or type(cause).__name__)
         if self._policy == "error":
             raise OperatorError(
                 operator=self._operator,
-                cause=f"{self._file}, {where}: {cause}: correct the row, or leave such rows "
-                'out with on_bad="skip"',
+                cause=f"{self._file}, {where}: {cause}: correct the {what}, or leave such "
+                f'{what}s out with on_bad="skip"',
                 record=_repr.repr(record),
             )
-        self.skipped += 1
-        if self.skipped <= _LOGGED_MAX:
+        self.skipped += count
+        self._told += 1
+        if self._told <= _LOGGED_MAX:
             _LOG.warning("%s, %s, left out: %s", self._file, where, cause)
 
 

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from gearpy.connectors.kafka.avro_fit import Fit, fit_of
+from gearpy.connectors.kafka.avro_fit import Fit, fit_of, is_recursive
 from gearpy.connectors.kafka.registry import (
     HEAD_BYTES,
     MAGIC,
@@ -20,6 +20,8 @@ _NAME: Final = "avro"
 #: Where a schema has others in it.
 _INNER: Final = ("type", "fields", "items", "values")
 _OF_DICTS: Final = frozenset({"fields", "values"})
+#: In fewer bytes no value is so deep that the stack of a thread would be too small for it.
+_DEEP_BYTES: Final = 1000
 _OF_LISTS: Final = frozenset({"items"})
 
 
@@ -80,19 +82,22 @@ class AvroForm:
         self._fits: Fit | None = None  # See `fit_of`.
         self._written: Any = None  # See `_optional`.
         self._named: dict[str, Any] = {}  # Its named types.
+        self._recursive: set[int] = set()  # Schemas that are kept, by `id`.
         self._writers: dict[int, Any] = {}  # Schemas of the registry, by number.
         self._heads: dict[str, bytes] = {}  # Of the records of a topic.
 
     def begin(self, operator: str) -> None:
         """See `ValueForm`."""
         import fastavro  # noqa: PLC0415 - an extra
-        from fastavro import validation, write  # noqa: PLC0415 - an extra
+        from fastavro import _read_py, validation, write  # noqa: PLC0415 - an extra
 
         self._avro, self._validation = fastavro, validation
+        self._slow_reader = _read_py.schemaless_reader
         if self._schema is not None:
             try:
                 named: dict[str, Any] = {}
                 self._parsed = fastavro.parse_schema(self._schema, named)
+                self._note(self._parsed, named)
                 self._fits = fit_of(self._parsed, named, write.LOGICAL_WRITERS)
                 self._written = fastavro.parse_schema(_optional(self._schema), self._named)
             except Exception as error:
@@ -118,7 +123,7 @@ class AvroForm:
         try:
             stream = io.BytesIO(body)
             stream.seek(begin)
-            value = self._avro.schemaless_reader(stream, writer, self._parsed)
+            value = self._reader_of(writer, body)(stream, writer, self._parsed)
         except Exception as error:  # fastavro raises errors of many kinds.
             cause = f"{type(error).__name__}: {error}"
             raise ValueError(f"is no Avro of its schema: {cause}") from error
@@ -126,13 +131,24 @@ class AvroForm:
             raise ValueError("is no Avro of its schema: bytes are left over")
         return value
 
+    def _reader_of(self, writer: Any, body: bytes) -> Any:
+        """Return what reads a value: one that ends the process at no depth, if it may be deep."""
+        is_deep = len(body) > _DEEP_BYTES and id(writer) in self._recursive
+        return self._slow_reader if is_deep else self._avro.schemaless_reader
+
+    def _note(self, schema: Any, named: Mapping[str, Any]) -> None:
+        if is_recursive(schema, named):
+            self._recursive.add(id(schema))
+
     def _writer(self, body: bytes) -> Any:
         assert self._registry is not None
         number = number_of(body)
         if number not in self._writers:
             schema = self._registry.schema(number)
             try:
-                self._writers[number] = self._parse(schema, {})
+                named: dict[str, Any] = {}
+                self._writers[number] = self._parse(schema, named)
+                self._note(self._writers[number], named)
             except GearpyError:
                 raise
             except Exception as error:  # fastavro raises errors of many kinds.

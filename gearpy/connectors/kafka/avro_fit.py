@@ -32,6 +32,24 @@ def fit_of(
     return _Fits(named, prepared).of(schema)
 
 
+def is_recursive(
+    schema: Any, named: Mapping[str, Any], within: frozenset[str] = frozenset()
+) -> bool:
+    """Tell whether a parsed schema has a type that is in itself, so that values have any depth."""
+    if isinstance(schema, str):
+        if schema in within:
+            return True
+        return schema in named and is_recursive(named[schema], named, within | {schema})
+    if isinstance(schema, list):
+        return any(is_recursive(each, named, within) for each in schema)
+    if not isinstance(schema, Mapping):
+        return False
+    if "fields" in schema:
+        within |= {schema["name"]}
+        return any(is_recursive(field["type"], named, within) for field in schema["fields"])
+    return any(is_recursive(schema.get(key), named, within) for key in ("type", "items", "values"))
+
+
 class _Fits:
     def __init__(
         self, named: Mapping[str, Any], prepared: Mapping[str, Callable[[Any, Any], Any]]

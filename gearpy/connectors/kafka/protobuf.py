@@ -4,7 +4,7 @@ import base64
 from collections.abc import Sequence
 from typing import Any, Final
 
-from gearpy.connectors.kafka.protobuf_values import filled, plain
+from gearpy.connectors.kafka.protobuf_values import filled, of_field, plain
 from gearpy.connectors.kafka.registry import (
     HEAD_BYTES,
     MAGIC,
@@ -19,6 +19,7 @@ from gearpy.errors import ConfigError
 #: Files whose names begin so are known to every registry.
 _KNOWN_TO_ALL: Final = "google/protobuf/"
 _KIND: Final = "PROTOBUF"
+_NUMBER_BITS_MAX: Final = 70  # As many as Protobuf itself writes for a number.
 
 
 def protobuf(message: Any, *, registry: SchemaRegistry | str | None = None) -> "ProtobufForm":
@@ -88,7 +89,12 @@ class ProtobufForm:
             message.ParseFromString(body[self._begin(body) :])
         except Exception as error:  # DecodeError is of a class that differs between versions.
             raise ValueError(f"is no {self._message.__name__} of Protobuf: {error}") from error
-        return plain(message)
+        try:
+            return plain(message)
+        except (OverflowError, ValueError) as error:  # A time that Python has no value for.
+            raise ValueError(
+                f"is a {self._message.__name__} with {_unreadable(message)}: {error}"
+            ) from error
 
     def _begin(self, body: bytes) -> int:
         """Return where the message begins: behind the number of its schema and its place there."""
@@ -136,6 +142,16 @@ class ProtobufForm:
         return self._heads[topic]
 
 
+def _unreadable(message: Any) -> str:
+    """Return the name of the field that has no value in Python."""
+    for field, _ in message.ListFields():
+        try:
+            of_field(message, field)
+        except (OverflowError, ValueError):
+            return f"a field {field.name!r} that Python has no value for"
+    return "a value that Python has none for"
+
+
 def _schema_of(registry: SchemaRegistry, file: Any) -> RegistrySchema:
     """Return the schema of a ``.proto`` file; register those of the files that it imports."""
     references = []
@@ -153,7 +169,7 @@ def _schema_of(registry: SchemaRegistry, file: Any) -> RegistrySchema:
 def _number(body: bytes, at: int) -> tuple[int, int]:
     """Return a number of the head, in Protobuf's zigzag form, and the place behind it."""
     value = shift = 0
-    while True:
+    while shift < _NUMBER_BITS_MAX:
         if at >= len(body):
             raise ValueError("is cut off")
         byte = body[at]
@@ -161,6 +177,7 @@ def _number(body: bytes, at: int) -> tuple[int, int]:
         at, shift = at + 1, shift + 7
         if byte < 0x80:  # noqa: PLR2004 - the bit that says that more follow
             return (value >> 1) ^ -(value & 1), at
+    raise ValueError("has a number in its head that never ends")
 
 
 def _written(number: int) -> bytes:

@@ -13,7 +13,7 @@ def plain(message: Any) -> Any:
     read = _READ.get(message.DESCRIPTOR.full_name)
     if read is not None:
         return read(message)
-    return {field.name: _field(message, field) for field in message.DESCRIPTOR.fields}
+    return {field.name: of_field(message, field) for field in message.DESCRIPTOR.fields}
 
 
 def filled(message: Any, value: Any) -> Any:
@@ -44,7 +44,8 @@ def _name(message: Any) -> str:
 # -- reading ---------------------------------------------------------------------------------
 
 
-def _field(message: Any, field: Any) -> Any:
+def of_field(message: Any, field: Any) -> Any:
+    """Return the value of a field of a message; None if it is absent."""
     value = getattr(message, field.name)
     if field.has_presence and not message.HasField(field.name):
         return None

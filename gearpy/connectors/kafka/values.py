@@ -85,8 +85,8 @@ class PlainForm:
         """See `ValueForm`; a record without a value, which deletes its key, is None."""
         try:
             return [None if body is None else self._decode(body) for body in bodies]
-        except (msgspec.MsgspecError, msgpack.UnpackException, TypeError) as error:
-            raise ValueError(str(error)) from error
+        except (msgspec.MsgspecError, msgpack.UnpackException, TypeError, RecursionError) as error:
+            raise ValueError(f"is no {self.name}: {str(error) or type(error).__name__}") from error
 
     def encode(self, topic: str, values: Sequence[Any]) -> list[bytes]:
         """See `ValueForm`."""
@@ -132,7 +132,10 @@ class TextForm:
 
     def decode(self, bodies: Sequence[bytes | None]) -> list[Any]:
         """See `ValueForm`."""
-        return [None if body is None else str(body, "utf-8") for body in bodies]
+        try:
+            return [None if body is None else str(body, "utf-8") for body in bodies]
+        except UnicodeDecodeError as error:
+            raise ValueError(f"is no text in UTF-8: {error}; choose value='bytes'") from error
 
     def encode(self, topic: str, values: Sequence[Any]) -> list[bytes]:
         """See `ValueForm`."""

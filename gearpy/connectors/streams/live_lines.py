@@ -12,6 +12,7 @@ from gearpy.errors import GearpyError
 from gearpy.task.api.interfaces import Batch, SourceReader
 
 _LINE_CHARS_MAX: Final = 1 << 26
+_SHOWN_BYTES: Final = 40
 
 
 class LineBuffer:
@@ -30,6 +31,7 @@ class LineBuffer:
         self._line_chars_max = line_chars_max
         self._tail: list[str] = []
         self._tail_chars = 0
+        self.count = 0  #: Lines that have ended.
 
     def feed(self, data: bytes) -> list[str]:
         """Return the lines that end in the data.
@@ -37,25 +39,36 @@ class LineBuffer:
         Raises:
             GearpyError: a line does not end.
         """
-        *ended, tail = self._decoder.decode(data).split("\n")
+        *ended, tail = self._text(data).split("\n")
         if not ended:
             self._tail.append(tail)
             self._tail_chars += len(tail)
             if self._tail_chars > self._line_chars_max:
                 raise GearpyError(
-                    f"a line has more than {self._line_chars_max} characters, and no end: are "
-                    "these lines of text?"
+                    f"line {self.count + 1} has more than {self._line_chars_max} characters, and "
+                    "no end: are these lines of text?"
                 )
             return []
+        self.count += len(ended)
         ended[0] = "".join([*self._tail, ended[0]])
         self._tail, self._tail_chars = [tail], len(tail)
         return [line.removesuffix("\r") for line in ended]
 
     def end(self) -> list[str]:
         """Return the last line, if it has no end, and forget it."""
-        line = "".join([*self._tail, self._decoder.decode(b"", final=True)])
+        line = "".join([*self._tail, self._text(b"", final=True)])
         self.clear()
         return [line.removesuffix("\r")] if line else []
+
+    def _text(self, data: bytes, *, final: bool = False) -> str:
+        try:
+            return self._decoder.decode(data, final=final)
+        except UnicodeDecodeError as error:
+            shown = error.object[max(0, error.start - _SHOWN_BYTES) :][: 2 * _SHOWN_BYTES]
+            raise GearpyError(
+                f"line {self.count + 1} has bytes that are not {error.encoding} ({error.reason}), "
+                f"in {shown!r}: give the encoding= of the text, or errors='replace'"
+            ) from error
 
     def clear(self) -> None:
         """Forget a line without an end."""

@@ -673,7 +673,7 @@ def test_a_copy_of_a_file_is_gone_on_with(tmp_path: Path) -> None:
         (lambda f: all_of(parquet(f / "rows.parquet", schema={"n": list[int]})), "does not become"),
         (lambda f: parquet(f / "rows.csv").schema, "is not a Parquet file"),
         (lambda f: arrow(f / "rows.csv").schema, "is not an Arrow file"),
-        (lambda f: jsonl(f / "rows.csv").schema, "does not tell what its columns are"),
+        (lambda f: jsonl(f / "rows.csv").schema, "rows.csv, line 1: is no JSON from character 1"),
         (lambda f: parquet(f / "x*", follow=True).schema, "to tell the columns: give schema="),
     ],
 )

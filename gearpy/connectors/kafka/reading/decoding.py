@@ -20,9 +20,11 @@ from gearpy.connectors.files.tables import (
     OnBad,
     fitting_parts,
 )
+from gearpy.connectors.json_checks import NOT_AN_OBJECT, cause_of
 from gearpy.connectors.kafka.reading.raw import BETWEEN, JoinedBodies, Raw, RawColumns, are_apart
 from gearpy.connectors.kafka.values import ValueForm
 from gearpy.core.window.watermark import BoundedOutOfOrder
+from gearpy.errors import OperatorError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times, newest_of
@@ -188,7 +190,11 @@ class RecordDecoder:
 
     def _without_bad(self, raw: Raw) -> Any:
         def on_bad(at: int, error: Exception) -> None:
-            self._bad.take(f"offset {raw.offsets[at]}", error, raw.bodies[at])
+            body, reading = raw.bodies[at], self._reading
+            cause = str(error)
+            if body is not None and reading.joins and _is_of_parser(error):
+                cause = cause_of(body, reading.fit.schema, read_json_lines)
+            self._bad.take(f"offset {raw.offsets[at]}", cause, body, what="record")
 
         def make(places: Sequence[int]) -> FilePiece:
             assert isinstance(places, range)
@@ -214,12 +220,19 @@ class RecordDecoder:
             return _json_rows(raw.bodies, reading.fit.schema)
         if None in raw.bodies:
             raise ValueError(_NO_VALUE)
-        return RowSchema(reading.fit.schema).table(reading.form.decode(raw.bodies))
+        values = reading.form.decode(raw.bodies)
+        try:
+            return RowSchema(reading.fit.schema).table(values)
+        except OperatorError as error:
+            raise ValueError(error.cause) from error
 
     def _with_rest(self, values: Any, raw: Raw) -> Any:
         if self._reading.schema is not None:
             return self._with_columns(values, raw)
-        keys = self._reading.key_form.decode(raw.keys)
+        try:
+            keys = self._reading.key_form.decode(raw.keys)
+        except ARROW_ERRORS as error:
+            raise ValueError(f"the key: {error}") from error
         topic, number = self._topic, self._partition
         return [
             KafkaRecord(value, key, time, topic, number, offset, headers)
@@ -284,6 +297,11 @@ def _json_rows(bodies: Sequence[bytes | None], schema: pa.Schema) -> pa.RecordBa
     if rows.num_rows != len(bodies):
         raise ValueError(_NOT_ONE)
     return rows
+
+
+def _is_of_parser(error: Exception) -> bool:
+    """Tell whether a parser has refused a value, and not its place in a table."""
+    return isinstance(error, pa.ArrowException) or str(error) in {_NOT_ONE, NOT_AN_OBJECT}
 
 
 def _stripped(bodies: Sequence[bytes | None]) -> bytes:

@@ -1,0 +1,363 @@
+"""Bad rows and damaged files of every kind, anywhere: each is named or left out, none is fatal.
+
+What is right is computed by plain Python.
+"""
+
+import bz2
+import gzip
+import json
+import lzma
+import random
+import zlib
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.ipc as pa_ipc  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pytest
+
+import gearpy as gp
+from gearpy.connectors.files.partitions import RowFiles
+from gearpy.connectors.locations import file_at
+from gearpy.errors import ConfigError, GearpyError
+from gearpy.task.api.interfaces import Source
+from tests.bench.fuzz import Parser, findings_of
+from tests.bench.fuzz_parsers import PARSERS
+
+#: More than a block, and than what tells the columns.
+MANY: Final = 24_000
+FEW: Final = 40
+SCHEMA: Final = {"a": int, "b": str}
+DEEP: Final = b"[" * 20_000 + b"]" * 20_000
+#: Whether it is bad also where lines are taken as they are.
+BAD_JSON: Final = {
+    b"null": False,
+    b" null ": False,
+    b"[1]": False,
+    b'{"a": 1, "b": "x"} null': True,
+    b'{"a": 1, "b": "x"}{"a": 2, "b": "y"}': True,
+    b'{"a": 1, "b": "x"': True,
+    b'{"a": ' + DEEP + b', "b": "x"}': True,
+    b'{"a": 1, "b": "\\ud800"}': True,
+    b'{"a": 1, "b": "\xff"}': True,
+    b'{"a": 1, "b": "x"}\x00': True,
+    b'{"a": ' + b"7" * 5000 + b', "b": "x"}': True,
+}
+BAD_CSV: Final = (b"1", b"1,x,y", b'1,"x', b'"1","x')
+
+
+def row_of(at: int) -> dict[str, Any]:
+    return {"a": at, "b": f"t{at:060}"}
+
+
+def as_json(row: dict[str, Any]) -> bytes:
+    return json.dumps(row).encode()
+
+
+def as_csv(row: dict[str, Any]) -> bytes:
+    return b"%d,%s" % (row["a"], row["b"].encode())
+
+
+def read(source: Source[Any]) -> tuple[list[Any], int]:
+    """Return the rows, and how many were left out."""
+    rows, skipped = [], 0
+    for partition in source.partitions():
+        with closing(source.open(partition, None)) as reader:
+            while not reader.finished:
+                batch = reader.read_batch(1000)
+                if batch is not None:
+                    rows += [message.value for message in batch.messages()]
+            skipped += reader.skipped_records
+    return rows, skipped
+
+
+def refusal(make: Callable[[], Source[Any]]) -> str:
+    with pytest.raises((ConfigError, GearpyError)) as told:
+        read(make())
+    return str(told.value)
+
+
+PLACES: Final = {
+    "first": (FEW, 0),
+    "middle": (FEW, 20),
+    "last": (FEW, FEW),
+    "late": (MANY, MANY - 500),
+}
+HOW: Final[dict[str, dict[str, Any]]] = {
+    "columns": {},
+    "schema": {"schema": SCHEMA},
+    "rows": {"rows": True},
+}
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("bad", BAD_JSON, ids=lambda bad: bad[:30].decode("latin1"))
+def test_bad_lines_of_json(bad: bytes, place: str, how: str, tmp_path: Path) -> None:
+    """They are refused by file and line, or left out and counted."""
+    if how == "rows" and not BAD_JSON[bad]:
+        return
+    if place == "late" and (how == "rows" or bad not in list(BAD_JSON)[::5]):
+        return
+    count, at = PLACES[place]
+    rows = [row_of(number) for number in range(count)]
+    lines = [as_json(row) for row in rows]
+    (tmp_path / "rows.jsonl").write_bytes(b"\n".join([*lines[:at], bad, *lines[at:]]))
+    assert read(gp.jsonl(tmp_path / "rows.jsonl", on_bad="skip", **HOW[how])) == (rows, 1)
+    told = refusal(lambda: gp.jsonl(tmp_path / "rows.jsonl", **HOW[how]))
+    assert f"rows.jsonl, line {at + 1}: " in told
+    assert 'on_bad="skip"' in told
+    assert len(told) < 1500
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("bad", BAD_CSV)
+def test_bad_lines_of_csv(bad: bytes, place: str, how: str, tmp_path: Path) -> None:
+    """The same."""
+    count, at = PLACES[place]
+    rows = [row_of(number) for number in range(count)]
+    lines = [as_csv(row) for row in rows]
+    (tmp_path / "rows.csv").write_bytes(b"\n".join([b"a,b", *lines[:at], bad, *lines[at:]]))
+    if how == "rows":
+        rows = [{"a": str(row["a"]), "b": row["b"]} for row in rows]
+    assert read(gp.csv(tmp_path / "rows.csv", on_bad="skip", **HOW[how])) == (rows, 1)
+    told = refusal(lambda: gp.csv(tmp_path / "rows.csv", **HOW[how]))
+    assert f"rows.csv, line {at + 2}: " in told
+    assert 'on_bad="skip"' in told
+    if b'"' in bad:
+        assert "multiline=True" in told
+
+
+def test_the_cause_names_column_and_value(tmp_path: Path) -> None:
+    """A value of the wrong type is told by its column; a very long one is cut."""
+    file = tmp_path / "rows.jsonl"
+    file.write_bytes(b'{"a": 1, "b": "x"}\n{"a": "%s", "b": "x"}\n' % (b"y" * 9000))
+    told = refusal(lambda: gp.jsonl(file, schema=SCHEMA))
+    assert "rows.jsonl, line 2: column 'a' is int64, and \"yyyyy" in told
+    assert len(told) < 1000
+
+
+def test_lines_that_are_null_in_all_columns_are_no_null(tmp_path: Path) -> None:
+    """An object without a value is a row, with blanks and blank lines around it, too."""
+    file = tmp_path / "rows.jsonl"
+    file.write_bytes(b'{}\n  {"c": 1} \r\n\n{"a": null}\n')
+    kinds = {"a": int | None, "b": str | None}
+    assert read(gp.jsonl(file, schema=kinds)) == ([{"a": None, "b": None}] * 3, 0)
+    file.write_bytes(b"{}\nnull\n{}\n")
+    assert read(gp.jsonl(file, schema=kinds, on_bad="skip")) == ([{"a": None, "b": None}] * 2, 1)
+
+
+def test_types_are_not_made_of_very_deep_values(tmp_path: Path) -> None:
+    """With a schema without them they are passed over."""
+    file = tmp_path / "rows.jsonl"
+    file.write_bytes(b'{"a": 1}\n{"a": 2, "x": %s}\n' % DEEP)
+    assert "nested deeper than 60 levels" in refusal(lambda: gp.jsonl(file))
+    assert read(gp.jsonl(file, schema={"a": int})) == ([{"a": 1}, {"a": 2}], 0)
+
+
+# -- packed files ----------------------------------------------------------------------------
+
+PACKED: Final[dict[str, Callable[[bytes], bytes]]] = {
+    "gz": gzip.compress,
+    "bz2": bz2.compress,
+    "xz": lzma.compress,
+    "zst": lambda data: pa.compress(data, codec="zstd", asbytes=True),
+}
+
+
+@pytest.mark.parametrize(
+    ("suffix", "how"),
+    [*((suffix, "schema") for suffix in PACKED), ("gz", "rows"), ("zst", "columns")],
+)
+def test_packed_files_that_are_cut_or_not_packed(suffix: str, how: str, tmp_path: Path) -> None:
+    """Rows before the damage are given; the rest is refused by file and line, or left out."""
+    rows = [row_of(random.Random(number).randrange(10**9)) for number in range(5000)]
+    whole = b"".join(as_json(row) + b"\n" for row in rows)
+    packed = PACKED[suffix](whole)
+    file = tmp_path / f"2.jsonl.{suffix}"
+    good = tmp_path / f"1.jsonl.{suffix}"
+    good.write_bytes(PACKED[suffix](as_json(rows[0]) + b"\n"))
+    for data in (packed[: len(packed) * 2 // 3], packed[:20], b"", whole[:1000], packed[:-3]):
+        file.write_bytes(data)
+        found, skipped = read(gp.jsonl(good, file, on_bad="skip", **HOW[how]))
+        assert found == rows[:1] + rows[: len(found) - 1]
+        if not data:
+            continue  # An empty file has no rows, and no damage.
+        assert skipped == 1
+        told = refusal(lambda: gp.jsonl(good, file, **HOW[how]))
+        assert f"{file.name}, from line {len(found)} on: cannot be unpacked" in told
+        assert 'on_bad="skip"' in told
+
+
+def test_all_that_was_unpacked_before_a_cut_is_given(tmp_path: Path) -> None:
+    """To the last whole line."""
+    lines = [as_csv(row_of(random.Random(number).randrange(10**9))) for number in range(MANY)]
+    packed = gzip.compress(b"\n".join([b"a,b", *lines]))
+    cut = packed[: len(packed) * 3 // 4]
+    (tmp_path / "x.csv.gz").write_bytes(cut)
+    whole = zlib.decompressobj(31).decompress(cut).decode()
+    expected = [line.split(",") for line in whole.split("\n")[1:-1]]
+    found, skipped = read(gp.csv(tmp_path / "x.csv.gz", schema=SCHEMA, on_bad="skip"))
+    assert [[str(row["a"]), row["b"]] for row in found] == expected
+    assert skipped == 1
+
+
+def test_a_header_that_cannot_be_unpacked(tmp_path: Path) -> None:
+    """The file as a whole is bad; others tell the columns."""
+    (tmp_path / "1.csv.gz").write_bytes(b"a,b\n1,x\n")
+    (tmp_path / "2.csv.gz").write_bytes(gzip.compress(b"a,b\n1,x\n"))
+    told = refusal(lambda: gp.csv(tmp_path))
+    assert "1.csv.gz cannot be unpacked at all (Not a gzipped file" in told
+    assert 'on_bad="skip"' in told
+    assert read(gp.csv(tmp_path, on_bad="skip")) == ([{"a": 1, "b": "x"}], 1)
+
+
+def test_a_file_that_is_cut_or_grows_while_it_is_read(tmp_path: Path) -> None:
+    """Half a line is no row, and what was added since it was found is not read."""
+    lines = [as_csv(row_of(number)) for number in range(MANY)]
+    file = tmp_path / "rows.csv"
+
+    def read_with(change: Callable[[], None], on_bad: Any) -> tuple[list[Any], int]:
+        file.write_bytes(b"\n".join([b"a,b", *lines]))
+        reader = gp.csv(file, schema=SCHEMA, on_bad=on_bad).open(str(file), None)
+        rows = []
+        while not reader.finished:
+            batch = reader.read_batch(10_000)
+            rows += [] if batch is None else [message.value for message in batch.messages()]
+            change()
+        return rows, reader.skipped_records
+
+    def cut() -> None:
+        with file.open("r+b") as opened:
+            opened.truncate(700_003)
+
+    def grow() -> None:
+        with file.open("ab") as opened:
+            opened.write(b"7\n1,x\n")
+
+    rows = [row_of(number) for number in range(MANY)]
+    assert read_with(grow, "error") == (rows, 0)
+    file.write_bytes(b"\n".join([b"a,b", *lines]))
+    source = gp.csv(file, schema=SCHEMA, on_bad="skip")
+    reader = source.open(str(file), None)
+    found = file_at("csv", str(file))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RowFiles, "_file_at", lambda *_: found)
+        cut()  # Between the look at it and the first block.
+        rows = []
+        while not reader.finished:
+            batch = reader.read_batch(10_000)
+            rows += [] if batch is None else [message.value for message in batch.messages()]
+    whole = file.read_bytes().decode().split("\n")[1:-1]
+    assert [f"{row['a']},{row['b']}" for row in rows] == whole
+    assert reader.skipped_records == 1
+
+
+# -- columns ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("group", [0, 2, 4])
+@pytest.mark.parametrize("codec", ["none", "snappy", "zstd"])
+@pytest.mark.parametrize("how", ["columns", "schema"])
+def test_damaged_pages_of_parquet(codec: str, group: int, how: str, tmp_path: Path) -> None:
+    """The rest of their group is refused by file, group and row; or left out, row by row."""
+    file, rows = tmp_path / "x.parquet", [row_of(number) for number in range(5000)]
+    pq.write_table(
+        pa.Table.from_pylist(rows),
+        file,
+        compression=codec,
+        use_dictionary=False,
+        row_group_size=1000,
+        write_page_checksum=True,
+    )
+    column = pq.ParquetFile(file).metadata.row_group(group).column(0)
+    data = bytearray(file.read_bytes())
+    end = column.data_page_offset + column.total_compressed_size
+    for at in range(end - 60, end - 40):
+        data[at] ^= 0xFF
+    file.write_bytes(data)
+    found, skipped = read(gp.parquet(file, on_bad="skip", **HOW[how]))
+    assert found == rows[: group * 1000] + rows[group * 1000 + 1000 :]
+    assert skipped == 1000
+    told = refusal(lambda: gp.parquet(file, **HOW[how]))
+    assert f"x.parquet, from row 0 of group {group} on: " in told
+    assert 'on_bad="skip"' in told
+
+
+@pytest.mark.parametrize("make", [pa_ipc.new_file, pa_ipc.new_stream])
+def test_arrow_files_whose_offsets_lie_outside(make: Any, tmp_path: Path) -> None:
+    """Such a batch would end the process when its texts are asked for."""
+    file, rows = tmp_path / "x.arrow", [row_of(number) for number in range(3000)]
+    with make(file, pa.Table.from_pylist(rows).schema) as writer:
+        writer.write_table(pa.Table.from_pylist(rows), max_chunksize=1000)
+    data = bytearray(file.read_bytes())
+    offsets = (
+        pa.array([row_of(number)["b"] for number in range(1000, 2000)]).buffers()[1].to_pybytes()
+    )
+    at = data.index(offsets[:4000], data.index(offsets[:4000]) + 1)  # All batches have these.
+    data[at + 2000 : at + 2004] = (2**31 - 5).to_bytes(4, "little")
+    file.write_bytes(data)
+    found, skipped = read(gp.arrow(file, on_bad="skip"))
+    kept = rows[:1000] if make is pa_ipc.new_stream else rows[:1000] + rows[2000:]
+    assert (found, skipped) == (kept, 1)
+    assert "x.arrow, from row" in refusal(lambda: gp.arrow(file))
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+@pytest.mark.parametrize("at", [0, 500, 999])
+def test_texts_that_are_no_text(suffix: str, at: int, tmp_path: Path) -> None:
+    """Neither Parquet nor Arrow look at them; only these rows are bad, also inside of others."""
+    texts: list[bytes] = [b"t%d" % number for number in range(1000)]
+    texts[at] = b"J\xfcrgen"
+    column = pa.array(texts)
+    column = pa.StringArray.from_buffers(len(column), *column.buffers()[1:])
+    table = pa.table({"a": list(range(1000)), "b": column})
+    inner = pa.table({"a": table["a"], "b": pa.StructArray.from_arrays([column], ["x"])})
+    for each, plain in ((table, str), (inner, lambda text: {"x": text})):
+        file, make = tmp_path / f"x.{suffix}", gp.parquet if suffix == "parquet" else gp.arrow
+        if suffix == "parquet":
+            pq.write_table(each, file)
+        else:
+            with pa_ipc.new_file(file, each.schema) as writer:
+                writer.write_table(each)
+        if suffix == "arrow" and each is inner:
+            continue  # The batch as a whole is damaged then.
+        found, skipped = read(make(file, on_bad="skip"))
+        assert skipped == 1
+        assert found == [{"a": n, "b": plain(f"t{n}")} for n in range(1000) if n != at]
+        told = refusal(lambda: make(file))  # noqa: B023 - called at once
+        assert f"row {at} of group 0: column 'b' has bytes that are no UTF-8" in told
+
+
+# -- what has ended processes ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_odd_inputs_end_no_process(name: str) -> None:
+    """A few of many; `bin/bench fuzz` takes as many as one wants."""
+    parser = PARSERS[name]
+    cases = range(3 if parser.inputs > 1 else 40)
+    assert not list(findings_of(parser, cases, seed=7))
+
+
+def test_a_process_that_ends_is_found() -> None:
+    """And the cases behind it are run."""
+
+    def read_one(inputs: list[bytes], _: Path, __: random.Random) -> None:
+        if inputs == [b"3"]:
+            import os  # noqa: PLC0415 - where it is used
+            import signal  # noqa: PLC0415 - where it is used
+
+            os.kill(os.getpid(), signal.SIGSEGV)
+        if inputs == [b"5"]:
+            raise EOFError("nothing")
+
+    numbers = iter(range(10))
+    parser = Parser(1, lambda _: [b"%d" % next(numbers)], read_one)
+    found = list(findings_of(parser, range(8), seed=1))
+    assert [finding.what for finding in found][:1] == ["the process ended: SIGSEGV"]
