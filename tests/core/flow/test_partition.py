@@ -3,9 +3,11 @@
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from itertools import cycle, islice
 from random import Random
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -26,6 +28,24 @@ from gearpy.core.flow.partition import (
     UnicastPartitioner,
 )
 from gearpy.errors import ConfigError, OperatorError
+
+
+def test_the_memory_of_keys_does_not_take_two_hours_for_one() -> None:
+    """Each goes where its state is, whichever came first."""
+    first = datetime(2023, 10, 28, 22, tzinfo=UTC).astimezone(ZoneInfo("Europe/Berlin"))
+    hours = [datetime.fromtimestamp(first.timestamp() + 900 * n, first.tzinfo) for n in range(24)]
+    values = [each for hour in hours for each in (hour, ("a", hour))]
+    partitioner = GroupByPartitioner(lambda value: value).fork(Random(0))
+
+    for batch in (values, values[::-1]):
+        found: dict[str, int] = {}
+        for target, part, _ in partitioner.partition(
+            batch, [0] * len(batch), parallelism=7, sender=0
+        ):
+            found |= {repr(value): target for value in part}
+        assert found == {
+            repr(value): task_of_group(key_group(value), parallelism=7) for value in values
+        }
 
 
 class Fixed(UnicastPartitioner):

@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -33,6 +35,26 @@ async def started(*asks: Any) -> list["asyncio.Task[Any]"]:
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     return tasks
+
+
+def test_two_hours_that_python_takes_for_equal_are_two_keys() -> None:
+    """The hour that the end of summer time repeats; and all NaN are one."""
+    hours = [
+        datetime(2023, 10, 29, 2, tzinfo=ZoneInfo("Europe/Berlin"), fold=fold) for fold in (0, 1)
+    ]
+
+    async def scenario() -> None:
+        asked = Asked(lambda key: key.timestamp() if isinstance(key, datetime) else "nan")
+        shared = lookup_of(asked)
+        keys = [*hours, *hours, float("nan"), float("nan")]
+        tasks = await started(*map(shared.ask, keys))
+        asked.may_go_on.set()
+
+        times = [hour.timestamp() for hour in hours]
+        assert await asyncio.gather(*tasks) == [*times, *times, "nan", "nan"]
+        assert len(asked.keys) == 3
+
+    asyncio.run(scenario())
 
 
 def test_equal_keys_share_one_call() -> None:
