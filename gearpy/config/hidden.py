@@ -1,5 +1,6 @@
 """Texts as people and logs may see them: without passwords, tokens and addresses of webhooks."""
 
+import json
 import re
 from collections.abc import Sequence
 from typing import Final, TypeVar
@@ -10,6 +11,7 @@ _T = TypeVar("_T", str, int | str | tuple[str, ...])
 HIDDEN: Final = "***"
 #: Keys whose values are URLs that let whoever knows them in.
 _SECRET_URLS: Final = frozenset({"alerts.webhooks"})
+_VARIABLES: Final = "executor.environment"
 _URL: Final = re.compile(r"https?://[^\s,\"']+")
 _HOST: Final = re.compile(r"(?:[\w.-]+|\[[0-9a-fA-F:.]+\])(?::\d+)?")
 _PASSWORD: Final = re.compile(r"(?<=://)(?P<user>[^/@:\s]*):[^/\s]*(?=@)")
@@ -95,7 +97,13 @@ def shown_setting(key: str, value: _T) -> _T:
     if isinstance(value, int):
         return value
     if isinstance(value, tuple):
-        return tuple(shown_setting(key, each) for each in value)
+        return (
+            shown_args(value)
+            if key == _VARIABLES
+            else tuple(shown_setting(key, each) for each in value)
+        )
+    if key == _VARIABLES:
+        return _shown_variables(value)
     if key in _SECRET_URLS:
         return _URL.sub(lambda found: host_alone(found[0]), value)
     return without_secrets(value)
@@ -103,3 +111,13 @@ def shown_setting(key: str, value: _T) -> _T:
 
 def _is_secret(name: str) -> bool:
     return bool(_SECRET.search(name)) and not _NO_SECRET.search(name)
+
+
+def _shown_variables(text: str) -> str:
+    """Hide a value to its end, whatever is in it."""
+    if not text.startswith("["):
+        return ",".join(shown_args(text.split(",")))
+    try:
+        return json.dumps(shown_args(json.loads(text)), ensure_ascii=False)
+    except (ValueError, TypeError):  # It will be refused.
+        return HIDDEN

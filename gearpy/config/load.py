@@ -10,6 +10,7 @@ the environment, overrides (from flags, or from a control message).
 A list is written in text with commas between its items, or as in a file: ``["a:1", "b:1"]``.
 """
 
+import json
 import os
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -79,10 +80,17 @@ def as_overrides(config: Config) -> dict[str, str]:
     """Return the keys that differ from their defaults, as text that `from_overrides` reads."""
     defaults = values_of(DEFAULTS)
     return {
-        key: ",".join(value) if isinstance(value, tuple) else str(value)
+        key: _text_of(value) if isinstance(value, tuple) else str(value)
         for key, value in values_of(config).items()
         if value != defaults[key]
     }
+
+
+def _text_of(items: tuple[str, ...]) -> str:
+    is_plain = all("," not in each and each == each.strip() for each in items)
+    if is_plain and items and not items[0].startswith("["):
+        return ",".join(items)
+    return json.dumps(items, ensure_ascii=False)
 
 
 def from_overrides(overrides: Mapping[str, str]) -> Config:

@@ -8,6 +8,7 @@ A limit that nobody would set is no key: it is a constant beside its use.
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Final, Literal, TypeAlias
 
+from gearpy.config.hidden import shown_setting
 from gearpy.config.setting import Setting, Value, rebuilt, sections_in, settings_in, values_in
 from gearpy.errors import ConfigError
 from gearpy.late_dataclass import dataclass
@@ -142,6 +143,20 @@ class ExecutorConfig:
         "MemoryError. 0 is no limit.",
         Setting(low=0, high=1 << 50),
     ] = 0
+    python_options: Annotated[
+        tuple[str, ...],
+        "Options of Python for the processes of an application: its executors and its app master. "
+        "With any, and with an environment, they are started anew and not forked, which takes a "
+        "second. Threads of a daemon, and gear run, are in a Python that runs already.",
+        Setting(form="options of Python, such as -O, -X dev and -W error", unit="texts"),
+    ] = ()
+    environment: Annotated[
+        tuple[str, ...],
+        "Variables in the environment of these processes, beside those of their worker. Values of "
+        "those that are called password, secret, token or key are not shown; they are stored "
+        "with the application.",
+        Setting(form="NAME=value", unit="texts"),
+    ] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -734,7 +749,8 @@ def mistakes_in(values: Mapping[str, Value], origins: Mapping[str, str]) -> Iter
     }
     for key, value in values.items():
         if key not in sound:
-            yield f"{origins.get(key, key)} is {value!r}, must be {SETTINGS[key].allowed}"
+            shown = shown_setting(key, value)
+            yield f"{origins.get(key, key)} is {shown!r}, must be {SETTINGS[key].allowed}"
     for small, large, consequence in _NOT_ABOVE:
         if small in sound and large in sound and _is_above(sound[small], sound[large]):
             yield (

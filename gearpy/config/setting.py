@@ -30,6 +30,10 @@ _FORMS: Final[Mapping[str, re.Pattern[str]]] = {
     "a name, or nothing": re.compile(r"[^\s,|]*"),
     "step=host|host": re.compile(r"[^,=|]+=[^\s,=|]+(\|[^\s,=|]+)*"),
     "step=least..most": re.compile(r"[^,=]+=\d{1,6}\.\.\d{1,6}(@\d{1,2}%?)?"),
+    "NAME=value": re.compile(r"(?!_?GEARPY_)[A-Za-z_][A-Za-z0-9_]*=[^\0\r\n]*"),
+    "options of Python, such as -O, -X dev and -W error": re.compile(
+        r"-(?:b{1,2}|B|d|E|I|O{1,2}|P|s|u|v{1,3}|[WX] ?[^\s,]+)"
+    ),
     "a name": re.compile(r"[\w.-]+"),
     "module:Class=module:Serializer": re.compile(r"[^\s,=:]+:[^\s,=:]+=[^\s,=:]+:[^\s,=:]+"),
 }

@@ -1,10 +1,14 @@
 """Secrets are hidden in arguments, settings and texts; what is none stays as it is."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gearpy.config.hidden import host_alone, shown_args, shown_setting, without_secrets
+from gearpy.config.load import load
+from gearpy.errors import ConfigError
 
 _SECRETS = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=12)
 #: Names of secrets, as programs have them.
@@ -86,3 +90,17 @@ def test_settings_are_without_secrets() -> None:
     assert shown_setting("checkpoint.folder", "az://a/b?sig=x") == "az://a/b?sig=***"
     assert shown_setting("worker.slots", 8) == 8
     assert shown_setting("worker.slots", "8") == "8"
+
+
+def test_variables_that_are_secret_are_hidden_to_their_end() -> None:
+    """Also with spaces and commas in them, as a list and as the text of one, and in a refusal."""
+    key, items = "executor.environment", ("DB_PASSWORD=a b,c", "TZ=UTC", "API_KEY=x;y")
+    hidden = ("DB_PASSWORD=***", "TZ=UTC", "API_KEY=***")
+
+    assert shown_setting(key, items) == hidden
+    assert shown_setting(key, json.dumps(items)) == json.dumps(hidden)
+    assert shown_setting(key, "TZ=UTC,API_KEY=x y") == "TZ=UTC,API_KEY=***"
+    assert shown_setting(key, "['API_KEY=x y']") == "***"
+    with pytest.raises(ConfigError) as refused:
+        load(env={}, overrides={key: "DB_PASSWORD=hunter2,wrong"})
+    assert "hunter2" not in str(refused.value)

@@ -1,6 +1,7 @@
 """Files, environment and flags become one configuration, or one list of mistakes."""
 
 import inspect
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -276,3 +277,51 @@ def test_the_environment_is_read_but_not_shown(monkeypatch: pytest.MonkeyPatch) 
 
     assert load().spark.pause_ms == 7
     assert inspect.signature(load).parameters["env"].default is None
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        ("TZ=UTC",),
+        ("A=1,2", "B= x ", "C="),
+        ("LIST=[1]", 'QUOTED="x\\y"', "TEXT=\u00e4 \t"),
+        ("[A=1",),
+    ],
+)
+def test_items_of_a_list_survive_as_text(items: tuple[str, ...]) -> None:
+    """Whatever is in them: commas, spaces and brackets, too."""
+    if items[0].startswith("["):
+        with pytest.raises(ConfigError, match="NAME=value"):
+            load(env={}, overrides={"executor.environment": json.dumps(items)})
+        return
+    config = load(env={}, overrides={"executor.environment": json.dumps(items)})
+    assert config.executor.environment == items
+    assert from_overrides(as_overrides(config)) == config
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("executor.python-options", "-c"),
+        ("executor.python-options", "-m"),
+        ("executor.python-options", "-i"),
+        ("executor.python-options", "-X"),
+        ("executor.python-options", "script.py"),
+        ("executor.python-options", "-O script.py"),
+        ("executor.environment", "TZ"),
+        ("executor.environment", "1A=b"),
+        ("executor.environment", "GEARPY_MASTER=x:1"),
+        ("executor.environment", "_GEARPY_LAUNCH=1"),
+    ],
+)
+def test_what_a_process_cannot_begin_with_is_refused(key: str, text: str) -> None:
+    with pytest.raises(ConfigError, match=rf"{key} is .*{text}.*, must be a list of"):
+        load(env={}, overrides={key: text})
+
+
+@pytest.mark.parametrize(
+    "text", ["-O", "-OO,-B", "-X dev", "-Xfaulthandler", "-W error::UserWarning", "-bb,-u,-vv"]
+)
+def test_options_of_the_interpreter_are_taken(text: str) -> None:
+    found = load(env={}, overrides={"executor.python-options": text}).executor.python_options
+    assert ",".join(found) == text

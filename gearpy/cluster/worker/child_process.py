@@ -7,7 +7,7 @@ import selectors
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from gearpy.cluster.worker.oom import OomKills
 
 _log = logging.getLogger(__name__)
 
+_NOTHING: Final[Mapping[str, str]] = {}
 _READ_BYTES: Final = 65_536
 _LAST_READS: Final = 64  # More than a pipe holds; who still writes then has left the group.
 #: How a process ends that was asked to; one that fails meanwhile tells why.
@@ -54,10 +55,12 @@ class ChildProcess:
         stop_timeout_s: float,
         on_end: Callable[[str], None],
         fork_server: ForkServer | None = None,
+        environment: Mapping[str, str] = _NOTHING,
     ) -> None:
         """Start the process; ``on_end`` hears once, on the child's thread, why it ended.
 
-        It is a fork where there is a server for that, which has what the command would load.
+        It is a fork where there is a server for that, which has what the command would load; only
+        another process has an ``environment`` of its own.
 
         Raises:
             OSError: it cannot be started.
@@ -76,7 +79,7 @@ class ChildProcess:
         self._oom_kills = OomKills.now()
         self._mark = ProcessMark.new()
         forked = fork_server.fork(folder, self._mark) if fork_server else None
-        self._popen = forked or _started(command, folder, self._mark)
+        self._popen = forked or _started(command, folder, self._mark, environment)
         self.pid = self._popen.pid
         self._thread = threading.Thread(
             target=self._watch, name=f"gearpy-child-{self.pid}", daemon=True
@@ -198,7 +201,9 @@ class ChildProcess:
         return code
 
 
-def _started(command: Sequence[str], folder: Path, mark: ProcessMark) -> subprocess.Popen[bytes]:
+def _started(
+    command: Sequence[str], folder: Path, mark: ProcessMark, environment: Mapping[str, str]
+) -> subprocess.Popen[bytes]:
     pipe = subprocess.PIPE
     return subprocess.Popen(  # noqa: S603 - a list of arguments, none of users
         command,
@@ -207,7 +212,7 @@ def _started(command: Sequence[str], folder: Path, mark: ProcessMark) -> subproc
         stderr=pipe,
         bufsize=0,
         cwd=folder,
-        env={**os.environ, MARK: str(mark)},
+        env={**os.environ, **environment, MARK: str(mark)},
         umask=0o077,
         start_new_session=True,
     )

@@ -18,7 +18,7 @@ from gearpy.cluster.worker.child_process import ChildProcess
 from gearpy.cluster.worker.fork_server import ForkServer
 from gearpy.cluster.worker.launch_spec import LaunchSpec
 from gearpy.config.load import as_overrides, from_overrides
-from gearpy.config.schema import Config
+from gearpy.config.schema import Config, ExecutorConfig
 from gearpy.ids import MASTER_EXECUTOR
 from gearpy.late_dataclass import dataclass
 from gearpy.messages.client import LogText, ReadLog, Refused
@@ -96,7 +96,12 @@ class ProcessLauncher:
             OSError: the process cannot be started, or its folder not be made.
             RuntimeError: there is no thread to be had.
         """
-        spec = self._spec(message).encoded()
+        keys = {**self._own, **keys_asked(message.config)}
+        executor = from_overrides(keys).executor
+        spec = self._spec(message, keys, executor).encoded()
+        environment = dict(each.split("=", 1) for each in executor.environment)
+        options = [word for each in executor.python_options for word in each.split()]
+        program, *words = self._settings.command
         logs = self._logs.of(message.cluster_id)
         if (message.executor_id, message.launch) == _FIRST:
             logs.set_aside(message.app_id)  # Of another cluster, whose numbers were the same.
@@ -116,14 +121,16 @@ class ProcessLauncher:
 
         try:
             child = ChildProcess(
-                self._settings.command,
+                [program, *options, *words],
                 spec,
                 folder=folder,
                 log=log,
                 log_format=logs.format,
                 stop_timeout_s=self._settings.config.executor.stop_timeout_s,
                 on_end=on_end,
-                fork_server=self._fork_server,
+                # Both count when an interpreter begins, and that of the fork server has begun.
+                fork_server=None if options or environment else self._fork_server,
+                environment=environment,
             )
         except BaseException:
             log.close()
@@ -155,10 +162,10 @@ class ProcessLauncher:
             self._fork_server.close()
         self._logs.close()
 
-    def _spec(self, message: LaunchExecutor) -> LaunchSpec:
+    def _spec(
+        self, message: LaunchExecutor, config: dict[str, str], executor: ExecutorConfig
+    ) -> LaunchSpec:
         settings = self._settings
-        config = {**self._own, **keys_asked(message.config)}
-        executor = from_overrides(config).executor
         token = LaunchToken.issued(
             settings.keys,
             message.app_id,

@@ -134,6 +134,24 @@ def is_gone(pid: int) -> bool:
         return True
 
 
+# -- how a child begins ----------------------------------------------------------------------------
+
+
+def test_a_child_has_options_and_variables_of_its_own(scene: Scene) -> None:
+    """In a new interpreter: a fork would have those of the fork server."""
+    code = (
+        "print(sys.flags.optimize, sys._xoptions.get('shop'), sys.flags.utf8_mode,"
+        " os.environ['SHOP'], os.environ['PYTHONUTF8'], __debug__)\n" + SLEEP
+    )
+    scene.start(
+        code,
+        executor__python_options="-O,-X shop=1",
+        executor__environment='["SHOP=a,b=c", "PYTHONUTF8=1"]',
+    )
+
+    assert scene.words(6)[-6:] == ["1", "1", "1", "a,b=c", "1", "False"]
+
+
 # -- what a child is told ------------------------------------------------------------------------
 
 
