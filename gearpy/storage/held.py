@@ -48,19 +48,21 @@ class HeldCheckpoints:
         self._prefix = prefix
         self._mark = f"{prefix}/{_MARK}"
 
-    def begin(self, *, is_known: bool) -> None:
+    def begin(self, *, is_known: bool, after: str = "") -> None:
         """Find the folder of the application; make it if nothing was ever stored there.
 
         Args:
             is_known: a launch of the application has stored something.
+            after: the name of another one, which it goes on from.
 
         Raises:
-            StoreAway: it is known, and not there.
+            StoreAway: one of these is known, and not there.
             OSError: the store cannot be used.
         """
         if not self._store.has(self._mark):
-            if is_known and not self._store.names(log_folder(self._prefix)):
-                raise self._away()
+            known = self._prefix if is_known else after
+            if known and not self._store.names(log_folder(known)):
+                raise self._away(known)
             self._store.save(self._mark, [_TEXT])
         self._store.hold(self._prefix)
 
@@ -130,11 +132,12 @@ class HeldCheckpoints:
             raise
 
     def _check(self) -> None:
-        if not self._store.has(self._mark):
-            raise self._away()
+        # A gearpy of before has stored no mark, but a log.
+        if not self._store.has(self._mark) and not self._store.names(log_folder(self._prefix)):
+            raise self._away(self._prefix)
 
-    def _away(self) -> StoreAway:
+    def _away(self, prefix: str) -> StoreAway:
         return StoreAway(
-            f"checkpoint folder {self._store.place} has nothing of {self._prefix} on "
+            f"checkpoint folder {self._store.place} has nothing of {prefix} on "
             f"{platform.node()}: mount it, or bring it back"
         )

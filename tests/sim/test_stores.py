@@ -108,6 +108,23 @@ def test_an_application_waits_for_its_store(*, is_relaunched: bool) -> None:
     assert (run.app.problem(), run.summary.progress.restarts) == ("", 0)
 
 
+def test_an_application_that_is_started_again_without_its_store_waits_for_it() -> None:
+    """It makes no folder of its own meanwhile."""
+    run = Run()
+    run.cluster.checkpoints.be_away(30_000)
+
+    again = run.cluster.client.restart(AppId(1))
+    run.cluster.world.run(lambda: False, within_ms=20_000)
+
+    summary = run.cluster.summary(again.app_id)
+    assert summary is not None
+    assert summary.status == "pending"
+    assert f"has nothing of {run.prefix()} on" in summary.progress.waits_for
+    assert not run.cluster.checkpoints.misplaced
+    assert run.end(again.app_id).status == "succeeded"
+    assert run.app.problem() == ""
+
+
 def test_an_older_copy_of_a_store_is_not_gone_on_from() -> None:
     """What was shown since would be shown again."""
     run = Run(2_000)

@@ -105,12 +105,29 @@ def test_a_missing_file_is_damage_while_the_store_is_there(held: HeldCheckpoints
 
 
 def test_a_store_of_former_times_gets_its_mark(store: FolderCheckpoints) -> None:
-    """It has a log, and so is there."""
+    """It has a log, and so is there; also for an executor, whose app master is of that time."""
     store.save(f"{PREFIX}/coordinator/base", [b"x"])
+    held = HeldCheckpoints(store, PREFIX)
+    held.save(NAME, [b"x"])
 
-    HeldCheckpoints(store, PREFIX).begin(is_known=True)
+    held.begin(is_known=True)
 
     assert store.has(f"{PREFIX}/coordinator/mark")
+
+
+def test_who_goes_on_from_another_one_begins_where_that_is(
+    held: HeldCheckpoints, store: FolderCheckpoints, tmp_path: Path
+) -> None:
+    """In an empty folder it makes nothing."""
+    again = HeldCheckpoints(store, "k3f9/app2")
+    (tmp_path / "store").rename(tmp_path / "away")
+    with pytest.raises(StoreAway, match=f"nothing of {PREFIX} "):
+        again.begin(is_known=False, after=PREFIX)
+    (tmp_path / "away").rename(tmp_path / "store")
+
+    again.begin(is_known=False, after=PREFIX)
+
+    assert store.has("k3f9/app2/coordinator/mark")
 
 
 def test_who_begins_after_another_leaves_the_mark_alone(

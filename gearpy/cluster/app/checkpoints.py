@@ -89,14 +89,16 @@ class AppCheckpoints:
         self.epochs = KeptEpochs()
         self.keeps_recordings = False  #: The input of tasks is recorded.
 
-    def begin(self, *, is_known: bool) -> None:
+    def begin(self, *, is_known: bool, resume_from: str = "") -> None:
         """Find the store; see `HeldCheckpoints.begin`.
 
         Raises:
             LogBroken: it is away, or cannot be used.
         """
+        is_restart = resume_from.endswith(RESTART)
+        after = ResumePoint.parse(resume_from).prefix if is_restart else ""
         try:
-            self._checkpoints.begin(is_known=is_known)
+            self._checkpoints.begin(is_known=is_known, after=after)
         except OSError as error:
             raise LogBroken(str(error)) from error
 
@@ -125,7 +127,7 @@ class AppCheckpoints:
             LogBroken: the store cannot be used.
             ConfigError: there is no such epoch to go on from, or it is of another program.
         """
-        self.begin(is_known=bool(known_launch))
+        self.begin(is_known=bool(known_launch), resume_from=resume_from)
         log = self._log = CoordinatorLog(
             self._checkpoints,
             self.prefix,

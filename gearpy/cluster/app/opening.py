@@ -6,7 +6,7 @@ from typing import Final
 from gearpy.cluster.app.checkpoints import AppCheckpoints, FoundEpochs
 from gearpy.cluster.app.config import AppMasterSettings
 from gearpy.cluster.app.versions import AppVersions, LoadedVersion
-from gearpy.core.master.checkpoint_names import OPENED_KEY
+from gearpy.core.master.checkpoint_names import OPENED_KEY, RESTART
 from gearpy.errors import ConfigError
 from gearpy.late_dataclass import dataclass
 from gearpy.messages.cluster import AppMasterRegistered, LaunchExecutor
@@ -52,7 +52,9 @@ class LogOpening:
             LogAbsent, LogBroken: the store is away.
             GearpyError: the program cannot be loaded, or the configuration in the log is wrong.
         """
-        self._checkpoints.begin(is_known=OPENED_KEY in message.values)
+        self._checkpoints.begin(
+            is_known=OPENED_KEY in message.values, resume_from=self._launch.resume_from
+        )
         opened = self._open_newest(message.values)
         if not self._versions.is_begun_with(opened.loaded):  # It was changed in the last moment.
             opened = self._open_newest(message.values)
@@ -93,10 +95,10 @@ class LogOpening:
     def waits(self, message: AppMasterRegistered, now_ms: int) -> bool:
         """Take a log that could not be opened; tell whether it is tried again after a while.
 
-        A first launch fails at once, as no state is lost.
+        The first launch of an application fails at once, as no state is lost.
         """
         self._waiting, self._again_ms = message, now_ms + OPEN_AGAIN_MS
-        return self._launch.launch > 1
+        return self._launch.launch > 1 or self._launch.resume_from.endswith(RESTART)
 
     def due(self, now_ms: int) -> AppMasterRegistered | None:
         """Return the message with which the log is to be opened again now, if any."""
