@@ -4,10 +4,12 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
+from deltalake import DeltaTable
 
 import gearpy as gp
 from gearpy.cluster.embedded.background import BackgroundRun
@@ -37,11 +39,16 @@ def numbers_in_log(folder: Path) -> list[int]:
     return [each["n"] for each in read]
 
 
+def numbers_in_delta(folder: Path) -> list[int]:
+    return [*DeltaTable(str(folder)).to_pyarrow_table()["n"].to_pylist()]
+
+
 Sinks = tuple[Callable[[Path], gp.Sink], Callable[[Path], list[int]]]
 SINKS: dict[str, Sinks] = {
     "json": (gp.jsonl_folder, numbers_in_json),
     "hive": (lambda folder: gp.hive_folder(folder, partition_by="key"), numbers_in_hive),
     "window log": (gp.window_log_folder, numbers_in_log),
+    "delta": (gp.delta_table, numbers_in_delta),
 }
 
 
@@ -59,8 +66,14 @@ def waits_for(run: BackgroundRun, text: str) -> None:
     assert run.summary.status == "active"
 
 
-@pytest.mark.parametrize("leaves_empty", [False, True])
-@pytest.mark.parametrize("name", SINKS)
+QUICK = [("json", False), ("window log", True)]
+OTHERS = [each for each in product(SINKS, [False, True]) if each not in QUICK]
+
+
+@pytest.mark.parametrize(
+    ("name", "leaves_empty"),
+    [*QUICK, *(pytest.param(*each, marks=pytest.mark.long) for each in OTHERS)],
+)
 def test_the_folder_of_a_sink_is_waited_for(
     tmp_path: Path, name: str, *, leaves_empty: bool
 ) -> None:
@@ -80,7 +93,6 @@ def test_the_folder_of_a_sink_is_waited_for(
         folder.rmdir()
     away.rename(folder)
     eventually(lambda: run.summary.progress.epoch > epoch + 2)
-    eventually(lambda: not run.summary.progress.waits_for)
     summary = run.stop()
     assert summary.progress.drained
     assert summary.progress.restarts == 0
