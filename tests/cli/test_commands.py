@@ -38,6 +38,7 @@ CARD: Final = {
     "event_time_ms": int,
     "traceback": str,
     "epoch": int,
+    "is_away": bool,
 }
 BRIEF_CARD: Final = {key: kind for key, kind in CARD.items() if key != "traceback"}
 PROGRESS: Final = {
