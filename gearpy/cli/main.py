@@ -33,6 +33,10 @@ COMMANDS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
             "programs.verify:verify",
             "Run a program and the same as a Spark query, on the same records; print what differs.",
         ),
+        "chaos": (
+            "programs.chaos:chaos",
+            "Run a program with crashes, in virtual time, and compare with a run without.",
+        ),
     },
     "Applications on a cluster": {
         "app": (

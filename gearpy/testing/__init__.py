@@ -11,10 +11,11 @@
 - `sink_contract`: `check_sink`, which writes to a sink of your own in every way that gearpy does.
 - `contract`: the rules for both. `watched`: a source that is watched while it is read.
 - `writer_world`: one task that writes, with its crashes and zombies.
+- `chaos`: `Chaos`, a whole program under crashes, compared with itself undisturbed: `gear chaos`.
 - `transactions`: `MemoryTransactions`, a transactional sink whose content outlives every crash.
 
 Start with `driver`. Nothing here starts a thread, and only the contracts may wait, for a source or
-sink that has not finished yet. Imported by tests only.
+sink that has not finished yet. Imported by tests, and `chaos` by its command.
 """
 
 from importlib import import_module

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from gearpy.core.epoch.epochs import Cut
 from gearpy.core.epoch.pace import EpochCut
 from gearpy.core.flow.link import FlowLimits
-from gearpy.errors import ApplicationFailed
+from gearpy.errors import ApplicationFailed, ConfigError
 from gearpy.ids import MAX_MS, MIN_MS, SessionId, TaskId
 from gearpy.messages.app import TaskClock
 from gearpy.messages.data import LinkMessage
@@ -48,6 +48,8 @@ SMALL_LIMITS: Final = OutputLimits(
 )
 #: A task that has not confirmed a complete epoch is told again after so long.
 _TELL_AGAIN_MS: Final = 40
+#: A crash that is due after an epoch comes within the time of so many.
+_CUTS_TO_CRASH: Final = 6
 _NO_FAULTS: Final = EpochFaults()
 
 
@@ -73,18 +75,33 @@ class Simulation:
         cut: where epochs end: wherever each source is, or at an event time.
         faults: of epochs and commits.
         crash_at_ms: call `crash` so long after the start, as often as there are times.
+        crashes_after_epochs: also call it so often, each time within a while of the end of an epoch
+            that has records before it.
+        may_miss: it is no error if no crash has counted; see ``restored``.
+        renewed: makes the application once more after a crash, as the next process would; None:
+            what functions and modules keep outlives crashes.
         on_error: the policy for a record that user code raises on.
         open_state: makes the keyed state of a task.
 
     Attributes:
         runners: the tasks; others after a crash.
         crashes: how often everything was restarted.
+        restored: how many of these went back to a stored epoch with records before it and behind
+            it. Others find no step that forgets.
         fallbacks: how often that was from an older epoch than the newest.
         epochs: the epochs of this run.
         quarantined: records that user code raised on, and the tasks that had them.
 
     Raises:
         ConfigError: the application cannot run.
+
+    Example:
+        >>> import gearpy as gp
+        >>> from gearpy.testing import MemoryTransactions, Simulation
+        >>> app, sink = gp.StreamApp("numbers"), MemoryTransactions()
+        >>> app.read(gp.collection(range(200))).write(sink)
+        >>> Simulation(app, seed=3, cut_every_ms=5, crashes_after_epochs=2).run()
+        <Simulation of 'numbers', seed 3: 2 crashes, 2 of them back to a stored epoch>
     """
 
     def __init__(
@@ -101,6 +118,9 @@ class Simulation:
         cut: EpochCut = "position",
         faults: EpochFaults = _NO_FAULTS,
         crash_at_ms: Sequence[int] = (),
+        crashes_after_epochs: int = 0,
+        may_miss: bool = False,
+        renewed: Callable[[], Buildable] | None = None,
         on_error: OnError = "fail",
         open_state: OpenState = open_on_heap,
     ) -> None:
@@ -115,6 +135,12 @@ class Simulation:
         self.quarantined: list[tuple[TaskId, RejectedRecord]] = []
         self._cut_every_ms = cut_every_ms
         self._crash_at_ms = sorted(self.now_ms + after_ms for after_ms in crash_at_ms)
+        self._crashes_due = crashes_after_epochs
+        self._is_crash_planned = False
+        self._must_hit = bool(crash_at_ms or crashes_after_epochs) and not may_miss
+        self._renewed = renewed
+        self._restored = 0
+        self._went_back_to: int | None = None  # Records read before the epoch of the last crash.
         self._faults = faults
         self.epochs = SimulatedEpochs(self.application.dag.tasks(), cut=cut, faults=faults)
         self._last_epoch: int | None = None  # Asked for when all tasks had finished.
@@ -125,8 +151,8 @@ class Simulation:
         self._told: dict[TaskId, deque[Cut | _Commit]] = {}
         self._told_at_ms: dict[TaskId, int] = {}
         self._coroutines = VirtualCoroutines(lambda: self.now_ms, self.world.later, self._rng)
-        self._factory = RunnerFactory(
-            application=self.application,
+        self._new_factory = partial(
+            RunnerFactory,
             output=limits,
             limits=TaskLimits(
                 batch_records=limits.batch_records,
@@ -142,6 +168,7 @@ class Simulation:
             open_state=open_state,
             coroutines=self._coroutines,
         )
+        self._factory = self._new_factory(application=self.application)
         self.runners: dict[TaskId, TaskRunner] = {}
         with self._naming_seed():
             self._start_all()
@@ -155,11 +182,13 @@ class Simulation:
             OperatorError: user code raised.
             MessageLost: a link lost messages.
             ApplicationFailed: it did not end within that many steps.
+            ConfigError: crashes were wanted, and none went back to a stored epoch.
         """
         with self._naming_seed():
             for _ in range(steps_max):
                 if self.is_finished and self._has_ended_last_epoch():
                     self.stop(completed=True)
+                    self._check_recipe()
                     return self
                 if not self.step():
                     break
@@ -177,6 +206,18 @@ class Simulation:
             pass
         for runner in self.runners.values():
             runner.stop(completed=completed)
+
+    @property
+    def restored(self) -> int:
+        """See `Simulation`."""
+        has_read_on = self._went_back_to is not None and self._records_read > self._went_back_to
+        return self._restored + has_read_on
+
+    def __repr__(self) -> str:
+        return (
+            f"<Simulation of {self.application.name!r}, seed {self.seed}: {self.crashes} crashes, "
+            f"{self.restored} of them back to a stored epoch>"
+        )
 
     def advance(self, duration_ms: int) -> None:
         """Let virtual time pass, with all that happens in it."""
@@ -203,6 +244,11 @@ class Simulation:
         Nothing is stopped or closed, as when processes are killed.
         """
         self.crashes += 1
+        self._is_crash_planned = False
+        self._restored = self.restored
+        if self._renewed is not None:
+            self.application = self._renewed().build()
+            self._factory = self._new_factory(application=self.application)
         self._coroutines.kill()
         self.world.clear()
         self._links.clear()
@@ -214,6 +260,7 @@ class Simulation:
         self._last_epoch = None
         with self._naming_seed():
             self._start_all()
+        self._went_back_to = self._records_read or None
 
     def wake(self, task: TaskId) -> None:
         """Give a task a turn now; if it is a source, let it look for something to give."""
@@ -260,6 +307,27 @@ class Simulation:
         return not any(self._links.values()) and all(
             runner.is_settled for runner in self.runners.values()
         )
+
+    @property
+    def _records_read(self) -> int:
+        """How many records the sources have given, those before the epoch gone back to included."""
+        clocks = [each.clock() for each in self.runners.values() if not each.info.upstream]
+        return sum(clock.records_in for clock in clocks)
+
+    def _crash_in_time(self) -> None:
+        if not self.is_finished:
+            self.crash()
+            self._crashes_due -= self._went_back_to is not None
+
+    def _check_recipe(self) -> None:
+        if self._must_hit and not self.restored:
+            raise ConfigError(
+                f"no crash of the simulation of {self.application.name!r} with seed {self.seed} "
+                f"went back to a stored epoch with records before and behind it, so none could "
+                f"find a step that forgets: it ended after {self.elapsed_ms} ms, {self.crashes} "
+                f"crashes and epoch {self.complete_epoch}; give it more records, a smaller "
+                "cut_every_ms or read_records, and crashes_after_epochs in place of crash_at_ms"
+            )
 
     def _start_all(self) -> None:
         for task in self.application.dag.tasks():
@@ -363,6 +431,9 @@ class Simulation:
 
     def _on_stored(self, epoch: int) -> None:
         if self.epochs.on_stored(epoch):
+            if self._crashes_due > 0 and self._records_read and not self._is_crash_planned:
+                self._is_crash_planned = True
+                self._within(_CUTS_TO_CRASH * (self._cut_every_ms or 1), self._crash_in_time)
             self._within(self._faults.commit_ms, partial(self._tell_committed, epoch))
 
     def _tell_committed(self, epoch: int) -> None:

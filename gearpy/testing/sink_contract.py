@@ -167,7 +167,9 @@ def _check_application(trial: _Trial, seed: int) -> None:
     numbers = app.read(collection(range(_RECORDS), partitions=2), parallelism=2)
     numbers.map(trial.record).write(sink)
     crashes = [rng.randrange(1, _CRASHES_WITHIN_MS) for _ in range(3)]
-    simulation = Simulation(app, seed=seed, cut_every_ms=5, crash_at_ms=crashes, faults=_FAULTS)
+    simulation = Simulation(
+        app, seed=seed, cut_every_ms=5, crash_at_ms=crashes, may_miss=True, faults=_FAULTS
+    )
     simulation.run()
     expected = Counter(comparable(trial.record(number)) for number in range(_RECORDS))
     found = Counter(comparable(value) for value in trial.read())

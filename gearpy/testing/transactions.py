@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+from gearpy.core.base.copies import own_each
 from gearpy.messages.data import Batch
 from gearpy.task.api.interfaces import Sink, SinkWriter, TransactionalWriter
 
@@ -24,6 +25,10 @@ class MemoryTransactions(Sink):
     For simulations: all tasks write into this object, and also those that were given up and do not
     know it. It shows the records that a reader sees at that moment.
 
+    Args:
+        name: of the sink; two of one application must have different ones.
+        messages: show each as a `Message`, with its event time.
+
     Attributes:
         retracted: records that were shown and have vanished. Right only after going back to an
             older epoch than the newest complete one, as that was damaged.
@@ -40,7 +45,8 @@ class MemoryTransactions(Sink):
 
     transactional = True
 
-    def __init__(self, name: str = "memory transactions") -> None:
+    def __init__(self, name: str = "memory transactions", *, messages: bool = False) -> None:
+        self.shows_messages = messages
         self.retracted: list[Any] = []
         self._name = name
         self._transactions = count(1)
@@ -126,7 +132,9 @@ class _Writer(TransactionalWriter):
         self._sink.recover(run, self._task_index, prepared, epoch=epoch, incarnation=incarnation)
 
     def write_batch(self, batch: Batch) -> None:
-        self._values += batch.values
+        # Whatever the program does with its records afterwards.
+        own = Batch(own_each(batch.values), batch.timestamps)
+        self._values += own.messages() if self._sink.shows_messages else own.values
 
     def prepare(self, epoch: int) -> Any:
         values, self._values = self._values, []

@@ -381,6 +381,7 @@ def run_task_seed(seed: int) -> SeedResult:
         cut_every_ms=rng.choice([4, 10, 30]),
         cut=rng.choice(_CUTS),
         crash_at_ms=[rng.randrange(600) for _ in range(rng.randrange(5))],
+        may_miss=True,
         faults=_epoch_faults(rng),
     )
     try:

@@ -20,6 +20,7 @@ _CONSOLE: Final = re.compile(
 _ELSEWHERE: Final = (
     "run ",
     "plan ",
+    "chaos ",
     "config ",
     "certs ",
     "app submit ",

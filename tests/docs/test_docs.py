@@ -254,7 +254,7 @@ def _commands(block: Block) -> list[tuple[list[str], str]]:
     if block.language != "console":
         return []
     parts = [part.partition("\n") for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]]
-    runnable = re.compile(r"bin/gear ((run|plan) \w+\.py|config check)")
+    runnable = re.compile(r"bin/gear ((run|plan|chaos) \w+\.py|config check)")
     return [(line.split()[1:], shown) for line, _, shown in parts if runnable.match(line)]
 
 

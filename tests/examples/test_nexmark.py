@@ -99,7 +99,7 @@ def test_answers_survive_crashes(query: str, modules: dict[str, Any]) -> None:
     faults = EpochFaults(store_ms=5, commit_ms=5, given_up=0.2, commits_lost=0.2)
 
     simulation = Simulation(
-        app, seed=5, cut_every_ms=8, crash_at_ms=[15, 30, 50], faults=faults
+        app, seed=5, cut_every_ms=8, crash_at_ms=[15, 30, 50], faults=faults, may_miss=True
     ).run()
 
     assert simulation.crashes == 3

@@ -57,6 +57,7 @@ class Trouble:
             app,
             seed=self.seed,
             crash_at_ms=self.crash_at_ms,
+            may_miss=True,
             cut_every_ms=self.cut_every_ms,
             cut=self.cut,
             faults=self.faults,

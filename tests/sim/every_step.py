@@ -495,6 +495,7 @@ def outcome(
         limits=_LIMITS,
         cut_every_ms=None if sink == "memory" else 60,
         crash_at_ms=crash_at_ms,
+        may_miss=True,
         faults=EpochFaults(told_again=0.3),
     ).run(steps_max=_STEPS_MAX)
     values = written if isinstance(written, list) else written.values

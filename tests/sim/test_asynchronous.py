@@ -65,7 +65,7 @@ def run(seed: int, cut: EpochCut) -> tuple[MemoryTransactions, list[gp.Message],
     app, sink = an_app(records, ordered=seed % 2 == 0, concurrency=rng.choice([1, 2, 5, 100]))
     crashes = [rng.randrange(20, 600) for _ in range(3)]
     simulation = Simulation(
-        app, seed=seed, cut_every_ms=25, cut=cut, crash_at_ms=crashes, faults=FAULTS
+        app, seed=seed, cut_every_ms=25, cut=cut, crash_at_ms=crashes, faults=FAULTS, may_miss=True
     )
     return sink, records, simulation.run()
 
@@ -99,7 +99,13 @@ def test_records_that_fail_are_dropped_if_that_is_the_policy(*, ordered: bool) -
         numbers = app.read(gp.collection(range(100)))
         numbers.map_async(fail_on_sevens, concurrency=4, ordered=ordered).write(sink)
         simulation = Simulation(
-            app, seed=seed, cut_every_ms=20, crash_at_ms=[50, 90], faults=FAULTS, on_error="skip"
+            app,
+            seed=seed,
+            cut_every_ms=20,
+            crash_at_ms=[50, 90],
+            faults=FAULTS,
+            on_error="skip",
+            may_miss=True,
         ).run()
 
         assert sorted(sink.values) == [n for n in range(100) if n % 7], f"seed {seed}"

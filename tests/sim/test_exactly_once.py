@@ -39,7 +39,13 @@ def a_run(
     app = SimulatedApp(rng.randrange(100, 300), branches, parallelism=3, by_bound=True)
     crashes = [rng.randrange(100, 700) for _ in range(3)]
     simulation = Simulation(
-        app.build(), seed=seed, cut_every_ms=12, cut=cut, crash_at_ms=crashes, faults=faults
+        app.build(),
+        seed=seed,
+        cut_every_ms=12,
+        cut=cut,
+        crash_at_ms=crashes,
+        faults=faults,
+        may_miss=True,
     )
     return app, simulation.run()
 

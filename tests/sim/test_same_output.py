@@ -259,6 +259,7 @@ def one_run(flow: RandomFlow, rng: Random, *, crashes: bool = True) -> str:
         limits=replace(SMALL_LIMITS, flow=room, batch_records=max(1, size // rng.choice([1, 4]))),
         cut_every_ms=rng.choice([10, 25]),
         crash_at_ms=[rng.randrange(20, 200) for _ in range(rng.randrange(3))] if crashes else (),
+        may_miss=True,
     )
     simulation.run()
     return f"batches of {size}, {parallelism} tasks, {simulation.crashes} crashes, seed {seed}"

@@ -1,6 +1,6 @@
-"""A program with other sources and sinks: the records of its streams are gathered in lists."""
+"""A program with other sources and sinks, whose records are gathered in memory."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -11,7 +11,7 @@ from gearpy.dsl.operators.operator import Operator, ReadOperator
 from gearpy.dsl.operators.routes import SideOperator, WriteOperator
 from gearpy.messages.data import Message
 from gearpy.task.api.application import StreamApplication
-from gearpy.task.api.interfaces import Source
+from gearpy.task.api.interfaces import Sink, Source
 from gearpy.task.time.late import LATE
 
 
@@ -48,32 +48,78 @@ def gathering(
         late: the rule for late records: as the program says; sources leave them to the windows
             ("keep"); or they are gathered, too.
     """
-    maker = _Maker(sources, late)
+    written: list[list[Message]] = []
+
+    def gather(_: Operator) -> Sink:
+        written.append([])
+        return to_list(written[-1], messages=True)
+
+    maker = _Maker(sources, gather, late)
     for step in _read_by_sinks(steps):
         maker.place(step)
     application = lower(name, maker.steps, parallelism=parallelism)
-    return Gathering(application=application, written=tuple(maker.written), late=maker.late)
+    return Gathering(application=application, written=tuple(written), late=maker.late)
+
+
+def watched(
+    name: str,
+    steps: Sequence[Operator],
+    *,
+    parallelism: int,
+    sources: Mapping[Source, Source],
+    sink_of: Callable[[int], Sink],
+    every_step: bool = False,
+    is_serial: bool = False,
+) -> StreamApplication:
+    """Return a program that writes to other sinks.
+
+    Args:
+        name: of the application.
+        steps: the steps as they were written.
+        parallelism: of steps that do not say otherwise.
+        sources: the source to read instead of another.
+        sink_of: returns the sink for the records of a step, by its place among the steps.
+        every_step: those of steps that are no sink go to one, too.
+        is_serial: each step has one task, so that records of a source come in one order.
+    """
+    maker = _Maker(sources, lambda step: sink_of(steps.index(step)), is_serial=is_serial)
+    for step in steps:
+        made = maker.place(step)
+        if every_step and not isinstance(step, WriteOperator):
+            at = steps.index(step)
+            sink = WriteOperator(name=f"{at} {step.name}", inputs=(made,), sink=sink_of(at))
+            maker.steps.append(sink)
+    return lower(name, maker.steps, parallelism=1 if is_serial else parallelism)
 
 
 class _Maker:
     """Copies the steps of a program."""
 
-    def __init__(self, sources: Mapping[Source, Source], late: str) -> None:
+    def __init__(
+        self,
+        sources: Mapping[Source, Source],
+        sink_of: Callable[[Operator], Sink],
+        late: str = "as written",
+        *,
+        is_serial: bool = False,
+    ) -> None:
         self.steps: list[Operator] = []
-        self.written: list[list[Message]] = []
         self.late: dict[str, list[Message]] = {}
         self._sources = sources
+        self._sink_of = sink_of
         self._policy = late
+        self._is_serial = is_serial
         self._now: dict[Operator, Operator] = {}
 
-    def place(self, step: Operator) -> None:
-        """Copy a step whose inputs were copied."""
+    def place(self, step: Operator) -> Operator:
+        """Copy a step whose inputs were copied; return the copy."""
         changes: dict[str, Any] = {"inputs": tuple(self._of(each) for each in step.inputs)}
+        if self._is_serial:
+            changes["parallelism"] = None
         if isinstance(step, ReadOperator):
             changes["source"] = self._sources.get(step.source, step.source)
         elif isinstance(step, WriteOperator):
-            self.written.append([])
-            changes |= {"sink": to_list(self.written[-1], messages=True), "dispatcher": "default"}
+            changes |= {"sink": self._sink_of(step), "dispatcher": "default"}
         gathers = self._policy == "gather" and _may_find_late(step)
         if gathers:
             changes["late"] = "side"
@@ -84,6 +130,7 @@ class _Maker:
         self.steps.append(made)
         if gathers:
             self._gather_late(made)
+        return made
 
     def _of(self, step: Operator) -> Operator:
         if not isinstance(step, SideOperator):

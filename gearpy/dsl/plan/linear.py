@@ -81,7 +81,7 @@ def _plan(app: str, sink: WriteOperator, *, endless: bool) -> LinearPlan:
     for step in path:
         made = step.twin(TwinPlace(is_grouped=is_grouped, takes_endless=endless))
         if isinstance(made, Refusal):
-            what = f"{step.kind or 'step'} {step.name!r}{_place(step)}"
+            what = f"{step.kind or 'step'} {step.name!r}{place_of(step)}"
             mistakes.append(f"{sink.name}: {what} has no Spark query: {made.reason}")
         elif made is not None:
             steps.append(made)
@@ -99,7 +99,7 @@ def _plan(app: str, sink: WriteOperator, *, endless: bool) -> LinearPlan:
     )
 
 
-def _place(step: Operator) -> str:
+def place_of(step: Operator) -> str:
     """Return where the function of a step is written, if the user wrote one that tells."""
     function = _function_of(step)
     is_own = str(getattr(function, "__module__", "")).startswith("gearpy.")

@@ -6,7 +6,7 @@ With them stand their event times and how far the source's watermark was.
 
 import time
 from collections.abc import Iterator, Sequence
-from itertools import cycle
+from math import inf
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
-from gearpy.task.api.interfaces import Source, SourceReader
+from gearpy.task.api.interfaces import Discovery, Source, SourceReader
 from gearpy.wire.values.payload import decode_batch, encode_batch
 
 _TIME: Final = "__time"
@@ -30,55 +30,77 @@ _READ_TABLE_ROWS: Final = 65_536
 _IDLE_S: Final = 0.01
 
 
-def record(source: Source, folder: Path, *, limit: int | None = None) -> "RecordedSource":
-    """Read a source to its end, or so many records of it, into files of a folder.
+def record(
+    source: Source, folder: Path, *, limit: int | None = None, seconds: float | None = None
+) -> "RecordedSource":
+    """Read a source to its end, or so many records of it, or for so long, into files of a folder.
 
     Raises:
         ConfigError: the source has no end, and there is no limit; or it cannot be kept.
     """
-    if source.discovers:
+    if limit is None and seconds is None and not source.bounded:
         raise ConfigError(
-            f"{source.description} finds its partitions while it is read: Spark cannot read it so"
+            f"{source.description} has no end: say how many records to take, as with --records"
         )
-    if limit is None and not source.bounded:
-        raise ConfigError(f"{source.description} has no end: say how many records to take")
     schema = source.schema
     if schema is not None and {_TIME, _WATERMARK} & set(schema.arrow.names):
         raise ConfigError(f"{source.description} has a column {_TIME} or {_WATERMARK}: rename it")
     folder.mkdir(parents=True)
-    names = list(source.partitions())
-    parts = [_Part(source, name, folder / f"{at:05d}.parquet") for at, name in enumerate(names)]
+    parts: list[_Part] = []
+    finder = source.discover(0, 1, []) if source.discovers else None
     try:
-        _fill(parts, limit)
+        _fill(source, finder, folder, parts, limit=limit, seconds=seconds)
     finally:
         for part in parts:
             part.close()
-    return RecordedSource([str(part.path) for part in parts], schema, source.description)
+        if finder is not None:
+            finder.close()
+    records = sum(part.records for part in parts)
+    return RecordedSource(
+        [str(part.path) for part in parts], schema, source.description, records=records
+    )
 
 
-def _fill(parts: Sequence["_Part"], limit: int | None) -> None:
-    """Read a batch of each in turn, until all have ended or there is enough."""
-    left = limit
-    open_parts = set(parts)
-    for part in cycle(parts):
-        if not open_parts or left == 0:
+def _fill(
+    source: Source,
+    finder: Discovery | None,
+    folder: Path,
+    parts: list["_Part"],
+    *,
+    limit: int | None,
+    seconds: float | None,
+) -> None:
+    """Read a batch of each partition in turn, until all have ended or there is enough."""
+    schema = source.schema
+
+    def add(reader: SourceReader) -> None:
+        parts.append(_Part(reader, schema, folder / f"{len(parts):05d}.parquet"))
+
+    for name in source.partitions():
+        add(source.open(name, None))
+    left = inf if limit is None else limit
+    ends_s = inf if seconds is None else time.monotonic() + seconds
+    while left > 0 and time.monotonic() < ends_s:
+        if finder is not None:
+            for name, place in finder.find().items():
+                add(finder.open(name, place))
+        before = left
+        for part in parts:
+            left -= part.take(left)
+        if all(part.is_done for part in parts) and (finder is None or finder.finished):
             return
-        if part in open_parts:
-            taken = part.take(left)
-            left = None if left is None else left - taken
-            if part.is_done:
-                open_parts.discard(part)
-            elif not taken:
-                time.sleep(_IDLE_S)
+        if left == before:
+            time.sleep(_IDLE_S)
 
 
 class _Part:
     """One partition that is read, and its file."""
 
-    def __init__(self, source: Source, name: str, path: Path) -> None:
+    def __init__(self, reader: SourceReader, schema: RowSchema | None, path: Path) -> None:
         self.path = path
-        self._schema = source.schema
-        self._reader = source.open(name, None)
+        self.records = 0
+        self._schema = schema
+        self._reader = reader
         columns = () if self._schema is None else (*self._schema.arrow,)
         whole = pa.schema([*columns, (_TIME, pa.int64()), (_WATERMARK, pa.int64())])
         self._arrow = _ROWS if self._schema is None else whole
@@ -88,13 +110,16 @@ class _Part:
     def is_done(self) -> bool:
         return self._reader.finished
 
-    def take(self, limit: int | None) -> int:
+    def take(self, limit: float) -> int:
         """Read a batch and keep it; return how many records it had."""
+        if self.is_done or limit <= 0:
+            return 0
         size = _READ_ROWS if self._schema is None else _READ_TABLE_ROWS
-        batch = self._reader.read_batch(size if limit is None else min(size, limit))
+        batch = self._reader.read_batch(int(min(size, limit)))
         if batch is None or not len(batch):
             return 0
         self._writer.write_batch(self._kept(batch), row_group_size=_READ_TABLE_ROWS)
+        self.records += len(batch)
         return len(batch)
 
     def close(self) -> None:
@@ -119,12 +144,18 @@ class RecordedSource(Source):
     Args:
         paths: the files; each is a partition.
         schema: of their columns; None for records of any kind.
+        of: the description of the source.
+        records: how many there are.
     """
 
     replayable = True
     bounded = True
+    pauses = False  #: Nothing is there each second time, so that a simulated clock goes on.
 
-    def __init__(self, paths: list[str], schema: RowSchema | None, of: str) -> None:
+    def __init__(
+        self, paths: list[str], schema: RowSchema | None, of: str, *, records: int = 0
+    ) -> None:
+        self.records = records
         self._paths = paths
         self._schema = schema
         self._of = of
@@ -155,7 +186,7 @@ class RecordedSource(Source):
 
     def open(self, partition: str, resume: int | None) -> "_RecordedReader":
         """Return a reader that goes on behind so many records."""
-        return _RecordedReader(Path(partition), self._schema, resume or 0)
+        return _RecordedReader(Path(partition), self._schema, resume or 0, pauses=self.pauses)
 
 
 class _RecordedReader(SourceReader):
@@ -163,7 +194,10 @@ class _RecordedReader(SourceReader):
 
     out_of_order_ms = None
 
-    def __init__(self, path: Path, schema: RowSchema | None, skipped: int) -> None:
+    def __init__(
+        self, path: Path, schema: RowSchema | None, skipped: int, *, pauses: bool = False
+    ) -> None:
+        self._pauses = False
         self._schema = schema
         self._file = pq.ParquetFile(path)
         self._batches = self._read()
@@ -173,9 +207,14 @@ class _RecordedReader(SourceReader):
         self._next_ms = MIN_MS  # When the batch was given as a whole.
         while skipped > self._given and self.read_batch(skipped - self._given) is not None:
             pass
+        self._pauses, self._is_to_pause = pauses, False
 
     def read_batch(self, max_records: int) -> Batch | None:
         """Return the next records; a batch ends where the watermark moved."""
+        if self._pauses:
+            self._is_to_pause = not self._is_to_pause
+            if not self._is_to_pause:
+                return None
         if self._batch is None:
             found = next(self._batches, None)
             if found is None:
