@@ -12,5 +12,6 @@
 - `open_files`: the number of files and connections that this process may have open.
 - `task_limits`: from the configuration to the limits of tasks.
 - `tuning`: tunes the interpreter for a process that runs tasks, and undoes it.
+- `held`: a call that holds the interpreter, so that nothing else in the process can tell of it.
 - `leftovers`: finds and ends processes started by user code that would outlive their own process.
 """

@@ -23,6 +23,7 @@ from typing import Any, Final, NoReturn
 
 from gearpy.actor.api import Actor, Exited, ExitReason, Failed, Killed, Ref
 from gearpy.clocks import wall_ms
+from gearpy.cluster.host.held import tell_if_held
 from gearpy.cluster.host.logs import log_to
 from gearpy.cluster.host.open_files import allow_open_files
 from gearpy.cluster.host.tuning import ProcessTuning
@@ -74,6 +75,7 @@ def _run(spec: LaunchSpec) -> str:
     config = from_overrides(spec.config)
     _log_to_stderr(config)
     limit_resources(config.executor)
+    tell_if_held(config.cluster.heartbeat_timeout_ms)
     LaunchToken.of_line(spec.token).check(wall_ms())
     launch = spec.launch
     is_app_master = launch.executor_id == MASTER_EXECUTOR

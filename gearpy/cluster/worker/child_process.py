@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Final
 
+from gearpy.cluster.host.held import GRACE_S, held_by
 from gearpy.cluster.host.leftovers import MARK, ProcessMark, end_marked
 from gearpy.cluster.host.logs import LogFile, LogFormat, StreamLog
 from gearpy.cluster.worker.fork_server import UNKNOWN_CODE, ForkedProcess, ForkServer
@@ -22,6 +23,7 @@ _log = logging.getLogger(__name__)
 
 _NOTHING: Final[Mapping[str, str]] = {}
 _READ_BYTES: Final = 65_536
+_HELD: Final = b"Timeout ("  # What `faulthandler` writes begins so.
 _LAST_READS: Final = 64  # More than a pipe holds; who still writes then has left the group.
 #: How a process ends that was asked to; one that fails meanwhile tells why.
 _AS_ASKED: Final = frozenset(
@@ -72,6 +74,8 @@ class ChildProcess:
         self._stop_timeout_s = stop_timeout_s
         self._on_end = on_end
         self._tail = b""
+        self._is_watched = False  # It seems to be held; a timer looks once more.
+        self._held_by = ""
         self._lock = threading.Lock()  # Of `_asked` and `_buried`, and of every signal.
         self._asked = False
         self._buried = False
@@ -132,6 +136,9 @@ class ChildProcess:
         if self._asked and code in _AS_ASKED:
             self._on_end("")
             return
+        if self._held_by:
+            self._on_end(self._held_by)
+            return
         why_killed = OomKills.now().why_since(self._oom_kills)
         self._on_end(exit_cause(code, self._tail, why_killed=why_killed))
 
@@ -175,6 +182,21 @@ class ChildProcess:
     def _take_error(self, data: bytes) -> None:
         self._tail = (self._tail + data)[-TAIL_BYTES:]
         self._err.feed(data)
+        if not self._is_watched and self._held():
+            self._is_watched = True
+            watch = threading.Timer(GRACE_S, self._end_if_held)
+            watch.daemon = True
+            watch.start()
+
+    def _held(self) -> str:
+        return held_by(self._tail.decode("utf-8", "replace")) if _HELD in self._tail else ""
+
+    def _end_if_held(self) -> None:
+        """Kill a process that nobody else can end, unless it has gone on."""
+        self._is_watched = False
+        if held := self._held():
+            self._held_by = held
+            self._kill()
 
     def _bury(self) -> int:
         """Kill the rest of the group, read the rest of the outputs, free the process id."""

@@ -26,7 +26,7 @@ from gearpy.task.api.failure import card_of, kind_of
 from gearpy.task.api.snapshots import TaskSnapshot
 from gearpy.task.runtime.recording import Recording
 from gearpy.task.runtime.runner import TaskRunner
-from gearpy.task.runtime.turns import TurnBoard
+from gearpy.task.runtime.turns import TurnBoard, named_turn
 from gearpy.transport.api import Transport
 from gearpy.wire.values.class_names import PROGRAM
 
@@ -197,13 +197,14 @@ class TaskActor(BatchActor[TaskMessage]):
         self._wake: Cancellable | None = None
         self._wake_at_ms: int | None = None
         self._turn_queued = False
+        self._named_work = named_turn(TaskActor._work, runner.info.operator)
 
     def receive_batch(self, messages: list[TaskMessage]) -> None:
         """Take everything that came, then work for one turn."""
         turns = self._board.turns
         turns.begin(self._task_id, self._clock_ms())
         try:
-            self._work(messages)
+            self._named_work(self, messages)
         finally:
             turns.end(self._task_id)
 

@@ -5,8 +5,8 @@ import traceback
 from collections.abc import Callable, Sequence
 from itertools import dropwhile
 from threading import get_ident
-from types import FrameType
-from typing import NamedTuple
+from types import FrameType, FunctionType
+from typing import Final, NamedTuple
 
 from gearpy.core.app.turn_limit import TurnLimit, long_of
 from gearpy.ids import TaskId
@@ -16,6 +16,16 @@ from gearpy.task.api.failure import source_in
 from gearpy.task.chain.fused import FusedStage
 
 _STACK_CHARS_MAX = 8000
+#: Begins the name of the frame in which a task works, before that of its operator. What looks at a
+#: process from outside sees names of frames, and nothing of objects.
+TURN_OF: Final = "turn of "
+
+
+def named_turn(function: Callable[..., None], operator: str) -> Callable[..., None]:
+    """Return a function under another name, by which stacks tell whose turn it is."""
+    assert isinstance(function, FunctionType), "one that is written in Python"
+    code = function.__code__.replace(co_name=f"{TURN_OF}{operator}")
+    return FunctionType(code, function.__globals__)
 
 
 class Work(NamedTuple):
