@@ -194,7 +194,7 @@ class RecordDecoder:
             cause = str(error)
             if body is not None and reading.joins and _is_of_parser(error):
                 cause = cause_of(body, reading.fit.schema, read_json_lines)
-            self._bad.take(f"offset {raw.offsets[at]}", cause, body, what="record")
+            self._bad.take(f"offset {raw.offsets[at]}", cause, body)
 
         def make(places: Sequence[int]) -> FilePiece:
             assert isinstance(places, range)

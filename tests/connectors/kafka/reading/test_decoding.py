@@ -1,22 +1,28 @@
 """Batches of records: event times, bad records, what is older than the start. No broker here."""
 
 from collections.abc import Sequence
+from pathlib import Path
+from random import Random
 from typing import Any
 
+import msgpack
 import pytest
 from confluent_kafka import Message
+from google.protobuf.timestamp_pb2 import Timestamp
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gearpy.columns.row_schema import row_schema_of
 from gearpy.connectors.files.tables import Fit
 from gearpy.connectors.kafka.avro import avro
+from gearpy.connectors.kafka.protobuf import protobuf
 from gearpy.connectors.kafka.reading.decoding import Reading, RecordDecoder
 from gearpy.connectors.kafka.reading.raw import Raw, RawColumns
 from gearpy.connectors.kafka.values import form_of
 from gearpy.errors import OperatorError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
+from tests.bench.fuzz import Parser, findings_of
 from tests.connectors.kafka.registry_build import FakeRegistry
 
 SCHEMA = row_schema_of({"at": int})
@@ -171,3 +177,77 @@ def test_a_record_of_an_unknown_schema_is_a_bad_one() -> None:
         decoder = a_decoder(form=form)
         assert told(decoder.batch(raw)) == [("a", 100), ("a", 102)]
     assert decoder.skipped == 1
+
+
+LIST = {
+    "type": "record",
+    "name": "L",
+    "fields": [{"name": "at", "type": "long"}, {"name": "next", "type": ["null", "L"]}],
+}
+
+
+def test_avro_of_any_depth_ends_no_process() -> None:
+    """Such a schema has itself in it; the reader in C would need a stack without end."""
+    bodies = [b"\x02\x00", b"\x02\x02" * 100_000 + b"\x02\x00"]
+
+    def read_them(given: list[bytes], _: Path, __: Random) -> None:
+        decoder = a_decoder(form=avro(schema=LIST))
+        decoder._reading.begin()  # noqa: SLF001 - as the source does
+        assert told(decoder.batch(a_raw(given))) == [({"at": 1, "next": None}, 100)]
+        assert decoder.skipped == 1
+
+    assert not list(findings_of(Parser(1, lambda _: bodies, read_them), range(1), seed=1))
+
+
+@pytest.mark.parametrize("joins", [True, False])
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_null_is_no_object(at: int, *, joins: bool) -> None:
+    """Alone or among others; Arrow's parser would end the process, or make a row of it."""
+    bodies = [b'{"at": 1}', b'{"at": 2}']
+    bodies.insert(at, b"null")
+
+    def read_them(given: list[bytes], _: Path, __: Random) -> None:
+        decoder = a_decoder(is_table=True)
+        found = told(decoder.batch(a_raw(given, joins=joins)))
+        assert [value for value, _ in found] == [{"at": 1}, {"at": 2}]
+        assert decoder.skipped == 1
+
+    assert not list(findings_of(Parser(1, lambda _: bodies, read_them), range(1), seed=1))
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [
+        ({"at": 1}, {"at": "x"}),
+        ({"at": 1}, {"at": 1.5}),
+        ({"at": 1}, {"at": 1, "more": 2}),
+        ({"at": 1}, [1]),
+    ],
+)
+def test_a_value_that_does_not_fit_the_schema_is_a_bad_record(good: Any, bad: Any) -> None:
+    """In forms that are not parsed as a whole, too: it has offset and cure, and can be left out."""
+    bodies = [msgpack.packb(good), msgpack.packb(bad), msgpack.packb(good)]
+    decoder = a_decoder(form="msgpack", is_table=True)
+    assert [value for value, _ in told(decoder.batch(a_raw(bodies)))] == [{"at": 1}, {"at": 1}]
+    assert decoder.skipped == 1
+    with pytest.raises(OperatorError, match=r"t/3, offset 11: .*on_bad=\"skip\""):
+        a_decoder(form="msgpack", is_table=True, on_bad="error").batch(a_raw(bodies))
+
+
+def test_a_time_that_python_does_not_have_is_a_bad_record() -> None:
+    """Protobuf holds it, a datetime does not."""
+    bodies = [Timestamp(seconds=second).SerializeToString() for second in (0, 10**14)]
+    decoder = a_decoder(form=protobuf(Timestamp), on_bad="error")
+    decoder._reading.begin()  # noqa: SLF001 - as the source does
+    with pytest.raises(OperatorError, match="offset 11: is a Timestamp with a value that Python"):
+        decoder.batch(a_raw(bodies))
+
+
+def test_a_head_without_end_is_refused_at_once() -> None:
+    """A number of a million bytes would be computed for minutes."""
+    with FakeRegistry() as fake:
+        form = protobuf(Timestamp, registry=fake.client)
+        form._known.add(1)  # noqa: SLF001 - a schema of Protobuf
+        form.begin("kafka(t)")
+        with pytest.raises(ValueError, match="never ends"):
+            form.decode([b"\x00\x00\x00\x00\x01" + b"\xff" * 1_000_000])

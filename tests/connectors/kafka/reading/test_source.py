@@ -10,12 +10,19 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from confluent_kafka import Producer
+from google.protobuf.struct_pb2 import Struct
 
 import gearpy as gp
 from gearpy.errors import ConfigError, OperatorError
 from tests.connectors.kafka.topic_build import TopicBuild, read, values_of, wait_for_commits
 from tests.eventually import eventually
 from tests.servers.kafka import Kafka, KafkaAddress
+
+LIST = {
+    "type": "record",
+    "name": "L",
+    "fields": [{"name": "n", "type": "long"}, {"name": "next", "type": ["null", "L"]}],
+}
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +105,37 @@ def test_bad_records_end_the_application_or_are_left_out(topics: TopicBuild, sch
 
 
 # -- where reading begins and ends -----------------------------------------------------------
+
+
+DEEP = b"[" * 20_000 + b"]" * 20_000
+STRUCTS = [Struct(fields={"n": {"number_value": n}}).SerializeToString() for n in (1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("options", "good", "bad", "values"),
+    [
+        *(
+            ({"value": "json", "schema": {"n": int}}, [b'{"n": 1}', b'{"n": 2}'], bad, None)
+            for bad in (b"null", b"\x00", b'{"n": %s}' % DEEP, b'{"n": %s}' % (b"9" * 5000))
+        ),
+        ({"value": "json"}, [b'{"n": 1}', b'{"n": 2}'], b'{"n": %s}' % DEEP, None),
+        ({"value": gp.avro(schema=LIST)}, [b"\x02\x00", b"\x04\x00"], b"\x02\x02" * 99_999, "next"),
+        ({"value": gp.protobuf(Struct)}, STRUCTS, b"\x0a\xff\xff", None),
+    ],
+    ids=["null", "nul", "deep column", "digits", "deep", "avro", "protobuf"],
+)
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_records_that_would_end_a_process_are_named_or_left_out(
+    topics: TopicBuild, options: Any, good: list[bytes], bad: bytes, *, values: Any, at: int
+) -> None:
+    """In each form, wherever they stand."""
+    topic = topics.make()
+    topics.send(topic, [*good[:at], bad, *good[at:]])
+    expected = [{"n": n} | ({values: None} if values else {}) for n in (1, 2)]
+    found = values_of(topic, servers=topics.servers, on_bad="skip", **options)
+    assert found == expected
+    with pytest.raises(OperatorError, match=rf"{topic}/0, offset {at}: .*on_bad=\"skip\""):
+        read(topic, servers=topics.servers, **options)
 
 
 def test_records_that_are_parsed_ahead_come_behind_each_snapshot(topics: TopicBuild) -> None:
