@@ -347,3 +347,17 @@ def test_the_arguments_of_a_program_are_its_own_while_it_is_imported(module: str
 
     assert gear("run", module, "--", "--flag").stdout == "--flag\n--flag\n"
     assert sys.argv == before
+
+
+def test_what_counts_for_processes_alone_is_told_here(tmp_path: Path) -> None:
+    """A run is in a process that has begun."""
+    program = tmp_path / "one.py"
+    program.write_text(
+        "import gearpy as gp\napp = gp.StreamApp('one')\n"
+        "app.read(gp.collection([1])).write(gp.console())\n"
+    )
+    for key in ("executor.python-options=-O", "executor.environment=TZ=UTC"):
+        shown = gear("run", str(program), "--set", key)
+        assert shown.exit_code == SUCCESS
+        assert "hint: executor.python-options and executor.environment are for" in shown.stderr
+    assert "hint:" not in gear("run", str(program)).stderr

@@ -25,7 +25,7 @@ from gearpy.cli.terminal.options import (
     Target,
     takes,
 )
-from gearpy.cli.terminal.output import print_guarantee
+from gearpy.cli.terminal.output import print_guarantee, print_hints
 from gearpy.cli.terminal.services import NoToken
 from gearpy.clocks import wall_ms
 from gearpy.cluster.client.client import RunningApplication
@@ -102,6 +102,8 @@ def run(
     try:
         program, application = load_program(target, args or ())
         if not is_silent:
+            if config.executor.python_options or config.executor.environment:
+                print_hints([_OF_PROCESSES])
             _print_guarantee(application, config, is_resumable=folder is not None)
         with program_arguments(program), stop, view:
             summary = run_until(
@@ -127,6 +129,10 @@ def run(
         raise typer.Exit(exit_code_of_signal(stop.number, drained=summary.progress.drained))
 
 
+_OF_PROCESSES: Final = (
+    "executor.python-options and executor.environment are for the processes of a cluster; this one "
+    "has begun: give both to Python or the shell"
+)
 _LATE_HINT: Final = (
     "late records were dropped unless the program says otherwise: see them with "
     'read(..., late="side") or window(..., late="side"), take them with a larger out_of_order='

@@ -1,5 +1,6 @@
 """ThreadLauncher: executors and app masters as actors of this process."""
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +26,8 @@ from gearpy.transport.api import LinkLost, Transport
 from gearpy.transport.links.memory import MemoryHub, MemoryTransport
 from gearpy.transport.links.tcp import TcpTransport
 from gearpy.transport.security.credentials import Credentials
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,13 @@ class ThreadLauncher:
 
     def _factory(self, launch: LaunchExecutor, name: str) -> Callable[[], Actor[Any]]:
         config = from_overrides({**as_overrides(self._config), **launch.config})
+        unheeded = config.executor.python_options or config.executor.environment
+        if unheeded and launch.executor_id == MASTER_EXECUTOR:
+            _log.warning(
+                "executor.python-options and executor.environment are for processes of their own; "
+                "%s runs on threads of this one, whose Python has begun",
+                launch.name,
+            )
 
         def load(artifact: Artifact = launch.artifact) -> Program:
             folder = self._folder_of(artifact)
