@@ -9,6 +9,7 @@
 - `worker`: the worker: slots, and the processes or threads that it starts in them.
 - `app`: the app master: one application from its slots to its end.
 - `executor`: the executor: tasks of one application, their transport, their epochs.
+- `processes`: processes that others start, and those in which programs are tried.
 - `programs`: programs on their way to where they run: packed, uploaded, fetched, imported.
 - `rerun`: a task of an application, run once more in this process.
 - `checkpoints`: checkpoints of applications, inspected and changed without a cluster.

@@ -372,6 +372,18 @@ class ApplicationConfig:
         "`gearpump.streaming.localities`.",
         Setting(form="step=host|host", unit="steps"),
     ] = ()
+    load_timeout_s: Annotated[
+        _Seconds,
+        "A program is loaded in a process of its own before anything runs of it. One that is not "
+        "loaded after so long is refused, with the line where it stands.",
+    ] = 60
+    load_memory_max_bytes: Annotated[
+        _Bytes,
+        "Data that this process may allocate (RLIMIT_DATA), and no more than "
+        "executor.memory-max-bytes if that is set; above it Python raises MemoryError, and the "
+        "program is refused.",
+        Setting(low=64 * _MIB, high=1 << 50),
+    ] = 4 * _GIB
     retries: Annotated[
         int,
         "Tasks that fail, or lose their executor, are started again so often within the window; "

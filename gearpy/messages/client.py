@@ -323,6 +323,9 @@ class SavepointMade:
 class UpdateApplication:
     """Put another version in place of the one that runs. Answer: `UpdatePlanned` or `Refused`.
 
+    While its program is being loaded it is `ProgramLoading`: asked again, with the same ``key``, it
+    is answered with what became of it, and nothing is done twice.
+
     Exactly one of these says which: ``artifact``, a program; ``scale``, the tasks of steps of the
     program that runs, by id or name; ``version``, one of before. ``change`` names it for people.
     ``bounds`` are what autoscale may choose for steps from now on; alone, they make no version, and
@@ -346,6 +349,15 @@ class UpdateApplication:
     at_event_ms: int | None = None
     calls_off: bool = False
     by: Asker = Asker()
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramLoading:
+    """The program of a change is being loaded, for so long already."""
+
+    app_id: AppId
+    lasts_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

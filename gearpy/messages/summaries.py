@@ -43,7 +43,8 @@ class ApplicationProgress:
     ``waits_for`` what a source or sink waits for outside of the application, such as a server
     that is away, or with `STORE` what keeps its epochs from being stored.
     ``drained``: its sources were stopped before their end, and all that they had read is shown.
-    ``savepoint`` is the name that its last epoch got then.
+    ``savepoint`` is the name that its last epoch got then. ``last_failure`` tells why tasks are
+    being started again, until all run.
     """
 
     records_in: int = 0
@@ -60,6 +61,7 @@ class ApplicationProgress:
     waits_for: str = ""
     drained: bool = False
     savepoint: str = ""
+    last_failure: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,16 +66,19 @@ PROTOCOL: Final = KnownVersions(NEWEST)
 #: message without fields here is new itself. To a process of the version before, new fields are
 #: not told, and what it says means their defaults; a new message it refuses by its name.
 ADDED: Final[dict[str, tuple[str, ...]]] = {
+    "ApplicationProgress": ("last_failure",),
     "EpochList": ("next_to_end",),
     "EpochUnstored": ("damaged",),
     "ErrorCard": ("is_away",),
     "GetEpochs": ("until",),
     "LaunchTasks": ("first_session",),
     "ProcessorSummary": ("birth_ms", "idle_tasks", "idle_ms"),
+    "ProgramLoading": (),
     "RegisterWorker": ("version",),
     "RestartApplication": ("checkpoint_folder",),
     "SnapshotsDamaged": ("is_away",),
     "TaskClock": ("untried",),
+    "UpdateApplication": ("key",),
     "UpdatePlanned": ("at_event_ms",),
     "WithdrawRequests": (),
     "WorkerSummary": ("version",),

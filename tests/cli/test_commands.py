@@ -24,6 +24,7 @@ from gearpy.messages.client import (
     RestartApplication,
     ShutdownApplication,
 )
+from gearpy.messages.summaries import ApplicationProgress
 from tests.cli.build import Gear
 
 # -- the keys of JSON: a change here is a change for programs, and belongs into the changelog -----
@@ -56,6 +57,7 @@ PROGRESS: Final = {
     "waits_for": str,
     "drained": bool,
     "savepoint": str,
+    "last_failure": str,
 }
 APPLICATION: Final = {
     "app_id": int,
@@ -478,6 +480,15 @@ def test_app_list_has_all_applications_or_only_the_living(gear: Gear) -> None:
     assert "shop" in living
     assert "clicks" not in living
     assert "orders" not in living
+
+
+def test_app_list_tells_why_an_application_is_started_again_and_again(gear: Gear) -> None:
+    """Its status alone looks like that of one that has just been submitted."""
+    first = gear.cluster.applications[0]
+    progress = ApplicationProgress(restarts=30, last_failure="task 0.0 failed: ValueError: bad")
+    gear.cluster.applications = [replace(first, status="pending", cause=None, progress=progress)]
+
+    assert "started again 30 times: task 0.0 failed: ValueError: bad" in gear("app", "list")
 
 
 def test_an_empty_cluster_is_said_to_be_empty(gear: Gear) -> None:

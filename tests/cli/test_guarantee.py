@@ -14,9 +14,11 @@ from gearpy.cli.apps.submit import hints
 from gearpy.cli.main import app
 from gearpy.cli.terminal.output import print_guarantee
 from gearpy.cluster.client.client import ClusterClient
+from gearpy.cluster.programs.outline import outline_of
 from gearpy.config.schema import Config
 from gearpy.ids import AppId
 from gearpy.messages.client import (
+    Artifact,
     GetArtifactPart,
     HasArtifact,
     Refused,
@@ -118,7 +120,8 @@ def test_a_relative_folder_is_hinted_at(make: Any) -> None:
     app = gp.StreamApp("folders")
     app.read(gp.collection([1])).write(make("out"))
 
-    (hint,) = hints(app.build(), [], Config())
+    program = Artifact(kind="memory", location="")
+    (hint,) = hints(outline_of(app.build(), program, Config()), [], Config())
 
     assert "where out is a file, give its absolute path" in hint
 

@@ -229,3 +229,16 @@ def test_application_of_a_lost_worker_goes_on_elsewhere(cluster: LocalCluster) -
     assert running.summary().status in {"active", "pending"}
     running.shutdown()
     eventually(lambda: is_at_rest(cluster))
+
+
+def test_an_application_that_never_gets_to_run_tells_its_last_failure() -> None:
+    """Where all of them are listed, and not only when somebody asks for its details."""
+    app = gp.StreamApp("never")
+    app.read(gp.collection([1])).process(BadStart, name="bad").write(gp.to_list([]))
+    settings = {"application.total-retries": "1000", "application.backoff-base-ms": "1"}
+    with LocalCluster(Config()) as cluster, cluster.submitted(app, overrides=settings) as running:
+        progress = eventually(
+            lambda: (now := running.summary().progress).restarts > 1 and now.last_failure and now
+        )
+
+    assert progress.last_failure.endswith("ValueError: bad")

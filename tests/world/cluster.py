@@ -15,6 +15,12 @@ from gearpy.cluster.executor.actor import ExecutorActor
 from gearpy.cluster.host.tuning import ProcessTuning
 from gearpy.cluster.master.actor import MasterActor
 from gearpy.cluster.net.post import Post
+from gearpy.cluster.programs.outline import (
+    LoadedProgram,
+    OutlineDifferences,
+    differences,
+    outline_of,
+)
 from gearpy.cluster.worker.actor import WorkerActor, WorkerSettings
 from gearpy.cluster.worker.app_master_role import app_master_settings
 from gearpy.cluster.worker.executor_role import executor_settings, runner_factory
@@ -473,11 +479,11 @@ class ClusterSimulation:
         child.app_master = AppMasterActor(
             message,
             self._app_master_settings,
-            load=self._load,
+            load=self._load_to_plan,
             post=child.post,
             checkpoints=self.checkpoints,
             rng=self.world.rng,
-            release=lambda: None,
+            loads_in_turns=True,
         )
         return child.app_master
 
@@ -506,6 +512,16 @@ class ClusterSimulation:
         loaded = app.scaled(dict(artifact.scale)) if artifact.scale else app.build().build()
         assert isinstance(loaded, StreamApplication)
         return loaded
+
+    def _load_to_plan(self, artifact: Artifact, compared: Artifact | None) -> LoadedProgram:
+        program = self._load(artifact)
+        found = OutlineDifferences()
+        if compared is not None:
+            found = differences(self._load(compared), program)
+        outline = outline_of(program, artifact, self.config)
+        return LoadedProgram(
+            artifact=artifact, outline=outline, compared=compared, differences=found
+        )
 
     def _app_master_settings(self, asked: Mapping[str, str]) -> AppMasterSettings:
         settings = app_master_settings(application_config(self.config, asked))

@@ -406,7 +406,10 @@ def _table_of_applications(applications: Sequence[ApplicationSummary]) -> None:
 def _application_row(summary: ApplicationSummary, now_ms: int) -> list[str]:
     progress = summary.progress
     waits = f"waits for {progress.waits_for}" if progress.waits_for else ""
-    note = summary.cause.cause if summary.cause else progress.stall or waits
+    failed = ""
+    if progress.last_failure:
+        failed = f"started again {text.plural(progress.restarts, 'time')}: {progress.last_failure}"
+    note = summary.cause.cause if summary.cause else failed or progress.stall or waits
     return [
         str(summary.app_id),
         summary.name,

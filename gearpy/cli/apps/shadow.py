@@ -20,7 +20,6 @@ from gearpy.cli.terminal.output import (
     table,
 )
 from gearpy.clocks import monotonic_ms
-from gearpy.cluster.programs.artifacts import stream_of
 from gearpy.cluster.rerun.shadow import Shadow, ShadowReport, ShadowSide
 from gearpy.views import text
 
@@ -68,7 +67,7 @@ def shadow(
     with connected(given.config()) as client:
         app_id = client.find(ref)
         artifact, application = client.upload_next(app_id, target, next_args(args, no_args=no_args))
-        stream_of(application, "gear app shadow")
+        application.check_stream("gear app shadow")
         notice = ProgressNotice(epochs, monotonic_ms())
 
         def tell(compared: int) -> None:

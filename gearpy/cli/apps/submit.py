@@ -4,6 +4,7 @@ import glob
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -14,14 +15,13 @@ from gearpy.cli.terminal.options import AppArgs, Executors, Given, Override, Pro
 from gearpy.cli.terminal.output import print_guarantee, print_hints, print_json
 from gearpy.cluster.app.config import application_overrides
 from gearpy.cluster.client.client import ClusterClient
-from gearpy.cluster.programs.artifacts import of_kind, stream_of
-from gearpy.cluster.programs.trial import loaded_here
+from gearpy.cluster.processes.trial import tried_here
+from gearpy.cluster.programs.outline import ProgramOutline
 from gearpy.cluster.programs.upload import Progress, Uploadable, packed, send
 from gearpy.config.load import as_overrides
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError
-from gearpy.task.api.application import StreamApplication
-from gearpy.task.stages.guarantees import guarantee_lines, guarantees_of
+from gearpy.task.stages.guarantees import guarantee_lines
 from gearpy.views.text import printable
 
 #: Smaller programs are there before anyone wonders.
@@ -84,10 +84,10 @@ def submit(
     """
     config, as_json, args = given.config(), given.as_json, args or []
     with packed(target, config, args=args, check_requirements=requirements_check) as program:
-        application = loaded_here(program, target, config)
+        application = tried_here(program, target, config)
         if from_checkpoint is not None:
-            stream_of(application, "--from-checkpoint")
-        stream = application if isinstance(application, StreamApplication) else None
+            application.check_stream("--from-checkpoint")
+        stream = application if application.runs == "streams" else None
         if stream and not as_json:
             print_hints(hints(stream, args, config))
         with connected(config) as client:
@@ -97,7 +97,7 @@ def submit(
             send(client.ask, program, on_progress=_on_progress(program, as_json=as_json))
             running = client.submit(
                 f"{name_prefix}{name or application.name}",
-                of_kind(program.artifact, application),
+                replace(program.artifact, runs=application.runs),
                 executors=executors or config.application.executors,
                 config=application_overrides(config),
                 resume_from=resume_from,
@@ -106,7 +106,7 @@ def submit(
         print_json({"app_id": running.app_id, "name": running.name})
     else:
         if stream:
-            print_guarantee(guarantee_lines(guarantees_of(stream)))
+            print_guarantee(guarantee_lines(stream.paths))
         print(f"application {running.app_id} ({running.name}) submitted")
 
 
@@ -125,12 +125,12 @@ def _resume_point(
 
 
 def _tell_resumed(
-    point: str, application: StreamApplication, config: Config, *, as_json: bool
+    point: str, application: ProgramOutline, config: Config, *, as_json: bool
 ) -> None:
     """Print the moves of state of steps that do not simply go on, and what is shown twice."""
     from gearpy.cluster.checkpoints.resuming import resume_moves, shown_since
 
-    moves = resume_moves(point, application.dag, config=config)
+    moves = resume_moves(point, application.dag(), config=config)
     told = [
         f"state: {each}"
         for each in moves
@@ -157,11 +157,11 @@ def _on_progress(program: Uploadable, *, as_json: bool) -> Progress | None:
 # -- hints --------------------------------------------------------------------------------------
 
 
-def hints(application: StreamApplication, args: Sequence[str], config: Config) -> Iterator[str]:
+def hints(application: ProgramOutline, args: Sequence[str], config: Config) -> Iterator[str]:
     """Return a line for each thing that often surprises.
 
     Args:
-        application: as it was built here.
+        application: as it was loaded here.
         args: what its ``main`` was given.
         config: as it was configured here.
     """
@@ -190,7 +190,7 @@ def _is_there(name: str) -> bool:
         return False
 
 
-def _relative_files(application: StreamApplication) -> Iterator[str]:
-    for processor in application.processors.values():
+def _relative_files(application: ProgramOutline) -> Iterator[str]:
+    for processor in application.processors:
         for match in _FILES.finditer(processor.name):
             yield from (each for each in match[1].split(", ") if not Path(each).is_absolute())

@@ -23,7 +23,6 @@ from gearpy.cli.terminal.options import (
 )
 from gearpy.cli.terminal.output import hint_if_cut_off, print_json, print_lines, table
 from gearpy.cluster.client.client import ClusterClient
-from gearpy.cluster.programs.artifacts import stream_of
 from gearpy.config.hidden import shown_args
 from gearpy.core.base.times import event_time_in
 from gearpy.core.master.registry import TERMINAL
@@ -97,7 +96,7 @@ def update(
     with connected(given.config()) as client:
         app_id = client.find(ref)
         artifact, application = client.upload_next(app_id, target, next_args(args, no_args=no_args))
-        stream_of(application, "gear app update")
+        application.check_stream("gear app update")
         message = UpdateApplication(
             app_id=app_id,
             artifact=artifact,

@@ -1,6 +1,6 @@
 """The app master: one application from its slots to its end.
 
-- `autoscaling`: requests for changes of one application, as its core of autoscale decides.
+- `changes`: changes that clients, or autoscale, ask for.
 - `actor`: AppMasterActor: one application from its slots to its end.
 - `actor_app`: ActorAppMaster: the app master of an application of actors, around the user's.
 - `contacts`: the way of an app master to its master, and to the executors of its application.

@@ -7,9 +7,10 @@ from math import inf
 from random import Random
 from typing import Final, TypeAlias, assert_never
 
-from gearpy.actor.api import Actor, Exited, Failed
+from gearpy.actor.api import Actor, Exited, Failed, TurnCall
 from gearpy.cluster.app.answers import AppAnswers, Shown
-from gearpy.cluster.app.autoscaling import AppAutoscale
+from gearpy.cluster.app.changes.asked import AskedChanges, Loaded
+from gearpy.cluster.app.changes.autoscaling import AppAutoscale
 from gearpy.cluster.app.checkpoints import AppCheckpoints, FoundEpochs
 from gearpy.cluster.app.config import AppMasterSettings
 from gearpy.cluster.app.contacts import AppExecutors, MasterLink
@@ -21,6 +22,7 @@ from gearpy.cluster.app.savepoints import IN_MEMORY, AppSavepoints
 from gearpy.cluster.app.standing import AppStanding
 from gearpy.cluster.app.versions import AppVersions, LoadedVersion, no_way_back
 from gearpy.cluster.net.post import Post
+from gearpy.cluster.programs.outline import LoadProgram
 from gearpy.core.app.application import ApplicationCore
 from gearpy.core.app.decisions import (
     Activated,
@@ -56,11 +58,11 @@ from gearpy.messages.app import (
     RegisterExecutor,
 )
 from gearpy.messages.client import (
-    Artifact,
     DescribeApplication,
     DrainAccepted,
     DrainApplication,
     MakeSavepoint,
+    ProgramLoading,
     QuarantinedList,
     Refused,
     ReplayAccepted,
@@ -82,7 +84,6 @@ from gearpy.messages.cluster import (
 from gearpy.messages.metrics import EventKind, GetHistory, GetMetrics, GetSeries, ReportMetrics
 from gearpy.messages.summaries import ApplicationStatus, ErrorCard
 from gearpy.storage.checkpoints import Checkpoints
-from gearpy.task.api.application import StreamApplication
 from gearpy.task.api.failure import card_of
 
 _log = logging.getLogger(__name__)
@@ -126,6 +127,7 @@ _Message: TypeAlias = (
     | MastersChanged
     | QuarantineStored
     | _Question
+    | TurnCall
     | _Tick
 )
 
@@ -144,11 +146,11 @@ class AppMasterActor(Actor[_Message]):
         launch: LaunchExecutor,
         settings_of: Callable[[Mapping[str, str]], AppMasterSettings],
         *,
-        load: Callable[[Artifact], StreamApplication],
+        load: LoadProgram,
         post: Post,
         checkpoints: Checkpoints,
         rng: Random,
-        release: Callable[[], None],
+        loads_in_turns: bool = False,
     ) -> None:
         self._launch = launch
         self._settings = settings = settings_of(launch.config)
@@ -163,6 +165,12 @@ class AppMasterActor(Actor[_Message]):
         )
         self._versions = AppVersions(
             self._checkpoints, launch.artifact, load=load, wall_ms=self._wall_ms
+        )
+        self._changes = AskedChanges(
+            launch.app_id,
+            load,
+            self._now_ms,
+            None if loads_in_turns else lambda call: self.context.schedule_self(TurnCall(call)),
         )
         self._opening = LogOpening(launch, self._checkpoints, self._versions, settings_of)
         self._savepoints = AppSavepoints(launch.app_id, self._checkpoints)
@@ -184,7 +192,6 @@ class AppMasterActor(Actor[_Message]):
         )
         self._autoscale = AppAutoscale(launch.app_id, wall_ms=self._wall_ms)
         self._rng = rng
-        self._release = release
         self._app_id = launch.app_id
         self._core: ApplicationCore | None = None
         self._has_succeeded = False
@@ -263,10 +270,10 @@ class AppMasterActor(Actor[_Message]):
     def _take(self, loaded: LoadedVersion) -> None:
         """Have this version run from now on."""
         self._versions.running = loaded
-        self._dag, self._master.wishes = loaded.dag, loaded.application.wishes
-        self._master.near = loaded.application.near
+        self._dag, self._master.wishes = loaded.dag, loaded.outline.wishes
+        self._master.near = loaded.outline.near
         self._launch = replace(self._launch, artifact=loaded.artifact)
-        self._standing.on_program(loaded.application)
+        self._standing.on_program(loaded.outline)
 
     def _start(self) -> None:
         """Have the application run, now that the master knows of its log."""
@@ -315,6 +322,8 @@ class AppMasterActor(Actor[_Message]):
             self._master.on_masters(message)
         elif isinstance(message, _Tick):
             self._on_tick()
+        elif isinstance(message, TurnCall):
+            message.call()
         elif isinstance(message, DescribeApplication):
             return self._standing.detail(self._core)
         elif self._core is None:
@@ -423,7 +432,6 @@ class AppMasterActor(Actor[_Message]):
         self._leave_answers(is_last=True)
         if self._core is not None:
             self._do(self._core.executors.stop_all("the application was stopped"))
-        self._release()
 
     def _on_tick(self) -> None:
         now_ms = self.context.now_ms()
@@ -584,45 +592,53 @@ class AppMasterActor(Actor[_Message]):
             _log.warning("application %s failed: %s", self._app_id, cause.cause)
             self._standing.note("the application", cause)
             self._event("failed", cause.cause)
-        elif (lost := self._lost_savepoint()) is not None:
-            self._end("failed", lost)
+        elif isinstance(name := self._savepoints.of_drain(self._core), ErrorCard):
+            self._end("failed", name)
             return
+        else:
+            self._standing.savepoint = name
         self._leave_answers(is_last=True)
         self._standing.status, self._standing.cause = status, cause
         self._standing.tell(self._core)
 
-    def _lost_savepoint(self) -> ErrorCard | None:
-        """Give the last epoch its name, if it is to have one; return why that failed."""
-        core = self._core
-        if core is None or not core.is_drained:
-            return None
-        newest = {each.number: each.epochs.history.newest for each in core.regions}
-        epochs = {number: each.epoch for number, each in newest.items() if each is not None}
-        try:
-            self._standing.savepoint = self._checkpoints.end_drain(epochs)
-        except LogBroken as error:
-            return ErrorCard(cause=f"it is drained, but its last epoch has got no name: {error}")
-        return None
-
     # -- versions --------------------------------------------------------------------------
 
-    def _update(self, core: ApplicationCore, message: UpdateApplication) -> UpdatePlanned | Refused:
+    def _update(
+        self, core: ApplicationCore, message: UpdateApplication
+    ) -> UpdatePlanned | Refused | ProgramLoading:
         is_change = message.artifact or message.scale or message.version is not None
         if message.bounds and not is_change:
             return self._bind(core, message)
+        if (answer := self._changes.answer_to(message)) is not None:
+            return answer
         try:
             if not core.why_unchangeable() and self._versions.is_in_place(message, core.dag):
                 return self._unchanged(core)
-            planned = self._versions.begin(core, message)
+            wanted = self._versions.wanted(core, message)
         except GearpyError as error:
-            if isinstance(error, LogSuperseded):
-                self._on_superseded(error)
             return Refused(reason=str(error))
+        return self._changes.load(message, *wanted, lambda loaded: self._begun(message, loaded))
+
+    def _begun(self, message: UpdateApplication, loaded: Loaded) -> UpdatePlanned | Refused:
+        """Begin a change, or only plan it, when its program was loaded."""
+        core = self._core
+        assert core is not None, "it was asked for a change"
+        try:
+            if isinstance(loaded, GearpyError):
+                raise loaded
+            planned = self._versions.begin(core, message, loaded)
+        except GearpyError as error:
+            return self._refused(error)
         if self._versions.planned is planned:
             self._master.note_programs(self._launch.artifact, self._versions.all)
             self._event("version", f"version {planned.version.number}: {planned.version.change}")
             self._do(self._versions.start(core, self._now_ms()))
         return planned.answer
+
+    def _refused(self, error: GearpyError) -> Refused:
+        if isinstance(error, LogSuperseded):
+            self._on_superseded(error)
+        return Refused(reason=str(error))
 
     def _call_off(self, core: ApplicationCore, message: UpdateApplication) -> object:
         """Give up the change that waits or is being prepared, as its user asks."""
@@ -645,9 +661,7 @@ class AppMasterActor(Actor[_Message]):
         try:
             bound = self._versions.bind(message, core.dag)
         except GearpyError as error:
-            if isinstance(error, LogSuperseded):
-                self._on_superseded(error)
-            return Refused(reason=str(error))
+            return self._refused(error)
         if not message.is_trial_run:
             self._launch = replace(self._launch, artifact=bound.artifact)
             self._master.note_programs(bound.artifact, self._versions.all)
@@ -669,11 +683,7 @@ class AppMasterActor(Actor[_Message]):
         now_ms = self.context.now_ms()
         message = self._autoscale.on_tick(core, self._metrics_of(core), now_ms)
         if message is not None:
-            _log.info("application %s: autoscale: %s", self._app_id, message.reason)
-            answer = self._update(core, message)
-            refusal = answer.reason if isinstance(answer, Refused) else answer.refusal
-            if refusal:
-                self._autoscale.on_trouble(refusal, now_ms)
+            self._autoscale.on_answer(self._update(core, message), now_ms)
         if self._autoscale.asks_for_slots or core.asks_for_slots(now_ms):
             self._master.tell(FindWorkers(app_id=self._app_id, launch=self._launch.launch))
         self._standing.scaled = self._autoscale.shown()

@@ -1,8 +1,6 @@
 """The description of an application for people."""
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from typing import Final
 
 from gearpy.core.app.application import ApplicationCore
@@ -24,16 +22,13 @@ from gearpy.messages.summaries import (
     ScaledStep,
 )
 from gearpy.metrics.samples import known_ms
-from gearpy.task.api.application import StreamApplication
-from gearpy.task.stages.guarantees import guarantees_of
-from gearpy.task.stages.plan import physical_plan
+from gearpy.task.stages.guarantees import PathGuarantee
 
 _PATHS_MAX: Final = 50  # Of one description; a graph may have very many.
 
 
-def path_lines(application: StreamApplication) -> tuple[str, ...]:
+def path_lines(paths: Sequence[PathGuarantee]) -> tuple[str, ...]:
     """Return the guarantee from each source to each sink, and the step that weakens it."""
-    paths = guarantees_of(application)
     lines = [
         f"{path.source} -> {path.sink}: {path.guarantee.value}"
         f"{f': {path.weakest}' if path.weakest else ''}"
@@ -41,11 +36,6 @@ def path_lines(application: StreamApplication) -> tuple[str, ...]:
     ]
     more = len(paths) - len(lines)
     return (*lines, *([f"and {more} more paths"] if more else []))
-
-
-def plan_text(application: StreamApplication) -> str:
-    """Return the plan as JSON, as ``gear plan --format json`` prints it."""
-    return json.dumps(asdict(physical_plan(application)))
 
 
 def detail_of(

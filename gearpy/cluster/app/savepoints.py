@@ -57,6 +57,20 @@ class AppSavepoints:
         self._name(self._checkpoints.epochs.on_stored(region.number, epoch))
         region.history.kept = self._checkpoints.kept(region.number)
 
+    def of_drain(self, core: ApplicationCore | None) -> str | ErrorCard:
+        """Give the last epoch its name, if it is to have one; return the name, or why it has none.
+
+        Empty if there is to be none.
+        """
+        if core is None or not core.is_drained:
+            return ""
+        newest = {each.number: each.epochs.history.newest for each in core.regions}
+        epochs = {number: each.epoch for number, each in newest.items() if each is not None}
+        try:
+            return self._checkpoints.end_drain(epochs)
+        except LogBroken as error:
+            return ErrorCard(cause=f"it is drained, but its last epoch has got no name: {error}")
+
     def keep_before(self, core: ApplicationCore, card: ErrorCard) -> None:
         """Keep the epochs from which a failure can be repeated."""
         region = core.regions.of_task(task_of(card.task)) if card.epoch else None

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Final
 
 from gearpy.cluster.app.contacts import MasterLink
-from gearpy.cluster.app.describe import detail_of, long_turns_of, path_lines, plan_text
+from gearpy.cluster.app.describe import detail_of, long_turns_of, path_lines
+from gearpy.cluster.programs.outline import ProgramOutline
 from gearpy.core.app.application import ApplicationCore
 from gearpy.core.app.clock import progress_of
 from gearpy.ids import ExecutorId
@@ -24,10 +25,11 @@ from gearpy.messages.summaries import (
     ScaledStep,
 )
 from gearpy.storage.held import trouble_of
-from gearpy.task.api.application import StreamApplication
 
 _log = logging.getLogger(__name__)
 _FAILURES_KEPT: Final = 20
+_RECENT: Final = 3
+_TEXT_CHARS_MAX: Final = 300
 
 
 class AppStanding:
@@ -74,9 +76,9 @@ class AppStanding:
         self.scaled: tuple[ScaledStep, ...] = ()  #: The steps that autoscale may scale.
         self.fallbacks = Counter[int]()  #: By region: it went back behind its newest epoch.
 
-    def on_program(self, application: StreamApplication) -> None:
+    def on_program(self, outline: ProgramOutline) -> None:
         """Note the program that runs from now on."""
-        self._guarantees, self.plan = path_lines(application), plan_text(application)
+        self._guarantees, self.plan = path_lines(outline.paths), outline.plan
         self.fallbacks.clear()
 
     def note(self, what: str, error: ErrorCard) -> None:
@@ -142,6 +144,7 @@ class AppStanding:
                 epoch=core.epoch,
                 drained=core.is_drained,
                 savepoint=self.savepoint,
+                last_failure=self._last_failure(),
             )
             store = store or progress.waits_for or core.call_of_drain()
         self._master.tell(
@@ -153,6 +156,14 @@ class AppStanding:
                 cause=self.cause,
             )
         )
+
+    def _last_failure(self) -> str:
+        if self.status != "pending" or not self._failures:
+            return ""
+        recent = self._failures[-_RECENT:]  # One of user code says more than a lost executor.
+        failure = next((each for each in reversed(recent) if each.error.operator), recent[-1])
+        cause = failure.error.cause.partition("\n")[0]
+        return f"{failure.what} failed: {cause}"[:_TEXT_CHARS_MAX]
 
     def _stall(self, core: ApplicationCore) -> str:
         """Return the chain of holders of a clock that rests for too long, or an empty text."""

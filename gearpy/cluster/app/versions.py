@@ -4,12 +4,12 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
+from functools import partial
 from typing import Final, TypeAlias
 
 from gearpy.cluster.app.checkpoints import AppCheckpoints, FoundEpochs, dag_version, is_same_program
 from gearpy.cluster.checkpoints.migration import check_moves
-from gearpy.cluster.programs.compared import ComparedPrograms
+from gearpy.cluster.programs.outline import LoadedProgram, LoadProgram, ProgramOutline
 from gearpy.core.app.application import ApplicationCore
 from gearpy.core.app.decisions import Command, GoBack, PutInPlace
 from gearpy.core.coordinator.versions import ProgramVersion
@@ -17,8 +17,8 @@ from gearpy.core.dag.graph import Dag, StepSpec, birth_of_change, regions_of
 from gearpy.core.dag.state_moves import layout_of, state_moves, untouched_regions
 from gearpy.core.epoch.epochs import Manifest
 from gearpy.core.scaling.autoscale import AUTOSCALE
-from gearpy.core.scaling.bounds import bounds_by_id
-from gearpy.errors import ConfigError, GearpyError, LogBroken
+from gearpy.core.scaling.bounds import bounds_by_id, with_bounds
+from gearpy.errors import ConfigError, GearpyError, LogBroken, OperatorError
 from gearpy.ids import AppId, ExecutorId, ProcessorId
 from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import SnapshotFile
@@ -31,22 +31,23 @@ from gearpy.messages.client import (
 )
 from gearpy.messages.cluster import LaunchExecutor
 from gearpy.messages.summaries import ChangeSummary, ScaleBounds
-from gearpy.task.api.application import StreamApplication, steps_scaled
+from gearpy.task.api.application import steps_scaled
 from gearpy.views import text
 
 _log = logging.getLogger(__name__)
 
 _SUBMITTED: Final = "submitted"
 #: Says how the code of a processor of before differs from that of one of now; empty if it does not.
-_Difference: TypeAlias = Callable[[ProcessorId, ProcessorId], str]
+#: And whether that is its own difference, and not only that of one before it.
+_Difference: TypeAlias = Callable[[ProcessorId, ProcessorId], tuple[str, bool]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedVersion:
-    """A version of the program as it was loaded, and its graph under the version's number."""
+    """A version of the program: its outline, and its graph under the version's number."""
 
     artifact: Artifact
-    application: StreamApplication
+    outline: ProgramOutline
     dag: Dag
 
 
@@ -71,7 +72,7 @@ class AppVersions:
     Args:
         checkpoints: has the log.
         submitted: the program as it was submitted.
-        load: loads a program.
+        load: loads a program, while the caller waits; nothing of it comes into this process.
         wall_ms: returns wall time.
     """
 
@@ -80,7 +81,7 @@ class AppVersions:
         checkpoints: AppCheckpoints,
         submitted: Artifact,
         *,
-        load: Callable[[Artifact], StreamApplication],
+        load: LoadProgram,
         wall_ms: Callable[[], int],
     ) -> None:
         self._checkpoints = checkpoints
@@ -92,6 +93,7 @@ class AppVersions:
         self._gone_back: LoadedVersion | None = None  # The same, of a switch back.
         self._given_up: dict[int, ProgramVersion] = {}  # The log may be away as they are.
         self._unloadable: tuple[int, str] | None = None  # Which version on trial, and why.
+        self._before: LoadedVersion | None = None  # That of before, while one is on trial.
         self.running: LoadedVersion | None = None  #: The one that runs.
         self.planned: PlannedVersion | None = None  #: The one to be put in place.
 
@@ -194,11 +196,27 @@ class AppVersions:
 
     # -- a change --------------------------------------------------------------------------
 
-    def plan(self, message: UpdateApplication, dag: Dag) -> PlannedVersion:
-        """Load a version and compare it with the one that runs.
+    def wanted(
+        self, core: ApplicationCore, message: UpdateApplication
+    ) -> tuple[Artifact, Artifact | None]:
+        """Return the program to load for a change, and the one to compare it with, if any.
 
         Raises:
-            GearpyError: there is none such, or the program cannot be loaded.
+            ConfigError: nothing can be changed now, or there is no such version or step.
+        """
+        refusal = core.why_unchangeable()
+        if (names := self._checkpoints.epochs.wanted) and not refusal:
+            refusal = f"savepoint {names[0]} is being made: ask again when it is there"
+        if refusal:
+            raise ConfigError(f"application {message.app_id} cannot be changed now: {refusal}")
+        artifact, _ = self._wanted(message, core.dag)
+        return artifact, self._compared_with(artifact)
+
+    def plan(self, message: UpdateApplication, dag: Dag, program: LoadedProgram) -> PlannedVersion:
+        """Compare a version with the one that runs.
+
+        Raises:
+            ConfigError: there is no such version any more, or its graph is wrong.
         """
         artifact, change = self._wanted(message, dag)
         version = ProgramVersion(
@@ -211,14 +229,15 @@ class AppVersions:
             base_of=self.current.number,
             executors=message.executors,
         )
-        loaded = self._loaded(version)
+        loaded = _as_version(program, version.number)
         at_ms = message.at_event_ms
         if at_ms is None and message.artifact is not None:
             at_ms = birth_of_change(dag, loaded.dag)
         if at_ms is not None:
             change = f"{change} at {text.time(at_ms)}"
             version = replace(version, change=change, state="waiting", at_event_ms=at_ms)
-        return self._planned(version, loaded, dag, message)
+        difference = _difference_from(dag, program)
+        return self._planned(version, loaded, dag, message, difference)
 
     def _planned(
         self,
@@ -226,10 +245,10 @@ class AppVersions:
         loaded: LoadedVersion,
         dag: Dag,
         message: UpdateApplication,
+        difference: _Difference,
     ) -> PlannedVersion:
         moves = state_moves(layout_of(dag), layout_of(loaded.dag))
-        difference = self._differences(loaded)
-        kept = untouched_regions(dag, loaded.dag, lambda pid: not difference(pid, pid))
+        kept = untouched_regions(dag, loaded.dag, lambda pid: not difference(pid, pid)[0])
         answer = UpdatePlanned(
             app_id=message.app_id,
             version=version.number,
@@ -256,20 +275,23 @@ class AppVersions:
             answer=answer,
         )
 
-    def begin(self, core: ApplicationCore, message: UpdateApplication) -> PlannedVersion:
+    def begin(
+        self, core: ApplicationCore, message: UpdateApplication, program: LoadedProgram
+    ) -> PlannedVersion:
         """Plan a change, and note that it begins: it is `planned` then.
+
+        Args:
+            core: of the version that runs.
+            message: asks for the change.
+            program: what `wanted` has returned, loaded.
 
         Raises:
             LogSuperseded: a later launch has opened the log.
-            GearpyError: nothing can be changed now, there is no such version, or it cannot be
-                loaded.
+            GearpyError: nothing can be changed now, or there is no such version.
         """
-        refusal = core.why_unchangeable()
-        if (names := self._checkpoints.epochs.wanted) and not refusal:
-            refusal = f"savepoint {names[0]} is being made: ask again when it is there"
-        if refusal:
-            raise ConfigError(f"application {message.app_id} cannot be changed now: {refusal}")
-        planned = self.plan(message, core.dag)
+        if self.wanted(core, message) != (program.artifact, program.compared):
+            raise ConfigError("another version has begun while this one was loaded: ask again")
+        planned = self.plan(message, core.dag, program)
         at_ms = planned.version.at_event_ms
         if at_ms is not None and (refusal := core.why_not_at(at_ms, planned.kept)):
             raise ConfigError(f"it cannot be changed at {text.time(at_ms)}: {refusal}")
@@ -317,7 +339,10 @@ class AppVersions:
             return
         asked = UpdateApplication(app_id=app_id, allows_drop=True)
         try:
-            self.planned = self._planned(version, self._loaded(version), core.dag, asked)
+            program = self._load(version.artifact, self._compared_with(version.artifact))
+            loaded = _as_version(program, version.number)
+            difference = _difference_from(core.dag, program)
+            self.planned = self._planned(version, loaded, core.dag, asked, difference)
         except GearpyError as error:
             _log.warning("application %s is not changed: %s", app_id, error)
             failed = replace(version, state="failed", reason=str(error))
@@ -352,11 +377,15 @@ class AppVersions:
                 "bounds of autoscale cannot wait for an event time: leave out the time, or give a "
                 "number of tasks"
             )
-        current = self.current
-        artifact = _bounded(current.artifact, bounds_by_id(dag, message.bounds))
+        current, running = self.current, self.running
+        assert running is not None, "it runs"
+        bounds = bounds_by_id(dag, message.bounds)
+        artifact = _bounded(current.artifact, bounds)
+        bound = replace(running, artifact=artifact, dag=with_bounds(running.dag, bounds))
         if not message.is_trial_run:
             self._checkpoints.note_versions([replace(current, artifact=artifact)])
-        return self._loaded(replace(current, artifact=artifact))
+            self.running = bound
+        return bound
 
     def follow(
         self, core: ApplicationCore, decided: PutInPlace | GoBack
@@ -411,6 +440,7 @@ class AppVersions:
         else:
             self._checkpoints.settle()
         unneeded, self._appended, self.planned = self._appended, None, None
+        self._before = self.running
         self._checkpoints.drop(unneeded)
         found = self._checkpoints.found(planned.loaded.dag)
         self._surplus = _without(_files_of(manifests), found.manifests)
@@ -463,7 +493,7 @@ class AppVersions:
 
     def passed(self) -> None:
         """Note that the current version needs no way back; drop the files kept for one."""
-        current = self.current
+        current, self._before = self.current, None
         if current.state == "trial" or current.base:
             kept = replace(current, state="running", base=())
             self._checkpoints.note_versions([kept])
@@ -494,7 +524,7 @@ class AppVersions:
                 first=first,
                 base_of=base.number,
             )
-            loaded = self._loaded(again)
+            loaded = self._loaded_again(again)
             self._surplus = _without(self._files(but=failed.kept), failed.base)
             over = replace(failed, state="failed", reason=reason, base=())
             self._gone_back = loaded
@@ -555,14 +585,10 @@ class AppVersions:
         scaled = replace(current, scale=scale)
         return _bounded(scaled, bounds), f"scale {' '.join(told)}"
 
-    def _differences(self, loaded: LoadedVersion) -> _Difference:
-        """Return a function that says how a processor that runs differs from one of a version."""
-        running = self.running
-        if _code_of(loaded.artifact) == _code_of(self.current.artifact):
-            return lambda *_: ""
-        if running is None:
-            return lambda *_: "what runs is not known"
-        return cache(ComparedPrograms(running.application, loaded.application).difference)
+    def _compared_with(self, artifact: Artifact) -> Artifact | None:
+        """Return the program that runs, if a version has other code than that."""
+        running = self.current.artifact
+        return None if _code_of(artifact) == _code_of(running) else running
 
     def _first(self, artifact: Artifact) -> ProgramVersion:
         return ProgramVersion(number=0, artifact=artifact, change=_SUBMITTED, state="running")
@@ -575,14 +601,35 @@ class AppVersions:
         except GearpyError as error:
             raise ConfigError(no_way_back(cause, version.base_of, error)) from error
 
+    def _loaded_again(self, version: ProgramVersion) -> LoadedVersion:
+        """Load a version that has run; what is known of it will do if its process is in trouble."""
+        try:
+            return self._loaded(version)
+        except OperatorError as error:
+            before = self._before
+            if before is None or before.artifact != version.artifact:
+                raise
+            _log.warning("version %d is not loaded again: %s", version.base_of, error)
+            return replace(before, dag=Dag(version.number, before.dag.processors, before.dag.edges))
+
     def _loaded(self, version: ProgramVersion) -> LoadedVersion:
-        application = self._load(version.artifact)
-        dag = Dag(version.number, application.dag.processors, application.dag.edges)
-        return LoadedVersion(artifact=version.artifact, application=application, dag=dag)
+        return _as_version(self._load(version.artifact, None), version.number)
 
     def _files(self, *, but: Collection[int]) -> list[SnapshotFile]:
         """Return the files of all epochs, but of those of some regions."""
         return _files_of([each for each in self._checkpoints.manifests() if each.region not in but])
+
+
+def _as_version(program: LoadedProgram, number: int) -> LoadedVersion:
+    outline = program.outline
+    return LoadedVersion(artifact=program.artifact, outline=outline, dag=outline.dag(number))
+
+
+def _difference_from(running: Dag, program: LoadedProgram) -> _Difference:
+    """Return a function that says how a processor that runs differs from one of a program."""
+    if program.compared is None:
+        return lambda *_: ("", False)
+    return partial(program.differences.between, running)
 
 
 def no_way_back(cause: str, before: int, error: Exception) -> str:
@@ -615,15 +662,22 @@ def _code_of(artifact: Artifact) -> Artifact:
 def _replaced(old: Dag, new: Dag, difference: _Difference) -> Iterator[str]:
     """Yield the names of the steps with other code, and what is different; one reason is said once.
 
+    Steps that are as they were but for what comes before them are named only if nothing else is.
+
     Those that are new, or are no more, have no code to be compared with.
     """
     before, now = layout_of(old), layout_of(new)
-    steps: dict[str, list[str]] = {}
+    own: dict[str, list[str]] = {}
+    others: dict[str, list[str]] = {}
     for pid in new.order:
         both = [each for each in now.values() if each.processor == pid and each.step.id in before]
-        if both and (why := difference(before[both[0].step.id].processor, pid)):
-            steps.setdefault(why, []).extend(each.step.name or each.step.kind for each in both)
-    yield from (f"{', '.join(names)}: {why}" for why, names in steps.items())
+        if not both:
+            continue
+        why, is_own = difference(before[both[0].step.id].processor, pid)
+        if why:
+            named = (own if is_own else others).setdefault(why, [])
+            named += (each.step.name or each.step.kind for each in both)
+    yield from (f"{', '.join(names)}: {why}" for why, names in (own or others).items())
 
 
 def _steps_of(dag: Dag, regions: Collection[int]) -> Iterator[str]:

@@ -5,6 +5,8 @@ place for is left out. Keyed state goes to the tasks of its key groups, so that 
 change; what a task keeps as a whole can be given to another number of tasks only if it is the same
 in all of them. The epoch is written anew, below the new application; the old files stay as they
 are. Where the same application goes on, keyed state stays in the files that it is in.
+
+Nothing of the program is needed for that: records stay the bytes that they are.
 """
 
 import json
@@ -35,6 +37,7 @@ from gearpy.task.api.snapshots import TaskState, decode_state, encode_offsets, e
 from gearpy.task.chain.chain import STEPS
 from gearpy.task.sources.task import source_places, source_states
 from gearpy.task.stages.sink import is_all_shown, shared_states, unwritten_after
+from gearpy.wire.values.records import SEALED
 
 _WRITES: Final = "write"  # Kind of steps that write to a sink.
 _CELLS_MAX: Final = 8192
@@ -123,7 +126,7 @@ class _Before:
 
     def state(self, task: TaskId) -> TaskState:
         if task not in self._states:
-            self._states[task] = TaskState.decode(self._chains[task].head(task))
+            self._states[task] = TaskState.decode(self._chains[task].head(task), SEALED)
         return self._states[task]
 
     def step(self, task: TaskId, name: str) -> bytes:
@@ -215,7 +218,7 @@ class _Moving:
         """Share the states of a sink: tasks that are no more have shown all, or others will."""
         if len(kept) == spec.parallelism:
             return kept
-        states = [decode_state(each) if each else None for each in kept]
+        states = [decode_state(each, SEALED) if each else None for each in kept]
         if self.in_place:
             is_gone = [i >= spec.parallelism and is_all_shown(s) for i, s in enumerate(states)]
             states = [None if gone else s for gone, s in zip(is_gone, states, strict=True)]
@@ -228,7 +231,7 @@ class _Moving:
         kept = [encode_state(spec.name, self.before.state(task).task) for task in tasks]
         if len(tasks) != spec.parallelism and any(self.before.state(each).timers for each in tasks):
             raise _unshared(name, len(tasks), spec, "timers of a task")
-        return [decode_state(each) for each in _shared(name, kept, spec)]
+        return [decode_state(each, SEALED) for each in _shared(name, kept, spec)]
 
     def _frame(self, spec: ProcessorSpec, index: int) -> TaskState:
         """Return all that a task goes on from but its steps; of times the oldest is safe."""
@@ -357,7 +360,11 @@ def _shared(name: str, kept: Sequence[bytes], spec: ProcessorSpec) -> Sequence[b
         return kept
     if len(set(kept)) > 1:
         is_users = spec.steps[0].is_whole  # Nothing is known of what a task of a user's own keeps.
-        one = None if is_users else shared_state([decode_state(each) for each in kept if each])
+        one = (
+            None
+            if is_users
+            else shared_state([decode_state(each, SEALED) for each in kept if each])
+        )
         if one is None or not all(kept):
             raise _unshared(name, len(kept), spec, "what differs from task to task")
         return [encode_state(spec.name, one)] * spec.parallelism

@@ -37,6 +37,7 @@ from gearpy.messages.client import (
     EpochList,
     GetEpochs,
     MakeSavepoint,
+    ProgramLoading,
     QuarantinedList,
     QuarantinedRecord,
     ReplayAccepted,
@@ -68,7 +69,7 @@ from gearpy.wire.values.records import DEFAULT_REGISTRY, RecordRegistry
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
-    from gearpy.cluster.programs.artifacts import Program
+    from gearpy.cluster.programs.outline import ProgramOutline
     from gearpy.cluster.states.stored import StoredStates
     from gearpy.storage.checkpoints import Checkpoints
 
@@ -125,40 +126,39 @@ class ClusterClient(ClusterQuestions):
 
     # -- applications ----------------------------------------------------------------------
 
-    def upload(self, target: str, args: Sequence[str] = ()) -> "tuple[Artifact, Program]":
-        """Upload a program; return it, and its application as it was loaded here first.
+    def upload(self, target: str, args: Sequence[str] = ()) -> "tuple[Artifact, ProgramOutline]":
+        """Upload a program; return it, and its outline: it is loaded in a process beside this one.
 
         Raises:
             ConfigError: there is no program, or it cannot run.
-            OperatorError: the program itself raised.
+            OperatorError: the program itself raised, or ended its process, or did not end.
             SubmitRefused: the master does not take it.
         """
-        from gearpy.cluster.programs.artifacts import of_kind
-        from gearpy.cluster.programs.trial import loaded_here
+        from gearpy.cluster.processes.trial import tried_here
         from gearpy.cluster.programs.upload import packed, send
 
         with packed(target, self._config, args=args) as program:
-            application = loaded_here(program, target, self._config)
+            outline = tried_here(program, target, self._config)
             send(self._ask, program)
-            return of_kind(program.artifact, application), application
+            return replace(program.artifact, runs=outline.runs), outline
 
     def upload_next(
         self, app_id: AppId, target: str, args: Sequence[str] | None = None
-    ) -> "tuple[Artifact, Program]":
+    ) -> "tuple[Artifact, ProgramOutline]":
         """Upload another program for an application, as `upload` does.
 
         Args:
             args: None: those of the program that runs.
         """
-        from gearpy.cluster.programs.artifacts import split_target
+        from gearpy.cluster.programs.artifacts import ArgumentsRefused
 
         if args is not None:
             return self.upload(target, args)
         args = self.arguments(app_id)
         try:
             return self.upload(target, args)
-        except ConfigError as error:
-            if not args or not split_target(target)[0].exists():
+        except ArgumentsRefused as error:
+            if not args:
                 raise
             hint = (
                 f"its arguments are those of the program that runs, {' '.join(shown_args(args))}: "
@@ -435,14 +435,17 @@ class ClusterClient(ClusterQuestions):
     def change(self, message: UpdateApplication) -> UpdatePlanned:
         """Put another version in place of one that runs; return the plan of that.
 
-        It has begun then, unless the message asks only for the plan, or there is a ``refusal`` in
-        it. `wait_for_version` tells what becomes of it.
+        Loading its program is waited for. It has begun then, unless the message asks only for
+        the plan, or there is a ``refusal`` in it; `wait_for_version` tells what becomes of it.
 
         Raises:
             SubmitRefused: there is no such application, nothing can be changed now, or the version
                 cannot be loaded.
         """
-        return self._expect(UpdatePlanned, replace(message, by=self._by))
+        message = replace(message, by=self._by, key=secrets.token_hex(8))
+        while isinstance(answer := self._ask(message), ProgramLoading):
+            time.sleep(min(1.0, _POLL_S + answer.lasts_ms / 10_000))
+        return self._expected(UpdatePlanned, message, answer)
 
     def call_off(self, app_id: AppId) -> int:
         """Give up the change that waits for its event time, or is being prepared; return which.
@@ -638,11 +641,9 @@ class RunningApplication:
             OperatorError: the program itself raised.
             SubmitRefused: the application cannot be changed now.
         """
-        from gearpy.cluster.programs.artifacts import stream_of
-
         at_event_ms = _event_time(at)  # Before anything is uploaded.
         artifact, program = self.client.upload_next(self.app_id, target, args)
-        stream_of(program, "an update")
+        program.check_stream("an update")
         return self._changed(
             UpdateApplication(
                 app_id=self.app_id,

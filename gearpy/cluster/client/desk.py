@@ -42,6 +42,7 @@ from gearpy.messages.client import (
     MakeSavepoint,
     PlanText,
     ProcessDetail,
+    ProgramLoading,
     QuarantinedList,
     QuarantinedRecord,
     ReadLog,
@@ -227,7 +228,8 @@ class Desk:
             answer = (
                 self._forbidden(message) or self._without_program(message) or self._answer(message)
             )
-            self._note(_action_of(message), f"app_id={message.app_id}", message.by, answer)
+            if not isinstance(answer, ProgramLoading):  # Who asks will ask again.
+                self._note(_action_of(message), f"app_id={message.app_id}", message.by, answer)
             return answer
         if isinstance(message, SubmitApplication):
             answer = self._without_program(message) or self._answer(message)

@@ -313,7 +313,11 @@ class ClusterQuestions:
         return self._expect(LogText, question)
 
     def _expect(self, kind: type[T], message: object) -> T:
-        reply = self._ask(message)
+        return self._expected(kind, message, self._ask(message))
+
+    @staticmethod
+    def _expected(kind: type[T], message: object, reply: object) -> T:
+        """Return the answer to a message if it is of this kind; see `SubmitRefused`."""
         if isinstance(reply, Refused):
             raise (ChangeForbidden if reply.is_forbidden else SubmitRefused)(reply.reason)
         if not isinstance(reply, kind):

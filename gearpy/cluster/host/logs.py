@@ -11,7 +11,7 @@ import threading
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
 from gearpy.cluster.host.folders import private_folder
 from gearpy.cluster.host.log_reader import log_folder_of, log_name_of
@@ -148,6 +148,14 @@ def _cut(lines: bytes, bytes_max: int) -> tuple[bytes, bytes]:
     return lines[:end], lines[end:]
 
 
+class WritesLines(Protocol):
+    """Takes whole lines: a `LogFile`, or what counts them."""
+
+    def write(self, lines: bytes) -> None:
+        """Take lines."""
+        ...
+
+
 class StreamLog:
     """One output of a process, line by line into its log; lines of two streams never mix.
 
@@ -156,7 +164,7 @@ class StreamLog:
     Runs on: one thread.
     """
 
-    def __init__(self, file: LogFile, name: str, log_format: LogFormat) -> None:
+    def __init__(self, file: WritesLines, name: str, log_format: LogFormat) -> None:
         self._file = file
         self._name = name
         self._is_json = log_format == "json"

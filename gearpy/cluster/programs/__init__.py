@@ -1,11 +1,11 @@
 """Programs on their way to where they run: packed, uploaded, fetched, imported.
 
 - `upload`: packs a program and uploads it to the master; see `cluster.programs.targets`.
-- `trial`: loads a program here that is to run elsewhere, to find its mistakes.
 - `targets`: which module of a program holds the application.
 - `origin`: the target of an application that a program has as an object.
 - `fetch`: fetches programs from the master to the machine that runs them.
 - `artifacts`: loads the application that an artifact describes.
+- `outline`: ProgramOutline: a loaded program as plain data, for those who run none.
 - `compared`: tells which processors of two versions of a program do the same.
 - `same_code`: compares the code of two functions, with all that it reaches.
 - `setup_code`: finds the statements of a program that set something for all of its code.

@@ -35,6 +35,10 @@ _ATTRS: Final = ("app", "main")
 _MakeModules = Callable[[Path], Modules]
 
 
+class ArgumentsRefused(ConfigError):
+    """A program does not take the arguments that it was given."""
+
+
 def embed(app: Buildable | ActorApp) -> Artifact:
     """Make an artifact of an object; only this process can load it. Undo with `forget`."""
     key = str(next(_keys))
@@ -54,11 +58,16 @@ def loaded_as(kind: type[P], program: Program) -> P:
         ConfigError: it is of the other kind, unlike when it was submitted.
     """
     if not isinstance(program, kind):
-        raise ConfigError(
-            f"{program.name} is a {type(program).__name__} where it runs, and was submitted as a "
-            f"{kind.__name__}: a program must be the same application wherever it is loaded"
-        )
+        raise ConfigError(other_kind(program.name, type(program), kind))
     return program
+
+
+def other_kind(name: str, found: type, submitted: type) -> str:
+    """Return why a program is refused that is of another kind than when it was submitted."""
+    return (
+        f"{name} is a {found.__name__} where it runs, and was submitted as a "
+        f"{submitted.__name__}: a program must be the same application wherever it is loaded"
+    )
 
 
 def forget(artifact: Artifact) -> None:
@@ -78,8 +87,13 @@ def stream_of(program: Program, use: str) -> StreamApplication:
     """
     if isinstance(program, StreamApplication):
         return program
-    raise ConfigError(
-        f"{program.name} is an application of actors, and {use} is for streams: start a cluster "
+    raise ConfigError(no_stream(program.name, use))
+
+
+def no_stream(name: str, use: str) -> str:
+    """Return why an application of actors is refused where a graph of tasks is needed."""
+    return (
+        f"{name} is an application of actors, and {use} is for streams: start a cluster "
         "(gear local, or bin/local in a clone) and submit it there (gear app submit FILE)"
     )
 
@@ -134,7 +148,7 @@ def application_of(
             raise ConfigError(f"{where} is a {type(found).__name__}, not an application")
         found = _called(where, found, args)
     elif args:
-        raise ConfigError(
+        raise ArgumentsRefused(
             f"{where} takes no arguments, got {' '.join(args)}: "
             "only a function main(args) can take some"
         )
@@ -244,7 +258,7 @@ def _load(
     try:
         module = _import(artifact, folder, modules)
         name, found = _find(module, artifact)
-        where = f"{_shown(artifact)}:{name}"
+        where = f"{shown_program(artifact)}:{name}"
         scale = dict(artifact.scale)
         application = application_of(found, artifact.args, where=where, scale=scale)
         application.program = modules.package
@@ -291,7 +305,7 @@ def _import(artifact: Artifact, folder: Path, modules: Modules) -> ModuleType:
         raise operator_error(f"import {artifact.module or path.name}", error) from error
 
 
-def _shown(artifact: Artifact) -> str:
+def shown_program(artifact: Artifact) -> str:
     """Return the name of the submitted program, for people."""
     if artifact.kind != "stored":
         return artifact.module or artifact.location
@@ -305,9 +319,9 @@ def _find(module: ModuleType, artifact: Artifact) -> tuple[str, Any]:
             known = [*_candidates(module), *_functions(module)]
             nearest = get_close_matches(artifact.attr, known, n=1)
             raise ConfigError(
-                f"{_shown(artifact)} has no {artifact.attr!r}; it has "
+                f"{shown_program(artifact)} has no {artifact.attr!r}; it has "
                 f"{', '.join(known) or 'no application, and no function that could make one'}"
-                + (f"; did you mean {_shown(artifact)}:{nearest[0]}?" if nearest else "")
+                + (f"; did you mean {shown_program(artifact)}:{nearest[0]}?" if nearest else "")
             )
         return artifact.attr, found
     for name in _ATTRS:
@@ -318,11 +332,11 @@ def _find(module: ModuleType, artifact: Artifact) -> tuple[str, Any]:
         return candidates[0], getattr(module, candidates[0])
     if candidates:
         raise ConfigError(
-            f"{_shown(artifact)} has several applications: {', '.join(candidates)}; "
-            f"say which: {_shown(artifact)}:{candidates[0]}"
+            f"{shown_program(artifact)} has several applications: {', '.join(candidates)}; "
+            f"say which: {shown_program(artifact)}:{candidates[0]}"
         )
     raise ConfigError(
-        f"no application in {_shown(artifact)}: "
+        f"no application in {shown_program(artifact)}: "
         "define `app = gearpy.StreamApp(...)` or a function `main(args)` that returns one"
     )
 
@@ -347,13 +361,13 @@ def _is_application(value: Any) -> bool:
 def _called(where: str, function: Any, args: Sequence[str]) -> Any:
     takes_args = bool(inspect.signature(function).parameters)
     if args and not takes_args:
-        raise ConfigError(f"{where} takes no arguments, got {' '.join(args)}")
+        raise ArgumentsRefused(f"{where} takes no arguments, got {' '.join(args)}")
     try:
         return function(list(args)) if takes_args else function()
     except GearpyError as error:
         note_place(error)
         raise
     except SystemExit as error:
-        raise ConfigError(f"{where} refused its arguments (exit {error.code})") from error
+        raise ArgumentsRefused(f"{where} refused its arguments (exit {error.code})") from error
     except Exception as error:
         raise operator_error(where, error) from error

@@ -12,7 +12,9 @@ from gearpy.task.api.application import Processor, StreamApplication
 from gearpy.views.text import plural
 
 #: Parts of processors that say nothing of code: the graph tells them, and compares them itself.
-_OF_GRAPH: Final = frozenset({"life", "steps"})
+_OF_GRAPH: Final = frozenset({"life", "parallelism", "steps"})
+#: By these a step of the language has those before it, which are of other processors, too.
+_BEFORE: Final = frozenset({"inputs", "origin"})
 
 
 class ComparedPrograms:
@@ -27,15 +29,25 @@ class ComparedPrograms:
         self._new = new
 
     def difference(self, old: ProcessorId, new: ProcessorId) -> str:
-        """Return how a processor of the old one differs from one of the new one, for people.
+        """Return all ways in which a processor of the old one differs from one of the new one.
 
         Empty if both do the same.
         """
+        return self.compare(old, new)[0]
+
+    def compare(self, old: ProcessorId, new: ProcessorId) -> tuple[str, bool]:
+        """Return the same, and whether the processor itself is another one.
+
+        Else the difference is in one that comes before it.
+        """
         if old not in self._old.processors or new not in self._new.processors:
-            return "it is only in one of them"
+            return "it is only in one of them", True
         before, now = self._old.processors[old].parallelism, self._new.processors[new].parallelism
         number = "" if before == now else f"it has {plural(now, 'task')} now, and had {before}"
-        return self._setup or number or difference(_parts(self._old, old), _parts(self._new, new))
+        parts = _parts(self._old, old), _parts(self._new, new)
+        own = difference(*parts, but=_BEFORE)
+        found = self._setup, number, own or difference(*parts)
+        return "; ".join(filter(None, found)), bool(self._setup or number or own)
 
     @cached_property
     def _setup(self) -> str:

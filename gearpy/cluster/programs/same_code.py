@@ -67,10 +67,15 @@ _PAIRS_MAX: Final = 300_000
 _Pair: TypeAlias = tuple[Any, Any]
 
 
-def difference(old: object, new: object) -> str:
+def difference(old: object, new: object, *, but: frozenset[str] = frozenset()) -> str:
     """Return the difference as text for people; empty if both do the same.
 
     Nothing of it is called but what pickle would call.
+
+    Args:
+        old: an object of one version.
+        new: that of the other one.
+        but: attributes of gearpy's own objects that are not looked at.
 
     Example:
         >>> def adds(number): return lambda other: other + number
@@ -80,7 +85,7 @@ def difference(old: object, new: object) -> str:
         'in adds.<locals>.<lambda>, 1 has become 2'
     """
     try:
-        return _Comparison().run(old, new)
+        return _Comparison(but).run(old, new)
     except Exception as error:  # noqa: BLE001 - of user code: then nothing is known
         return f"it cannot be compared: {type(error).__name__}: {error}"
 
@@ -95,24 +100,26 @@ class _Comparison:
     Invariant: an object of one side that can change belongs to one of the other side.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, but: frozenset[str]) -> None:
+        self._but = but
         self._pending: list[tuple[str, Any, Any]] = []
         self._seen: set[tuple[int, int]] = set()
         self._new_of: dict[int, int] = {}
         self._old_of: dict[int, int] = {}
         self._alive: list[Any] = []  # So that no id is given twice.
         self._where = "the step"
+        self._moved = ""  # The first class that is of another module; more may be different.
 
     def run(self, old: object, new: object) -> str:
         self._push([(old, new)])
         for _ in range(_PAIRS_MAX):
             if not self._pending:
-                return ""
+                return self._moved
             self._where, one, other = self._pending.pop()
             try:
                 self._compare(one, other)
             except _DifferentError as found:
-                return f"in {self._where}, {found}"
+                return "; ".join(filter(None, (f"in {self._where}, {found}", self._moved)))
         return "there is too much to compare"
 
     def _push(self, pairs: Iterable[_Pair], where: str = "") -> None:
@@ -217,7 +224,8 @@ class _Comparison:
 
     def _class(self, old: type, new: Any) -> None:
         _check(isinstance(new, type) and _titles(old)[1:] == _titles(new)[1:], old, new)
-        _check(_titles(old) == _titles(new), old, new, _moved(old, new))
+        if _titles(old) != _titles(new):
+            self._moved = self._moved or f"in {self._where}, {_moved(old, new)}"
         one, other = (
             {name: value for name, value in vars(each).items() if name not in _NOT_OF_CLASS}
             for each in (old, new)
@@ -242,6 +250,14 @@ class _Comparison:
         for base in _BASES:
             if isinstance(old, base):
                 _check(isinstance(new, base) and _value(base, old) == _value(base, new), old, new)
+        has = getattr(old, "__dict__", {})
+        if self._but & has.keys() and type(old).__module__.startswith("gearpy."):
+            one, other = (
+                {name: value for name, value in vars(each).items() if name not in self._but}
+                for each in (old, new)
+            )
+            self._push([(one, other)])
+            return
         self._push([(_attributes(old), _attributes(new))])
         reduced, other = old.__reduce_ex__(4), new.__reduce_ex__(4)
         if isinstance(reduced, str):

@@ -5,11 +5,14 @@ import os
 
 if __name__ == "__main__":
     gc.disable()  # What is loaded stays: to look for garbage in it takes an eighth of the start.
+    from gearpy.cluster.processes.forker import FORK_SERVER, serve
     from gearpy.cluster.worker.child import main
-    from gearpy.cluster.worker.forker import FORK_SERVER, serve
 
+    is_trial = False
     if number := os.environ.pop(FORK_SERVER, ""):
-        serve(int(number))
+        is_trial = serve(int(number))  # Children order nothing else.
     gc.freeze()
     gc.enable()
+    if is_trial:
+        from gearpy.cluster.processes.trial_child import main
     main()

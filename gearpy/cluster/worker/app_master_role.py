@@ -1,8 +1,8 @@
 """Makes the actor of an app master as a launch message and the configuration ask."""
 
-import logging
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 from gearpy.cluster.app.actor import AppMasterActor
@@ -10,19 +10,21 @@ from gearpy.cluster.app.config import AppMasterSettings, application_config
 from gearpy.cluster.net.limits import REPORT_INTERVAL_MS, restart_policy
 from gearpy.cluster.net.masters import several_masters
 from gearpy.cluster.net.post import Post
-from gearpy.cluster.programs.artifacts import with_serializers
+from gearpy.cluster.processes.fork_server import ForkServer
+from gearpy.cluster.processes.trial import ProgramTrials
+from gearpy.cluster.programs.artifacts import load as load_object
+from gearpy.cluster.programs.outline import (
+    LoadedProgram,
+    LoadProgram,
+    OutlineDifferences,
+    outline_of,
+)
 from gearpy.config.schema import Config
 from gearpy.core.app.decisions import RecoveryLimits
-from gearpy.core.app.hosts import localities_in, with_hosts
-from gearpy.core.scaling.bounds import bounds_in, with_bounds
 from gearpy.messages.client import Artifact
 from gearpy.messages.cluster import LaunchExecutor
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.storage.coordinator_log import SEGMENTS_MAX
-from gearpy.task.api.application import StreamApplication
-from gearpy.task.api.failure import USER_ERRORS
-
-_log = logging.getLogger(__name__)
 
 _HOUR_MS: Final = 3_600_000
 #: A record that makes its operator raise so often ends the application.
@@ -68,29 +70,35 @@ def app_master_settings(config: Config) -> AppMasterSettings:
     )
 
 
-def _prepared(
-    application: StreamApplication, artifact: Artifact, config: Config
-) -> StreamApplication:
-    """Give an application its serializers and machines, and its processors theirs and bounds."""
-    asked = config.application
-    dag = with_hosts(application.dag, localities_in(asked.localities))
-    application.dag = with_bounds(dag, [*map(bounds_in, asked.autoscale), *artifact.bounds])
-    application.near = near_data(application)
-    return with_serializers(application, config)
+def program_loader(
+    config: Config,
+    folder_of: Callable[[Artifact], Path | None],
+    forks: ForkServer | None = None,
+) -> LoadProgram:
+    """Return a function that loads programs in processes of their own; objects are in this one.
 
-
-def near_data(application: StreamApplication) -> tuple[str, ...]:
-    """Return the machines that have the data of an application; none if they cannot be told.
-
-    A store may call a machine by its whole name, and the machine itself by the first part of it.
+    Args:
+        config: that of the application.
+        folder_of: returns where an uploaded program is unpacked, None for others.
+        forks: makes the processes, if there is one.
     """
-    sources = [each.source for each in application.processors.values() if each.source]
-    try:
-        hosts = [host for source in sources for host in source.hosts()]
-        return tuple(dict.fromkeys(name for each in hosts for name in (each, each.split(".")[0])))
-    except USER_ERRORS as error:
-        _log.warning("application %s: where its data is, is not known: %s", application.name, error)
-        return ()
+    trials = ProgramTrials(config, forks=forks)
+
+    def load(artifact: Artifact, compared: Artifact | None) -> LoadedProgram:
+        found = OutlineDifferences(why_unknown="only one of them was uploaded")
+        if artifact.kind == "memory":
+            outline = outline_of(load_object(artifact), artifact, config)
+        elif compared is None or compared.kind == "memory":
+            outline, _ = trials.load(artifact, folder_of(artifact))
+        else:
+            beside = compared, folder_of(compared)
+            outline, found = trials.load(artifact, folder_of(artifact), compared=beside)
+        outline.check_submitted()
+        return LoadedProgram(
+            artifact=artifact, outline=outline, compared=compared, differences=found
+        )
+
+    return load
 
 
 def app_master(
@@ -99,10 +107,10 @@ def app_master(
     *,
     post: Post,
     checkpoints: Checkpoints,
-    load: Callable[[Artifact], StreamApplication],
-    release: Callable[[], None] = lambda: None,
+    folder_of: Callable[[Artifact], Path | None],
+    forks: ForkServer | None = None,
 ) -> AppMasterActor:
-    """Return the actor of an app master; ``release`` is called at the end.
+    """Return the actor of an app master; for ``folder_of`` and ``forks`` see `program_loader`.
 
     ``own`` is the worker's configuration, without what the application sets.
 
@@ -112,11 +120,8 @@ def app_master(
     return AppMasterActor(
         launch,
         lambda asked: app_master_settings(application_config(own, asked)),
-        load=lambda artifact: _prepared(
-            load(artifact), artifact, application_config(own, launch.config)
-        ),
+        load=program_loader(application_config(own, launch.config), folder_of, forks),
         post=post,
         checkpoints=checkpoints,
         rng=random.Random(),
-        release=release,
     )

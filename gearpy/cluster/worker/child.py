@@ -30,11 +30,14 @@ from gearpy.cluster.host.tuning import ProcessTuning
 from gearpy.cluster.net.endpoint import Endpoint
 from gearpy.cluster.net.limits import transport_limits
 from gearpy.cluster.net.masters import Masters
+from gearpy.cluster.processes.fork_server import ForkServer
+from gearpy.cluster.processes.forker import OWN_ORDERS
+from gearpy.cluster.processes.lifeline import hold_lifeline
+from gearpy.cluster.processes.oom import prefer_to_kill
+from gearpy.cluster.processes.spec import read_spec
 from gearpy.cluster.programs.artifacts import ApplicationLoader, Program, loaded_as
 from gearpy.cluster.programs.fetch import ArtifactCache
-from gearpy.cluster.worker.launch_spec import LaunchSpec, read_spec
-from gearpy.cluster.worker.lifeline import hold_lifeline
-from gearpy.cluster.worker.oom import prefer_to_kill
+from gearpy.cluster.worker.launch_spec import LaunchSpec
 from gearpy.config.load import from_overrides
 from gearpy.config.schema import Config, ExecutorConfig
 from gearpy.errors import GearpyError, OperatorError
@@ -58,7 +61,7 @@ _FOR_LIFE: Final = ExitStack()  # Nothing is closed before the process ends.
 def main() -> NoReturn:
     """Run the role given on standard input, then end."""
     try:
-        spec = read_spec(partial(os.read, _STDIN))
+        spec = read_spec(partial(os.read, _STDIN), LaunchSpec)
     except EOFError:
         os._exit(_FAILED)  # The worker is gone.
     except GearpyError as error:
@@ -142,7 +145,8 @@ def _role(
             from_overrides(spec.own),
             post=endpoint.post,
             checkpoints=checkpoints,
-            load=load_graph,
+            folder_of=cache.path_of,
+            forks=ForkServer((), Path(), orders=OWN_ORDERS[0]) if OWN_ORDERS else None,
         )
     from gearpy.cluster.worker.executor_role import executor, new_dispatcher  # noqa: PLC0415
 

@@ -14,8 +14,9 @@ from gearpy.cluster.host.folders import WorkFolders, files_in
 from gearpy.cluster.host.leftovers import end_of_dead_workers
 from gearpy.cluster.host.log_home import LogHome
 from gearpy.cluster.host.logs import LogSettings, application_log
-from gearpy.cluster.worker.child_process import ChildProcess
-from gearpy.cluster.worker.fork_server import ForkServer
+from gearpy.cluster.processes.child_process import ChildProcess
+from gearpy.cluster.processes.fork_server import ForkServer
+from gearpy.cluster.processes.spec import encoded_spec
 from gearpy.cluster.worker.launch_spec import LaunchSpec
 from gearpy.config.load import as_overrides, from_overrides
 from gearpy.config.schema import Config, ExecutorConfig
@@ -98,7 +99,7 @@ class ProcessLauncher:
         """
         keys = {**self._own, **keys_asked(message.config)}
         executor = from_overrides(keys).executor
-        spec = self._spec(message, keys, executor).encoded()
+        spec = encoded_spec(self._spec(message, keys, executor))
         environment = dict(each.split("=", 1) for each in executor.environment)
         options = [word for each in executor.python_options for word in each.split()]
         program, *words = self._settings.command
@@ -131,6 +132,8 @@ class ProcessLauncher:
                 # Both count when an interpreter begins, and that of the fork server has begun.
                 fork_server=None if options or environment else self._fork_server,
                 environment=environment,
+                # It has programs tried, and runs none itself.
+                orders=message.executor_id == MASTER_EXECUTOR and message.artifact.runs != "actors",
             )
         except BaseException:
             log.close()

@@ -132,8 +132,7 @@ class ThreadLauncher:
                 own,
                 post=self._post,
                 checkpoints=self._checkpoints,
-                load=lambda artifact: loaded_as(StreamApplication, load(artifact)),
-                release=release,
+                folder_of=self._folder_of,
             )
         dispatcher = executor_role.new_dispatcher(launch)
         self._dispatchers.add(dispatcher)

@@ -163,8 +163,13 @@ def source_in(frames: Iterable[tuple[FrameType, int]]) -> tuple[str, str]:
             continue
         if found[0] and _is_library(name):
             break
-        found = (f"{_FETCHED.sub('', name)}:{number}", linecache.getline(name, number).strip())
+        found = placed_line(name, number)
     return found
+
+
+def placed_line(path: str, number: int) -> tuple[str, str]:
+    """Return a place in a file as people know that, and the text of the line."""
+    return f"{_FETCHED.sub('', path)}:{number}", linecache.getline(path, number).strip()
 
 
 def note_place(error: GearpyError) -> None:

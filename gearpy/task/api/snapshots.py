@@ -15,6 +15,7 @@ from gearpy.state.keyed import KeyedState
 from gearpy.state.stores.store import Section, StateDelta
 from gearpy.wire.values.payload import decode_value, encode_value
 from gearpy.wire.values.pieces import Encoded, encode_pieces, joined
+from gearpy.wire.values.records import DEFAULT_REGISTRY, RecordRegistry
 
 _log = logging.getLogger(__name__)
 _VERSION: Final = 1
@@ -55,22 +56,26 @@ class TaskState:
         )
 
     @classmethod
-    def decode(cls, data: Encoded) -> "TaskState":
+    def decode(cls, data: Encoded, classes: RecordRegistry = DEFAULT_REGISTRY) -> "TaskState":
         """Return the state of the bytes of `encode`.
+
+        Args:
+            data: the bytes.
+            classes: of the records in it.
 
         Raises:
             ProtocolError: the bytes are of another version, or hold records not known here.
         """
-        version, *rest = decode_value(joined(data))
+        version, *rest = decode_value(joined(data), classes)
         if version != _VERSION:
             raise ProtocolError(f"snapshot has version {version}, this gearpy reads {_VERSION}")
         task, counters, watermark_ms, clock_ms, timers, promised_ms = rest
         return cls(
-            task=decode_state(task),
+            task=decode_state(task, classes),
             counters=counters,
             watermark_ms=watermark_ms,
             clock_ms=clock_ms,
-            timers=[(delay_ms, decode_value(payload)) for delay_ms, payload in timers],
+            timers=[(delay_ms, decode_value(payload, classes)) for delay_ms, payload in timers],
             promised_ms=promised_ms,
         )
 
@@ -144,9 +149,9 @@ def state_pieces(operator: str, state: Any) -> Encoded:
         ) from error
 
 
-def decode_state(data: bytes) -> Any:
-    """Return the state of the bytes of `encode_state`."""
-    return decode_value(data) if data else None
+def decode_state(data: bytes, classes: RecordRegistry = DEFAULT_REGISTRY) -> Any:
+    """Return the state of the bytes of `encode_state`, with these classes of records."""
+    return decode_value(data, classes) if data else None
 
 
 def encode_offsets(operator: str, offsets: Mapping[str, Any]) -> dict[str, bytes]:

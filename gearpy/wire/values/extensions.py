@@ -344,6 +344,8 @@ def _encode_complex(_: ValueEncoder, value: complex) -> msgpack.ExtType:
 
 
 def _decode_record(decoder: ValueDecoder, data: bytes) -> Any:
+    if decoder.registry.is_sealed:
+        return msgpack.ExtType(_RECORD, data)  # Encoders take it as it is.
     name, fingerprint, fields = _list_of(decoder, data)
     record = decoder.registry.find(name, fingerprint)
     return record.build([[field] for field in fields], 1)[0]

@@ -36,10 +36,13 @@ class RecordRegistry:
     Args:
         finds_classes: also those may travel that were not registered, if their form is known. Off
             where code of users must not run: to find a class, its module is imported.
+        is_sealed: instances are not made but kept as the bytes that they were, for those who only
+            pass them on.
     """
 
-    def __init__(self, *, finds_classes: bool = True) -> None:
+    def __init__(self, *, finds_classes: bool = True, is_sealed: bool = False) -> None:
         self._finds_classes = finds_classes
+        self.is_sealed = is_sealed
         self._by_class: dict[type, RecordType | None] = {}
         self._by_name: dict[str, RecordType] = {}
         self._found: dict[tuple[str, str], tuple[ClassPlace, RecordType]] = {}
@@ -156,6 +159,9 @@ class RecordRegistry:
 
 #: The registry behind `gearpy.register_record`.
 DEFAULT_REGISTRY: Final = RecordRegistry()
+
+#: Where values are only passed on.
+SEALED: Final = RecordRegistry(finds_classes=False, is_sealed=True)
 
 #: Where values are only shown: no class is looked up, so no code of users runs.
 NO_CLASSES: Final = RecordRegistry(finds_classes=False)

@@ -8,6 +8,7 @@ from gearpy.core.app.application import ApplicationCore
 from gearpy.ids import AppId, TaskId
 from gearpy.messages.app import TaskClock
 from gearpy.messages.summaries import ApplicationDetail, ErrorCard, Failure
+from gearpy.task.stages.guarantees import guarantees_of
 from tests.core.manager_bench import Bench
 
 
@@ -32,7 +33,7 @@ def test_each_path_has_its_guarantee(tmp_path: Path) -> None:
     numbers.write(gp.jsonl_folder(tmp_path / "out"))
     numbers.write(gp.console())
 
-    good, weak = path_lines(app.build())
+    good, weak = path_lines(guarantees_of(app.build()))
 
     source = "collection(2 values)"
     assert good == f"{source} -> jsonl_folder({tmp_path / 'out'}): exactly-once"

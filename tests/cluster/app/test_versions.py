@@ -8,6 +8,8 @@ import pytest
 
 from gearpy.cluster.app.checkpoints import AppCheckpoints
 from gearpy.cluster.app.versions import AppVersions, LoadedVersion, PlannedVersion
+from gearpy.cluster.programs.outline import LoadedProgram, outline_of
+from gearpy.config.schema import Config
 from gearpy.core.coordinator.versions import ProgramVersion, Versions
 from gearpy.dsl.application import StreamApp
 from gearpy.errors import LogBroken
@@ -45,7 +47,14 @@ def a_program() -> StreamApplication:
 
 
 def versions_of(app: AppCheckpoints) -> AppVersions:
-    return AppVersions(app, PROGRAM, load=lambda _: a_program(), wall_ms=lambda: 0)
+    return AppVersions(
+        app,
+        PROGRAM,
+        load=lambda artifact, _: LoadedProgram(
+            artifact=artifact, outline=outline_of(a_program(), artifact, Config())
+        ),
+        wall_ms=lambda: 0,
+    )
 
 
 def test_a_version_that_is_given_up_as_the_log_is_away_is_shown_as_failed() -> None:
@@ -57,7 +66,11 @@ def test_a_version_that_is_given_up_as_the_log_is_away_is_shown_as_failed() -> N
     versions.planned = PlannedVersion(
         version=planned,
         kept=frozenset(),
-        loaded=LoadedVersion(artifact=PROGRAM, application=a_program(), dag=a_dag((1, 1))),
+        loaded=LoadedVersion(
+            artifact=PROGRAM,
+            outline=outline_of(a_program(), PROGRAM, Config()),
+            dag=a_dag((1, 1)),
+        ),
         answer=UpdatePlanned(app_id=AppId(1), version=1, moves=(), is_same=True),
     )
     checkpoints.is_away = True

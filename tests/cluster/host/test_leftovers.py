@@ -11,7 +11,7 @@ import pytest
 
 from gearpy.cluster.host.leftovers import MARK, ProcessMark, end_marked, end_of_dead_workers
 from gearpy.cluster.host.logs import LogFile
-from gearpy.cluster.worker.child_process import ChildProcess
+from gearpy.cluster.processes.child_process import ChildProcess
 from tests.eventually import DEADLINE_S, eventually
 
 #: Starts a process that has left its group; tells its number in a file, and waits.

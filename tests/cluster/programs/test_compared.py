@@ -138,6 +138,20 @@ def test_a_comparison_says_what_is_different(tmp_path: Path) -> None:
     assert "in is_dear, 10 has become 11" in found
 
 
+def test_a_step_is_not_itself_different_for_what_comes_before_it(tmp_path: Path) -> None:
+    """It begins anew with that, but its code is as it was."""
+    old = loaded(tmp_path / "old", _FILES, "b", "c")
+    new = loaded(tmp_path / "new", _FILES | changed("LIMIT = 10", "LIMIT = 11"), "b", "c")
+    compared = ComparedPrograms(old, new)
+    names = {pid: {step.name for step in new.dag.processors[pid].steps} for pid in new.dag.order}
+
+    different = [names[pid] for pid in names if compared.difference(pid, pid)]
+    itself = [names[pid] for pid in names if compared.compare(pid, pid)[1]]
+
+    assert [each for each in different if "dear" in each] == itself
+    assert len(different) > len(itself)
+
+
 def test_a_class_of_another_module_and_another_number_of_tasks_are_said_so(tmp_path: Path) -> None:
     """Names of gearpy's own functions mean nothing to those who read the plan."""
     source = (
@@ -157,7 +171,11 @@ def test_a_class_of_another_module_and_another_number_of_tasks_are_said_so(tmp_p
 
     moved = ComparedPrograms(old, other).difference(pid, pid)
     assert moved == "in the step, class Same is of module store now, and was of shop"
-    assert ComparedPrograms(old, fewer).difference(pid, pid) == "it has 1 task now, and had 2"
+    number = "it has 1 task now, and had 2"
+    both = ComparedPrograms(old, fewer).difference(pid, pid)
+    assert both == f"{number}; {moved.replace('store', 'fewer')}"
+    fewer = old.scaled({step.id: 1 for each in old.dag.processors.values() for step in each.steps})
+    assert ComparedPrograms(old, fewer).difference(pid, pid) == number
 
 
 def test_a_birth_is_no_code() -> None:

@@ -16,10 +16,11 @@ import msgspec
 import pytest
 
 from gearpy.cluster.host.logs import LogSettings
-from gearpy.cluster.worker.child_process import TAIL_BYTES, ChildProcess, exit_cause
-from gearpy.cluster.worker.fork_server import UNKNOWN_CODE
-from gearpy.cluster.worker.launch_spec import LaunchSpec, read_spec
-from gearpy.cluster.worker.oom import OomKills
+from gearpy.cluster.processes.child_process import TAIL_BYTES, ChildProcess, exit_cause
+from gearpy.cluster.processes.fork_server import UNKNOWN_CODE
+from gearpy.cluster.processes.oom import OomKills
+from gearpy.cluster.processes.spec import encoded_spec, read_spec
+from gearpy.cluster.worker.launch_spec import LaunchSpec
 from gearpy.cluster.worker.processes import ProcessLauncher, ProcessSettings
 from gearpy.config.schema import Config
 from gearpy.errors import ConfigError, ProtocolError
@@ -35,7 +36,7 @@ SECRET: Final = b"s" * 32
 #: What every program of a child begins with: one that is to be a fork server is one.
 SERVE: Final = """\
 import os
-from gearpy.cluster.worker.forker import FORK_SERVER, serve
+from gearpy.cluster.processes.forker import FORK_SERVER, serve
 if number := os.environ.pop(FORK_SERVER, ""):
     serve(int(number), [])
 """
@@ -43,10 +44,11 @@ if number := os.environ.pop(FORK_SERVER, ""):
 READ: Final = """\
 import os, signal, subprocess, sys
 from functools import partial
-from gearpy.cluster.worker.fork_server import UNKNOWN_CODE
-from gearpy.cluster.worker.launch_spec import read_spec
-from gearpy.cluster.worker.lifeline import hold_lifeline
-spec = read_spec(partial(os.read, 0))
+from gearpy.cluster.processes.fork_server import UNKNOWN_CODE
+from gearpy.cluster.processes.spec import read_spec
+from gearpy.cluster.processes.lifeline import hold_lifeline
+from gearpy.cluster.worker.launch_spec import LaunchSpec
+spec = read_spec(partial(os.read, 0), LaunchSpec)
 """
 SLEEP: Final = "signal.sigwait({signal.SIGUSR1})\n"
 
@@ -249,13 +251,13 @@ def test_a_spec_is_read_in_pieces_or_not_at_all() -> None:
     spec = LaunchSpec(
         launch=a_launch(), config={"a": "b"}, own={}, token="t", worker_node="", artifacts=""
     )
-    encoded = spec.encoded()
+    encoded = encoded_spec(spec)
 
     pieces = iter([bytes([each]) for each in encoded])
-    assert read_spec(lambda _: next(pieces)) == spec
+    assert read_spec(lambda _: next(pieces), LaunchSpec) == spec
     half = iter([encoded[:4], encoded[4:9], b""])
     with pytest.raises(EOFError):
-        read_spec(lambda _: next(half))
+        read_spec(lambda _: next(half), LaunchSpec)
     for wrong in (b"\x00\x00\x00\x01\xc0", b"\xff\xff\xff\xff"):
         rest = [wrong]
 
@@ -264,7 +266,7 @@ def test_a_spec_is_read_in_pieces_or_not_at_all() -> None:
             return data
 
         with pytest.raises(ProtocolError):
-            read_spec(read)
+            read_spec(read, LaunchSpec)
 
 
 def test_a_spec_of_another_gearpy_is_read() -> None:
@@ -272,14 +274,14 @@ def test_a_spec_of_another_gearpy_is_read() -> None:
     spec = LaunchSpec(
         launch=a_launch(), config={"a": "b"}, own={}, token="t", worker_node="", artifacts=""
     )
-    fields = msgspec.msgpack.decode(spec.encoded()[4:])
+    fields = msgspec.msgpack.decode(encoded_spec(spec)[4:])
     fields["new"] = fields["launch"]["new"] = 1
     del fields["launch"]["term"]
     body = msgspec.msgpack.encode(fields)
     pieces = iter([len(body).to_bytes(4, "big"), body])
 
     assert spec.launch.term == 0
-    assert read_spec(lambda _: next(pieces)) == spec
+    assert read_spec(lambda _: next(pieces), LaunchSpec) == spec
 
 
 # -- how a child ends ----------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from gearpy.wire.values.payload import (
     encode_batch,
     encode_value,
 )
-from gearpy.wire.values.records import RecordRegistry
+from gearpy.wire.values.records import SEALED, RecordRegistry
 
 
 @dataclass(slots=True)
@@ -286,3 +286,19 @@ def test_what_was_promised_arrives_with_a_table() -> None:
 def test_late_time_among_values_is_a_number() -> None:
     """Who keeps the time of a record keeps a plain one."""
     assert type(decode_value(encode_value(late_time(3, 5)))) is int
+
+
+@given(VALUES)
+def test_who_only_passes_values_on_needs_no_class(value: Any) -> None:
+    """Records stay the bytes that they were, wherever they are in a value."""
+    passed = encode_value(decode_value(encode_value(value, REGISTRY), SEALED), SEALED)
+
+    assert decode_value(passed, REGISTRY) == value
+
+
+def test_sealed_records_are_keys_and_members_too() -> None:
+    value = {Pair(1, 2): {Pair(3, 4)}, "other": frozenset({Pair(5, (6,))})}
+
+    passed = encode_value(decode_value(encode_value(value, REGISTRY), SEALED), SEALED)
+
+    assert decode_value(passed, REGISTRY) == value

@@ -3,14 +3,17 @@
 It has loaded what they need, so that a fork of it is a warm one of them. It has no threads, forks
 one child at a time, and keeps the number of a dead child until the worker buries it. It ends with
 its worker, as they do; signals that ask processes to end are not for it.
+
+A child may order forks itself, for programs that it wants tried: it gets a socket for that.
 """
 
 import ctypes
 import gc
 import os
+import select
 import signal
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -19,7 +22,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from gearpy.cluster.host.leftovers import MARK
-from gearpy.cluster.worker.lifeline import have_kernel_watch
+from gearpy.cluster.processes.lifeline import have_kernel_watch
 
 #: The environment variable that makes a process one; it has the number of its socket.
 FORK_SERVER: Final = "_GEARPY_FORK_SERVER"
@@ -36,13 +39,19 @@ _LOADED: Final = (
     *("uvloop", "encodings.idna", "runpy"),
 )
 _TASKS: Final = Path("/proc/self/task")
+#: In a child that may order forks: where it does. In all others it stays empty.
+OWN_ORDERS: Final[list[socket.socket]] = []
 
 
 class Fork(msgspec.Struct, tag=True):
-    """The order for a child with this working folder and mark; its three streams come along."""
+    """The order for a child with this working folder and mark; its three streams come along.
+
+    One that ``orders`` may have forks made itself.
+    """
 
     folder: str
     mark: str
+    orders: bool = False
 
 
 class Bury(msgspec.Struct, tag=True):
@@ -75,8 +84,11 @@ Answer: TypeAlias = CanFork | Forked | Buried
 _orders: Final = msgspec.msgpack.Decoder(Order)
 
 
-def serve(number: int, load: Sequence[str] = _LOADED) -> None:
-    """Load modules, and fork children as the worker says in a socket; returns in each child."""
+def serve(number: int, load: Sequence[str] = _LOADED) -> bool:
+    """Load modules, and fork children as the worker, or a child of it, says in a socket.
+
+    Returns in each child: whether another child has ordered it, and not the worker.
+    """
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, signal.SIG_IGN)
     have_kernel_watch(_STDIN)
@@ -89,41 +101,91 @@ def serve(number: int, load: Sequence[str] = _LOADED) -> None:
         _say(worker, CanFork(f"it has {threads} threads when it starts"))
         os._exit(0)
     _say(worker, CanFork())
+    return _obey(worker)
+
+
+def _obey(worker: socket.socket) -> bool:
+    """Carry out orders until the worker is gone; see `serve` for who returns from it."""
+    askers = {worker.fileno(): worker}
+    asker_of: dict[int, int] = {}  # By the number of a fork that is not buried.
     while True:
-        data, streams, _, _ = socket.recv_fds(
-            worker, MESSAGE_BYTES_MAX, _STREAMS, socket.MSG_CMSG_CLOEXEC
-        )
+        asker = _next_asker(askers)
+        data, streams = _received(asker)
         if not data:
-            os._exit(0)  # The worker is gone.
+            if asker is worker:
+                os._exit(0)
+            _drop(asker, askers, asker_of)
+            continue
         order = _orders.decode(data)
         if isinstance(order, Bury):
-            _say(worker, Buried(os.waitstatus_to_exitcode(os.waitpid(order.pid, 0)[1])))
-        elif _has_become(order, streams, worker):
-            return
+            _say(asker, Buried(os.waitstatus_to_exitcode(os.waitpid(order.pid, 0)[1])))
+            asker_of.pop(order.pid, None)
+        elif pid := _forked(order, streams, asker, askers):
+            asker_of[pid] = asker.fileno()
+        elif pid == 0:
+            return asker is not worker
 
 
-def _has_become(order: Fork, streams: list[int], worker: socket.socket) -> bool:
-    """Fork a child; return whether this is it. The worker is told when it has begun."""
+def _next_asker(askers: Mapping[int, socket.socket]) -> socket.socket:
+    poll = select.poll()
+    for each in askers:
+        poll.register(each, select.POLLIN)
+    return askers[poll.poll()[0][0]]
+
+
+def _received(asker: socket.socket) -> tuple[bytes, list[int]]:
+    """Return an order and the streams that come along; nothing when the asker is gone."""
+    try:
+        data, streams, _, _ = socket.recv_fds(
+            asker, MESSAGE_BYTES_MAX, _STREAMS, socket.MSG_CMSG_CLOEXEC
+        )
+    except ConnectionResetError:
+        return b"", []
+    return data, streams
+
+
+def _drop(asker: socket.socket, askers: dict[int, socket.socket], asker_of: dict[int, int]) -> None:
+    """End the forks of a child that is gone, which will bury none of them."""
+    number = asker.fileno()
+    for pid in [pid for pid, each in asker_of.items() if each == number]:
+        with suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        del asker_of[pid]
+    del askers[number]
+    asker.close()
+
+
+def _forked(
+    order: Fork, streams: list[int], asker: socket.socket, askers: dict[int, socket.socket]
+) -> int:
+    """Fork a child; return its number, 0 in it, or -1. Who asks is told when it has begun."""
     begun, failed = os.pipe()
+    kind = socket.AF_UNIX, socket.SOCK_SEQPACKET
+    pair = socket.socketpair(*kind) if order.orders else ()
     try:
         pid = os.fork()
     except OSError as error:
         pid, answer = -1, Forked(error=error.errno or -1)
     if pid == 0:
-        _become(order, streams, worker, failed)
+        _become(order, streams, [*pair[:1], *askers.values()], failed)
         os.close(begun)
         os.close(failed)
-        return True
+        OWN_ORDERS.extend(pair[1:])
+        return 0
     for each in (failed, *streams):
         os.close(each)
     if pid > 0:
         answer = _born(pid, os.read(begun, MESSAGE_BYTES_MAX))
     os.close(begun)
+    for own in pair[1:] if not answer.error else pair:
+        own.close()
     if answer.error:
-        _say(worker, answer)
-    else:
-        _say_with_descriptor(worker, answer)
-    return False
+        _say(asker, answer)
+        return -1
+    askers.update((own.fileno(), own) for own in pair[:1])
+    _say_with_descriptor(asker, answer)
+    return pid
 
 
 def _born(pid: int, failure: bytes) -> Forked:
@@ -133,12 +195,13 @@ def _born(pid: int, failure: bytes) -> Forked:
     return Forked(error=int(failure))
 
 
-def _become(order: Fork, streams: list[int], worker: socket.socket, failed: int) -> None:
+def _become(order: Fork, streams: list[int], others: Iterable[socket.socket], failed: int) -> None:
     """Be as a process that the worker has started itself."""
     try:
         os.setsid()
         os.chdir(order.folder)
-        worker.close()
+        for each in others:
+            each.close()
         for number, stream in enumerate(streams):
             os.dup2(stream, number)
             os.close(stream)

@@ -1,5 +1,6 @@
 """Autoscale of an application: what was measured goes in, requests for changes come out."""
 
+import logging
 from collections.abc import Callable
 
 from gearpy.cluster.app.metrics import AppMetrics
@@ -7,8 +8,16 @@ from gearpy.core.app.application import ApplicationCore
 from gearpy.core.dag.graph import Dag
 from gearpy.core.scaling.autoscale import AUTOSCALE, AppLoad, Autoscale, StepLoad
 from gearpy.ids import AppId, ProcessorId
-from gearpy.messages.client import Asker, UpdateApplication
+from gearpy.messages.client import (
+    Asker,
+    ProgramLoading,
+    Refused,
+    UpdateApplication,
+    UpdatePlanned,
+)
 from gearpy.messages.summaries import ScaledStep
+
+_log = logging.getLogger(__name__)
 
 
 class AppAutoscale:
@@ -26,6 +35,7 @@ class AppAutoscale:
         self._wall_ms = wall_ms
         self._scaler: Autoscale | None = None
         self._free_slots: float | None = None  # None: nobody has told lately.
+        self._asked: UpdateApplication | None = None  # It is not answered yet.
         self._has_asked = False  # The change that is under way, or on trial, is its own.
 
     def begin(self, dag: Dag, *, executors: int, cooldown_ms: int, now_ms: int) -> None:
@@ -40,7 +50,9 @@ class AppAutoscale:
     def on_tick(
         self, core: ApplicationCore, metrics: AppMetrics, now_ms: int
     ) -> UpdateApplication | None:
-        """Return the change to ask for, if it is time for one."""
+        """Return the change to ask for, if it is time for one; again until it is answered."""
+        if self._asked is not None:
+            return self._asked
         scaler = self._scaler
         if scaler is None or not scaler.is_on:
             return None
@@ -61,13 +73,24 @@ class AppAutoscale:
         if decision is None:
             return None
         self._has_asked = True
-        return UpdateApplication(
+        _log.info("application %s: autoscale: %s", self._app_id, decision.reason)
+        self._asked = UpdateApplication(
             app_id=self._app_id,
             scale=tuple(sorted(decision.tasks.items())),
             executors=decision.executors,
             reason=decision.reason,
             by=Asker(user=AUTOSCALE),
+            key=f"{AUTOSCALE} {now_ms}",
         )
+        return self._asked
+
+    def on_answer(self, answer: UpdatePlanned | Refused | ProgramLoading, now_ms: int) -> None:
+        """Learn what became of the change that was asked for."""
+        if isinstance(answer, ProgramLoading):
+            return
+        self._asked = None
+        if refusal := answer.reason if isinstance(answer, Refused) else answer.refusal:
+            self.on_trouble(refusal, now_ms)
 
     @property
     def asks_for_slots(self) -> bool:

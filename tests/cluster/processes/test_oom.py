@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gearpy.cluster.worker.oom import OomKills
+from gearpy.cluster.processes.oom import OomKills
 
 FIRST = ("9:cpu:/a\n4:memory:/workers\n0::/\n", "memory/workers", "memory.oom_control")
 SECOND = ("0::/workers\n", "workers", "memory.events")

@@ -19,7 +19,7 @@ from typing import IO, Final
 import msgspec
 
 from gearpy.cluster.host.leftovers import MARK, ProcessMark
-from gearpy.cluster.worker.forker import (
+from gearpy.cluster.processes.forker import (
     FORK_SERVER,
     MESSAGE_BYTES_MAX,
     Answer,
@@ -70,13 +70,17 @@ class ForkServer:
     Args:
         command: what starts a child in the usual way.
         folder: where the server works; nothing is written there.
+        orders: the socket to the server of another process, in place of one of its own.
     """
 
-    def __init__(self, command: Sequence[str], folder: Path) -> None:
+    def __init__(
+        self, command: Sequence[str], folder: Path, *, orders: socket.socket | None = None
+    ) -> None:
         self._command = command
         self._folder = folder
         self._lock = threading.Lock()  # Of the rest.
-        self._server: _Server | None = None
+        self._is_own = orders is None
+        self._server = None if orders is None else _Server(command, folder, orders=orders)
         self._why_not = _why_impossible()
         self._told = ""
 
@@ -85,8 +89,15 @@ class ForkServer:
         with self._lock:
             self._begin()
 
-    def fork(self, folder: Path, mark: ProcessMark) -> "ForkedProcess | None":
+    def fork(
+        self, folder: Path, mark: ProcessMark, *, orders: bool = False
+    ) -> "ForkedProcess | None":
         """Fork a child that works in a folder; None where that cannot be.
+
+        Args:
+            folder: the working folder.
+            mark: of the child.
+            orders: it may have forks made itself, see `forker.OWN_ORDERS`.
 
         Raises:
             OSError: the system does not have the child.
@@ -97,7 +108,7 @@ class ForkServer:
             if self._server is not None:
                 try:
                     if self._server.is_ready():
-                        return self._server.fork(folder, mark)
+                        return self._server.fork(folder, mark, orders=orders)
                     why_not = "it is not ready yet"
                 except ServerLost as lost:
                     why_not = self._lost(lost)
@@ -116,6 +127,8 @@ class ForkServer:
 
     def _begin(self) -> None:
         """Have a server whose forks are as processes that this one would start now."""
+        if not self._is_own:
+            return
         if self._server is not None and self._server.surroundings != _surroundings():
             self._server.retire()
             self._server = None
@@ -130,7 +143,7 @@ class ForkServer:
         """Begin another server, unless this one was never ready: the next would not be, either."""
         assert self._server is not None
         self._server.kill()
-        if self._server.was_ready:
+        if self._server.was_ready and self._is_own:
             self._server = None
             self._begin()
             return f"{lost}; there is a new one from now on"
@@ -168,17 +181,23 @@ def _why_impossible() -> str:
 
 
 class _Server:
-    """One process that forks, and the socket to it."""
+    """One process that forks, and the socket to it. It may be that of another process."""
 
-    def __init__(self, command: Sequence[str], folder: Path) -> None:
-        self.was_ready = False
+    def __init__(
+        self, command: Sequence[str], folder: Path, *, orders: socket.socket | None = None
+    ) -> None:
+        self.was_ready = orders is not None
         self._begun_s = time.monotonic()
         self._patient_until_s: float | None = None
-        self.surroundings = _surroundings()
         self._children = 0
         self._is_retired = False
         self._words = ""
         self._lock = threading.Lock()  # Of the socket: an answer belongs to the last order.
+        self._popen: subprocess.Popen[bytes] | None = None
+        if orders is not None:
+            self._socket = orders
+            return
+        self.surroundings = _surroundings()
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         marks = {MARK: str(ProcessMark.new()), FORK_SERVER: str(theirs.fileno())}
         with theirs, ExitStack() as undone:
@@ -226,7 +245,7 @@ class _Server:
             raise ServerLost(f"it was not ready within {_READY_S:.0f} s")
         return False
 
-    def fork(self, folder: Path, mark: ProcessMark) -> "ForkedProcess":
+    def fork(self, folder: Path, mark: ProcessMark, *, orders: bool) -> "ForkedProcess":
         """Fork a child, when it is ready.
 
         Raises:
@@ -236,7 +255,7 @@ class _Server:
         with self._lock:
             ours, theirs = _pipes()
             try:
-                answer, child = self._ask(Fork(str(folder), str(mark)), theirs)
+                answer, child = self._ask(Fork(str(folder), str(mark), orders), theirs)
             except BaseException:
                 _close(ours)
                 raise
@@ -264,6 +283,9 @@ class _Server:
 
     def is_alive(self) -> bool:
         """Whether it holds the numbers of its dead children."""
+        if self._popen is None:
+            number = self._socket.fileno()
+            return number >= 0 and not _has(number, 0, 0)  # The end is reported unasked.
         return self._popen.poll() is None
 
     def retire(self) -> None:
@@ -278,7 +300,8 @@ class _Server:
 
     def kill(self) -> None:
         """End it, if it has not ended; who waits for its answer gets none."""
-        self._popen.kill()
+        if self._popen is not None:
+            self._popen.kill()
         with self._lock:
             self._end()
 
@@ -306,7 +329,10 @@ class _Server:
         return _answers.decode(data), descriptors[0] if descriptors else -1
 
     def _end(self) -> str:
-        """End it; return how it has ended, with its last words."""
+        """End it, or the connection to it; return how it has ended, with its last words."""
+        if self._popen is None:
+            self._socket.close()
+            return "that of the worker is gone"
         self._popen.kill()
         code = self._popen.wait()
         self._socket.close()

@@ -17,8 +17,8 @@ import pytest
 
 from gearpy.cluster.host.leftovers import ProcessMark
 from gearpy.cluster.host.logs import LogFile
-from gearpy.cluster.worker.child_process import ChildProcess
-from gearpy.cluster.worker.fork_server import UNKNOWN_CODE, ForkServer, _code_of_orphan
+from gearpy.cluster.processes.child_process import ChildProcess
+from gearpy.cluster.processes.fork_server import UNKNOWN_CODE, ForkServer, _code_of_orphan
 from gearpy.cluster.worker.processes import CHILD_COMMAND
 from tests.bench.process_cluster import children_of
 from tests.eventually import DEADLINE_S, eventually
@@ -29,9 +29,10 @@ _LINUX: Final = tuple(int(part) for part in os.uname().release.split(".")[:2])
 #: What a program begins with whose forks go on behind it.
 SERVE: Final = """\
 import os
-from gearpy.cluster.worker.forker import FORK_SERVER, serve
+from gearpy.cluster.processes.forker import FORK_SERVER, serve
+is_ordered = False
 if number := os.environ.pop(FORK_SERVER, ""):
-    serve(int(number), [])
+    is_ordered = serve(int(number), [])
 """
 #: Leaves a fork of itself behind, in a session of its own, which writes nowhere.
 LEAVE: Final = """\
@@ -81,6 +82,27 @@ signal.signal(signal.SIGUSR1, lambda *_: os._exit(3))
 print("up", flush=True)
 signal.pause()
 """
+#: Orders two forks itself; one ends with code 5, the other waits.
+ORDERS: Final = """\
+import os, signal
+from pathlib import Path
+from gearpy.cluster.host.leftovers import ProcessMark
+from gearpy.cluster.processes.fork_server import ForkServer
+from gearpy.cluster.processes.forker import OWN_ORDERS
+if is_ordered:
+    print(len(OWN_ORDERS), flush=True)
+    code = os.read(0, 1)
+    if code == b"5":
+        os._exit(5)
+    signal.pause()
+forks = ForkServer((), Path(), orders=OWN_ORDERS[0])
+ends, waits = (forks.fork(Path.cwd(), ProcessMark.new()) for _ in range(2))
+said = [each.stdout.read(1) for each in (ends, waits)]
+ends.stdin.write(b"5")
+waits.stdin.write(b"0")
+print(said, ends.wait(), ends.holds_number(), waits.pid, flush=True)
+signal.pause()
+"""
 
 
 class Scene:
@@ -93,7 +115,7 @@ class Scene:
         self.children: list[ChildProcess] = []
         self.ends: queue.SimpleQueue[str] = queue.SimpleQueue()
 
-    def start(self, *, is_forked: bool = True) -> ChildProcess:
+    def start(self, *, is_forked: bool = True, orders: bool = False) -> ChildProcess:
         number = len(self.children)
         self.children.append(
             ChildProcess(
@@ -105,6 +127,7 @@ class Scene:
                 stop_timeout_s=DEADLINE_S,
                 on_end=self.ends.put,
                 fork_server=self.forks if is_forked else None,
+                orders=orders,
             )
         )
         return self.children[-1]
@@ -139,7 +162,7 @@ def _servers() -> list[int]:
 @pytest.fixture(autouse=True)
 def _busy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let servers take long to be ready, as on a busy machine."""
-    monkeypatch.setattr("gearpy.cluster.worker.fork_server._PATIENCE_S", DEADLINE_S)
+    monkeypatch.setattr("gearpy.cluster.processes.fork_server._PATIENCE_S", DEADLINE_S)
 
 
 @pytest.fixture
@@ -168,6 +191,24 @@ def test_a_fork_is_as_a_process_of_its_own(tmp_path: Path) -> None:
     assert first["same"] == started["same"]
     assert second["same"] == started["same"]
     assert len({value for each in told for value in each["own"]}) == 3 * len(started["own"])
+
+
+def test_a_fork_may_order_forks_which_end_with_it(tmp_path: Path) -> None:
+    """They are as other forks, but order none; the server waits for those that it left."""
+    scene = Scene(tmp_path, ORDERS)
+    try:
+        child = scene.start(orders=True)
+        *told, waits = scene.said().rsplit(maxsplit=1)
+        assert told == ["[b'0', b'0'] 5 True"]
+        server = scene.server()
+        assert sorted(children_of(server)) == sorted([child.pid, int(waits)])
+
+        os.kill(child.pid, signal.SIGKILL)
+
+        assert scene.cause() == "killed by signal 9 (SIGKILL)"
+        eventually(lambda: children_of(server) == [])
+    finally:
+        scene.close()
 
 
 def test_what_a_fork_leaves_behind_ends_with_it(tmp_path: Path) -> None:
@@ -309,8 +350,8 @@ def test_a_launch_does_not_wait_long_for_a_fork_server_that_is_not_ready(
     is_late: bool,
 ) -> None:
     """Its process is started; others are forks when the server is ready, if it ever is."""
-    monkeypatch.setattr("gearpy.cluster.worker.fork_server._PATIENCE_S", 0.1)
-    monkeypatch.setattr("gearpy.cluster.worker.fork_server._READY_S", 0.0 if is_late else 600.0)
+    monkeypatch.setattr("gearpy.cluster.processes.fork_server._PATIENCE_S", 0.1)
+    monkeypatch.setattr("gearpy.cluster.processes.fork_server._READY_S", 0.0 if is_late else 600.0)
     gate = scene.folder / "gate"
     os.mkfifo(gate)
     wait = f"import os\nif '_GEARPY_FORK_SERVER' in os.environ: open({str(gate)!r}).read()\n"
@@ -346,7 +387,7 @@ def test_a_fork_can_be_stopped_when_its_server_is_gone(scene: Scene) -> None:
 def test_a_fork_server_that_is_frozen_is_replaced(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gearpy.cluster.worker.fork_server._ANSWER_S", 0.3)
+    monkeypatch.setattr("gearpy.cluster.processes.fork_server._ANSWER_S", 0.3)
     scene.start()
     scene.said()
     frozen = scene.server()

@@ -15,9 +15,9 @@ from typing import IO, Final
 
 from gearpy.cluster.host.held import GRACE_S, held_by
 from gearpy.cluster.host.leftovers import MARK, ProcessMark, end_marked
-from gearpy.cluster.host.logs import LogFile, LogFormat, StreamLog
-from gearpy.cluster.worker.fork_server import UNKNOWN_CODE, ForkedProcess, ForkServer
-from gearpy.cluster.worker.oom import OomKills
+from gearpy.cluster.host.logs import LogFormat, StreamLog, WritesLines
+from gearpy.cluster.processes.fork_server import UNKNOWN_CODE, ForkedProcess, ForkServer
+from gearpy.cluster.processes.oom import OomKills
 
 _log = logging.getLogger(__name__)
 
@@ -52,17 +52,19 @@ class ChildProcess:
         spec: bytes,
         *,
         folder: Path,
-        log: LogFile,
+        log: WritesLines,
         log_format: LogFormat,
         stop_timeout_s: float,
         on_end: Callable[[str], None],
         fork_server: ForkServer | None = None,
         environment: Mapping[str, str] = _NOTHING,
+        orders: bool = False,
     ) -> None:
         """Start the process; ``on_end`` hears once, on the child's thread, why it ended.
 
         It is a fork where there is a server for that, which has what the command would load; only
-        another process has an ``environment`` of its own.
+        another process has an ``environment`` of its own. With ``orders`` it may have forks made
+        there itself.
 
         Raises:
             OSError: it cannot be started.
@@ -73,7 +75,7 @@ class ChildProcess:
         self._err = StreamLog(log, "stderr", log_format)
         self._stop_timeout_s = stop_timeout_s
         self._on_end = on_end
-        self._tail = b""
+        self._tail, self._code, self._why_killed = b"", 0, ""
         self._is_watched = False  # It seems to be held; a timer looks once more.
         self._held_by = ""
         self._lock = threading.Lock()  # Of `_asked` and `_buried`, and of every signal.
@@ -82,7 +84,7 @@ class ChildProcess:
         self._timer: threading.Timer | None = None
         self._oom_kills = OomKills.now()
         self._mark = ProcessMark.new()
-        forked = fork_server.fork(folder, self._mark) if fork_server else None
+        forked = fork_server.fork(folder, self._mark, orders=orders) if fork_server else None
         self._popen = forked or _started(command, folder, self._mark, environment)
         self.pid = self._popen.pid
         self._thread = threading.Thread(
@@ -112,35 +114,50 @@ class ChildProcess:
                 self._timer.daemon = True
                 self._timer.start()
 
-    def join(self, timeout_s: float) -> None:
-        """Wait until the child is buried."""
+    def abort(self) -> None:
+        """Have the process end with a word on where it stands, if it has fault handlers."""
+        with self._lock:
+            self._signal(signal.SIGABRT, os.kill)
+
+    def join(self, timeout_s: float | None = None) -> bool:
+        """Wait until the child is buried; return whether it is."""
         self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def why_ended(self, tail: bytes) -> str:
+        """Return why it ended, when it is buried, with this as the end of its standard error."""
+        return exit_cause(self._code, tail, why_killed=self._why_killed)
+
+    @property
+    def tail(self) -> bytes:
+        """The end of its standard error."""
+        return self._tail
 
     def _kill(self) -> None:
         with self._lock:
             self._signal(signal.SIGKILL)
 
-    def _signal(self, number: int) -> None:
+    def _signal(self, number: int, send: Callable[[int, int], None] = os.killpg) -> None:
         """Send a signal to the group; until the child is buried its number is nobody else's."""
         held = not isinstance(self._popen, ForkedProcess) or self._popen.holds_number()
         if held and not self._buried:
             with suppress(ProcessLookupError, PermissionError):  # The latter: all dead, on macOS.
-                os.killpg(self.pid, number)
+                send(self.pid, number)
 
     # -- on the child's own thread ---------------------------------------------------------
 
     def _watch(self) -> None:
         self._send_spec()
         self._pump()
-        code = self._bury()
-        if self._asked and code in _AS_ASKED:
+        self._code = self._bury()
+        if self._asked and self._code in _AS_ASKED:
             self._on_end("")
             return
         if self._held_by:
             self._on_end(self._held_by)
             return
-        why_killed = OomKills.now().why_since(self._oom_kills)
-        self._on_end(exit_cause(code, self._tail, why_killed=why_killed))
+        self._why_killed = OomKills.now().why_since(self._oom_kills)
+        self._on_end(self.why_ended(self._tail))
 
     def _send_spec(self) -> None:
         """Write all of it, and leave the pipe open."""

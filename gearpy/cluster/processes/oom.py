@@ -62,10 +62,10 @@ class OomKills:
         return "maybe out of memory" if self.anywhere > before.anywhere else ""
 
 
-def prefer_to_kill() -> None:
+def prefer_to_kill(score: int = _SCORE) -> None:
     """Have the system kill this process before others when memory is short, if it lets us."""
     with suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text(str(_SCORE), encoding="ascii")
+        Path("/proc/self/oom_score_adj").write_text(str(score), encoding="ascii")
 
 
 def _places(groups: Path, root: Path) -> Iterator[tuple[Path, _Files]]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 import gearpy as gp
-from gearpy.cluster.worker.app_master_role import near_data
+from gearpy.cluster.programs.outline import near_data
 
 
 class At(gp.Source):
