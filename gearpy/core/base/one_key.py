@@ -14,6 +14,7 @@ from enum import Enum
 from fractions import Fraction
 from numbers import Integral, Real
 from operator import is_
+from reprlib import repr as short_repr
 from types import FunctionType
 from typing import Any, Final
 from uuid import UUID
@@ -30,6 +31,8 @@ _SOUND: Final = frozenset(
 )
 #: Of these types Python may compare two values by the clock of one zone, not by the instant.
 ORDERED_BY_ZONE: Final = frozenset({datetime, tuple})
+#: Keys are stored as whole numbers, which would take as many digits.
+_EXPONENT_MAX: Final = 10_000
 _ADVICE: Final = "choose text, numbers, times or a tuple of them as the key"
 
 
@@ -114,6 +117,21 @@ def check_key(key: Any) -> None:
         )
 
 
+def check_decimal(key: Decimal) -> None:
+    """Refuse a decimal that even a comparison refuses, or that has very many digits if written out.
+
+    Raises:
+        ConfigError: it is one.
+    """
+    if key.is_snan():
+        raise ConfigError(f"{key!r} can be no key: give Decimal('NaN') or None")
+    if key.is_finite() and abs(key.adjusted()) > _EXPONENT_MAX:
+        raise ConfigError(
+            f"{short_repr(key)} can be no key, as its exponent is beyond {_EXPONENT_MAX}: "
+            "round it, or choose its text as the key"
+        )
+
+
 def _check_time(key: Any) -> None:
     if key != key:  # noqa: PLR0124 -- a time that is none, of pandas
         raise ConfigError(f"{key!r} can be no key: give None")
@@ -126,8 +144,8 @@ def _itself(key: Any) -> Any:
 
 
 def _of_number(key: Any) -> Any:
-    if isinstance(key, Decimal) and key.is_snan():
-        raise ConfigError(f"{key!r} can be no key: give Decimal('NaN') or None")
+    if isinstance(key, Decimal):
+        check_decimal(key)
     return key if key == key else NAN  # noqa: PLR0124
 
 

@@ -18,7 +18,7 @@ from reprlib import repr as short_repr
 from typing import Any, Final
 from uuid import UUID
 
-from gearpy.core.base.one_key import check_key, one_key
+from gearpy.core.base.one_key import check_decimal, check_key
 from gearpy.core.base.stable_hash import KEY_GROUPS, is_numpy_bool, key_group
 from gearpy.errors import ConfigError, ProtocolError
 from gearpy.wire.values.forms import NotAllowed, RecordType
@@ -124,9 +124,10 @@ def _of_float(value: float) -> bytes:
 
 def _of_exact(value: Decimal | Rational) -> bytes:
     """Encode a number that may be equal to an int or a float, and is neither."""
-    if isinstance(value, Decimal) and not value.is_finite():
-        one_key(value)  # Refuses what even a comparison refuses.
-        return _of_float(_NAN if value.is_nan() else float(value))
+    if isinstance(value, Decimal):
+        check_decimal(value)
+        if not value.is_finite():
+            return _of_float(_NAN if value.is_nan() else float(value))
     numerator, denominator = Fraction(value).as_integer_ratio()
     if denominator == 1:
         return _of_int(numerator)

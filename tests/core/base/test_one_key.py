@@ -193,6 +193,8 @@ def test_times_are_one_key_if_they_are_one_instant(
         (Own("ada"), "class Own.*rules of its own for which are equal"),
         ((1, AnyCase("ada")), "class AnyCase.*rules of its own for which are equal"),
         (Decimal("sNaN"), r"give Decimal\('NaN'\)"),
+        (Decimal("1E-1000000"), "exponent is beyond 10000"),
+        (Decimal("1E+999999999"), "exponent is beyond 10000"),
         (np.datetime64("2020-01-01"), "make it a datetime"),
         (np.timedelta64(60, "s"), "make it a timedelta"),
         (pd.Timestamp(1, unit="ns"), "it has nanoseconds: round it"),
