@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from gearpy.distribution import program
+from gearpy.distribution import is_clone
 
 #: What is written today, and an example of a whole command.
 _TODAY: Final[Mapping[str, tuple[str, str]]] = {
@@ -36,5 +36,6 @@ def today(words: Sequence[str]) -> str:
             break
         if (found := _TODAY.get(word.partition("=")[0])) is not None:
             written, example = found
-            return f"{word} is Gearpump's: write {written} here, as in {program(f'gear {example}')}"
+            gear = "bin/gear" if is_clone() else "gear"
+            return f"{word} is Gearpump's: write {written} here, as in {gear} {example}"
     return ""

@@ -2,9 +2,11 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from gearpy import distribution
 from gearpy.cli.terminal.earlier import today
 from gearpy.cli.terminal.exits import WRONG_USE
 
@@ -38,6 +40,13 @@ def test_an_earlier_option_is_answered_by_that_of_today(line: str, written: str)
 )
 def test_other_words_are_left_alone(line: str) -> None:
     assert today(line.split()) == ""
+
+
+def test_the_example_can_be_typed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In a clone by its script, else as it was installed."""
+    assert today(["kill", "-appid", "3"]).endswith(" here, as in bin/gear kill 3")
+    monkeypatch.setattr(distribution, "_FOLDER", tmp_path / "site-packages" / "gearpy")
+    assert today(["kill", "-appid", "3"]).endswith(" here, as in gear kill 3")
 
 
 def test_it_is_wrong_use() -> None:
