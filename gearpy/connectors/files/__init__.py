@@ -14,6 +14,7 @@
 - `line_tables`: tables out of files of lines: large blocks are cut at the end of a line and parsed
   by Arrow.
 - `lines`: cuts lines out of large blocks of bytes and knows the place of each in the file.
+- `found`: types of columns that files tell, and values that these would change.
 - `column_formats`: parquet and Arrow files as formats of files: both are read by groups of rows.
 - `column_times`: event times out of a column, all at once.
 - `stamps`: which event time a record gets, and how far a partition's watermark has come by it.

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from gearpy.columns.texts import check_texts, is_text, shortened, without_texts
 from gearpy.columns.values import check_cast
+from gearpy.columns.widening import wider_schema
 from gearpy.columns.workable import workable_type
 from gearpy.connectors.files.tables import (
     ARROW_ERRORS,
@@ -22,6 +23,8 @@ from gearpy.connectors.files.tables import (
     FilePiece,
     Fit,
     OnBad,
+    Places,
+    check_whole,
     conformed,
     fitting_parts,
     plain_schema,
@@ -164,11 +167,15 @@ class ParquetFileFormat:
     name = "parquet"
     note = ""
 
-    def schema(self, file: FoundFile, on_bad: OnBad) -> pa.Schema:
+    def schemas(self, file: FoundFile, places: Places, on_bad: OnBad) -> Iterator[pa.Schema]:
         """See `FileFormat`."""
         groups = _opened_groups(self.name, file)
         groups.close()
-        return groups.schema
+        yield groups.schema
+
+    def merged(self, one: pa.Schema, other: pa.Schema) -> pa.Schema:
+        """See `FileFormat`."""
+        return wider_schema(one, other)
 
     def check(self, schema: pa.Schema) -> None:
         """See `FileFormat`."""
@@ -188,6 +195,7 @@ def _begun(operator: str, file: FoundFile, fit: Fit, bad: BadRows, place: Any) -
     groups = _opened_groups(operator, file)
     try:
         _check_schema(operator, file, groups.schema, fit.schema)
+        check_whole(operator, file, groups.schema.names, fit)
     except BaseException:
         groups.close()
         raise

@@ -14,6 +14,7 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.table import in_microseconds
 
 #: What numbers in a column count.
 TimeUnit: TypeAlias = Literal["s", "ms", "us", "ns"]
@@ -121,9 +122,24 @@ def times_of_texts(column: pa.Array) -> pa.Array:
     has_zone = pc.match_substring_regex(texts, _ZONE)
     # A date alone ends like a zone: 2026-03-01.
     has_zone = pc.and_(has_zone, pc.greater(pc.utf8_length(texts), 10))
-    in_utc = pa.timestamp("us", tz="UTC")
     if pc.all(has_zone).as_py():
-        return texts.cast(in_utc)
+        return moments_of(texts, "UTC")
     naive = pc.if_else(has_zone, pa.scalar(None, texts.type), texts)
     zoned = pc.if_else(has_zone, texts, pa.scalar(None, texts.type))
-    return pc.coalesce(naive.cast(pa.timestamp("us")).cast(in_utc), zoned.cast(in_utc))
+    in_utc = moments_of(naive, None).cast(pa.timestamp("us", "UTC"))
+    return pc.coalesce(in_utc, moments_of(zoned, "UTC"))
+
+
+def moments_of(texts: pa.Array, zone: str | None) -> pa.Array:
+    """Return texts, with a zone or all without, as times; what is finer than a µs is cut.
+
+    Raises:
+        pa.ArrowInvalid: one is no time.
+    """
+    try:
+        return texts.cast(pa.timestamp("us", zone))
+    except pa.ArrowInvalid as error:
+        try:
+            return in_microseconds(texts.cast(pa.timestamp("ns", zone)))
+        except pa.ArrowInvalid:
+            raise error from None

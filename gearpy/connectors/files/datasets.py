@@ -54,8 +54,15 @@ def csv(
     end with ``.gz``, ``.bz2``, ``.xz`` or ``.zst`` are unpacked. Columns are found by the names in
     each file's header, in any order; one that a file lacks is null, if the schema allows it.
 
-    Without a schema the types are those of the first file's first MB, and then fixed: a row further
-    on that does not fit is a bad row. A program that is to be relied on gives a schema.
+    Without a schema the types are those of all rows of all files, up to 16 MiB of 64 files; of
+    more, parts are looked at. A column has numbers only if all of them are kept: with a code such
+    as 007 or +49, or with whole numbers that no fraction keeps, it is text, and so is one without
+    values.
+    A row further on that does not fit is a bad row. A program that is to be relied on gives a
+    schema.
+
+    A cell without anything is a missing value, where the column may have one; ``""`` is an empty
+    text. A line without anything is such a row in a table of one column.
 
     Args:
         patterns: paths, patterns, folders or URLs.
@@ -81,7 +88,8 @@ def csv(
             the delimiter any number of them is one.
         trailing: whether a delimiter may stand behind the last cell, too.
         decimal: the decimal point of numbers, such as ",".
-        nulls: texts that stand for a missing value, where the column is no text.
+        nulls: texts that stand for a missing value, where the column is no text. Where others than
+            the empty one are given, texts are never missing.
         multiline: whether a cell between quotes may have line endings in it.
         encoding: of the files; one that writes ASCII as ASCII.
         partitions: number of partitions that share the files; by default each file is one.
@@ -157,9 +165,13 @@ def jsonl(
 ) -> Source[Row]:
     r"""Read files with an object of JSON in each line, as tables.
 
-    What `csv` says of schemas and bad rows, and `parquet` of everything else, holds here, too. A
-    field that is not in the schema is passed over; one that an object lacks is null, if the schema
-    allows it.
+    What `csv` says of bad rows and of the rows that tell types, and `parquet` of everything else,
+    holds here, too. A field that is not in the schema is passed over; one that an object lacks is
+    null, if the schema allows it. Dates and times are ISO 8601 texts, as sinks write them; dicts
+    are objects.
+
+    Without a schema a field that no line before had is a bad row, and so are whole numbers that no
+    column keeps.
 
     Args:
         patterns: paths, patterns, folders or URLs.
@@ -235,9 +247,9 @@ def parquet(
     ``time_unit``; ISO 8601 texts. Without ``time`` a row has the time at which its file was
     changed.
 
-    All files are read as the first one's columns, or the schema's, by name: what else is in a file
-    is passed over, what it lacks is null if that is allowed, and other types are converted if every
-    value fits.
+    Columns are those of the schema, or of all files, up to 64 of them, by name. What a file lacks
+    is null if that is allowed, and other types are converted if every value fits. What else is in
+    it is passed over where there is a schema, or ``columns``; else the file is refused.
 
     With ``follow`` new files are read as they come, each once; files are found by look-ups, so
     there may be none at first if there is a schema. A file has to be complete when it appears:

@@ -2,7 +2,9 @@
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from itertools import zip_longest
 from typing import Any, BinaryIO, Final
 
@@ -13,10 +15,24 @@ import pyarrow.csv as pa_csv  # type: ignore[import-untyped]
 import pyarrow.json as pa_json  # type: ignore[import-untyped]
 
 from gearpy.columns.texts import shortened
+from gearpy.columns.widening import wider_schema, wider_type
+from gearpy.columns.workable import workable_batch
 from gearpy.connectors import json_checks
 from gearpy.connectors.files.column_times import times_of_texts
 from gearpy.connectors.files.dialects.carriage_returns import with_lines
 from gearpy.connectors.files.dialects.dialect import Dialect
+from gearpy.connectors.files.found.exact import (
+    are_numbers,
+    changed_text,
+    check_values,
+    has_large,
+    large_columns,
+    number_type,
+    refined,
+    refusal,
+)
+from gearpy.connectors.files.found.json_types import check_json, finer, json_columns
+from gearpy.connectors.files.found.sampling import PIECE_BYTES, pieces
 from gearpy.connectors.files.line_tables import (
     BLOCK_BYTES,
     LinePlace,
@@ -32,6 +48,8 @@ from gearpy.connectors.files.tables import (
     BadRows,
     Fit,
     OnBad,
+    Places,
+    check_whole,
     plain_schema,
 )
 from gearpy.connectors.locations import DamagedFile, FoundFile, open_found
@@ -39,7 +57,6 @@ from gearpy.errors import ConfigError
 from gearpy.messages.table import with_leaves
 
 _PLAIN: Final = Dialect()
-_HEAD_BYTES: Final = 1 << 20
 _MARK: Final = b"\xef\xbb\xbf"
 #: What Arrow says of a cell, by a number of the column and of a row in the block.
 _IN_COLUMN: Final = re.compile(r"^In CSV column #(\d+): (?:Row #\d+: )?")
@@ -93,7 +110,7 @@ class CsvFormat:
         self.multiline = dialect if dialect.multiline else None
         self._encoding = encoding
 
-    def schema(self, file: FoundFile, on_bad: OnBad) -> pa.Schema:
+    def schemas(self, file: FoundFile, places: Places, on_bad: OnBad) -> Iterator[pa.Schema]:
         """See `FileFormat`."""
         if not self._header and self._names is None:
             raise ConfigError(
@@ -101,11 +118,22 @@ class CsvFormat:
             )
         with with_lines(open_found(self.name, file)) as opened:
             names, place = self._whole_head(file, opened)
-            parser = _CsvParser(self, names, None, None)
-            found = _found_schema(
-                self.name, file, opened, place=place, parser=parser, on_bad=on_bad
+            types = _CsvTypes(self, names)
+            yield from _found(
+                self.name, file, opened, types, place=place, places=places, on_bad=on_bad
             )
-        return pa.schema([_text_if_null(field) for field in found])
+
+    def merged(self, one: pa.Schema, other: pa.Schema) -> pa.Schema:
+        """See `FileFormat`. A column of unlike values is text, as all of it is in a file."""
+        there = {field.name: field.type for field in other}
+        fields = []
+        for field in one:
+            try:
+                kind = wider_type(field.type, there.pop(field.name, pa.null()))
+            except ValueError:
+                kind = pa.string()
+            fields.append(field.with_type(kind))
+        return pa.schema(fields + list(there.items()))
 
     def check(self, schema: pa.Schema) -> None:
         """See `FileFormat`."""
@@ -125,7 +153,8 @@ class CsvFormat:
             if not self._header and self._names is None and fit.schema is not None:
                 names = fit.schema.names
             _check_columns(self.name, file, names, fit.schema)
-            parser = _CsvParser(self, names, fit.schema, self._encoding)
+            check_whole(self.name, file, names, fit)
+            parser = _CsvParser(self, names, fit)
             return LineTables(file, opened, parser, fit, bad, place=place or first)
         except BaseException:
             opened.close()
@@ -142,9 +171,9 @@ class CsvFormat:
         opened.seek(0)
         mark = _MARK if opened.read(len(_MARK)) == _MARK else b""
         opened.seek(len(mark))
-        before = [opened.readline(_HEAD_BYTES) for _ in range(self._skip)]
+        before = [opened.readline(PIECE_BYTES) for _ in range(self._skip)]
         rows: list[list[str]] = []
-        while len(rows) < self._header and (line := opened.readline(_HEAD_BYTES)):
+        while len(rows) < self._header and (line := opened.readline(PIECE_BYTES)):
             before.append(line)
             if self._dialect.is_comment(line):
                 continue
@@ -171,30 +200,62 @@ class CsvFormat:
         return lines if self._encoding == "utf-8" else lines.decode(self._encoding).encode()
 
     def parse(
-        self, lines: bytes, names: Sequence[str], kinds: dict[str, Any] | None
+        self,
+        lines: bytes,
+        names: Sequence[str],
+        kinds: dict[str, Any] | None,
+        *,
+        keeps_blank: bool = False,
     ) -> pa.RecordBatch:
-        """Return the columns of lines; those of ``kinds``, or all, whose types are then found."""
+        """Return the columns of lines; those of ``kinds``, or all, whose types are then found.
+
+        Args:
+            keeps_blank: a line without anything is a row without a value.
+        """
         lines, separator = self._dialect.plain(self._as_utf8(lines))
-        if not lines.strip(b"\r\n"):
+        if not (lines if keeps_blank else lines.strip(b"\r\n")):
             kinds = dict.fromkeys(names, pa.string()) if kinds is None else kinds
             return _empty(pa.schema(list(kinds.items())))
         quote = self._dialect.quotes
         if may_be_open := bool(quote) and not self.multiline and quote in lines:
             self._check_closed(lines, separator)
+        read = partial(self._columns, lines, separator, names, keeps_blank=keeps_blank)
+        try:
+            table = read(kinds)
+        except pa.ArrowInvalid as error:
+            # An empty text is no missing value, but an empty number is, also between quotes.
+            texts = {name: kind for name, kind in (kinds or {}).items() if _is_text(kind)}
+            others = {name: kind for name, kind in (kinds or {}).items() if name not in texts}
+            if not others or not quote or quote * 2 not in lines:
+                raise self._dialect.in_its_words(error, separator) from error
+            table = read(others, is_quoted=True)
+            if texts:
+                columns = [*table.columns, *read(texts).columns]
+                table = pa.Table.from_arrays(columns, [*others, *texts])
+        if may_be_open and table.num_rows < _rows(lines, table.num_rows, b"\r"):
+            raise ValueError(_IS_OPEN)
+        return _one_batch(table)
+
+    def _columns(
+        self,
+        lines: bytes,
+        separator: str,
+        names: Sequence[str],
+        kinds: dict[str, Any] | None,
+        *,
+        keeps_blank: bool,
+        is_quoted: bool = False,
+    ) -> pa.Table:
         converting = pa_csv.ConvertOptions(
             column_types=kinds,
             include_columns=None if kinds is None else list(kinds),
             null_values=self.nulls,
+            strings_can_be_null=self.nulls == [""],
+            quoted_strings_can_be_null=is_quoted or kinds is None,
             decimal_point=self._dialect.decimal,
         )
-        try:
-            reading = pa_csv.ReadOptions(column_names=list(names))
-            table = self._read(lines, separator, reading, converting)
-        except pa.ArrowInvalid as error:
-            raise self._dialect.in_its_words(error, separator) from error
-        if may_be_open and table.num_rows < _rows(lines, table.num_rows, b"\r"):
-            raise ValueError(_IS_OPEN)
-        return _one_batch(table)
+        reading = pa_csv.ReadOptions(column_names=list(names))
+        return self._read(lines, separator, reading, converting, keeps_blank=keeps_blank)
 
     def _read(
         self,
@@ -202,13 +263,15 @@ class CsvFormat:
         separator: str,
         reading: pa_csv.ReadOptions,
         converting: pa_csv.ConvertOptions | None = None,
+        *,
+        keeps_blank: bool = False,
     ) -> pa.Table:
         reading.use_threads = False
         reading.block_size = max(BLOCK_BYTES, len(lines))
         return pa_csv.read_csv(
             pa.BufferReader(lines),
             read_options=reading,
-            parse_options=self._dialect.parse_options(separator),
+            parse_options=self._dialect.parse_options(separator, keeps_blank=keeps_blank),
             convert_options=converting,
         )
 
@@ -232,39 +295,76 @@ def _rows(lines: bytes, found: int, blank: bytes | None) -> int:
 
 
 class _CsvParser:
-    def __init__(
-        self,
-        form: CsvFormat,
-        names: Sequence[str],
-        schema: pa.Schema | None,
-        encoding: str | None,
-    ) -> None:
+    def __init__(self, form: CsvFormat, names: Sequence[str], fit: Fit) -> None:
+        schema = fit.schema
         self._form = form
         self._names = names
         self._schema = schema
-        self._makes_rows = schema is None and encoding is not None
-        self._kinds = None
+        self._is_found = fit.is_found
+        self._may_be_code = fit.is_followed
+        self._kinds = dict.fromkeys(names, pa.string())
         self._in_utc: list[str] = []  # Arrow refuses texts without a zone for these: they are UTC.
+        self._whole_texts = names  # A cell without anything is an empty text.
         if schema is not None:
             self._kinds = {field.name: field.type for field in schema if field.name in names}
             self._in_utc = [name for name, kind in self._kinds.items() if _has_zone(kind)]
             self._kinds |= dict.fromkeys(self._in_utc, pa.string())
-        elif self._makes_rows:
-            self._kinds = dict.fromkeys(names, pa.string())
+            self._whole_texts = [each.name for each in schema if not each.nullable]
+        self._finer = {name: with_leaves(kind, finer) for name, kind in self._kinds.items()}
+        is_needed = schema is not None and not all(field.nullable for field in schema)
+        self._keeps_blank = len(names) == 1 and not is_needed
         self.multiline = form.multiline
 
     def parse(self, lines: bytes) -> Any:
-        if not lines.strip(b"\r\n"):
+        if not (lines if self._keeps_blank else lines.strip(b"\r\n")):
             return self._nothing()
         try:
-            batch = self._form.parse(lines, self._names, self._kinds)
+            batch = self._read(lines, self._kinds)
         except pa.ArrowInvalid as error:
-            raise ValueError(_IN_COLUMN.sub(self._named, str(error))) from error
-        if self._makes_rows:
+            batch = self._read_finer(lines, error)
+        if self._is_found or self._schema is not None:
+            self._check_numbers(batch, lines)
+        for name in self._whole_texts:
+            if name in self._kinds and _is_text(self._kinds[name]):
+                batch = _with_empty(batch, name)
+        if self._schema is None:
             return batch.to_pylist()
         for name in self._in_utc:
             batch = self._with_times(batch, name)
-        return batch if self._schema is None else _with_missing(batch, self._schema)
+        return _with_missing(batch, self._schema)
+
+    def _read(self, lines: bytes, kinds: dict[str, Any]) -> pa.RecordBatch:
+        return self._form.parse(lines, self._names, kinds, keeps_blank=self._keeps_blank)
+
+    def _read_finer(self, lines: bytes, error: pa.ArrowInvalid) -> pa.RecordBatch:
+        """Read texts of times with more digits than microseconds have, or refuse them."""
+        if self._finer != self._kinds:
+            with suppress(pa.ArrowInvalid):
+                return workable_batch(self._read(lines, self._finer))
+        text = _IN_COLUMN.sub(self._named, str(error))
+        if "invalid UTF8" in text:
+            text += ': give encoding=, such as encoding="latin-1"'
+        raise ValueError(text) from error
+
+    def _check_numbers(self, batch: pa.RecordBatch, lines: bytes) -> None:
+        """Refuse numbers that their columns would change.
+
+        Raises:
+            ValueError: there is one.
+        """
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            is_code = self._may_be_code and pa.types.is_integer(column.type)
+            if not (is_code or has_large(column)):
+                continue
+            texts = self._read(lines, {name: pa.string()}).column(0)
+            changed = changed_text(texts, column)
+            if changed is not None and (self._is_found or not changed.strip("-").isdecimal()):
+                raise ValueError(refusal(name, changed))
+            if is_code and not are_numbers(texts):
+                raise ValueError(
+                    f"column {name!r} has a code such as 007 or +49, which is no number: give "
+                    f"schema=, with {{{name!r}: str}}"
+                )
 
     def cause(self, line: bytes, error: Exception) -> str:
         return first_line(error)
@@ -287,10 +387,51 @@ class _CsvParser:
         return f"column {name!r}: "
 
     def _nothing(self) -> Any:
-        if self._makes_rows:
-            return []
-        schema = self._schema or pa.schema([(name, pa.string()) for name in self._names])
-        return _empty(schema)
+        return [] if self._schema is None else _empty(self._schema)
+
+
+class _CsvTypes:
+    """Finds the types of lines of CSV."""
+
+    def __init__(self, form: CsvFormat, names: Sequence[str]) -> None:
+        self._form = form
+        self._names = names
+        self.multiline = form.multiline
+
+    def parse(self, lines: bytes) -> Any:
+        if not lines.strip(b"\r\n"):
+            return _empty(pa.schema([(name, pa.null()) for name in self._names]))
+        read = partial(self._form.parse, lines, self._names, keeps_blank=len(self._names) == 1)
+        found = read(None)
+        fields = []
+        for field, column in zip(found.schema, found.columns, strict=True):
+            kind = with_leaves(field.type, _in_micros)
+            if pa.types.is_binary(kind):
+                raise ValueError(
+                    f"column {field.name!r} is no text in this encoding: give encoding=, such as "
+                    'encoding="latin-1"'
+                )
+            if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+                texts = read({field.name: pa.string()}).column(0)
+                kind = number_type(texts, column)
+            fields.append(field.with_type(kind))
+        return _empty(pa.schema(fields))
+
+    def cause(self, line: bytes, error: Exception) -> str:
+        return first_line(error)
+
+
+def _in_micros(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    return pa.time64("us") if pa.types.is_time(kind) else kind
+
+
+def _with_empty(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
+    """Return a batch with empty texts where a column has no value."""
+    at = batch.schema.get_field_index(name)
+    column = batch.column(at)
+    return batch.set_column(at, name, column.fill_null("")) if column.null_count else batch
 
 
 class JsonLinesFormat:
@@ -300,30 +441,39 @@ class JsonLinesFormat:
     note = ""
     multiline: Dialect | None = None
 
-    def schema(self, file: FoundFile, on_bad: OnBad) -> pa.Schema:
+    def schemas(self, file: FoundFile, places: Places, on_bad: OnBad) -> Iterator[pa.Schema]:
         """See `FileFormat`."""
         with open_found(self.name, file) as opened:
             place: LinePlace = {"offset": 0, "row": 0, "line": 1}
-            found = _found_schema(
-                self.name, file, opened, place=place, parser=_JsonTypes(), on_bad=on_bad
+            yield from _found(
+                self.name, file, opened, _JsonTypes(), place=place, places=places, on_bad=on_bad
             )
-        return pa.schema([_text_if_null(_as_json_has_it(field)) for field in found])
+
+    def merged(self, one: pa.Schema, other: pa.Schema) -> pa.Schema:
+        """See `FileFormat`."""
+        return wider_schema(one, other)
 
     def check(self, schema: pa.Schema) -> None:
         """See `FileFormat`."""
+        check_json(self.name, schema)
 
     def begin(self, file: FoundFile, fit: Fit, bad: BadRows, place: Any) -> LineTables:
         """See `FileFormat`."""
         opened = open_found(self.name, file)
         first: LinePlace = {"offset": 0, "row": 0, "line": 1}
-        return LineTables(file, opened, _JsonParser(fit.schema), fit, bad, place=place or first)
+        parser = _JsonParser(fit.schema, is_found=fit.is_found, is_whole=fit.is_whole)
+        return LineTables(file, opened, parser, fit, bad, place=place or first)
 
 
 class _JsonParser:
     multiline: Dialect | None = None
 
-    def __init__(self, schema: pa.Schema | None) -> None:
+    def __init__(
+        self, schema: pa.Schema | None, *, is_found: bool = False, is_whole: bool = False
+    ) -> None:
         self._schema = schema
+        self._is_found = is_found
+        self._is_whole = is_whole
 
     def parse(self, lines: bytes) -> Any:
         lines = lines.removeprefix(_MARK)
@@ -331,7 +481,9 @@ class _JsonParser:
             return json_checks.values_of(lines)
         if not lines.strip():
             return _empty(self._schema)
-        batch = read_json_lines(lines, self._schema)
+        batch = read_json_lines(lines, self._schema, is_whole=self._is_whole)
+        if self._is_found and (names := large_columns(batch, self._schema.names)):
+            check_values(_objects(lines), names)
         if batch.num_rows != _rows(lines, batch.num_rows, None):
             raise ValueError(json_checks.NOT_AN_OBJECT)
         return batch
@@ -352,39 +504,89 @@ class _JsonTypes:
         lines.decode()  # Names of columns have to be text, too.
         json_checks.check_levels(lines.split(b"\n"), json_checks.TYPE_LEVELS_MAX)
         json_checks.check_digits(lines)
-        return read_json_lines(lines, None)
+        batch = read_json_lines(lines, None)
+        schema = pa.schema([_as_json_has_it(field) for field in batch.schema])
+        if large := large_columns(batch, schema.names):
+            values = _objects(lines)
+            for name in large:
+                cells = [value.get(name) for value in values]
+                field = schema.field(name).with_type(refined(schema.field(name).type, cells, name))
+                schema = schema.set(schema.get_field_index(name), field)
+        return _empty(schema)
 
     def cause(self, line: bytes, error: Exception) -> str:
         return _JsonParser(None).cause(line, error)
 
 
-def read_json_lines(lines: bytes, schema: pa.Schema | None) -> pa.RecordBatch:
+def read_json_lines(
+    lines: bytes, schema: pa.Schema | None, *, is_whole: bool = False
+) -> pa.RecordBatch:
     """Return the objects of lines of JSON as rows of a schema; None: of whatever is in them.
+
+    Args:
+        is_whole: fields that the schema has not are refused.
 
     Raises:
         ValueError: there is one that does not fit, or is none.
     """
+    if schema is None:
+        return _one_batch(_read_json(lines, None, "infer"))
+    columns, unexpected = json_columns(schema), "error" if is_whole else "ignore"
+    try:
+        table = _read_json(lines, columns.by_arrow, unexpected)
+    except pa.ArrowInvalid as error:
+        if is_whole and "unexpected field" in str(error):
+            raise ValueError(_unexpected(lines, schema)) from error
+        if columns.finer == columns.by_arrow:
+            raise
+        try:
+            table = _read_json(lines, columns.finer, unexpected)
+        except pa.ArrowInvalid:
+            raise error from None
+    batch = _one_batch(table)
+    values = _objects(lines) if columns.by_python else []
+    if not columns.by_arrow.names:
+        batch = pa.RecordBatch.from_struct_array(pa.array([{}] * len(values), pa.struct([])))
+    made = [
+        columns.column_of(field, values)
+        if field.name in columns.by_python
+        else columns.column(field, batch.column(field.name))
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(made, schema=schema)
+
+
+def _read_json(lines: bytes, schema: pa.Schema | None, unexpected: str) -> pa.Table:
     if not lines.lstrip().startswith(b"{"):
         raise ValueError(json_checks.NOT_AN_OBJECT)  # Arrow would end the process at a null.
-    nullable = None  # Whether a value may be missing is looked at later, where a row can be blamed.
-    if schema is not None:
-        nullable = pa.schema([field.with_nullable(True) for field in schema])
     table = pa_json.read_json(
         pa.BufferReader(lines),
         read_options=pa_json.ReadOptions(
             use_threads=False, block_size=max(BLOCK_BYTES, len(lines) + 1)
         ),
         parse_options=pa_json.ParseOptions(
-            explicit_schema=nullable,
-            unexpected_field_behavior="infer" if schema is None else "ignore",
+            explicit_schema=schema, unexpected_field_behavior=unexpected
         ),
     )
     if json_checks.has_null_row(table) and not json_checks.is_one_each(lines, table.num_rows):
         raise ValueError(json_checks.NOT_AN_OBJECT)
     if not lines.isascii():
         table.validate(full=True)
-    batch = _one_batch(table)
-    return batch if schema is None else _with_missing(batch, schema)
+    return table
+
+
+def _objects(lines: bytes) -> list[Any]:
+    values = json_checks.values_of(lines)
+    if not all(isinstance(value, dict) for value in values):
+        raise ValueError(json_checks.NOT_AN_OBJECT)
+    return values
+
+
+def _unexpected(lines: bytes, schema: pa.Schema) -> str:
+    """Return that there is a field which other lines do not have, by its name if it is outside."""
+    names = {name for value in _objects(lines) for name in value} - {*schema.names}
+    what = f"there is a field {min(names)!r}" if names else "there is a field inside of a record"
+    return f"{what} that the lines looked at before did not have: give schema= with all fields"
 
 
 def _one_batch(table: pa.Table) -> pa.RecordBatch:
@@ -394,6 +596,10 @@ def _one_batch(table: pa.Table) -> pa.RecordBatch:
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema=schema)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _has_zone(kind: pa.DataType) -> bool:
@@ -429,6 +635,30 @@ def _check_columns(
         )
 
 
+def _found(
+    operator: str,
+    file: FoundFile,
+    opened: BinaryIO,
+    types: Any,
+    *,
+    place: LinePlace,
+    places: Places,
+    on_bad: OnBad,
+) -> Iterator[pa.Schema]:
+    """Yield the columns of parts of a file.
+
+    Bad lines behind the first part are for those who read them.
+    """
+    begin = place["offset"]
+    for offset in pieces(file, opened, begin, places, multiline=types.multiline):
+        there: LinePlace = {"offset": offset, "row": 0, "line": place["line"]}
+        try:
+            yield _found_schema(operator, file, opened, place=there, parser=types, on_bad=on_bad)
+        except ConfigError:
+            if offset == begin:
+                raise
+
+
 def _found_schema(
     operator: str,
     file: FoundFile,
@@ -441,7 +671,7 @@ def _found_schema(
     """Return the columns of the head of a file, without the bad rows that are left out."""
     multiline = parser.multiline
     try:
-        lines = block_at(opened, place["offset"], multiline=multiline, size=_HEAD_BYTES)
+        lines = block_at(opened, place["offset"], multiline=multiline, size=PIECE_BYTES)
         return plain_schema(parser.parse(lines).schema)
     except DamagedFile as error:
         raise ConfigError(f"{operator}: {file.name} {error}: {FILE_CURE}") from error
@@ -471,11 +701,6 @@ def _no_schema(operator: str, file: FoundFile, error: Exception) -> ConfigError:
         f"{operator}: {file.name} does not tell what its columns are: {error}: give schema=, or "
         "rows=True for rows of any kind"
     )
-
-
-def _text_if_null(field: pa.Field) -> pa.Field:
-    """Return a column of texts where the head of a file has nothing in it."""
-    return field.with_type(pa.string()) if pa.types.is_null(field.type) else field
 
 
 def _as_json_has_it(field: pa.Field) -> pa.Field:

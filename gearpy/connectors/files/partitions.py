@@ -13,6 +13,7 @@ from gearpy.clocks import wall_ms
 from gearpy.columns.row_schema import RowSchema, row_schema_of
 from gearpy.columns.workable import note_of
 from gearpy.connectors.files.column_times import TimeUnit, check_time_column, check_unit
+from gearpy.connectors.files.found.sampling import schema_of_files
 from gearpy.connectors.files.queue import FileQueue, part_of
 from gearpy.connectors.files.tables import (
     BadRows,
@@ -203,7 +204,16 @@ class RowFiles(Source):
             return Fit(None, options.columns, options.time, options.time_unit)
         given, read = self._both_schemas()
         names = None if given.arrow.names == read.names else given.arrow.names
-        return Fit(read, names, options.time, options.time_unit)
+        is_found = options.schema is None
+        return Fit(
+            read,
+            names,
+            options.time,
+            options.time_unit,
+            is_found=is_found,
+            is_whole=is_found and options.columns is None,
+            is_followed=is_found and options.follow,
+        )
 
     def _both_schemas(self) -> tuple[RowSchema, pa.Schema]:
         if self._schemas is None:
@@ -246,13 +256,7 @@ class RowFiles(Source):
                 f"{self._form.name}: all files of {self._locations} are empty, so that none tells "
                 "what the columns are: give schema="
             )
-        for file in files[:-1]:
-            try:
-                return self._form.schema(file, self._options.on_bad)
-            except ConfigError:
-                if self._options.on_bad == "error":
-                    raise
-        return self._form.schema(files[-1], self._options.on_bad)
+        return schema_of_files(self._form, files, self._options.on_bad)
 
 
 class FilesReader(SourceReader):

@@ -19,6 +19,9 @@ from gearpy.messages.table import rows_of
 
 T = TypeVar("T")
 
+#: Where in a file to look, as shares of it; None for all of it.
+Places: TypeAlias = Sequence[float] | None
+
 #: What becomes of a row that cannot be read.
 OnBad: TypeAlias = Literal["error", "skip"]
 
@@ -97,11 +100,22 @@ class FileFormat(Protocol):
         """What the plan says of how files are read; empty if nothing."""
         ...
 
-    def schema(self, file: FoundFile, on_bad: OnBad) -> pa.Schema:
-        """Return the columns of a file; by its good rows, if bad ones are left out.
+    def schemas(self, file: FoundFile, places: Places, on_bad: OnBad) -> Iterator[pa.Schema]:
+        """Yield the columns of parts of a file; by its good rows, if bad ones are left out.
+
+        Args:
+            places: where to look, as shares of the file; None for all of it.
 
         Raises:
-            ConfigError: it is no such file, or has a bad row.
+            ConfigError: it is no such file, or its first part has a bad row.
+        """
+        ...
+
+    def merged(self, one: pa.Schema, other: pa.Schema) -> pa.Schema:
+        """Return columns that keep the values of two.
+
+        Raises:
+            ValueError: there are none.
         """
         ...
 
@@ -130,6 +144,9 @@ class Fit:
         columns: what is given, of that; None: everything.
         time: name of the column of event times, or a function of the row; None: rows have none.
         unit: of whole numbers in that column.
+        is_found: nobody gave the schema, so that it may change no value.
+        is_whole: all columns are read, so that there may be no others.
+        is_followed: and later files were not looked at.
     """
 
     def __init__(
@@ -138,8 +155,15 @@ class Fit:
         columns: Sequence[str] | None,
         time: str | Callable[[Any], EventTime] | None,
         unit: TimeUnit = "ms",
+        *,
+        is_found: bool = False,
+        is_whole: bool = False,
+        is_followed: bool = False,
     ) -> None:
         self.schema = schema
+        self.is_found = is_found
+        self.is_whole = is_whole
+        self.is_followed = is_followed
         self._columns = None if columns is None else list(columns)
         self._time = time
         self._unit: TimeUnit = unit
@@ -263,6 +287,21 @@ def fitting_parts(
         half = len(items) // 2
         yield from fitting_parts(items[:half], make, on_bad, first)
         yield from fitting_parts(items[half:], make, on_bad, first + half)
+
+
+def check_whole(operator: str, file: FoundFile, names: Sequence[str], fit: Fit) -> None:
+    """Refuse a file with columns that the files looked at before did not have.
+
+    Raises:
+        ConfigError: there is one.
+    """
+    if fit.is_whole and fit.schema is not None:
+        for name in names:
+            if name not in fit.schema.names:
+                raise ConfigError(
+                    f"{operator}: {file.name} has a column {name!r} that files looked at before "
+                    "did not have: give schema= with all columns, or columns= with those to read"
+                )
 
 
 def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

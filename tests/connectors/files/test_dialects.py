@@ -49,7 +49,7 @@ def of(tmp_path: Path, data: bytes, name: str = "some.csv", **options: Any) -> l
         (b"a,b\n//\n1,x\n", {"comment": "//"}, [(1, "x")]),
         (b'a , b\n 1,\tx \n2 ," y "\n', {"trim": True}, [(1, "x"), (2, " y ")]),
         (b"  a   b\n 1   x\n", {"delimiter": " ", "trim": True}, [(1, "x")]),
-        (b"a,b,\n1,x,\n2,,\n3,z\n", {"trailing": True}, [(1, "x"), (2, ""), (3, "z")]),
+        (b'a,b,\n1,x,\n2,"",\n3,z\n', {"trailing": True}, [(1, "x"), (2, ""), (3, "z")]),
         (b'a,b\n1,x\\,y\n2,"\\"z"\n', {"escape": "\\"}, [(1, "x,y"), (2, '"z')]),
         (b"a,b\r1,x\r2,y\r", {}, [(1, "x"), (2, "y")]),
         (b"a,b\r1,x\r2,y", {}, [(1, "x"), (2, "y")]),

@@ -96,13 +96,18 @@ class Dialect:
         """The quote; empty if there is none."""
         return (self.quote or "").encode()
 
-    def parse_options(self, separator: str) -> pa_csv.ParseOptions:
-        """Return the options for blocks with this separator; see `plain`."""
+    def parse_options(self, separator: str, *, keeps_blank: bool) -> pa_csv.ParseOptions:
+        """Return the options for blocks with this separator; see `plain`.
+
+        Args:
+            keeps_blank: a line without anything is a row.
+        """
         return pa_csv.ParseOptions(
             delimiter=separator,
             quote_char=self.quote or False,
             escape_char=self.escape or False,
             newlines_in_values=self.multiline,
+            ignore_empty_lines=not keeps_blank,
         )
 
     def plain(self, lines: bytes) -> tuple[bytes, str]:

@@ -9,6 +9,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from gearpy.clocks import wall_ms
 from gearpy.columns.row_schema import RowSchema, SchemaLike, row_schema_of
 from gearpy.connectors.files.column_times import TimeUnit, check_time_column, check_unit
+from gearpy.connectors.files.found.json_types import check_json
 from gearpy.connectors.files.tables import Fit, OnBad, check_on_bad
 from gearpy.connectors.kafka.cluster import KafkaCluster, cluster_of
 from gearpy.connectors.kafka.reading.decoding import RECORD_COLUMNS, Reading
@@ -190,6 +191,8 @@ def _check(
         )
     if mistakes:
         raise ConfigError(*mistakes)
+    if columns is not None and form.name == "json":
+        check_json(operator, columns.arrow)
     if columns is not None and isinstance(time, str):
         check_time_column(operator, time, columns.arrow)
     if columns is not None and records:
