@@ -33,7 +33,7 @@ from gearpy.errors import ConfigError, ProtocolError
 from gearpy.ids import AppId, WorkerId
 from gearpy.late_dataclass import dataclass
 from gearpy.messages.client import Artifact, QuarantinedRecord, SubmitApplication
-from gearpy.messages.summaries import STORE, ApplicationProgress, ApplicationSummary
+from gearpy.messages.summaries import ApplicationProgress, ApplicationSummary
 
 #: Launches of one application that are remembered, for its restart budget.
 LAUNCHES_MAX: Final = 1000
@@ -265,14 +265,15 @@ class MasterState:
     def whole(self, app_id: AppId, reported: ApplicationProgress) -> ApplicationProgress:
         """Return the progress of an application, with the restarts under earlier app masters.
 
-        An app master that waits for its store knows nothing; what was known before counts then.
+        An app master that has not read its log knows nothing; what was known before counts then.
         """
         known, summary = self._applications.get(app_id), self._registry.get(app_id)
-        is_blind = not reported.epoch and reported.waits_for.startswith(STORE)
-        if is_blind and summary is not None and summary.progress.epoch:
-            return replace(summary.progress, waits_for=reported.waits_for, stall=reported.stall)
-        if known is None or not known.restarts:
+        texts = {"waits_for": reported.waits_for, "stall": reported.stall}
+        if known is None:
             return reported
+        if summary is not None and reported == ApplicationProgress(**texts):
+            restarts = max(known.restarts, summary.progress.restarts)
+            return replace(summary.progress, restarts=restarts, **texts)
         return replace(reported, restarts=known.restarts + reported.restarts)
 
     def get(self, app_id: AppId) -> ApplicationSummary | None:

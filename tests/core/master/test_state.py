@@ -1,6 +1,7 @@
 """What a master must not forget."""
 
 from collections import defaultdict
+from dataclasses import replace
 from typing import Any, get_args
 
 import msgspec
@@ -222,6 +223,22 @@ def test_restarts_count_over_all_app_masters() -> None:
     assert second == ApplicationProgress(records_in=6, restarts=5)
     again = MasterState.from_bytes(state.to_bytes())
     assert again.whole(APP, ApplicationProgress(restarts=1)).restarts == 6
+
+
+def test_what_was_known_stays_while_an_app_master_knows_nothing() -> None:
+    """It has not read its log: that is not to have read no records."""
+    state = a_state(a_submit(), a_launch())
+    one = ApplicationProgress(records_in=5, records_out=4, epoch=3, restarts=3)
+    state.on_progress(APP, one)
+    state.apply(a_loss(1, restarts=3))
+    state.apply(a_launch())
+
+    blind = state.whole(APP, ApplicationProgress(waits_for="its store: it is away"))
+    state.on_progress(APP, blind)
+    begun = state.whole(APP, ApplicationProgress(epoch=3))
+
+    assert blind == replace(one, waits_for="its store: it is away")
+    assert begun == ApplicationProgress(epoch=3, restarts=3)
 
 
 def test_restarts_are_never_counted_less() -> None:
