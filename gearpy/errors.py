@@ -70,6 +70,7 @@ __all__ = [
     "WindowLogGap",
     "ends_at_the_caller",
     "placed",
+    "trouble_of",
 ]
 
 P = ParamSpec("P")
@@ -363,6 +364,14 @@ class ActorStopped(GearpyError):
 
 class AskTimeout(GearpyError):
     """No answer in time; the question may still be handled."""
+
+
+def trouble_of(error: BaseException) -> str:
+    """Return why a store cannot be used, for people: with the folder, and no temporary file."""
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    folder = str(error.filename or "").rpartition("/")[0]
+    return error.strerror if folder in error.strerror else f"{error.strerror}: {folder}"
 
 
 def ends_at_the_caller(function: Callable[P, T]) -> Callable[P, T]:

@@ -11,7 +11,6 @@ from typing import BinaryIO, Final
 
 from gearpy.errors import SnapshotDamaged, StoreAway
 from gearpy.storage.checkpoints import Checkpoints, MemoryCheckpoints, StoredFile
-from gearpy.storage.folder.api import parent_of
 
 _MARK: Final = "coordinator/mark"
 _TEXT: Final = b"While this file is missing, gearpy takes this checkpoint folder for absent.\n"
@@ -20,14 +19,6 @@ _TEXT: Final = b"While this file is missing, gearpy takes this checkpoint folder
 def log_folder(prefix: str) -> str:
     """Return the folder of an application's log; ``prefix`` is `LaunchExecutor.checkpoints`."""
     return f"{prefix}/coordinator"
-
-
-def trouble_of(error: BaseException) -> str:
-    """Return why a store cannot be used, for people: with the folder, and no temporary file."""
-    if not isinstance(error, OSError) or not error.strerror:
-        return str(error)
-    folder = parent_of(str(error.filename or ""))
-    return error.strerror if folder in error.strerror else f"{error.strerror}: {folder}"
 
 
 class HeldCheckpoints:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from gearpy.errors import SnapshotDamaged, StoreAway
+from gearpy.errors import SnapshotDamaged, StoreAway, trouble_of
 from gearpy.storage.checkpoints import FolderCheckpoints, checkpoints_at
-from gearpy.storage.held import HeldCheckpoints, trouble_of
+from gearpy.storage.held import HeldCheckpoints
 
 PREFIX = "k3f9/app1"
 NAME = f"{PREFIX}/epochs/region0/one"

@@ -80,7 +80,7 @@ class Lines(View):
         if span_s < _LINES_INTERVAL_S:
             return
         progress = summary.progress
-        rate = (progress.records_in - self._shown_records) / span_s
+        rate = max(0.0, (progress.records_in - self._shown_records) / span_s)  # Begun again.
         self._shown_s, self._shown_records = now_s, progress.records_in
         line = "  ".join([f"{now_s - self._began_s:.0f} s", *facts(progress, rate)])
         print(text.printable(line), file=sys.stderr, flush=True)

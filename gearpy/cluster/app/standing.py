@@ -11,6 +11,7 @@ from gearpy.cluster.app.describe import detail_of, long_turns_of, path_lines
 from gearpy.cluster.programs.outline import ProgramOutline
 from gearpy.core.app.application import ApplicationCore
 from gearpy.core.app.clock import progress_of
+from gearpy.errors import trouble_of
 from gearpy.ids import ExecutorId
 from gearpy.messages.app import EpochStored, EpochUnstored
 from gearpy.messages.cluster import ApplicationStatusChanged, LaunchExecutor
@@ -24,7 +25,6 @@ from gearpy.messages.summaries import (
     Failure,
     ScaledStep,
 )
-from gearpy.storage.held import trouble_of
 
 _log = logging.getLogger(__name__)
 _FAILURES_KEPT: Final = 20

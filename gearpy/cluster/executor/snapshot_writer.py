@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 from gearpy.actor.api import Actor, Ref
 from gearpy.cluster.executor.ahead import StateAhead
-from gearpy.errors import ConfigError, GearpyError, OperatorError, SnapshotDamaged
+from gearpy.errors import ConfigError, GearpyError, OperatorError, SnapshotDamaged, trouble_of
 from gearpy.ids import TaskId
 from gearpy.late_dataclass import dataclass
 from gearpy.messages.app import LaunchTasks, ReadAhead, SnapshotFile
@@ -17,7 +17,7 @@ from gearpy.state.keyed import KeyedState
 from gearpy.state.stores.store import Section
 from gearpy.storage.changelog import NextSegment, RecordedDelta, chain_of, rebuilt, store_segment
 from gearpy.storage.checkpoints import Checkpoints
-from gearpy.storage.held import HeldCheckpoints, trouble_of
+from gearpy.storage.held import HeldCheckpoints
 from gearpy.storage.snapshot_files import (
     SnapshotChain,
     TaskPart,

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, Final
 
-from gearpy.errors import GearpyError, OperatorError, StoreAway
+from gearpy.errors import GearpyError, OperatorError, StoreAway, trouble_of
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.summaries import ConsumerReport
@@ -282,7 +282,7 @@ class SinkStage:
         if cause is None:
             return None
         where = "" if isinstance(error, GearpyError) else f"{self._sink.description}: "
-        return StoreAway(f"{where}{error}")
+        return StoreAway(f"{where}{trouble_of(error)}")
 
 
 class PacedSinkStage(SinkStage):
