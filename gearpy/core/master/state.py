@@ -268,12 +268,16 @@ class MasterState:
         An app master that has not read its log knows nothing; what was known before counts then.
         """
         known, summary = self._applications.get(app_id), self._registry.get(app_id)
-        texts = {"waits_for": reported.waits_for, "stall": reported.stall}
         if known is None:
             return reported
-        if summary is not None and reported == ApplicationProgress(**texts):
-            restarts = max(known.restarts, summary.progress.restarts)
-            return replace(summary.progress, restarts=restarts, **texts)
+        is_blind = replace(reported, waits_for="", stall="") == ApplicationProgress()
+        if is_blind and summary is not None:
+            return replace(
+                summary.progress,
+                restarts=max(known.restarts, summary.progress.restarts),
+                waits_for=reported.waits_for,
+                stall=reported.stall,
+            )
         return replace(reported, restarts=known.restarts + reported.restarts)
 
     def get(self, app_id: AppId) -> ApplicationSummary | None:
