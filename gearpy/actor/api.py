@@ -18,8 +18,9 @@ from gearpy.actor.dispatcher import Dispatcher, DispatcherChoice
 from gearpy.actor.mailbox import MAILBOX_MAX, Mailbox, PathCounter, Reply
 from gearpy.actor.refs import Exited, ExitReason, Failed, Killed, Ref, Stopped
 from gearpy.actor.timers import ActorTimer, Cancellable, Timers
+from gearpy.actor.unknown import UnknownMessages
 from gearpy.core.base.restart import RestartPolicy
-from gearpy.errors import ActorStopped, ConfigError
+from gearpy.errors import ActorStopped, ConfigError, GearpyError
 from gearpy.ids import ActorPath
 
 __all__ = [
@@ -45,6 +46,10 @@ M = TypeVar("M")
 N = TypeVar("N")
 
 
+class NotTaken(GearpyError):
+    """The answer of an actor to a question that it has no use for; raised where it was asked."""
+
+
 class Actor(pykka.Actor, Generic[M]):
     """Base of all actors: state that one thread at a time touches, driven by messages.
 
@@ -61,6 +66,9 @@ class Actor(pykka.Actor, Generic[M]):
     """
 
     context: "ActorContext[M]"
+
+    #: A union of the messages that it takes; others are noted, and do it no harm. None: all.
+    takes: ClassVar[Any] = None
 
     def __init__(self, *_args: Any, **_kwargs: Any) -> None:
         """Make the object; pykka adds its own parts at the start, so nobody must call this."""
@@ -106,7 +114,18 @@ class Actor(pykka.Actor, Generic[M]):
 
     def on_receive(self, message: M) -> object:
         """Handle the messages that pykka's `_handle_receive` leaves: all but calls of proxies."""
-        return self.receive(message)
+        if self.is_taken(message):
+            return self.receive(message)
+        kind = type(message).__name__
+        return NotTaken(f"actor {self.context.self_ref.path} has no use for {kind}")
+
+    def is_taken(self, message: object) -> bool:
+        """Tell whether a message is one of `takes`; another one is noted."""
+        if self.takes is None or isinstance(message, self.takes):
+            return True
+        context, kind = self.context, type(message).__name__
+        context.system.unknown.note(context.self_ref.path, kind, context.now_ms())
+        return False
 
     def _create_actor_inbox(self) -> Mailbox:  # type: ignore[override]  # Static in pykka.
         return self.context.inbox
@@ -168,6 +187,7 @@ class ActorSystem(ABC):
         stop_timeout_ms: how long a parent waits for its children to stop before it kills them.
         dead_letters: counts messages told to actors that had stopped, or that waited when they
             stopped.
+        unknown: notes messages that their actors have no use for.
     """
 
     #: Whether all actors are being stopped; none is told any more of the end of another.
@@ -180,6 +200,7 @@ class ActorSystem(ABC):
         self.stop_timeout_ms = stop_timeout_ms
         self.dead_letters = PathCounter()
         self.refused = PathCounter()
+        self.unknown = UnknownMessages()
 
     @abstractmethod
     def spawn(

@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 import pykka
 from pykka._envelope import Envelope
 
-from gearpy.actor.api import Actor, ActorContext, ActorSystem, BatchActor, CommittingActor
+from gearpy.actor.api import Actor, ActorContext, ActorSystem, BatchActor, CommittingActor, NotTaken
 from gearpy.actor.dispatcher import Dispatcher
 from gearpy.actor.mailbox import Mailbox, Reply, is_stop
 from gearpy.actor.refs import Exited, ExitReason, Failed, Killed, Ref, Stopped
@@ -239,8 +239,11 @@ class ActorLife(Generic[M]):
     def _handle_batch(self, left: int) -> int:
         assert isinstance(self._actor, BatchActor)
         batch, special = self.mailbox.take_batch(min(left, self._actor.batch_max))
-        if batch:
-            self._guard(self._actor.receive_batch, batch)
+        taken = batch
+        if self._actor.takes is not None:
+            taken = [each for each in batch if self._actor.is_taken(each)]
+        if taken:
+            self._guard(self._actor.receive_batch, taken)
         if special is not None:
             if self._phase is _RUNNING and not self.exit.is_set:
                 self._handle_special(special)
@@ -268,7 +271,9 @@ class ActorLife(Generic[M]):
             reply.set_exception((type(answer), answer, answer.__traceback__))
         else:
             self._asked = None
-            if self._commit is None:
+            if isinstance(value, NotTaken):
+                reply.set_exception((NotTaken, value, None))
+            elif self._commit is None:
                 reply.set(value)
             else:
                 self._held.append((envelope, value))

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from gearpy.config.schema import (
     DEFAULTS,
@@ -42,6 +42,9 @@ ENV_OTHER: Final[Mapping[str, str]] = {
     "GEARPY_MASTER": "where commands find the cluster, as --master does: HOST:PORT",
 }
 
+#: Dotted keys with their values, or with these as text.
+Overrides: TypeAlias = Mapping[str, Value | Sequence[str]]
+
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -49,8 +52,8 @@ def load(
     files: Sequence[Path] = (),
     *,
     env: Mapping[str, str] | None = None,
-    overrides: Mapping[str, str] = _NOTHING,
-    defaults: Mapping[str, str] = _NOTHING,
+    overrides: Overrides = _NOTHING,
+    defaults: Overrides = _NOTHING,
 ) -> Config:
     """Return the configuration that follows from defaults, files, environment and overrides.
 
@@ -58,7 +61,8 @@ def load(
         files: TOML files; each must exist. Of two that set a key the later one wins.
         env: the environment; that of this process if not given. Names that begin with
             ``GEARPY_`` must be known.
-        overrides: dotted keys with their values as text, as in ``gear --set key=value``.
+        overrides: dotted keys with their values as they are, or as text, as in ``gear --set
+            key=value``.
         defaults: the same, in place of the ordinary defaults of these keys.
 
     Raises:
@@ -80,17 +84,28 @@ def as_overrides(config: Config) -> dict[str, str]:
     """Return the keys that differ from their defaults, as text that `from_overrides` reads."""
     defaults = values_of(DEFAULTS)
     return {
-        key: _text_of(value) if isinstance(value, tuple) else str(value)
-        for key, value in values_of(config).items()
-        if value != defaults[key]
+        key: _text_of(value) for key, value in values_of(config).items() if value != defaults[key]
     }
 
 
-def _text_of(items: tuple[str, ...]) -> str:
+def _text_of(value: Value | Sequence[str]) -> str:
+    if not isinstance(value, list | tuple):
+        return str(value)
+    items = [str(each) for each in value]
     is_plain = all("," not in each and each == each.strip() for each in items)
     if is_plain and items and not items[0].startswith("["):
         return ",".join(items)
     return json.dumps(items, ensure_ascii=False)
+
+
+def as_texts(overrides: Overrides) -> dict[str, str]:
+    """Return keys with their values as text, without the root table's name.
+
+    Raises:
+        ConfigError: with one text for each mistake.
+    """
+    load(env=_NOTHING, overrides=overrides)
+    return {key.removeprefix(f"{ROOT}."): _text_of(each) for key, each in overrides.items()}
 
 
 def from_overrides(overrides: Mapping[str, str]) -> Config:
@@ -166,12 +181,12 @@ class _Found:
             elif name.startswith(_ENV_PREFIX) and name not in ENV_OTHER:
                 self._refuse(origin, name, "variable", [*_KEY_OF_ENV, *ENV_OTHER])
 
-    def read_overrides(self, overrides: Mapping[str, str]) -> None:
-        """Take keys given as text, with or without the root table's name."""
-        for name, text in overrides.items():
+    def read_overrides(self, overrides: Overrides) -> None:
+        """Take keys given as values or text, with or without the root table's name."""
+        for name, given in overrides.items():
             key, origin = name.removeprefix(f"{ROOT}."), f"override: {name}"
             if key in SETTINGS:
-                self._take(key, origin, text, _from_text)
+                self._take(key, origin, _text_of(given), _from_text)
             else:
                 self._refuse(origin, key, "key", SETTINGS)
 

@@ -108,7 +108,7 @@ class ProcessSample:
     """The measurements of one process. ``started_ms`` is wall time; -1 is what cannot be known.
 
     ``gc_pause_s`` is how long garbage collections have held the process up, ``gc_collections`` how
-    many there were.
+    many there were. ``unknown_messages`` were of kinds that their actors do not take.
     """
 
     pid: int
@@ -119,6 +119,7 @@ class ProcessSample:
     gc_pause_s: float = 0.0
     threads: int = 0
     open_files: int = -1
+    unknown_messages: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -72,6 +72,7 @@ ADDED: Final[dict[str, tuple[str, ...]]] = {
     "ErrorCard": ("is_away",),
     "GetEpochs": ("until",),
     "LaunchTasks": ("first_session",),
+    "ProcessSample": ("unknown_messages",),
     "ProcessorSummary": ("birth_ms", "idle_tasks", "idle_ms"),
     "ProgramLoading": (),
     "RegisterWorker": ("version",),

@@ -9,6 +9,8 @@ from typing import Final
 
 from gearpy.messages.metrics import GetHistory, HistoryItem
 
+#: The names of aggregators, without the package of Gearpump's class.
+AGGREGATORS: Final = ("ProcessorAggregator", "TaskFilterAggregator")
 _TASK: Final = regex(r"(?P<of>app\d+\.processor(?P<processor>\d+))\.task(?P<task>\d+):(?P<name>.*)")
 
 

@@ -194,6 +194,13 @@ PROCESS_METRICS: Final[Mapping[MetricInfo, Callable[[ProcessSample], float]]] = 
         "Time in garbage collections.",
         _PROCESS,
     ): lambda process: process.gc_pause_s,
+    _of_tasks(
+        "gearpy_unknown_messages_total",
+        "counter",
+        "1",
+        "Messages that actors of the process have no use for, as of another version.",
+        _PROCESS,
+    ): lambda process: process.unknown_messages,
 }
 
 #: Metrics that a master knows: keys of `ProcessMetricsData.gauges`; one with a label for each

@@ -31,6 +31,11 @@ class ProcessMeter:
         self._began_s: float | None = None
         self._pause_s = 0.0
         self._collections = 0
+        self._unknown_messages = 0
+
+    def count_unknown_message(self) -> None:
+        """Count a message that its actor had no use for; threads take turns."""
+        self._unknown_messages += 1
 
     def on_gc(self, phase: str, _: dict[str, Any]) -> None:
         """Count a pause; one of `gc.callbacks`."""
@@ -53,6 +58,7 @@ class ProcessMeter:
             gc_pause_s=self._pause_s,
             threads=threading.active_count(),
             open_files=_open_files(),
+            unknown_messages=self._unknown_messages,
         )
 
 

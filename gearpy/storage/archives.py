@@ -52,8 +52,8 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _STREAMED: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ENCRYPTED: Final = 0x1 | 0x40 | 0x2000
 
-#: The record at the end of a zip file; the size of its list of files is all that is read of it.
-_END: Final = struct.Struct("<12xI6x")
+#: The record at the end of a zip file: how many files its list has, and how large that is.
+_END: Final = struct.Struct("<10xHI6x")
 _END_SIGN: Final = b"PK\x05\x06"
 _COMMENT_BYTES_MAX: Final = 0xFFFF
 #: Stands before it in archives of the 64-bit form, whose sizes are elsewhere.
@@ -61,7 +61,7 @@ _LOCATOR_SIGN: Final = b"PK\x06\x07"
 _LOCATOR_BYTES: Final = 20
 
 #: What `zipfile` raises for archives that are not what they claim.
-_DAMAGED: Final = (
+DAMAGED: Final = (
     zipfile.BadZipFile,
     zipfile.LargeZipFile,
     zlib.error,
@@ -141,7 +141,7 @@ def _is_damage(error: BaseException) -> bool:
     refuses as an invalid argument. Nothing else here can be refused so.
     """
     is_bad_offset = isinstance(error, OSError) and error.errno == errno.EINVAL
-    return is_bad_offset or isinstance(error, _DAMAGED)
+    return is_bad_offset or isinstance(error, DAMAGED)
 
 
 def _copy(packed: Path, target: Path, filename: str, limits: ArtifactLimits) -> None:
@@ -152,7 +152,7 @@ def _copy(packed: Path, target: Path, filename: str, limits: ArtifactLimits) -> 
 
 def _unzip(packed: Path, folder: Path, filename: str, limits: ArtifactLimits) -> None:
     with packed.open("rb") as file:
-        _check_listing(file, filename, limits)
+        check_listing(file, filename, limits)
         with zipfile.ZipFile(file) as archive:
             entries = _checked(archive.infolist(), filename, limits)
             meter = _Meter(filename, packed.stat().st_size, limits)
@@ -286,8 +286,12 @@ def _folded(name: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
-def _check_listing(file: BinaryIO, filename: str, limits: ArtifactLimits) -> None:
-    """Refuse a list of files that is too large to be read into memory."""
+def check_listing(file: BinaryIO, filename: str, limits: ArtifactLimits) -> None:
+    """Refuse an archive with too many files, or a list of them that is too large for memory.
+
+    Raises:
+        ConfigError: it is refused, or damaged.
+    """
     size = file.seek(0, os.SEEK_END)
     tail_bytes = min(size, _LOCATOR_BYTES + _END.size + _COMMENT_BYTES_MAX)
     file.seek(size - tail_bytes)
@@ -297,8 +301,8 @@ def _check_listing(file: BinaryIO, filename: str, limits: ArtifactLimits) -> Non
         raise ConfigError(f"{filename} is damaged: it does not end as a zip file does")
     if tail[: max(0, place - _LOCATOR_BYTES + len(_LOCATOR_SIGN))].endswith(_LOCATOR_SIGN):
         raise ConfigError(f"{filename} is a zip file of the 64-bit form: submit a smaller one")
-    listing_bytes = _END.unpack_from(tail, place)[0]
-    if listing_bytes > limits.files_max * LISTING_BYTES_PER_FILE:
+    files, listing_bytes = _END.unpack_from(tail, place)
+    if files > limits.files_max or listing_bytes > limits.files_max * LISTING_BYTES_PER_FILE:
         raise _too_many(filename, limits.files_max)
     file.seek(0)
 

@@ -172,6 +172,8 @@ def _first_line(cause: str) -> str:
 
 
 def _resuming(summary: ApplicationSummary) -> str:
+    if summary.app_master.startswith("/"):  # In a process whose end is that of its cluster.
+        return ""
     epoch, begins = summary.progress.epoch, "starts it again from the beginning"
     if epoch:
         begins = f"goes on from epoch {epoch}"

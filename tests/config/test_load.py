@@ -2,14 +2,14 @@
 
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.config.load import as_overrides, env_name, from_overrides, load
+from gearpy.config.load import as_overrides, as_texts, env_name, from_overrides, load
 from gearpy.config.schema import DEFAULTS, SETTINGS, config_of
 from gearpy.config.setting import Value
 from gearpy.errors import ConfigError
@@ -325,3 +325,23 @@ def test_what_a_process_cannot_begin_with_is_refused(key: str, text: str) -> Non
 def test_options_of_the_interpreter_are_taken(text: str) -> None:
     found = load(env={}, overrides={"executor.python-options": text}).executor.python_options
     assert ",".join(found) == text
+
+
+def test_overrides_are_values_or_texts() -> None:
+    """As a program has them; a mistake names the key and what may be."""
+    slots: dict[str, Value | Sequence[str]] = {"worker.slots": 7, "hostname": "h"}
+    given = {**slots, "gearpy.alerts.off": ["waiting", "restarts"]}
+
+    found = load(env={}, overrides=given)
+
+    assert (found.worker.slots, found.hostname) == (7, "h")
+    assert found.alerts.off == ("waiting", "restarts")
+    texts = {"worker.slots": "7", "hostname": "h", "alerts.off": "waiting,restarts"}
+    assert as_texts(given) == texts
+    assert from_overrides(texts) == found
+    with pytest.raises(ConfigError) as caught:
+        as_texts({"worker.slots": 1.5, "checkpoint.interval-ms": True, "worker.slot": 1})  # type: ignore[dict-item]
+    wrong, interval, unknown = caught.value.mistakes
+    assert wrong.startswith("override: worker.slots is '1.5', must be a whole number from 1 to ")
+    assert interval.startswith("override: checkpoint.interval-ms is 'True', must be a whole number")
+    assert unknown == "override: worker.slot is not a known key, did you mean worker.slots?"

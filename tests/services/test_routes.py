@@ -197,3 +197,16 @@ def test_measurements_of_an_application_that_has_ended(served: Served) -> None:
     names = {each["value"]["name"] for each in latest.json()["metrics"]}
     assert f"app{running.app_id}.processor0.task0:sendThroughput" in names
     assert "processors" in series.json()
+
+
+def test_an_aggregator_that_is_not_there_is_told(served: Served) -> None:
+    """With those that are; Gearpump's package in front of the name does not matter."""
+    path = f"appmaster/{served.running.app_id}/metrics/app{served.running.app_id}"
+    package = "org.apache.gearpump.streaming.metrics."
+
+    answer = served.get(path, aggregator=f"{package}ProcesorAggregator")
+
+    assert answer.status_code == 400
+    assert answer.json()["error"] == "there is no aggregator ProcesorAggregator"
+    assert answer.json()["fix"] == "there are ProcessorAggregator and TaskFilterAggregator"
+    assert served.get(path, aggregator=f"{package}ProcessorAggregator").status_code == 200

@@ -124,6 +124,39 @@ def test_what_cannot_run_is_refused(
     assert "gearpy-services" not in answer.json()["error"]
 
 
+def test_an_archive_of_very_many_files_is_refused(served: Served) -> None:
+    """At once: it is not looked through."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        for number in range(20_000):
+            archive.writestr(f"f{number}.py", b"")
+
+    answer = served.http.post(
+        f"{API}/master/submitprogram", files={"file": ("many.zip", made.getvalue())}
+    )
+
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["error"].startswith("many.zip has more than 10485 files: see artifact.")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["-" * 200_000 + "1", "(" * 100_000, "x" + ".a" * 200_000, "not " * 100_000 + "x", "x\0y"],
+    ids=["minus", "brackets", "attributes", "not", "null"],
+)
+@pytest.mark.parametrize("route", ["master/submitprogram", "appmaster/1/update"])
+def test_a_program_that_cannot_be_compiled_is_refused(
+    served: Served, route: str, text: str
+) -> None:
+    """With its name; however deeply it is nested."""
+    answer = served.http.post(
+        f"{API}/{route}", files={"file": ("deep.py", text.encode())}, data={"args": ""}
+    )
+
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["error"].startswith("deep.py")
+
+
 def test_a_graph_is_submitted(served: Served) -> None:
     """Of classes that were uploaded before."""
     jar = served.http.post(f"{API}/master/uploadjar", files={"jar": ("own.py", _TASKS)}).json()

@@ -23,6 +23,7 @@ from gearpy.messages.summaries import (
 )
 from gearpy.views.findings import clock_finding, findings_of, sentence, stuck_finding
 from gearpy.views.model import ProcessorFigures
+from tests.views.build import a_summary
 
 WAITS = get_args(WaitsFor)
 
@@ -36,6 +37,18 @@ def a_detail(*waits_for: str, lag_ms: int = 60_000, **more: Any) -> ApplicationD
         for at, waits in enumerate(waits_for)
     ]
     return ApplicationDetail(app_id=AppId(1), why=tuple(chain), lag_ms=lag_ms, **more)
+
+
+def test_nobody_is_told_to_restart_what_ends_with_its_process() -> None:
+    """As a run in a notebook: no cluster is left that could."""
+    for app_master, advice in (
+        ("127.0.0.1:3000/app7-appmaster-1", "'gear app restart 7' goes on from epoch 12"),
+        ("/app7-appmaster-1", ""),
+    ):
+        for status in ("terminated", "failed"):
+            summary = a_summary(status=status, app_master=app_master)
+            (headline,) = findings_of(summary, None, 0)
+            assert headline.advice == advice
 
 
 @pytest.mark.parametrize("waits_for", [each for each in WAITS if each != "upstream"])

@@ -141,6 +141,8 @@ class AppMasterActor(Actor[_Message]):
     Gearpump: `AppMaster`.
     """
 
+    takes = _Message
+
     def __init__(
         self,
         launch: LaunchExecutor,

@@ -113,6 +113,8 @@ class ActorAppMaster(Actor[_Message]):
     launched, which begins anew with the values that were stored. Gearpump: `ApplicationMaster`.
     """
 
+    takes = _Message
+
     def __init__(
         self,
         launch: LaunchExecutor,

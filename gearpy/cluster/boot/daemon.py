@@ -75,8 +75,14 @@ def begin_log(
     *,
     logger: str | None = None,
 ) -> None:
-    """Write the log of this process, or of one logger, into a file until the stack is closed."""
-    handler = LogHandler(settings.open(name))
+    """Write the log of this process, or of one logger, into a file until the stack is closed.
+
+    Raises:
+        ConfigError: it cannot be written.
+    """
+    file = settings.open(name)
+    file.check()
+    handler = LogHandler(file)
     opened.callback(handler.close)
     opened.callback(logging.getLogger(logger).removeHandler, handler)
     log_to(handler, config.log, logger)

@@ -1,12 +1,12 @@
 """RemoteCluster: a cluster of daemons, as programs and notebooks work with it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Self
 
 from gearpy.cluster.client.client import ClusterClient, RunningApplication
 from gearpy.cluster.net.limits import transport_limits
 from gearpy.cluster.net.masters import Masters
-from gearpy.config.load import load
+from gearpy.config.load import Overrides, load
 from gearpy.config.schema import Config
 from gearpy.transport.security.credentials import Credentials
 from gearpy.views.notebook import records_html
@@ -65,7 +65,7 @@ class RemoteCluster(ClusterClient):
         *,
         name: str = "",
         executors: int = 0,
-        config: Mapping[str, str] | None = None,
+        config: Overrides | None = None,
     ) -> RunningApplication:
         """Upload a program and start its application.
 
@@ -78,7 +78,7 @@ class RemoteCluster(ClusterClient):
             args: of the program.
             name: instead of the application's own.
             executors: how many share its tasks; 0 for as few as there is room for.
-            config: its own settings.
+            config: its own settings, by key: numbers, texts, or lists of texts.
 
         Raises:
             ConfigError: there is no program, or it cannot run.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from gearpy.cluster.client.changes import AskedChange
 from gearpy.cluster.client.questions import ClusterQuestions
 from gearpy.config.hidden import shown_args
+from gearpy.config.load import Overrides, as_texts
 from gearpy.config.schema import Config
 from gearpy.core.base.times import EventTime, event_time_in, event_time_ms
 from gearpy.core.scaling.bounds import tasks_and_bounds
@@ -152,16 +153,14 @@ class ClusterClient(ClusterQuestions):
         """
         from gearpy.cluster.programs.artifacts import ArgumentsRefused
 
-        if args is not None:
-            return self.upload(target, args)
-        args = self.arguments(app_id)
+        used = self.arguments(app_id) if args is None else args
         try:
-            return self.upload(target, args)
+            return self.upload(target, used)
         except ArgumentsRefused as error:
-            if not args:
+            if args is not None or not used:
                 raise
             hint = (
-                f"its arguments are those of the program that runs, {' '.join(shown_args(args))}: "
+                f"its arguments are those of the program that runs, {' '.join(shown_args(used))}: "
                 "give others, or none by --no-args or args=[]"
             )
             raise ConfigError(*error.mistakes, hint) from error
@@ -172,7 +171,7 @@ class ClusterClient(ClusterQuestions):
         artifact: Artifact,
         *,
         executors: int = 0,
-        config: Mapping[str, str] | None = None,
+        config: Overrides | None = None,
         resume_from: str = "",
         checkpoints: str = "",
         launches: int = 0,
@@ -184,7 +183,7 @@ class ClusterClient(ClusterQuestions):
             name: what no living application is called.
             artifact: the program.
             executors: how many share its tasks; 0 for as few as there is room for.
-            config: its own settings.
+            config: its own settings, by key: numbers, texts, or lists of texts.
             resume_from: the checkpoint to begin with, as `resuming.resume_point` gives it; from
                 the beginning if not given.
             checkpoints: below which name it stores what it goes on from; one of its own if not
@@ -193,13 +192,14 @@ class ClusterClient(ClusterQuestions):
             user: whose it is; the user of this process if not given.
 
         Raises:
+            ConfigError: a setting has no such key, or cannot be so.
             SubmitRefused: the name is taken or malformed, or what it resumes from still runs.
         """
         message = SubmitApplication(
             name=name,
             artifact=artifact,
             executors=executors,
-            config=dict(config or {}),
+            config=as_texts(config or {}),
             user=user or self._by.user,
             resume_from=resume_from,
             checkpoints=checkpoints,

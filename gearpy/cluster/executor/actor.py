@@ -192,6 +192,8 @@ class ExecutorActor(Actor[_Message]):
     Gearpump: `Executor`.
     """
 
+    takes = _Message
+
     def __init__(
         self,
         settings: ExecutorSettings,

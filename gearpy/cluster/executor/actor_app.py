@@ -23,6 +23,8 @@ class ActorAppExecutor(Actor[_Message]):
     Runs on: its own thread. Restart: none; the app master has another one launched.
     """
 
+    takes = _Message
+
     def __init__(
         self,
         launch: LaunchExecutor,

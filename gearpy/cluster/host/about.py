@@ -2,6 +2,7 @@
 
 import os
 import socket
+from pathlib import Path
 
 from gearpy.clocks import wall_ms
 from gearpy.config.load import as_overrides
@@ -24,8 +25,13 @@ def this_process(
         started_ms=wall_ms(),
         host=socket.gethostname(),
         pid=os.getpid(),
-        folder=folder,
-        log_folder=logs,
+        folder=_expanded(folder),
+        log_folder=_expanded(logs),
         config=as_overrides(config),
         metrics_address=metrics,
     )
+
+
+def _expanded(folder: str) -> str:
+    """Return a folder as others read it, who have another home; empty if there is none."""
+    return str(Path(folder).expanduser().absolute()) if folder else ""

@@ -16,6 +16,7 @@ from typing import Final, Literal, Protocol, TypeAlias
 from gearpy.cluster.host.folders import private_folder
 from gearpy.cluster.host.log_reader import log_folder_of, log_name_of
 from gearpy.config.schema import Config, LogConfig
+from gearpy.errors import ConfigError
 from gearpy.ids import AppId, ExecutorId
 from gearpy.late_dataclass import dataclass
 
@@ -90,6 +91,23 @@ class LogFile:
         self._handle: int | None = None
         self._size = 0
         self._closed = False
+
+    def check(self) -> None:
+        """Open the file, so that a daemon whose log would be lost says so when it starts.
+
+        Raises:
+            ConfigError: it cannot be written.
+        """
+        try:
+            with self._lock:
+                self._opened()
+        except OSError as error:
+            reason = (error.strerror or type(error).__name__).lower()
+            raise ConfigError(
+                f"log.folder {self.path.parent} cannot be used: {self.path.name} cannot be written "
+                f"({reason}): open it to this user (in a unit of systemd by LogsDirectory=), or "
+                "name another"
+            ) from error
 
     def write(self, lines: bytes) -> None:
         """Add whole lines; more than fits into one file is spread over several."""

@@ -146,6 +146,8 @@ class MasterActor(CommittingActor[MasterMailbox]):
     Gearpump: `Master`, `AppManager`.
     """
 
+    takes = MasterMailbox
+
     def __init__(
         self,
         post: Post,

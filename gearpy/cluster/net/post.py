@@ -162,6 +162,11 @@ class Post:
             with self._lock:
                 self.undelivered += 1
             _log.warning("a letter of %s was not delivered: %s", sender, error)
+        except ProtocolError as error:  # Such as a message of a newer version.
+            path, now_ms = ActorPath("", letter.to), self._system.now_ms()
+            self._system.unknown.note(path, f"a letter that cannot be read: {error}", now_ms)
+            if letter.ask:
+                send_answer(error, self._reply(sender, letter))
         except GearpyError as error:
             _log.warning("a letter of %s to %s was not delivered: %s", sender, letter.to, error)
             if letter.ask:

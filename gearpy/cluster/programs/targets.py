@@ -87,7 +87,7 @@ def _as_typed(path: Path) -> Path:
 def tops_of(files: Collection[str]) -> tuple[str, ...]:
     """Return the packages and modules at the top of an archive, sorted."""
     packages = {
-        name.partition("/")[0] for name in files if f"{name.partition('/')[0]}{_INIT}" in files
+        name.removesuffix(_INIT) for name in files if name.count("/") == 1 and name.endswith(_INIT)
     }
     modules = {
         name.removesuffix(".py") for name in files if "/" not in name and name.endswith(".py")

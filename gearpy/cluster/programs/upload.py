@@ -28,7 +28,7 @@ from gearpy.messages.client import (
     Refused,
     UploadArtifact,
 )
-from gearpy.storage.archives import ArtifactLimits, check_filename
+from gearpy.storage.archives import DAMAGED, ArtifactLimits, check_filename, check_listing
 from gearpy.storage.artifacts import PART_BYTES
 from gearpy.storage.packing import files_in, pack
 
@@ -38,6 +38,7 @@ Progress = Callable[[int, int], None]
 _REQUIREMENTS: Final = "requirements.txt"
 #: Parts that bring an upload no further, as when the master was started again in between.
 _SETBACKS_MAX: Final = 5
+_LISTED_BYTES_MAX: Final = 64 * 1024
 _NOT_PACKED: Final = frozenset({"gearpy"})  # Every executor has its own.
 
 
@@ -150,7 +151,7 @@ def _packed(given: Target, folder: Path, limits: ArtifactLimits) -> tuple[Path, 
     if path.suffix == ".py":
         return _packed_file(given, path, folder, limits)
     if path.suffix in {".zip", ".whl"}:
-        return path, path.name, _entry_in_archive(given, path), given.path
+        return path, path.name, _entry_in_archive(given, path, limits), given.path
     raise ConfigError(
         f"{given.path} is not a program: give a .py file, a package folder, a .zip or a .whl"
     )
@@ -188,16 +189,23 @@ def _packed_folder(
     return target, f"{path.name}.zip", entry, origin
 
 
-def _entry_in_archive(given: Target, path: Path) -> Entry:
+def _entry_in_archive(given: Target, path: Path, limits: ArtifactLimits) -> Entry:
     try:
+        with path.open("rb") as file:
+            check_listing(file, str(given.path), limits)
         with zipfile.ZipFile(path) as archive:
-            files = [name for name in archive.namelist() if not name.endswith("/")]
+            files = {name: "" for name in archive.namelist() if not name.endswith("/")}
             listed = [name for name in files if name.endswith(".dist-info/top_level.txt")]
-            named = archive.read(listed[0]).decode().split() if listed else []
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, UnicodeDecodeError) as error:
+            named = _words_in(archive, listed[0]) if listed else []
+    except DAMAGED as error:
         raise ConfigError(f"{given.path} is damaged: {error}") from error
     tops = tuple(named) or tops_of(files)
     return entry_of(files, given.names, tops=tops, shown=str(given.path))
+
+
+def _words_in(archive: zipfile.ZipFile, name: str) -> list[str]:
+    with archive.open(name) as file:  # It may unpack to more than there is memory.
+        return file.read(_LISTED_BYTES_MAX).decode().split()
 
 
 # -- what a file imports ---------------------------------------------------------------------
@@ -246,7 +254,7 @@ def _imported(path: Path) -> set[str]:
         return set()
     try:
         tree = ast.parse(path.read_bytes())
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return set()  # Told when it is loaded.
     names = set[str]()
     for node in ast.walk(tree):

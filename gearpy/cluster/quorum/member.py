@@ -85,6 +85,8 @@ class ReplicaActor(BatchActor[_Message]):
     then. A new incarnation goes on from the disk, so that all who watched the old one lose it.
     """
 
+    takes = _Message
+
     def __init__(
         self,
         me: str,

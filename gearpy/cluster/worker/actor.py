@@ -174,6 +174,8 @@ class WorkerActor(Actor[_Message]):
     Runs on: its own thread. Restart: none. Gearpump: `Worker`.
     """
 
+    takes = _Message
+
     def __init__(
         self,
         master: ActorPath,

@@ -11,17 +11,21 @@ from gearpy.cluster.app.config import application_overrides
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.cluster.programs.upload import packed, send
 from gearpy.config.load import load
-from gearpy.config.schema import Config
-from gearpy.errors import ConfigError
+from gearpy.config.schema import SETTINGS, Config
+from gearpy.errors import ChangeForbidden, ConfigError
 from gearpy.ids import AppId
 from gearpy.messages.client import Artifact
 from gearpy.services.programs.graphs import SubmittedGraph, program_of
 from gearpy.services.programs.uploads import Uploads
+from gearpy.services.security.access import Caller
 from gearpy.storage.archives import ArtifactLimits, unpack
+from gearpy.transport.security.tokens import TokenScope
 
 _GRAPH: Final = "gearpy_graph"
 _NO_ENV: Final[Mapping[str, str]] = {}
 _SETTINGS: Final = "settings.toml"
+#: Keys that name folders, by which a program gets files made and read where it has none.
+_FOLDERS: Final = frozenset(key for key, each in SETTINGS.items() if each.unit == "folder")
 
 
 class Submitting:
@@ -90,28 +94,33 @@ class Submitting:
             send(self._client.ask, program)
             return program.artifact
 
-    def graph(self, graph: SubmittedGraph, *, user: str) -> AppId:
+    def graph(self, graph: SubmittedGraph, *, caller: Caller) -> AppId:
         """Submit a graph that was given as JSON; return the number of the application.
 
         Raises:
             ConfigError: the graph has mistakes, or an upload is gone.
+            ChangeForbidden: see `settings`.
             SubmitRefused: the name is taken or malformed.
         """
         text = program_of(graph)
-        settings = self.settings([f"{k}={v}" for k, v in (graph.user_config or {}).items()])
+        lines = [f"{key}={value}" for key, value in (graph.user_config or {}).items()]
+        settings = self.settings(lines, caller=caller)
         with self._uploads.work_folder() as folder:
             program = folder / "program"
             self._merge([self._uploads.kept(each) for each in graph.handles], program, folder)
             (program / f"{_GRAPH}.py").write_text(text, encoding="utf-8")
             return self.program(
-                program, user=user, name=graph.app_name, target=_GRAPH, settings=settings
+                program, user=caller.name, name=graph.app_name, target=_GRAPH, settings=settings
             )
 
-    def settings(self, lines: Sequence[str], toml: bytes = b"") -> dict[str, str]:
+    def settings(
+        self, lines: Sequence[str], toml: bytes = b"", *, caller: Caller
+    ) -> dict[str, str]:
         """Return the settings of an application, from lines ``key=value`` over a file.
 
         Raises:
             ConfigError: with all mistakes.
+            ChangeForbidden: one is for `admin` alone: daemons make the folders, as their user.
         """
         overrides = _assignments(lines)
         with self._uploads.work_folder() as folder:
@@ -119,7 +128,13 @@ class Submitting:
             path.write_bytes(toml)
             with _told_without(folder):
                 config = load([path], env=_NO_ENV, overrides=overrides)
-        return application_overrides(config)
+        settings = application_overrides(config)
+        if caller.scope < TokenScope.ADMIN and (folders := settings.keys() & _FOLDERS):
+            raise ChangeForbidden(
+                f"{', '.join(sorted(folders))}: to name a folder of the cluster needs the scope "
+                f"admin, and {caller.name} has {caller.scope.text}: leave it out"
+            )
+        return settings
 
     def _merge(self, uploads: Sequence[Path], program: Path, folder: Path) -> None:
         """Put what was uploaded into one folder."""
@@ -170,3 +185,7 @@ def _check_syntax(path: Path) -> None:
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None)
         raise ConfigError(f"{path.name}{f':{line}' if line else ''}: {error}") from error
+    except (MemoryError, RecursionError) as error:
+        raise ConfigError(
+            f"{path.name} cannot be compiled: it is nested too deeply, or too large ({error!r})"
+        ) from error

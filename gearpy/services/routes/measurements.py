@@ -15,8 +15,10 @@ from gearpy.messages.metrics import (
     ReadOption,
     SeriesData,
 )
+from gearpy.metrics.aggregators import AGGREGATORS
 from gearpy.services.deps import AppIdInPath, Client
 from gearpy.services.gearpump.shapes import MetricItem, MetricsShape, MetricValue
+from gearpy.services.problems import ProblemRaised
 from gearpy.services.routes.cluster import WorkerIdInPath
 
 router: Final = APIRouter(tags=["measurements"])
@@ -113,12 +115,16 @@ def get_application_metrics(
     limit: Annotated[int, Query(ge=1, le=_LIMIT_MAX)] = _LIMIT_MAX,
 ) -> MetricsShape:
     """Return measurements of tasks and executors."""
+    aggregator = aggregator.rpartition(".")[2]
+    if aggregator and aggregator not in AGGREGATORS:
+        known = " and ".join(AGGREGATORS)
+        raise ProblemRaised(400, f"there is no aggregator {aggregator}", f"there are {known}")
     return metrics_of(
         client,
         path,
         option,
         app_id=app_id,
-        aggregator=aggregator.rpartition(".")[2],
+        aggregator=aggregator,
         start_processor=start_processor,
         end_processor=end_processor,
         start_task=start_task,

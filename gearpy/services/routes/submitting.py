@@ -40,7 +40,7 @@ def submit_app(
     toml = configfile.file.read(_SETTINGS_BYTES_MAX + 1) if configfile else b""
     if len(toml) > _SETTINGS_BYTES_MAX:
         raise ProblemRaised(413, f"a file of settings has at most {_SETTINGS_BYTES_MAX} bytes")
-    settings = given.submitting.settings(_lines(configstring), toml)
+    settings = given.submitting.settings(_lines(configstring), toml, caller=caller)
     with given.uploads.file(name_of(jar.filename), jar.file) as path:
         app_id = given.submitting.program(
             path,
@@ -69,7 +69,7 @@ def submit_program(
     ] = "",
 ) -> SubmitStatus:
     """Submit a program; see `gear app submit`."""
-    settings = given.submitting.settings(_lines(config))
+    settings = given.submitting.settings(_lines(config), caller=caller)
     with given.uploads.file(name_of(file.filename), file.file) as path:
         app_id = given.submitting.program(
             path,
@@ -93,7 +93,7 @@ def upload_jar(given: Given, _: _Submits, jar: _Program) -> AppJar:
 @router.post("/submitdag")
 def submit_dag(given: Given, caller: _Submits, graph: SubmittedGraph) -> SubmittedDag:
     """Submit a graph of tasks that are given by the dotted names of their classes."""
-    return SubmittedDag(app_id=given.submitting.graph(graph, user=caller.name))
+    return SubmittedDag(app_id=given.submitting.graph(graph, caller=caller))
 
 
 def _lines(text: str) -> list[str]:

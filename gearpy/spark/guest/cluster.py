@@ -7,7 +7,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from gearpy.cluster.boot.remote import RemoteCluster
 from gearpy.cluster.client.client import user_at_hand
 from gearpy.cluster.host.folders import TemporaryFolder, private_folder
 from gearpy.cluster.programs.origin import target_of
-from gearpy.config.load import as_overrides, from_overrides, load
+from gearpy.config.load import Overrides, as_overrides, from_overrides, load
 from gearpy.config.schema import DEFAULTS, ROOT, Config
 from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import ConfigError, ConnectionLost, GearpyError, SubmitRefused
@@ -99,7 +99,7 @@ def cluster(
     slots: int | None = None,
     folder: str | Path | None = None,
     port: int = 0,
-    config: Mapping[str, str] | None = None,
+    config: Overrides | None = None,
     timeout_s: float = 120.0,
 ) -> "SparkCluster":
     """Start a cluster of gearpy inside a Spark application, and wait until its workers are there.
@@ -308,7 +308,7 @@ class SparkCluster:
         *,
         name: str = "",
         executors: int = 0,
-        config: Mapping[str, str] | None = None,
+        config: Overrides | None = None,
     ) -> "SubmittedApplication":
         """Upload the program of an application of this process, and start it on the cluster.
 
@@ -320,7 +320,7 @@ class SparkCluster:
                 of `client`.
             name: instead of the application's own.
             executors: how many share its tasks; 0 for as few as there is room for.
-            config: its own settings.
+            config: its own settings, by key: numbers, texts, or lists of texts.
 
         Raises:
             ConfigError: it cannot run, or other processes could not find it.
@@ -493,9 +493,7 @@ def _folder(folder: str | Path | None, opened: ExitStack) -> Path:
     return temporary.path
 
 
-def _settings(
-    spark: SparkSession, folder: Path, chosen: Mapping[str, str], *, is_kept: bool
-) -> Config:
+def _settings(spark: SparkSession, folder: Path, chosen: Overrides, *, is_kept: bool) -> Config:
     """Return the configuration of the master; that of workers follows from it."""
     context = spark.sparkContext
     is_local = is_here(_master(spark))

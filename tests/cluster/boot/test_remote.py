@@ -96,9 +96,11 @@ def test_a_next_version_has_the_arguments_of_the_one_that_runs(
     path.write_text(_KEEPS, encoding="utf-8")
     with pytest.raises(ConfigError, match=r"those of the program that runs, first: .*--no-args"):
         running.update(str(path), dry_run=True)
-    with pytest.raises(ConfigError) as told:
-        running.update(str(tmp_path / "none.py"), dry_run=True)
-    assert len(told.value.mistakes) == 1
+    (tmp_path / "a.jar").write_text("x")  # No arguments would make a program of it.
+    for name in ("none.py", "a.jar"):
+        with pytest.raises(ConfigError) as told:
+            running.update(str(tmp_path / name), dry_run=True)
+        assert len(told.value.mistakes) == 1
     running.shutdown()
 
 

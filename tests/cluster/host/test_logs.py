@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gearpy.cluster.host.audit import audit_log
 from gearpy.cluster.host.folders import Claim, WorkFolders, private_folder
 from gearpy.cluster.host.log_home import LogHome
 from gearpy.cluster.host.log_reader import LogReader
@@ -275,6 +276,20 @@ def test_a_folder_that_cannot_be_made_names_its_key(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigError, match=r"log\.folder .*/file/logs cannot be made: "):
         private_folder(tmp_path / "file" / "logs", "log.folder")
+
+
+def test_a_log_that_cannot_be_written_is_told_at_the_start(
+    tmp_path: Path, configured: Callable[..., Config]
+) -> None:
+    """By whoever begins one: else all that happens would be lost without a word."""
+    config = configured(log__folder=tmp_path / "log")
+    (tmp_path / "log" / "audit.log").mkdir(parents=True)  # As one that is read-only, also for root.
+
+    with (
+        pytest.raises(ConfigError, match=r"log.folder .*/log cannot be used: audit.log cannot be"),
+        audit_log(config),
+    ):
+        pass
 
 
 def test_a_folder_in_use_is_not_removed(tmp_path: Path) -> None:

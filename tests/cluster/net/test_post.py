@@ -337,7 +337,7 @@ def test_what_cannot_be_delivered_is_counted_and_nothing_ends(
     go.set()
     assert other.post.malformed == 1
     assert other.post.undelivered == 1 + 9
-    assert "was not delivered: malformed control message" in caplog.text
+    assert "has no use for a letter that cannot be read: malformed control message" in caplog.text
 
 
 def test_a_message_too_large_to_travel_is_a_mistake_of_its_sender(make: Make) -> None:

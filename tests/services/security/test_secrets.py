@@ -13,7 +13,7 @@ from gearpy.services.server import Services
 from gearpy.transport.security.tokens import TokenFile, TokenScope
 from gearpy.views.report import report_html
 from tests.eventually import DEADLINE_S, eventually
-from tests.services.conftest import API, PLENTY, a_config
+from tests.services.conftest import API, PLENTY, Served, a_config
 
 _HOOK = "https://hooks.example.org/services/T0/HUSH"
 _PROGRAM = """
@@ -67,6 +67,48 @@ def test_secrets_are_hidden(tmp_path: Path) -> None:
         assert known["args"][:3] == ["--password=HUSH", "--token", "HUSH"]
         assert "HUSH" not in report_html(report._report(cluster.client, AppId(1)))  # noqa: SLF001
         cluster.client.shutdown(AppId(1))
+
+
+def test_folders_are_named_by_admins(served: Served, tmp_path: Path) -> None:
+    """Others would have daemons make and read files where they may not themselves."""
+    config = a_config(tmp_path)
+    file = TokenFile(config.services.token_file)
+    tokens = {each: file.add(each.text, each, now_ms=1) for each in TokenScope}
+    there = tmp_path / "there"
+    graph = {
+        "appName": "graph",
+        "processors": {"0": {"taskClass": "a.B"}},
+        "dag": {"vertexList": [0], "edgeList": []},
+        "userConfig": {"checkpoint.folder": str(there)},
+    }
+    toml = f'[gearpy.state]\nfolder = "{there}"\n'
+    program = ("own.py", _PROGRAM.encode())
+    with Services(served.cluster.client, config, limits=PLENTY) as services:
+
+        def send(route: str, scope: TokenScope, **sent: Any) -> httpx.Response:
+            shown = {"authorization": f"Bearer {tokens[scope]}"}
+            url = f"{services.url}{API}/master/{route}"
+            return httpx.post(url, headers=shown, timeout=DEADLINE_S, **sent)
+
+        lines = {"config": f"checkpoint.folder={there}"}
+        for route, sent, key in (
+            ("submitprogram", {"files": {"file": program}, "data": lines}, "checkpoint.folder"),
+            (
+                "submitapp",
+                {"files": {"jar": program, "configfile": ("own.toml", toml)}},
+                "state.folder",
+            ),
+            ("submitdag", {"json": graph}, "checkpoint.folder"),
+        ):
+            answer = send(route, TokenScope.SUBMIT, **sent)
+            assert answer.status_code == 403, answer.text
+            assert answer.json()["error"].startswith(f"{key}: to name a folder of the cluster")
+        assert not there.exists()
+        answer = send(
+            "submitprogram", TokenScope.ADMIN, files={"file": program}, data={**lines, "name": "f"}
+        )
+        assert answer.status_code == 200, answer.text
+        served.cluster.client.shutdown(answer.json()["appId"])
 
 
 def test_settings_of_alerts_do_not_travel(tmp_path: Path) -> None:
