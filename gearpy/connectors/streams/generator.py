@@ -11,8 +11,9 @@ from gearpy.clocks import wall_ms
 from gearpy.columns.row_schema import RowSchema, SchemaLike, row_schema_of
 from gearpy.connectors.files.stamps import FromClock, FromRecords, Stamps
 from gearpy.core.base.times import Duration, duration_ms
-from gearpy.errors import ConfigError
+from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MIN_MS
+from gearpy.messages.data import Message
 from gearpy.messages.table import Table, Times
 from gearpy.messages.type_variables import Row, T
 from gearpy.task.api.failure import operator_error
@@ -271,6 +272,13 @@ class GeneratorReader(SourceReader):
             values, has_ended = self._take(wanted)
         except Exception as error:
             raise operator_error(_MAKE, error) from error
+        if Message in set(map(type, values)):
+            raise OperatorError(
+                operator=_MAKE,
+                cause="it gives a gp.Message, which would be a value within a record: give values, "
+                "and their event times with timestamp=",
+                is_final=True,
+            )
         self._position += len(values)
         if self._pace is not None:
             self._pace.give_back(wanted - len(values))

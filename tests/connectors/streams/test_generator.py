@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import gearpy as gp
 from gearpy.connectors.streams.generator import GeneratorSource, Pace, generate
 from gearpy.errors import ConfigError, OperatorError
 from tests.connectors.reading import rest_of
@@ -237,3 +238,12 @@ def test_wrong_arguments_are_all_reported_at_once() -> None:
 
     assert len(refused.value.mistakes) == 4
     assert "use collection()" in refused.value.mistakes[0]
+
+
+def test_a_message_that_a_generator_gives_is_refused() -> None:
+    """It would be a value within a record, in silence."""
+    app = gp.StreamApp("messages")
+    app.read(gp.generate(lambda: [1, gp.Message(2, 5)], limit=2)).write(gp.to_list([]))
+
+    with pytest.raises(gp.OperatorError, match="give values, and their event times with timestamp"):
+        gp.run(app)
