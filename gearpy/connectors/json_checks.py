@@ -107,11 +107,14 @@ def cause_of(line: bytes, schema: pa.Schema | None, parse: Any) -> str:
         parse: reads lines by a schema.
     """
     try:
-        (row,) = values_of(line)
+        values = values_of(line)
     except json.JSONDecodeError as error:
         return f"is no JSON from character {error.pos + 1} on: {error.msg}"
     except (ValueError, RecursionError) as error:
         return str(error)
+    if len(values) != 1:
+        return NOT_AN_OBJECT
+    (row,) = values
     if not isinstance(row, dict):
         return f"is {shortened(json.dumps(row), _SHOWN_CHARS)}, no object of JSON"
     for field in schema or ():

@@ -331,7 +331,7 @@ def _records(
         try:
             batch = RecordDecoder(reading, "topic", 3).batch(raw)
         except OperatorError as error:
-            _check_told(error, ["topic/3, offset 1", "on_bad="])
+            _check_told(error, ["topic/3, offset ", "on_bad="])
             return
         if batch is not None:
             _as_rows(batch)

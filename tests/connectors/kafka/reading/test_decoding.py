@@ -251,3 +251,10 @@ def test_a_head_without_end_is_refused_at_once() -> None:
         form.begin("kafka(t)")
         with pytest.raises(ValueError, match="never ends"):
             form.decode([b"\x00\x00\x00\x00\x01" + b"\xff" * 1_000_000])
+
+
+@pytest.mark.parametrize("body", [b"", b" ", b'{"at": "x"}\n{"at": 2}'])
+def test_what_is_no_object_or_several_is_told_so(body: bytes) -> None:
+    """And not by how that was found out."""
+    with pytest.raises(OperatorError, match="offset 10: is not one object of JSON"):
+        a_decoder(is_table=True, on_bad="error").batch(a_raw([body]))
