@@ -9,7 +9,6 @@ import shutil
 import sys
 from collections.abc import Mapping
 from functools import partial
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
@@ -100,12 +99,6 @@ def require(needed_for: str, *modules: str) -> None:
     """
     if missing := [each for each in modules if not _is_there(each)]:
         raise not_installed(needed_for, *missing)
-
-
-def imported(needed_for: str, module: str) -> Any:
-    """Import a module of a package that may be missing; see `require`."""
-    require(needed_for, module)
-    return import_module(module)
 
 
 def _is_there(module: str) -> bool:

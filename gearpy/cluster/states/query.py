@@ -1,11 +1,11 @@
 """SQL over tables of state, by DuckDB, which runs in this process and sees nothing else."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from gearpy.distribution import imported
+from gearpy.distribution import require
 from gearpy.errors import ConfigError
 
 #: The name that a table has in SQL beside its own, where there is only one.
@@ -22,9 +22,14 @@ def query(tables: Mapping[str, pa.Table], sql: str) -> pa.Table:
     Raises:
         ConfigError: DuckDB is not installed, or refuses the query.
     """
-    duckdb = imported("SQL", "duckdb")
+    require("SQL", "duckdb")
+    import duckdb  # noqa: PLC0415 - an extra
+
     named = {**tables, STATE: next(iter(tables.values()))} if len(tables) == 1 else tables
-    settings = {"enable_external_access": "false", "python_enable_replacements": "false"}
+    settings: dict[str, Any] = {
+        "enable_external_access": "false",
+        "python_enable_replacements": "false",
+    }
     with duckdb.connect(":memory:", config=settings) as connection:
         for name, table in named.items():
             connection.register(name, table)
