@@ -88,6 +88,21 @@ def start() -> None:
 
 
 @app.command()
+def micro(
+    names: Annotated[list[str] | None, typer.Argument(help="of cases; else all")] = None,
+    scale: Annotated[float, typer.Option(help="records, as a share of the usual number")] = 1.0,
+) -> None:
+    """What one record costs in single steps: CPU time, ns."""
+    from tests.bench.micro import CASES, measure_micro
+
+    if unknown := [each for each in names or () if each not in CASES]:
+        typer.echo(f"micro: no case {unknown[0]!r}: there are {', '.join(CASES)}", err=True)
+        raise typer.Exit(2)
+    for name, ns in measure_micro(names or (), scale=scale):
+        typer.echo(f"{name:28} {ns:8,.0f} ns a record")
+
+
+@app.command()
 def slow_sink(
     seconds: Annotated[int, typer.Option(help="how long to run")] = 60,
 ) -> None:

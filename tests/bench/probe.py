@@ -10,12 +10,15 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import Final, TypeAlias
 
 #: Name of a figure, with its unit, to its value.
 Figures: TypeAlias = dict[str, float]
 
 _SOL_WARM_UP_S: Final = 1.0
+#: Seconds to measure for which each case of `micro` takes all its records.
+_MICRO_S: Final = 4.0
 
 
 def _cpu_s() -> float:
@@ -68,6 +71,13 @@ def _start(package: str, _: float, __: str) -> Figures:
     }
 
 
+def _micro(_: str, seconds: float, __: str) -> Figures:
+    # This version's cases, whatever version of gearpy is measured.
+    sys.path.insert(0, str(Path(__file__).parent))
+    found = import_module("micro").measure_micro(scale=seconds / _MICRO_S)
+    return {f"ns, {name}": ns for name, ns in found}
+
+
 #: Called with the package of benches, seconds to measure and a file of words.
 PROBES: Final[dict[str, Callable[[str, float, str], Figures]]] = {
     "sol": partial(_sol, "thread", False),
@@ -78,6 +88,7 @@ PROBES: Final[dict[str, Callable[[str, float, str], Figures]]] = {
     "words": _words,
     "epochs": _epochs,
     "start": _start,
+    "micro": _micro,
 }
 
 
