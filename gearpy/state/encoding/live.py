@@ -21,14 +21,19 @@ _Parts: TypeAlias = Callable[[Any], Iterable[Any] | None]
 
 #: Types whose values never change, and are given back with the same type.
 _LEAVES: Final = frozenset({NoneType, bool, int, float, str, bytes, Decimal, UUID, timedelta})
+_ALWAYS_ENCODED: Final = frozenset({bytes, NoneType})
 _TIMES: Final = frozenset({date, datetime, time})
 #: Deeper values are encoded at once, which says if they are nested too deep.
 _DEPTH_MAX: Final = 8
 
 
 def is_fixed(value: Any) -> bool:
-    """Tell whether a value is an immutable record, tuple, enum member or time of such parts."""
-    return _is_fixed(value, _DEPTH_MAX)
+    """Tell whether a value is an immutable record, tuple, enum member or time of such parts.
+
+    Bytes are not: what a store has as bytes is what a coder has made. Nor is None, which would look
+    as if there were no value.
+    """
+    return type(value) not in _ALWAYS_ENCODED and _is_fixed(value, _DEPTH_MAX)
 
 
 def _is_fixed(value: Any, depth: int) -> bool:

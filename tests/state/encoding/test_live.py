@@ -104,6 +104,22 @@ def test_other_values_are_encoded_at_once(value: Any) -> None:
     assert not is_fixed(value)
 
 
+@pytest.mark.parametrize("value", [b"", b"\0", b"\x80", None, (), (b"\0", None), Slotted(None)])
+def test_bytes_and_nothing_are_values_like_others(state: KeyedState, value: Any) -> None:
+    """In a value, a list and a map, in memory and on disk, here and after a restart."""
+
+    def found(state: KeyedState) -> list[Any]:
+        kept, listed, mapped = state.value("one"), state.list("list"), state.map("map")
+        return [kept.get(), kept.is_empty, list(listed), mapped.get("a", "none"), len(mapped)]
+
+    state.value("one").set(value)
+    state.list("list").append(value)
+    state.map("map")["a"] = value
+
+    assert found(state) == [value, False, [value], value, 1]
+    assert found(after_a_restart(state)) == [value, False, [value], value, 1]
+
+
 def test_attributes_beside_the_fields_are_refused_as_before() -> None:
     """A restart would lose them, so that the error comes when the value is set."""
     value = Plain(1)
