@@ -99,9 +99,10 @@ class Simulation:
         >>> import gearpy as gp
         >>> from gearpy.testing import MemoryTransactions, Simulation
         >>> app, sink = gp.StreamApp("numbers"), MemoryTransactions()
-        >>> app.read(gp.collection(range(200))).write(sink)
-        >>> Simulation(app, seed=3, cut_every_ms=5, crashes_after_epochs=2).run()
-        <Simulation of 'numbers', seed 3: 2 crashes, 2 of them back to a stored epoch>
+        >>> app.read(gp.collection(range(1000))).write(sink)
+        >>> recipe = {"cut_every_ms": 5, "crashes_after_epochs": 2, "read_records": 8}
+        >>> Simulation(app, seed=3, **recipe).run()
+        <Simulation of 'numbers', seed 3: 1 crashes, 1 of them back to a stored epoch>
     """
 
     def __init__(

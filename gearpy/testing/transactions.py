@@ -37,10 +37,11 @@ class MemoryTransactions(Sink):
         >>> import gearpy as gp
         >>> from gearpy.testing import MemoryTransactions, Simulation
         >>> app, sink = gp.StreamApp("numbers"), MemoryTransactions()
-        >>> app.read(gp.collection(range(9))).write(sink)
-        >>> _ = Simulation(app, seed=3, cut_every_ms=5, crash_at_ms=[12, 30]).run()
-        >>> sorted(sink.values)
-        [0, 1, 2, 3, 4, 5, 6, 7, 8]
+        >>> app.read(gp.collection(range(1000))).write(sink)
+        >>> recipe = {"cut_every_ms": 5, "crashes_after_epochs": 2, "read_records": 8}
+        >>> _ = Simulation(app, seed=3, **recipe).run()
+        >>> sorted(sink.values) == list(range(1000))
+        True
     """
 
     transactional = True

@@ -223,7 +223,7 @@ class Scene:
         with connected(self.cluster.config) as client:
             workers = client.workers()
         base = self.folder / "cluster"
-        left = [*(base / "checkpoints").glob("*"), *(base / "worker").glob("worker-*/*")]
+        left = [*(base / "checkpoints").glob("*/*"), *(base / "worker").glob("worker-*/*")]
         return all(each.free_slots == each.slots for each in workers) and not left
 
 
