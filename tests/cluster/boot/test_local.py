@@ -194,7 +194,7 @@ def test_overrides_reach_the_tasks(cluster: LocalCluster) -> None:
 
 
 def test_wrong_override_is_refused(cluster: LocalCluster) -> None:
-    with pytest.raises(SubmitRefused, match=r"streaming\.no-such-key"):
+    with pytest.raises(ConfigError, match=r"streaming\.no-such-key"):
         cluster.run(an_app("wrong"), overrides={"streaming.no-such-key": "1"})
 
     assert cluster.run(an_app("right")).status == "succeeded"
