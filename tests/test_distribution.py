@@ -9,6 +9,7 @@ import zipfile
 from collections.abc import Callable
 from email.message import Message
 from email.parser import HeaderParser
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -213,6 +214,9 @@ def test_a_missing_package_is_one_line_with_the_command_that_brings_it(
     for module in ("webhdfs", "kafka", "topics"):  # They import it at their top.
         monkeypatch.delitem(sys.modules, f"gearpy.storage.folder.{module}", raising=False)
     monkeypatch.setitem(sys.modules, package, None)
+    # Another test of this process may have opened such a store.
+    known = import_module("fsspec.registry")._registry  # noqa: SLF001 -- it has no way to forget
+    monkeypatch.delitem(known, name, raising=False)
     monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
 
     with pytest.raises(NotInstalled) as caught:

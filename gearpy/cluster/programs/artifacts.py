@@ -3,6 +3,7 @@
 import inspect
 import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from itertools import count
@@ -31,6 +32,8 @@ P = TypeVar("P", StreamApplication, ActorApp)
 #: Applications given as objects, for clusters in this process.
 _embedded: dict[str, Buildable | ActorApp] = {}
 _keys: Final = count(1)
+#: The program that is being loaded in this context; empty while none is.
+loading: Final = ContextVar("loading", default="")
 _ATTRS: Final = ("app", "main")
 _MakeModules = Callable[[Path], Modules]
 
@@ -255,6 +258,7 @@ def _load(
         return _built(app, dict(artifact.scale)), None
     folder = _checked_folder(artifact, folder)
     modules = modules_in(folder)
+    outer = loading.set(shown_program(artifact))
     try:
         module = _import(artifact, folder, modules)
         name, found = _find(module, artifact)
@@ -268,6 +272,8 @@ def _load(
     except BaseException:
         modules.close()
         raise
+    finally:
+        loading.reset(outer)
 
 
 def _checked_folder(artifact: Artifact, folder: Path | None) -> Path:

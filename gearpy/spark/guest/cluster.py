@@ -20,6 +20,7 @@ from gearpy.cluster.boot.master import MasterDaemon
 from gearpy.cluster.boot.remote import RemoteCluster
 from gearpy.cluster.client.client import user_at_hand
 from gearpy.cluster.host.folders import TemporaryFolder, private_folder
+from gearpy.cluster.programs.artifacts import loading
 from gearpy.cluster.programs.origin import target_of
 from gearpy.config.load import Overrides, as_overrides, from_overrides, load
 from gearpy.config.schema import DEFAULTS, ROOT, Config
@@ -62,8 +63,6 @@ _POLL_S: Final = 0.05
 _END_S: Final = 30
 _WATCH_S: Final = 1.0
 _ANY_PORT: Final = 1  # In place of one that is not known yet.
-#: Whether a program is being loaded to be submitted, which must not start clusters itself.
-_loading: list[str] = []
 
 
 class DriverProcess(NamedTuple):
@@ -138,9 +137,9 @@ def cluster(
                 run = cluster.submit(app, executors=2)
                 windows = spark.readStream.format("gearpy").load(run.window_log("counts"))
     """
-    if _loading:
+    if program := loading.get():
         raise ConfigError(
-            f"{_loading[-1]} starts a cluster while it is imported, and each process of an "
+            f"{program} starts a cluster while it is imported, and each process of an "
             'application imports it: put what it runs below `if __name__ == "__main__":`'
         )
     spark = session() if spark is None else spark
@@ -328,11 +327,7 @@ class SparkCluster:
             SubmitRefused: the cluster does not take it, as when its name is taken.
         """
         built, target = app.build(), target_of(app)
-        _loading.append(target.partition(":")[0])
-        try:
-            run = self.client.submit_program(target, name=name, executors=executors, config=config)
-        finally:
-            _loading.pop()
+        run = self.client.submit_program(target, name=name, executors=executors, config=config)
         return self._known(run.app_id, run.name, built)
 
     def running(self, app: "Buildable", *, name: str = "") -> "SubmittedApplication | None":
