@@ -677,19 +677,28 @@ def _found_schema(
         raise ConfigError(f"{operator}: {file.name} {error}: {FILE_CURE}") from error
     except ARROW_ERRORS as error:
         refused = error
-    good, number = [], place["line"]
-    for line in lines_of(lines, multiline=multiline):
+
+    def good_of(some: list[bytes], number: int) -> list[bytes]:
+        """Return the lines that are rows; where most are, few calls of the parser tell."""
+        if not some:
+            return []
         try:
-            parser.parse(line)
-            good.append(line)
+            parser.parse(b"".join(some))
+            return some
         except ARROW_ERRORS as error:
+            if len(some) > 1:
+                half = len(some) // 2
+                before = sum(line.count(b"\n") for line in some[:half])
+                return good_of(some[:half], number) + good_of(some[half:], number + before)
             if on_bad == "error":
                 raise ConfigError(
                     f"{operator}: {file.name}, line {number}: "
-                    f"{shortened(parser.cause(line, error))}: correct the row, leave such rows "
+                    f"{shortened(parser.cause(some[0], error))}: correct the row, leave such rows "
                     'out with on_bad="skip", or give schema='
                 ) from error
-        number += line.count(b"\n")
+            return []
+
+    good = good_of(list(lines_of(lines, multiline=multiline)), place["line"])
     try:
         return plain_schema(parser.parse(b"".join(good)).schema)
     except ARROW_ERRORS:
