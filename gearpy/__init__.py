@@ -31,7 +31,6 @@ _EARLIER: Final = {"memory": "to_list", "table": "rows"}
 
 
 def _homes() -> dict[str, tuple[str, str]]:
-    """Return the module of each public name, and its name there, as ``__init__.pyi`` lists them."""
     table = pkgutil.get_data(__name__, "__init__.pyi")
     assert table is not None, "the table of public names is a part of the package"
     imported: dict[str, tuple[str, str]] = {}

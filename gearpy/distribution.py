@@ -48,12 +48,10 @@ _FOLDER: Final = Path(__file__).resolve().parent
 
 
 def is_clone() -> bool:
-    """Tell whether gearpy runs from a clone of its repository, and not as it was installed."""
     return (_FOLDER.parent / "bin" / "_bootstrap").is_file()
 
 
 def own_environment() -> Path | None:
-    """Return the environment that the scripts of a clone have made, if this process is in it."""
     made = _FOLDER.parent / ".venv"
     return made if is_clone() and Path(sys.prefix) == made else None
 

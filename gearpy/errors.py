@@ -81,7 +81,6 @@ class GearpyError(Exception):
     """Base of every exception that gearpy raises on purpose."""
 
     def _render_traceback_(self) -> list[str]:
-        """Return the traceback for IPython, which calls this: it ends at the call of gearpy."""
         from IPython import get_ipython  # noqa: PLC0415 - who calls it has IPython
 
         shown: list[str] = get_ipython().InteractiveTB.structured_traceback(

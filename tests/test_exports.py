@@ -1,6 +1,7 @@
 """What users import: the names, and what importing them costs."""
 
 import ast
+import inspect
 import json
 import pkgutil
 import subprocess
@@ -49,6 +50,22 @@ def test_a_public_name_resolves_and_explains_itself(name: str) -> None:
     value = getattr(gearpy, name)
 
     assert isinstance(value, int) if name in NUMBERS else (value.__doc__ or "").strip()
+
+
+@pytest.mark.parametrize("name", dir(gearpy))
+def test_the_methods_of_a_public_class_explain_themselves(name: str) -> None:
+    """A name that users call has a docstring, its own or that of what it overrides."""
+    value = getattr(gearpy, name)
+    methods = [
+        f"{base.__name__}.{method}"
+        for base in (value.__mro__ if isinstance(value, type) else ())
+        if base.__module__.startswith("gearpy")
+        for method, function in vars(base).items()
+        if not method.startswith("_") and (callable(function) or isinstance(function, property))
+        if not (inspect.getdoc(getattr(base, method)) or "").strip()
+    ]
+
+    assert not methods
 
 
 def test_earlier_names_still_work() -> None:

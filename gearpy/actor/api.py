@@ -120,7 +120,6 @@ class Actor(pykka.Actor, Generic[M]):
         return NotTaken(f"actor {self.context.self_ref.path} has no use for {kind}")
 
     def is_taken(self, message: object) -> bool:
-        """Tell whether a message is one of `takes`; another one is noted."""
         if self.takes is None or isinstance(message, self.takes):
             return True
         context, kind = self.context, type(message).__name__
@@ -135,7 +134,6 @@ class Actor(pykka.Actor, Generic[M]):
         return Reply()
 
     def _start_actor_loop(self) -> None:
-        """Begin; the loop are the turns that a dispatcher gives."""
         self.on_start()
 
 
@@ -154,7 +152,6 @@ class BatchActor(Actor[M]):
         """Handle everything that is queued, oldest first. Never called with an empty list."""
 
     def receive(self, message: M) -> object:
-        """Handle one message as a batch of one; answers None."""
         self.receive_batch([message])
         return None
 
@@ -330,11 +327,9 @@ class ActorContext(Generic[M]):
         )
 
     def stop(self, ref: Ref[Any]) -> None:
-        """Stop an actor of this system now; see `ActorSystem.stop`."""
         self.system.stop(ref)
 
     def stop_self(self) -> None:
-        """Stop after the current message; those that wait become dead letters."""
         self.system.stop(self.self_ref)
 
     # -- watches ---------------------------------------------------------------------------
@@ -389,11 +384,9 @@ class ActorContext(Generic[M]):
     # -- turns and time --------------------------------------------------------------------
 
     def schedule_self(self, message: M) -> None:
-        """Put a message at the back of the own mailbox, even when that is full."""
         self.inbox.put_unbounded(Envelope(message))
 
     def now_ms(self) -> int:
-        """Monotonic time; for measuring and deadlines."""
         return self.system.now_ms()
 
     def wall_ms(self) -> int:

@@ -89,7 +89,6 @@ class SharedDispatcher:
         self.schedule = self._runnables.put  # The hot path: no call of ours between.
 
     def start(self) -> None:
-        """See `Dispatcher`."""
         with self._lock:
             if self._is_started:
                 return
@@ -99,7 +98,6 @@ class SharedDispatcher:
             threading.Thread(target=self._run, name=name, daemon=True).start()
 
     def close(self) -> None:
-        """End the threads, each after the turn it runs."""
         for _ in range(self.threads):
             self._runnables.put(None)
 
@@ -127,7 +125,6 @@ class OwnThread:
         self.schedule = self._turns.put
 
     def start(self) -> None:
-        """See `Dispatcher`; called once."""
         threading.Thread(target=self._run, name=f"gearpy-{self._name}", daemon=True).start()
 
     def _run(self) -> None:

@@ -142,7 +142,6 @@ class ActorLife(Generic[M]):
         self.exit = Exit()
 
     def start(self) -> None:
-        """Begin with the first turn. Raises the error that keeps the dispatcher from starting."""
         self.dispatcher.start()
         self.mailbox.put_system(self._start_actor)
 
@@ -421,7 +420,6 @@ class ActorLife(Generic[M]):
     # -- from any thread -------------------------------------------------------------------
 
     def request_stop(self) -> None:
-        """Stop now: waiting user messages are discarded by the caller, `on_stop` follows."""
         self.mailbox.close()
         self.mailbox.put_system(self._begin_stop)
 
@@ -453,11 +451,9 @@ class LocalRef(Ref[M_contra]):
         self._put = life.mailbox.put
 
     def tell(self, message: M_contra) -> None:
-        """See `Ref.tell`."""
         self._put(Envelope(message))
 
     def ask(self, message: M_contra, timeout_s: float) -> Any:
-        """See `Ref.ask`."""
         self._check_can_be_answered()
         reply = Reply()
         self._put(Envelope(message, reply))
@@ -483,13 +479,10 @@ class LocalRef(Ref[M_contra]):
 
     @property
     def is_alive(self) -> bool:
-        """See `Ref.is_alive`."""
         return self.life.mailbox.is_open
 
     def add_watcher(self, key: object, notify: Callable[[Exited], None]) -> None:
-        """See `Ref.add_watcher`."""
         self.life.exit.add_watcher(key, notify)
 
     def remove_watcher(self, key: object) -> None:
-        """See `Ref.remove_watcher`."""
         self.life.exit.remove_watcher(key)

@@ -43,7 +43,6 @@ class LocalActorSystem(ActorSystem):
         mailbox_max: int = MAILBOX_MAX,
         parent: Ref[Any] | None = None,
     ) -> Ref[N]:
-        """See `ActorSystem`."""
         life = ActorLife(
             factory,
             ActorPath(self.node, name),
@@ -83,7 +82,6 @@ class LocalActorSystem(ActorSystem):
             raise
 
     def forget(self, ref: Ref[Any]) -> None:
-        """See `ActorSystem`."""
         with self._changed:
             life = self._lives.get(ref.path.name)
             if life is not None and life.ref is ref:
@@ -92,22 +90,18 @@ class LocalActorSystem(ActorSystem):
                 self._changed.notify_all()
 
     def stop(self, ref: Ref[Any]) -> None:
-        """See `ActorSystem`."""
         _life_of(ref).request_stop()
 
     def stop_gracefully(self, ref: Ref[Any]) -> None:
-        """See `ActorSystem`."""
         _life_of(ref).mailbox.put_last()
 
     def resolve(self, path: ActorPath | str) -> Ref[Any] | None:
-        """See `ActorSystem`."""
         if isinstance(path, ActorPath) and path.node not in ("", self.node):
             return None
         life = self._lives.get(path if isinstance(path, str) else path.name)
         return None if life is None else life.ref
 
     def lives(self) -> list[ActorLife[Any]]:
-        """Return all living actors, oldest first."""
         with self._changed:
             return list(self._lives.values())
 

@@ -37,7 +37,6 @@ class PathCounter:
         self._total = 0
 
     def add(self, path: ActorPath) -> None:
-        """Count one."""
         with self._lock:
             known = path in self._counts or len(self._counts) < _PATHS_MAX
             key = path if known else OTHER_PATHS
@@ -46,15 +45,12 @@ class PathCounter:
 
     @property
     def total(self) -> int:
-        """The sum over all paths."""
         return self._total
 
     def of(self, path: ActorPath) -> int:
-        """Return the count of one path."""
         return self._counts.get(path, 0)
 
     def by_path(self) -> dict[ActorPath, int]:
-        """Return a copy of all counts."""
         with self._lock:
             return dict(self._counts)
 
@@ -66,18 +62,15 @@ class Reply(pykka.ThreadingFuture[Any]):
     """
 
     def set(self, value: Any = None) -> None:
-        """Answer with a value."""
         with suppress(Full):
             super().set(value)
 
     def set_exception(self, exc_info: Any = None) -> None:
-        """Answer with an exception: its type, itself and its traceback."""
         with suppress(Full):
             super().set_exception(exc_info)
 
     @property
     def is_done(self) -> bool:
-        """Whether there is an outcome."""
         return self._result is not None
 
     def wait(self, timeout_s: float) -> bool:
@@ -89,7 +82,6 @@ class Reply(pykka.ThreadingFuture[Any]):
 
 
 def is_stop(envelope: Envelope[Any]) -> bool:
-    """Whether the actor is to stop after all messages before this one."""
     return type(envelope.message) is _ActorStop
 
 
@@ -150,7 +142,6 @@ class Mailbox:
 
     @property
     def is_open(self) -> bool:
-        """Whether user messages are taken."""
         return not self._closed
 
     def put(self, envelope: Envelope[Any], /) -> None:
@@ -191,7 +182,6 @@ class Mailbox:
             self.discard([envelope])
 
     def put_last(self) -> None:
-        """Queue a stop: everything that waits is still handled, nothing more is taken."""
         self.put_unbounded(Envelope(_ActorStop()))
 
     def put_system(self, call: Callable[[], object]) -> bool:
@@ -235,7 +225,6 @@ class Mailbox:
             return self._on_turn
 
     def close(self) -> None:
-        """Take no more user messages and discard the waiting ones."""
         with self._lock:
             rest = self._drain()
         self.discard(rest)

@@ -95,7 +95,6 @@ class Exit:
             tell_watcher(notify, exited)
 
     def remove_watcher(self, key: object) -> None:
-        """Tell this one no more."""
         with self._lock:
             self._watchers.pop(key, None)
 

@@ -43,23 +43,18 @@ class ThreadedActorSystem(LocalActorSystem):
 
     @property
     def timers(self) -> TimerThread:
-        """See `ActorSystem`."""
         return self._timers
 
     def now_ms(self) -> int:
-        """See `ActorSystem`."""
         return monotonic_ms()
 
     def wall_ms(self) -> int:
-        """See `ActorSystem`."""
         return wall_ms()
 
     def wait(self, reply: Reply, timeout_s: float) -> bool:
-        """See `ActorSystem`."""
         return reply.wait(timeout_s)
 
     def dispatcher_of(self, name: str, choice: DispatcherChoice) -> Dispatcher:
-        """See `LocalActorSystem`."""
         if choice == "pinned":
             return OwnThread(name)
         if choice == "shared":
@@ -69,7 +64,6 @@ class ThreadedActorSystem(LocalActorSystem):
         return choice
 
     def shutdown(self, timeout_s: float = 10.0) -> bool:
-        """See `ActorSystem`."""
         if running.life is not None:
             raise ConfigError(f"actor {running.life.path} shuts its own system down, and waits")
         self.stop_all()

@@ -75,7 +75,6 @@ class ActorTimer:
         self._handle = begin(delay_ms, self._fire)
 
     def cancel(self) -> None:
-        """See `Cancellable.cancel`."""
         self._is_active = False
         self._others.discard(self)
         if self._handle is not None:
@@ -107,7 +106,6 @@ class _Timer:
         self.interval_s = interval_s
 
     def cancel(self) -> None:
-        """See `Cancellable.cancel`."""
         self._timers.cancel(self)
 
 
@@ -128,11 +126,9 @@ class TimerThread:
         self._is_open = True
 
     def call_later(self, delay_ms: int, call: Callable[[], object], /) -> Cancellable:
-        """See `Timers`."""
         return self._add(max(delay_ms, 0) / 1000, call, interval_s=0.0)
 
     def call_every(self, interval_ms: int, call: Callable[[], object], /) -> Cancellable:
-        """See `Timers`."""
         if interval_ms < 1:
             raise ConfigError(f"timer interval is {interval_ms} ms, must be at least 1")
         return self._add(interval_ms / 1000, call, interval_s=interval_ms / 1000)

@@ -27,7 +27,6 @@ class UnknownMessages:
         self._logged: dict[str, tuple[int, int]] = {}  # By kind: when, and how many since then.
 
     def note(self, path: ActorPath, kind: str, now_ms: int) -> None:
-        """Count a message, and log it unless one of its kind was logged lately."""
         with self._lock:
             process_meter().count_unknown_message()
             kind = kind if kind in self._logged or len(self._logged) < _KINDS_MAX else _OTHERS

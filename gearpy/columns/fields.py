@@ -10,7 +10,6 @@ _INT64_END: Final = 1 << 63
 
 
 def is_record(value: Any) -> bool:
-    """Tell whether a value has fields: a mapping, dataclass or NamedTuple."""
     return isinstance(value, Mapping) or has_fields(value)
 
 

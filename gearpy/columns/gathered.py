@@ -147,7 +147,6 @@ def _bytes(cells: Sequence[Any]) -> bool:
 
 
 def _never(_: Sequence[Any]) -> bool:
-    """Say nothing of nested types: what is in a list may change later, or need a closer look."""
     return False
 
 

@@ -108,7 +108,6 @@ class LogColumns:
     def adopt(
         self, schema: pa.Schema, identity: Sequence[str] = (), *, may_grow: bool = False
     ) -> None:
-        """Keep to the schema of all columns that earlier rows were written with."""
         self.may_grow = may_grow
         self._have(schema, identity)
 
@@ -199,7 +198,6 @@ class LogColumns:
         return 0 if self._gathered is None else self._gathered.rows
 
     def gathered(self) -> pa.RecordBatch:
-        """Return the columns of the records that were gathered."""
         assert self._gathered is not None
         assert self.schema is not None
         cells = self._gathered.take()
@@ -356,7 +354,6 @@ class LogColumns:
         return True
 
     def _own(self, cells: _Cells, added: Collection[str]) -> list[pa.Field]:
-        """Return the columns of fields of records, of the types that values or the program tell."""
         told = dict(zip(self._key or self.keys, self.keys.values(), strict=False))
         if WINDOW_START not in added:
             told = {}
@@ -442,7 +439,6 @@ class LogColumns:
         return found
 
     def _has(self, name: str) -> bool:
-        """Tell whether there is a column of this name, as far as anybody knows."""
         if self._known is None or name not in self._known.names:
             return False
         return not (self.may_grow and pa.types.is_null(self._known.field(name).type))
@@ -513,7 +509,6 @@ def _check_years(times_ms: Iterable[int]) -> None:
 
 
 def _stamped(cells: _Cells, timestamps: Sequence[int]) -> tuple[_Cells, _Around]:
-    """Add the event times; a column of that name stays as it is."""
     if EVENT_TIME in cells or not len(timestamps):
         return cells, _Around()
     return {**cells, EVENT_TIME: _Added(timestamps, is_time=True)}, _Around(behind=_STAMP)
@@ -530,7 +525,6 @@ def _even(cells: Sequence[Any]) -> Any:
 
 
 def _parts(keys: list[Any], names: Sequence[str]) -> _Cells:
-    """Return the parts of keys that are tuples; of a key that is None, None."""
     for key in keys:
         if key is not None and not isinstance(key, tuple):
             raise TypeError(f"the key is {short_repr(key)}, where other keys are tuples")

@@ -248,7 +248,6 @@ def as_table(values: list[Any], schema: RowSchema | None = None) -> Table:
 
 
 def _row_type(schema: type) -> type | None:
-    """Return the class that makes rows; None for a TypedDict, which makes dicts."""
     return None if issubclass(schema, dict) else schema
 
 

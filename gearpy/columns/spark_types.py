@@ -82,7 +82,6 @@ def exact_schema(
 
 
 def spark_schema(schema: pa.Schema) -> dict[str, Any]:
-    """Return an exact schema as Spark's ``StructType.jsonValue()``."""
     return _spark_struct(schema)
 
 

@@ -18,7 +18,6 @@ def shortened(text: str, chars_max: int = _SHOWN_CHARS_MAX) -> str:
 
 
 def is_text(batch: pa.RecordBatch) -> bool:
-    """Tell whether all texts of a batch are UTF-8, fast where they are ASCII."""
     try:
         for column in batch.columns:
             if _may_have_text(column.type) and not _is_ascii(column):
@@ -46,7 +45,6 @@ def check_texts(batch: pa.RecordBatch) -> None:
 
 
 def without_texts(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return a batch with columns of bytes in place of those of text."""
     columns = [
         pa.Array.from_buffers(_AS_BYTES[each.type], len(each), each.buffers(), offset=each.offset)
         if each.type in _AS_BYTES

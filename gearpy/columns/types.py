@@ -88,7 +88,6 @@ def _names(schema: type) -> list[str]:
 
 
 def _without_none(kind: Any) -> tuple[Any, bool]:
-    """Return a type without None, and whether it was there."""
     while get_origin(kind) in {typing.Required, typing.NotRequired}:
         kind = get_args(kind)[0]
     if get_origin(kind) not in _UNIONS:

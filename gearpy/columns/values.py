@@ -158,7 +158,6 @@ def check_cast(given: "pa.DataType", kind: "pa.DataType") -> None:
 
 
 def same_kind(one: "pa.DataType", other: "pa.DataType") -> bool:
-    """Tell whether values of columns of two types can be equal."""
     import pyarrow.types as at  # noqa: PLC0415 - the type is there, so Arrow is
 
     one, other = (each.value_type if at.is_dictionary(each) else each for each in (one, other))
@@ -182,12 +181,10 @@ def cast_column(column: "pa.Array", kind: "pa.DataType") -> "pa.Array":
 
 
 def plain_cells(values: list[Any]) -> list[Any]:
-    """Return values as `check_column` and Arrow take them: records inside of them as dicts."""
     return values if set(map(type, values)) <= _PLAIN else list(map(_plain_cell, values))
 
 
 def has_fields(value: Any) -> bool:
-    """Tell whether a value is an instance of a NamedTuple or dataclass."""
     return (isinstance(value, tuple) and hasattr(value, "_fields")) or (
         dataclasses.is_dataclass(value) and not isinstance(value, type)
     )
@@ -246,7 +243,6 @@ class _Check:
     fix: Callable[[Any], str] | None = None
 
     def one(self, kind: Any, value: Any) -> None:
-        """Refuse a value that does not fit."""
         if not isinstance(value, self.classes) or isinstance(value, self.refused):
             fix = "" if self.fix is None else self.fix(value)
             raise TypeError(

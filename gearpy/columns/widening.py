@@ -36,12 +36,10 @@ def type_of_cells(name: str, cells: Any) -> pa.DataType:
 
 
 def settled_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type with texts where nothing tells the type."""
     return with_leaves(kind, lambda leaf: pa.string() if pa.types.is_null(leaf) else leaf)
 
 
 def is_open(kind: pa.DataType) -> bool:
-    """Tell whether no value has told the type yet, or a part of it."""
     if pa.types.is_null(kind) or (pa.types.is_struct(kind) and not kind.num_fields):
         return True
     return any(is_open(kind.field(at).type) for at in range(kind.num_fields))

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 
 def workable_type(kind: "pa.DataType") -> "pa.DataType":
-    """Return the type that keeps the values of another one, cut to microseconds."""
     return microsecond_type(_pickable_type(kind))
 
 
@@ -31,7 +30,6 @@ def workable_schema(schema: "pa.Schema") -> "pa.Schema":
 
 
 def note_of(schema: "pa.Schema") -> str:
-    """Return which columns lose nanoseconds, for people; empty if none does."""
     finer = [field.name for field in schema if microsecond_type(field.type) != field.type]
     return f"times are cut to microseconds: {', '.join(finer)}" if finer else ""
 
@@ -45,7 +43,6 @@ def workable_batch(batch: "pa.RecordBatch") -> "pa.RecordBatch":
 
 
 def workable_column(column: "pa.Array") -> "pa.Array":
-    """Return the same values, cut to microseconds, in a column that streams have."""
     return in_microseconds(_pickable(column))
 
 

@@ -218,7 +218,6 @@ def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
 
 
 def _from_toml(default: Value, raw: Any) -> Value | None:
-    """Return a TOML value as the type of the default; None if it is of another type."""
     if isinstance(default, tuple):
         is_texts = isinstance(raw, list) and all(isinstance(item, str) for item in raw)
         return tuple(raw) if is_texts else None

@@ -131,7 +131,6 @@ def _paths_in(table: Any, keys: str = "", path: str = "") -> Iterator[tuple[str,
 
 @cache
 def _fields_of(table: type) -> tuple[tuple[str, str], ...]:
-    """Return of each field of a class its name and its key; of a table of keys the key is empty."""
     return tuple(
         (part.name, "" if _is_table(part) else _setting_of(part).key)
         for part in fields(cast("Any", table))
@@ -144,7 +143,6 @@ def _is_table(part: Field[Any]) -> bool:
 
 @cache
 def _setting_of(part: Field[Any]) -> Setting:
-    """Return the annotations of a field as one, with all that its name and type tell."""
     kind, *annotations = get_args(part.type)
     name = re.sub("_s$", "_seconds", part.name)
     found: dict[str, Any] = {

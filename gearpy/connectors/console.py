@@ -83,11 +83,9 @@ class ConsoleSink(Sink):
 
     @property
     def description(self) -> str:
-        """The name of the function."""
         return self._name
 
     def open(self, task_index: int, parallelism: int) -> "ConsoleWriter":
-        """Return a writer; all write to one file."""
         return ConsoleWriter(
             self._lines_of if self._table is None else self._table.lines, self._file
         )

@@ -38,17 +38,14 @@ class GatherSink(Sink):
         self._lock = threading.Lock()
 
     def open(self, task_index: int, parallelism: int) -> SinkWriter:
-        """Return a writer to the one store."""
         return _Writer(self)
 
     @property
     def is_full(self) -> bool:
-        """Whether all of the first records are there."""
         return self._first is not None and self._kept >= self._first
 
     @property
     def records(self) -> list[Any]:
-        """The records that are kept, in the order in which they came."""
         return [value for batch in self._found() for value in batch.values]
 
     def table(self, operator: str, schema: RowSchema | None = None) -> pa.Table:

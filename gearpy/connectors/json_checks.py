@@ -29,7 +29,6 @@ _SHOWN_CHARS: Final = 100
 
 
 def has_null_row(table: pa.Table) -> bool:
-    """Tell whether there may be a row that is null, as all columns are null in one."""
     if any(not column.null_count for column in table.columns):
         return False
     nulls = [column.is_null() for column in table.columns]

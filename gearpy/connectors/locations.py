@@ -73,17 +73,14 @@ class FoundFile:
 
     @property
     def is_local(self) -> bool:
-        """Whether it is on this machine, or looks like it."""
         return not _is_url(self.name)
 
     @property
     def is_packed(self) -> bool:
-        """Whether it is unpacked when it is read."""
         return self.name.endswith(tuple(_UNPACK))
 
     @property
     def is_settled(self) -> bool:
-        """Whether its name is that of a complete file that is meant to be read."""
         base = self.name.rsplit("/", 1)[-1]
         return not base.startswith(_HIDDEN) and not base.endswith(_UNFINISHED)
 
@@ -146,7 +143,6 @@ class Locations:
         return [found[name] for name in sorted(found)]
 
     def look_again(self) -> list[FoundFile]:
-        """Return the complete files that are there now, by name; there may be none."""
         found = [file for pattern in self._patterns for file in self._matches(pattern)]
         return sorted({file.name: file for file in found if file.is_settled}.values(), key=_name)
 
@@ -180,7 +176,6 @@ def file_at(operator: str, name: str, options: StoreOptions | None = None) -> Fo
 
 
 def unpacker_of(name: str) -> Callable[[Any], BinaryIO] | None:
-    """Return the function that opens a packed file as its content; None if it is not packed."""
     return _UNPACK.get(os.path.splitext(name)[1])  # noqa: PTH122 - of a URL, too
 
 
@@ -218,7 +213,6 @@ class DamagedFile(ValueError):
 
 
 def check_is_damage(error: Exception) -> None:
-    """Raise an error of the disk or the network, which another attempt may not meet."""
     if getattr(error, "errno", None) is not None:
         raise error
 
@@ -361,7 +355,6 @@ def _found(path: str, info: os.stat_result) -> FoundFile:
 
 
 def no_match(pattern: str) -> str:
-    """Return the words for a pattern that matches no file, with the folder that it is below."""
     is_whole = _is_url(pattern) or Path(pattern).is_absolute()
     return f"{pattern!r} matches no file" + ("" if is_whole else f" in {Path.cwd()}")
 

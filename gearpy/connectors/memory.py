@@ -163,20 +163,16 @@ class CollectionSource(Source):
 
     @property
     def schema(self) -> RowSchema | None:
-        """The schema that the program gave."""
         return self._schema
 
     @property
     def description(self) -> str:
-        """The function and the number of values."""
         return f"collection({len(self._values)} values)"
 
     def partitions(self) -> Sequence[str]:
-        """Return the numbers of the parts."""
         return numbered_partitions(self._parts)
 
     def open(self, partition: str, resume: CollectionPlace | None) -> "CollectionReader":
-        """Return a reader of every n-th value."""
         share = slice(int(partition), None, self._parts)
         place = resume or {"position": 0, "watermark_ms": MIN_MS}
         watermark_ms = place["watermark_ms"]
@@ -220,17 +216,14 @@ class CollectionReader(SourceReader):
         return Batch(Table(self._schema.table(values)), Times.of(times))
 
     def snapshot(self) -> CollectionPlace:
-        """Return how many values were read."""
         return {"position": self._position, "watermark_ms": self.watermark_ms}
 
     @property
     def watermark_ms(self) -> int:
-        """The watermark by the times of the values."""
         return self._stamps.watermark_ms
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Values read of all values."""
         return self._position, len(self._values)
 
 
@@ -269,11 +262,9 @@ class MemorySink(Sink):
 
     @property
     def description(self) -> str:
-        """The name of the function."""
         return "to_list"
 
     def open(self, task_index: int, parallelism: int) -> "MemoryWriter":
-        """Return a writer to the one list."""
         return MemoryWriter(self._results, self._lock, messages=self._messages)
 
 
@@ -290,7 +281,6 @@ class MemoryWriter(SinkWriter):
         self._messages = messages
 
     def write_batch(self, batch: Batch) -> None:
-        """Append the records, next to each other."""
         values = list(batch.messages()) if self._messages else batch.values
         with self._lock:
             self._results.extend(values)

@@ -193,25 +193,20 @@ class TableSource(Source):
 
     @property
     def description(self) -> str:
-        """The function and the number of rows."""
         return f"rows({self._batch.num_rows})"
 
     @property
     def note(self) -> str:
-        """Which columns have lost nanoseconds."""
         return self._note
 
     @property
     def schema(self) -> RowSchema:
-        """The schema of the table."""
         return self._schema
 
     def partitions(self) -> Sequence[str]:
-        """Return the numbers of the parts."""
         return numbered_partitions(self._parts)
 
     def open(self, partition: str, resume: RowsPlace | None) -> "TableReader":
-        """Return a reader of one part."""
         rows = self._batch.num_rows
         ends = [rows * part // self._parts for part in range(self._parts + 1)]
         start, stop = list(pairwise(ends))[int(partition)]
@@ -248,17 +243,14 @@ class TableReader(SourceReader):
         return Batch(rows, times)
 
     def snapshot(self) -> RowsPlace:
-        """Return how many rows were read."""
         return {"position": self._position, "watermark_ms": self.watermark_ms}
 
     @property
     def watermark_ms(self) -> int:
-        """The watermark by the times of the rows."""
         return self._order.watermark_ms
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Rows read of all rows."""
         return self._position, len(self._rows)
 
 

@@ -11,7 +11,6 @@ _SKIP_BYTES = 1 << 20
 
 
 def open_zstd(source: Any) -> BinaryIO:
-    """Open a path, or an open file, as its unpacked content."""
     opened = open(source, "rb") if isinstance(source, str | Path) else source  # noqa: PTH123, SIM115
     return io.BufferedReader(_Unpacked(opened))
 

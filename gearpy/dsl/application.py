@@ -230,5 +230,4 @@ class StreamApp:
 
 
 def _has_effect(step: Operator) -> bool:
-    """Tell whether a step may have an effect that can be seen outside."""
     return isinstance(step, _EFFECTS) or step.kind == "inspect"

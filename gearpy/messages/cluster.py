@@ -123,7 +123,6 @@ class LaunchExecutor:
 
     @property
     def store_prefix(self) -> str:
-        """The prefix of all names of the application in the checkpoint store."""
         return self.checkpoints or f"app{self.app_id}"
 
 
@@ -138,7 +137,6 @@ class ExecutorLaunchRejected:
 
     @property
     def cause(self) -> str:
-        """The end of the launch, for people, as `ExecutorExited` has it."""
         return f"it was not started: {self.reason}"
 
 

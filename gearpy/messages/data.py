@@ -52,12 +52,10 @@ class Origin(NamedTuple):
     is_split: bool = False
 
     def at(self, offset: int) -> "Origin":
-        """Return the origin of other records of the same partition; quicker than `_replace`."""
         return Origin(*self[:2], offset, *self[3:])
 
     @property
     def rank(self) -> tuple[int, ...]:
-        """The key that orders records of several partitions at one time; empty if not known."""
         return () if self.source < 0 else (self.source, self.partition, self.offset)
 
 
@@ -111,7 +109,6 @@ class EncodedBatch:
 
     @property
     def credit(self) -> int:
-        """The credit that its records took where they came from."""
         return -(-self.count // ROWS_PER_CREDIT) if self.is_table else self.count
 
 
@@ -138,7 +135,6 @@ class DataMessage:
 
     @property
     def counted(self) -> int:
-        """The credit of the message; that of a punctuation is one, lest it get lost."""
         return self.batch.credit or 1
 
 

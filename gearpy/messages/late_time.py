@@ -32,7 +32,6 @@ class OrderedTimes(list[int]):
 
 
 def ordered(times: list[int]) -> list[int]:
-    """Return the times as `OrderedTimes` where they are in order, else as they are."""
     if len(times) > _FIRST and sorted(first := times[:_FIRST]) != first:
         return times
     # To sort what is sorted is the quickest look at all of them that Python has.
@@ -59,7 +58,6 @@ def promise_of(time_ms: int) -> int:
 
 
 def late_places(timestamps: Iterable[int]) -> list[int]:
-    """Return the places of the times that are late, in a list; most lists have none."""
     if type(timestamps) is OrderedTimes:
         return []
     kinds = list(map(type, timestamps))

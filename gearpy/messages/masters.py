@@ -55,7 +55,6 @@ class MasterSummary:
 
     @property
     def leads(self) -> bool:
-        """Tell whether it is the leader."""
         return self.role == "leader"
 
 

@@ -71,11 +71,9 @@ class Table(_Values):
         return int(self.batch.nbytes)
 
     def take(self, places: "pa.Array") -> "Table":
-        """Return the rows at these places, in this order."""
         return Table(self.batch.take(places))
 
     def filter(self, mask: "pa.BooleanArray") -> "Table":
-        """Return the rows where the mask is true."""
         return Table(self.batch.filter(mask))
 
 
@@ -157,11 +155,9 @@ class Times(_Times):
         return f"Times({len(self)})"
 
     def take(self, places: "pa.Array") -> "Times":
-        """Return the times at these places, in this order."""
         return self._changed(lambda array: array.take(places))
 
     def filter(self, mask: "pa.BooleanArray") -> "Times":
-        """Return the times where the mask is true."""
         return self._changed(lambda array: array.filter(mask))
 
     def _changed(self, change: "Callable[[pa.Array], pa.Array]") -> "Times":
@@ -193,14 +189,12 @@ def _promised(times: list[int], late: list[int]) -> "pa.Array":
 
 
 def credit_of(values: list[Any]) -> int:
-    """Return the credit that some records take in flow control, at both ends of a link."""
     if type(values) is Table:
         return -(-len(values) // ROWS_PER_CREDIT)
     return len(values)
 
 
 def oldest_of(timestamps: list[int], default: int) -> int:
-    """Return the oldest time, or the default where there is none."""
     if type(timestamps) is Times:
         return timestamps.bounds()[0] if len(timestamps) else default
     if type(timestamps) is OrderedTimes:
@@ -209,14 +203,12 @@ def oldest_of(timestamps: list[int], default: int) -> int:
 
 
 def has_late(timestamps: list[int]) -> bool:
-    """Tell whether some of the times are those of late records."""
     if type(timestamps) is Times:
         return timestamps.promised is not None
     return bool(late_places(timestamps))
 
 
 def newest_of(timestamps: list[int], default: int) -> int:
-    """Return the newest time, or the default where there is none."""
     if type(timestamps) is Times:
         return timestamps.bounds()[1] if len(timestamps) else default
     if type(timestamps) is OrderedTimes:
@@ -253,7 +245,6 @@ def cells_of(column: "pa.Array") -> list[Any]:
 
 
 def in_microseconds(column: "pa.Array") -> "pa.Array":
-    """Return a column whose times and spans are cut to whole microseconds, towards the past."""
     return changed_leaves(column, microsecond_type(column.type), _cut)
 
 

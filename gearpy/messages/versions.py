@@ -21,12 +21,10 @@ class KnownVersions:
 
     @property
     def oldest(self) -> int:
-        """The oldest version that is understood."""
         return max(1, self.newest - 1)
 
     @property
     def text(self) -> str:
-        """These versions, for people."""
         return f"{self.oldest} and {self.newest}" if self.newest > 1 else "1"
 
     def check(self, version: int, what: str) -> None:
@@ -46,11 +44,9 @@ class KnownVersions:
         raise ProtocolError(f"{what} has version {version}, this gearpy knows {self.text}: {fix}")
 
     def knows(self, version: int) -> bool:
-        """Tell whether a version is understood."""
         return self.oldest <= version <= self.newest
 
     def common(self, oldest: int, newest: int) -> int | None:
-        """Return the newest version that is also between two others, or None."""
         version = min(self.newest, newest)
         return version if version >= max(self.oldest, oldest) else None
 

@@ -45,7 +45,6 @@ class AlertRule:
 
     @property
     def alert(self) -> str:
-        """The name of the alert in Prometheus."""
         return "Gearpy" + "".join(part.capitalize() for part in self.name.split("-"))
 
 
@@ -190,7 +189,6 @@ ALERT_RULES: Final = (
 
 
 def rule_file() -> str:
-    """Return the rules as a rule file of Prometheus."""
     return "\n".join(_lines()) + "\n"
 
 

@@ -124,7 +124,6 @@ class ApplicationMetrics:
         self._history: History[Past] = History(partial(past_items, app_id))
 
     def on_outline(self, outline: Outline) -> None:
-        """Go on with another graph, whose tasks have other numbers."""
         self._outline, self._before = outline, _Before()
         self._loads.clear()
 
@@ -145,11 +144,9 @@ class ApplicationMetrics:
         }
 
     def note(self, at_ms: int, kind: EventKind, text: str) -> None:
-        """Keep an event; the oldest of very many are forgotten."""
         self._events.append(ApplicationEvent(at_ms=at_ms, kind=kind, text=text[:_EVENT_CHARS_MAX]))
 
     def is_due(self, at_ms: int) -> bool:
-        """Tell whether a point of the last minutes is due."""
         return self._fine.is_due(at_ms)
 
     def on_tick(
@@ -167,7 +164,6 @@ class ApplicationMetrics:
         return newest
 
     def load_of(self, task: TaskId) -> TaskLoad | None:
-        """Return the newest load of a task."""
         known = self._loads.get(task)
         return None if known is None else known.load
 
@@ -326,7 +322,6 @@ def _total(rates: Iterable[float | None]) -> float | None:
 
 
 def _lag_ms(at_ms: int, clocks: Iterable[TaskClock]) -> float | None:
-    """Return how far the oldest promise is behind wall time; None if nobody has promised any."""
     told = [known_ms(clock.watermark_ms) for clock in clocks if not clock.idle]
     known = [watermark_ms for watermark_ms in told if watermark_ms is not None]
     return float(at_ms - min(known)) if known else None

@@ -27,7 +27,6 @@ def bucket_of(value: float) -> int:
 
 
 def bound_of(bucket: int) -> float:
-    """Return the upper bound of a bucket; that of the highest is infinite."""
     return float("inf") if bucket >= BUCKET_MAX else 2.0 ** (bucket / _PER_DOUBLING)
 
 
@@ -41,7 +40,6 @@ class Histogram:
         self._total = 0.0
 
     def observe(self, value: float, times: int = 1) -> None:
-        """Count a value, so many times."""
         bucket = bucket_of(value)
         self._counts[bucket] = self._counts.get(bucket, 0) + times
         self._total += value * times
@@ -52,12 +50,10 @@ class Histogram:
 
 
 def count_of(sample: HistogramSample) -> int:
-    """Return how many values there are."""
     return sum(count for _, count in sample.counts)
 
 
 def mean_of(sample: HistogramSample) -> float | None:
-    """Return the mean; None if there is no value."""
     count = count_of(sample)
     return sample.total / count if count else None
 
@@ -78,7 +74,6 @@ def quantile_of(sample: HistogramSample, share: float) -> float | None:
 
 
 def quantile_ms_of(sample: HistogramSample, share: float) -> float | None:
-    """Return the same of a distribution in seconds, in ms."""
     seconds = quantile_of(sample, share)
     return None if seconds is None else seconds * 1000
 
@@ -106,7 +101,6 @@ def merged(samples: Iterable[HistogramSample]) -> HistogramSample:
 
 
 def since(later: HistogramSample, earlier: HistogramSample) -> HistogramSample:
-    """Return the values between two samples of a histogram; all of a later one that began anew."""
     between = dict(later.counts)
     for bucket, count in earlier.counts:
         between[bucket] = between.get(bucket, 0) - count

@@ -45,7 +45,6 @@ class History(Generic[T]):
         }
 
     def on_tick(self, at_ms: int, point: Callable[[], T]) -> None:
-        """Keep a point in each ring where one is due."""
         due = [ring for ring in self._rings.values() if ring.is_due(at_ms)]
         if due:
             made = point()
@@ -53,12 +52,10 @@ class History(Generic[T]):
                 ring.add(at_ms, made)
 
     def answer(self, question: GetHistory, at_ms: int, latest: T) -> HistoryData:
-        """Return the items that a question names; ``latest`` is a point of this moment."""
         points = self.points(question.read_option, at_ms, latest)
         return named(question, (item for point in points for item in self._items(*point)))
 
     def points(self, option: ReadOption, at_ms: int, latest: T) -> list[tuple[int, T]]:
-        """Return the points that are meant; ``latest`` is a point of this moment."""
         ring = self._rings.get(option)
         return [(at_ms, latest)] if ring is None else ring.since()
 
@@ -78,22 +75,18 @@ class ProcessHistory:
         )
 
     def on_tick(self, at_ms: int) -> None:
-        """Keep the points that are due."""
         self._history.on_tick(at_ms, self._sample)
 
     def answer(self, question: GetHistory, at_ms: int) -> HistoryData:
-        """Return the measurements that a question names."""
         return self._history.answer(question, at_ms, self._sample())
 
     def latest(self, at_ms: int, gauges: dict[str, float] | None = None) -> ProcessMetricsData:
-        """Return the newest measurements, beside counts that the caller knows."""
         return ProcessMetricsData(
             name=self.name, at_ms=at_ms, process=self._sample(), gauges=gauges or {}
         )
 
 
 def named(question: GetHistory, items: Iterable[HistoryItem]) -> HistoryData:
-    """Return the items that a question names, aggregated as it says."""
     pattern = regex(translate(f"{question.path}*"))
     asked = (item for item in items if pattern.match(item.name))
     limit = max(0, min(question.limit, _ITEMS_MAX))

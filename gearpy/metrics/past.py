@@ -63,7 +63,6 @@ def history_points(
 
 
 def history_of(left: HistoryPoints, question: GetHistory) -> HistoryData:
-    """Answer a question from the measurements that were left behind."""
     items = (item for each in left.points for item in _items_of(left.app_id, each))
     return named(question, items)
 

@@ -34,7 +34,6 @@ class ProcessMeter:
         self._unknown_messages = 0
 
     def count_unknown_message(self) -> None:
-        """Count a message that its actor had no use for; threads take turns."""
         self._unknown_messages += 1
 
     def on_gc(self, phase: str, _: dict[str, Any]) -> None:
@@ -64,7 +63,6 @@ class ProcessMeter:
 
 @cache
 def process_meter() -> ProcessMeter:
-    """Return the meter of this process; the first call begins to count pauses."""
     meter = ProcessMeter()
     gc.callbacks.append(meter.on_gc)
     return meter

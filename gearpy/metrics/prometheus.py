@@ -57,23 +57,19 @@ class SampleCollector(Collector):
         self._take = take
 
     def collect(self) -> Iterable[Metric]:
-        """Take a sample and return its metrics."""
         return metrics_of(self._take())
 
     def describe(self) -> Iterable[Metric]:
-        """Return none: to be registered, it takes no sample."""
         return ()
 
 
 def registry_of(take: Callable[[], ClusterSample]) -> CollectorRegistry:
-    """Return a registry with the metrics of a cluster, and nothing else."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(SampleCollector(take))
     return registry
 
 
 def page_of(sample: ClusterSample) -> bytes:
-    """Return the page, in the text format of Prometheus."""
     return generate_latest(registry_of(lambda: sample))
 
 

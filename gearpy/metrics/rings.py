@@ -25,7 +25,6 @@ class Ring(Generic[T]):
         return now_ms // self.interval_ms != last_ms // self.interval_ms
 
     def add(self, now_ms: int, point: T) -> bool:
-        """Keep a point if one is due; return whether it was."""
         if not self.is_due(now_ms):
             return False
         if self._points and now_ms < self._points[-1][0]:
@@ -34,7 +33,6 @@ class Ring(Generic[T]):
         return True
 
     def since(self, after_ms: int = -1) -> list[tuple[int, T]]:
-        """Return the points after a time with their times, oldest first."""
         return [point for point in self._points if point[0] > after_ms]
 
     def __len__(self) -> int:

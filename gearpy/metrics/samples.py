@@ -62,7 +62,6 @@ def sample_of(
 
 
 def known_ms(time_ms: int | None) -> int | None:
-    """Return an event time, or None at the beginning and the end of time."""
     return None if time_ms is None or not MIN_MS < time_ms < MAX_MS - 1 else time_ms
 
 

@@ -82,7 +82,6 @@ class TaskMeters:
                 )
 
     def point(self, loads: Mapping[TaskId, TaskLoad]) -> dict[TaskId, Values]:
-        """Return the values of all tasks at this moment."""
         return {
             task: array("d", _values(meter, loads.get(task)))
             for task, meter in self._meters.items()

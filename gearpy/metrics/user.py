@@ -43,7 +43,6 @@ class MetricGauge:
         self.value: float = 0.0
 
     def set(self, value: float) -> None:
-        """Set the value."""
         self.value = value
 
 
@@ -78,15 +77,12 @@ class UserMetrics:
         return self._known(name, MetricCounter)
 
     def gauge(self, name: str) -> MetricGauge:
-        """Return the gauge of this name; raises as `counter` does."""
         return self._known(name, MetricGauge)
 
     def histogram(self, name: str) -> MetricHistogram:
-        """Return the histogram of this name; raises as `counter` does."""
         return self._known(name, MetricHistogram)
 
     def enter(self) -> None:
-        """Have `counter`, `gauge` and `histogram` mean these metrics from now on."""
         _AT_WORK.set(self)
 
     def bound(self, function: Callable[[Any], Awaitable[Any]]) -> Callable[[Any], Awaitable[Any]]:
@@ -123,7 +119,6 @@ class NamedCounter:
     name: str
 
     def add(self, amount: float = 1) -> None:
-        """Add an amount, which is not negative; raises as `UserMetrics.counter` does, too."""
         _at_work().counter(self.name).add(amount)
 
 
@@ -134,7 +129,6 @@ class NamedGauge:
     name: str
 
     def set(self, value: float) -> None:
-        """Set the value; raises as `UserMetrics.gauge` does."""
         _at_work().gauge(self.name).set(value)
 
 
@@ -145,7 +139,6 @@ class NamedHistogram:
     name: str
 
     def observe(self, value: float, times: int = 1) -> None:
-        """Count a value, so many times; raises as `UserMetrics.histogram` does."""
         _at_work().histogram(self.name).observe(value, times)
 
 

@@ -67,7 +67,6 @@ def routes_app(deps: Deps | None = None) -> FastAPI:
 
 
 def services_app(deps: Deps) -> ASGIApp:
-    """Return all routes behind their guard."""
     app = routes_app(deps)
     guarded = Guard(app, settings=deps.guard, logins=deps.logins)
     return GZipMiddleware(guarded, minimum_size=_GZIP_BYTES_MIN, compresslevel=_GZIP_LEVEL)

@@ -74,20 +74,17 @@ class Deps:
 
 
 def deps_of(request: HTTPConnection) -> Deps:
-    """Return the parts of the services."""
     deps = request.app.state.deps
     assert isinstance(deps, Deps)
     return deps
 
 
 def caller_of(request: Request) -> Caller | None:
-    """Return the caller of a request; None if unknown."""
     caller: Caller | None = request.state.caller
     return caller
 
 
 def _client_of(request: Request) -> ClusterClient:
-    """Return a client that asks in the name of the caller."""
     client, caller = deps_of(request).client, caller_of(request)
     return client if caller is None else client.in_name_of(asker_of(caller))
 

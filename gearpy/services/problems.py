@@ -53,7 +53,6 @@ class ProblemRaised(HTTPException):
 def problem_answer(
     status: int, problem: Problem, headers: dict[str, str] | None = None
 ) -> JSONResponse:
-    """Return a problem as an answer."""
     content = {"error": problem.error, "fix": problem.fix}
     return JSONResponse(content, status_code=status, headers=headers)
 
@@ -88,7 +87,6 @@ def _on_invalid(_: Request, error: Exception) -> JSONResponse:
 
 
 def answer_of(error: ProblemRaised | GearpyError) -> JSONResponse:
-    """Return an error as an answer, where no handler does so."""
     if isinstance(error, ProblemRaised):
         return problem_answer(error.status_code, error.problem)
     status, fix = _status_of(error), None

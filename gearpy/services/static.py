@@ -36,7 +36,6 @@ def page_routes() -> list[BaseRoute]:
 
 
 def index(request: Request) -> Response:
-    """Return what a browser begins with, or that it has not changed."""
     return _Served(_FOLDER / "index.html").answer(request)
 
 
@@ -59,6 +58,5 @@ class _Served:
 
 @lru_cache(maxsize=500)
 def _content(path: Path, _mtime_ns: int, _size: int) -> tuple[bytes, str]:
-    """Return a file and its entity tag, read again after it has changed."""
     content = path.read_bytes()
     return content, f'"{hashlib.sha256(content).hexdigest()[:16]}"'

@@ -45,7 +45,6 @@ def open_state(
 
 
 def heap_state(now_ms: Callable[[], int] | None = None, watermark_ms: int = MIN_MS) -> KeyedState:
-    """Return empty state in memory, for tests and examples."""
     return KeyedState(HeapStore(), now_ms=now_ms or wall_ms, watermark_ms=watermark_ms)
 
 

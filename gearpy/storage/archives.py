@@ -193,7 +193,6 @@ class _Meter:
 
 
 def _created(path: Path) -> BinaryIO:
-    """Open a new file; refuse one that is there already."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     return os.fdopen(os.open(path, flags, 0o600), "wb")
 

@@ -124,7 +124,6 @@ class ArtifactStore:
         return cls(folder, config.max_bytes, shared, quota_bytes=config.quota_bytes)
 
     def shas(self) -> tuple[str, ...]:
-        """Return the digests of stored artifacts, sorted."""
         return tuple(sorted(path.name for path in self._folder.iterdir() if is_sha256(path.name)))
 
     def has(self, sha256: str) -> bool:
@@ -144,7 +143,6 @@ class ArtifactStore:
         return self._copied(sha256)
 
     def kept(self) -> ProgramsKept:
-        """Return the size of all programs in the store, by their need at the last sweep."""
         return ProgramsKept.of(self._sizes(), self._needed)
 
     def sweep(self, needed: Mapping[str, ApplicationSummary], now_ms: int) -> list[str]:
@@ -216,7 +214,6 @@ class ArtifactStore:
         return self._path(sha256)
 
     def received(self, sha256: str) -> int:
-        """Return how much of an upload under way has arrived."""
         with self._lock:
             upload = self._uploads.get(sha256)
             return upload.received if upload is not None else 0
@@ -310,7 +307,6 @@ class ArtifactStore:
         self._end(sha256, upload)
 
     def _keep(self, sha256: str, path: Path) -> None:
-        """Give a file that is on disk, and sound, its name."""
         path.rename(self._path(sha256))
         sync_folder(self._folder)
         self._sound.add(sha256)
@@ -417,7 +413,6 @@ class ArtifactDesk:
     def answer(
         self, message: ArtifactQuestion
     ) -> ArtifactStored | ArtifactMissing | ArtifactPart | Refused:
-        """Answer a question."""
         try:
             match message:
                 case HasArtifact(sha256=sha256):

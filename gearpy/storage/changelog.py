@@ -37,12 +37,10 @@ _BEHIND_BYTES: Final = 16 << 20
 
 
 def chain_of(files: Iterable[SnapshotFile]) -> tuple[SnapshotFile, ...]:
-    """Return the files of epochs among all that a manifest lists."""
     return tuple(file for file in files if file.partition is None)
 
 
 def changelog_of(files: Iterable[SnapshotFile]) -> tuple[SnapshotFile, ...]:
-    """Return the segments of the changelog among all files that a manifest lists."""
     return tuple(file for file in files if file.partition is not None)
 
 
@@ -102,16 +100,13 @@ class Changelog:
 
     @property
     def files(self) -> tuple[SnapshotFile, ...]:
-        """All segments, by task, of each task the oldest first."""
         return tuple(chained.from_iterable(self._segments[each] for each in sorted(self._segments)))
 
     @property
     def is_complete(self) -> bool:
-        """Whether the keyed state of all tasks is in it."""
         return self._segments.keys() == self._partitions.keys()
 
     def begin_anew(self) -> None:
-        """Forget all segments: the next ones hold the whole state of their tasks."""
         self._segments.clear()
 
     def next_segments(self, epoch: int, changed: Collection[TaskId]) -> tuple[NextSegment, ...]:
@@ -123,7 +118,6 @@ class Changelog:
         )
 
     def on_stored(self, segments: Mapping[TaskId, tuple[SnapshotFile, ...]]) -> None:
-        """Note the segments of tasks after those for an epoch were stored."""
         self._segments |= segments
 
     def _next(self, epoch: int, task: TaskId) -> NextSegment:
@@ -286,7 +280,6 @@ def rebuilt(
 
 
 def _only(tasks: Collection[TaskId], files: Iterable[SnapshotFile]) -> list[SnapshotFile]:
-    """Return the files that these tasks are in, listed with these only."""
     wanted = set(tasks)
     return [
         replace(file, tasks=tuple(sorted(own)))
@@ -296,7 +289,6 @@ def _only(tasks: Collection[TaskId], files: Iterable[SnapshotFile]) -> list[Snap
 
 
 def _newest(chain: Sequence[SnapshotFile], tasks: Collection[TaskId]) -> list[SnapshotFile]:
-    """Return for each task the newest file that has it, listed with such tasks only."""
     newest = {task: file for file in chain for task in file.tasks if task in tasks}
     return [
         replace(file, tasks=own)

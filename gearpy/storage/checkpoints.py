@@ -118,11 +118,9 @@ class FolderCheckpoints:
 
     @property
     def place(self) -> str:
-        """See `Checkpoints`."""
         return self.folder.place
 
     def save(self, name: str, chunks: Iterable[bytes]) -> StoredFile:
-        """See `Checkpoints`."""
         _check_name(name)
         digest, size = sha256(), 0
 
@@ -137,7 +135,6 @@ class FolderCheckpoints:
         return StoredFile(name, digest.hexdigest(), size)
 
     def open(self, location: str) -> BinaryIO:
-        """See `Checkpoints`."""
         try:
             _check_name(location)
             return self.folder.open(location)
@@ -145,7 +142,6 @@ class FolderCheckpoints:
             raise SnapshotDamaged(location=location, reason=str(error)) from error
 
     def load(self, location: str, sha256: str = "") -> bytes:
-        """See `Checkpoints`."""
         with self.open(location) as file:
             data = file.read()
         found = _digest(data) if sha256 else ""
@@ -155,29 +151,24 @@ class FolderCheckpoints:
         return data
 
     def names(self, prefix: str) -> list[str]:
-        """See `Checkpoints`."""
         if prefix:
             _check_name(prefix)
         return sorted(filter(_is_name, self.folder.walk(prefix)))
 
     def has(self, name: str) -> bool:
-        """See `Checkpoints`."""
         _check_name(name)
         return self.folder.look(name) is not None
 
     def hold(self, prefix: str) -> None:
-        """See `Checkpoints`."""
         _check_name(prefix)
         self.folder.hold(prefix)
 
     def drop(self, location: str) -> None:
-        """See `Checkpoints`."""
         _check_name(location)
         self.folder.remove(location)
         self.folder.prune(parent_of(location))
 
     def drop_all(self, prefix: str) -> None:
-        """See `Checkpoints`."""
         _check_name(prefix)
         self.folder.remove_tree(prefix)
         self.folder.prune(parent_of(prefix))
@@ -218,7 +209,6 @@ def checkpoints_at(folder_or_url: str | Path) -> FolderCheckpoints:
 
 
 def orphans(checkpoints: Checkpoints, prefix: str, needed: Iterable[str]) -> list[str]:
-    """Return the names below a prefix that are not needed."""
     return sorted(set(checkpoints.names(prefix)).difference(needed))
 
 

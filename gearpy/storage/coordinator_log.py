@@ -103,7 +103,6 @@ class CoordinatorLog:
 
     @property
     def state(self) -> CoordinatorState:
-        """The state that the log leads to, with all that was appended here."""
         return self._state if self._writer is None else self._writer.state
 
     def append(self, drafts: Iterable[CoordinatorMessage]) -> None:

@@ -47,13 +47,11 @@ class Segment:
 
 
 def header_of(salt: int) -> bytes:
-    """Return the beginning of a segment."""
     plain = _HEADER.pack(_SEGMENT_MAGIC, FORMAT_VERSION, salt, 0)[:-4]
     return plain + _LENGTH.pack(crc32(plain))
 
 
 def frame_of(records: Sequence[bytes], salt: int) -> bytes:
-    """Return the records of one append."""
     body = b"".join(part for each in records for part in (_LENGTH.pack(len(each)), each))
     assert len(body) <= FRAME_BYTES_MAX, f"{len(body)} bytes in one append"
     return _FRAME.pack(_FRAME_MAGIC, len(body), _checksum(body, salt)) + body
@@ -109,7 +107,6 @@ def _promised(mark: bytes, salt: int | None) -> int:
 
 
 def snapshot_of(state: bytes) -> bytes:
-    """Return a snapshot as a file."""
     checksum = crc32(state)
     return _SNAPSHOT.pack(_SNAPSHOT_MAGIC, FORMAT_VERSION, len(state), checksum) + state
 

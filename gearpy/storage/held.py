@@ -17,7 +17,6 @@ _TEXT: Final = b"While this file is missing, gearpy takes this checkpoint folder
 
 
 def log_folder(prefix: str) -> str:
-    """Return the folder of an application's log; ``prefix`` is `LaunchExecutor.checkpoints`."""
     return f"{prefix}/coordinator"
 
 
@@ -59,50 +58,40 @@ class HeldCheckpoints:
 
     @property
     def is_in_memory(self) -> bool:
-        """Whether it ends with this process."""
         return isinstance(self._store, MemoryCheckpoints)
 
     @property
     def place(self) -> str:
-        """See `Checkpoints`."""
         return self._store.place
 
     def save(self, name: str, chunks: Iterable[bytes]) -> StoredFile:
-        """See `Checkpoints`."""
         with self._there():
             return self._store.save(name, chunks)
 
     def open(self, location: str) -> BinaryIO:
-        """See `Checkpoints`."""
         with self._told():
             return self._store.open(location)
 
     def load(self, location: str, sha256: str = "") -> bytes:
-        """See `Checkpoints`."""
         with self._told():
             return self._store.load(location, sha256)
 
     def names(self, prefix: str) -> list[str]:
-        """See `Checkpoints`."""
         with self._there():
             return self._store.names(prefix)
 
     def has(self, name: str) -> bool:
-        """See `Checkpoints`."""
         with self._there():
             return self._store.has(name)
 
     def hold(self, prefix: str) -> None:
-        """See `Checkpoints`."""
         self._store.hold(prefix)
 
     def drop(self, location: str) -> None:
-        """See `Checkpoints`."""
         with self._told():
             self._store.drop(location)
 
     def drop_all(self, prefix: str) -> None:
-        """See `Checkpoints`."""
         with self._told():
             self._store.drop_all(prefix)
 

@@ -127,7 +127,6 @@ class FileLog:
             raise
 
     def append(self, records: Sequence[bytes]) -> int:
-        """See `Log`."""
         if records:
             frame = frame_of(records, self._salt)
             with self._writing():
@@ -137,7 +136,6 @@ class FileLog:
         return self._start + self._count
 
     def replay(self) -> Replay:
-        """See `Log`."""
         snapshots = self._numbers("snapshot")
         snapshot = None
         if snapshots:
@@ -147,7 +145,6 @@ class FileLog:
         return Replay(snapshot, read_segment(data, self._path(self._segment)).records)
 
     def snapshot(self, state: bytes) -> None:
-        """See `Log`."""
         index = self._start + self._count
         with self._writing():
             self._folder.put(_name("snapshot", index), snapshot_of(state))
@@ -156,14 +153,12 @@ class FileLog:
             self._remove_before(index)
 
     def close(self) -> None:
-        """See `Log`."""
         if not self._broken:
             with suppress(OSError):  # Nothing is lost without it.
                 self._folder.append(self._head, b"")
         self.abandon()
 
     def abandon(self) -> None:
-        """Let others open it, and write nothing more, as a process that is killed."""
         self._broken = self._broken or "it is closed"
         self._folder.unlock()
 
@@ -285,7 +280,6 @@ class FileLog:
         return f"{self._folder.place}/{name}"
 
     def _numbers(self, kind: str) -> list[int]:
-        """Return the numbers of all files of a kind, oldest first."""
         found = filter(None, map(_NAME.fullmatch, self._folder.names()))
         return sorted(int(match[2]) for match in found if match[1] == kind)
 
@@ -314,19 +308,15 @@ class MemoryLog:
         self._log = FileLog(self.folder)
 
     def append(self, records: Sequence[bytes]) -> int:
-        """See `Log`."""
         return self._log.append(records)
 
     def replay(self) -> Replay:
-        """See `Log`."""
         return self._log.replay()
 
     def snapshot(self, state: bytes) -> None:
-        """See `Log`."""
         self._log.snapshot(state)
 
     def close(self) -> None:
-        """See `Log`."""
         self._log.close()
 
     def crash(self, rng: "Random | None" = None) -> "MemoryLog":

@@ -175,7 +175,6 @@ class SnapshotChain:
 
     @property
     def tasks(self) -> frozenset[TaskId]:
-        """All tasks with stored state."""
         return frozenset(self._heads)
 
     def head(self, task: TaskId) -> bytes:
@@ -195,7 +194,6 @@ class SnapshotChain:
         return ((place.group, self._open.read(place)) for place in self._state.get(task, ()))
 
     def groups(self, task: TaskId) -> list[int]:
-        """Return the key groups of a task that have stored state, in their order."""
         return sorted(self._groups.get(task, ()))
 
     def cells(self, task: TaskId, group: int) -> Cells:
@@ -216,7 +214,6 @@ class SnapshotChain:
         return ((place.location, self._open.read(place)) for place in places)
 
     def size(self, task: TaskId) -> TaskSize:
-        """Return the size of a task in the chain."""
         sizes = [place.size for place in self._state.get(task, ())]
         return TaskSize(self._heads[task].size, sum(sizes), len(sizes))
 
@@ -242,7 +239,6 @@ def sections_once(checkpoints: Checkpoints, file: SnapshotFile) -> Iterator[File
 
 
 def _owners_in(file: SnapshotFile) -> Callable[[SectionPlace], Sequence[TaskId]]:
-    """Return a function that returns the tasks for which a section of a file counts."""
     taken: dict[TaskId, list[TakenGroups]] = {}
     for each in file.taken:
         if each.task in file.tasks:
@@ -262,7 +258,6 @@ def _owners_in(file: SnapshotFile) -> Callable[[SectionPlace], Sequence[TaskId]]
 def _checked(
     reads: Callable[[TaskId], bool], source: BinaryIO, file: SnapshotFile
 ) -> list[SectionPlace]:
-    """Return the places of the sections of a file; keyed state of some tasks is verified later."""
     owners = _owners_in(file)
 
     def is_later(place: SectionPlace) -> bool:

@@ -140,7 +140,6 @@ def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _begun(file: BinaryIO, wanted: SnapshotFile) -> "_Input":
-    """Read the header of a file that has the size it should have."""
     source = _Input(file, wanted.location)
     _check_size_of(source, wanted)
     _check_header(source)
@@ -231,7 +230,6 @@ def check_tasks(places: Iterable[SectionPlace], wanted: SnapshotFile) -> None:
 
 
 def is_at(place: SectionPlace, body: bytes) -> bool:
-    """Tell whether a body that was read again is the one that was verified."""
     label = _LABEL.pack(place.kind, place.task.packed(), place.group, len(body))
     return len(body) == place.size and crc32(body, crc32(label)) == place.checksum
 
@@ -276,7 +274,6 @@ class _Input:
         return self._digest.hexdigest()
 
     def damage(self, reason: str, *, at: int | None = None) -> SnapshotDamaged:
-        """Return the error to raise."""
         where = self.at if at is None else at
         return SnapshotDamaged(location=self._location, reason=f"byte {where}: {reason}")
 

@@ -342,7 +342,6 @@ def _advice(step: Operator) -> str:
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Leave out what the program prints: it runs many times."""
     with redirect_stdout(StringIO()):
         yield
 

@@ -70,7 +70,6 @@ def check_releases(name: str, use: Callable[[], object]) -> None:
 
 
 def _held() -> tuple[int, int]:
-    """Count the threads and the open files of this process."""
     gc.collect()
     files = len(list(_FILES.iterdir())) if _FILES.is_dir() else 0
     return threading.active_count(), files

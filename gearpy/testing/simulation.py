@@ -311,7 +311,6 @@ class Simulation:
 
     @property
     def _records_read(self) -> int:
-        """How many records the sources have given, those before the epoch gone back to included."""
         clocks = [each.clock() for each in self.runners.values() if not each.info.upstream]
         return sum(clock.records_in for clock in clocks)
 
@@ -392,7 +391,6 @@ class Simulation:
         self._schedule_turn(link[1], self.now_ms)
 
     def _signal(self, task: TaskId) -> None:
-        """Give a task a turn: something outside of it has happened."""
         self._schedule_turn(task, self._later_ms())
 
     def _schedule_turn(self, task: TaskId, at_ms: int) -> None:
@@ -438,7 +436,6 @@ class Simulation:
             self._within(self._faults.commit_ms, partial(self._tell_committed, epoch))
 
     def _tell_committed(self, epoch: int) -> None:
-        """Tell the tasks that do not know; again and again, as the news may be lost."""
         tasks = self.epochs.uncommitted(epoch)
         for task in tasks:
             if self._rng.random() >= self._faults.commits_lost:

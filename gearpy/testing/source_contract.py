@@ -110,7 +110,6 @@ def _check_making(make: Callable[[], Source[Any]]) -> None:
 
 
 def _look(make: _Make, partition: str) -> None:
-    """Open a partition, read a little, close it twice."""
     reader = make().open(partition, None)
     try:
         reader.read_batch(1)

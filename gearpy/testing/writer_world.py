@@ -302,7 +302,6 @@ class TaskWorld(ABC, Generic[WriterPlaceT]):
             self.start()
 
     def _bury(self) -> None:
-        """End a process that was killed within a step."""
         if not self.place.interleaves:  # As the system does: it closes what the process had.
             self._quietly(partial(self.live.writer.close, completed=False))
         self._end()

@@ -54,7 +54,6 @@ class TransportLimits:
 
     @property
     def frames(self) -> FrameLimits:
-        """Return the limits of the frames on a connection."""
         return FrameLimits(
             data_bytes_max=self.frame_bytes_max,
             control_bytes_max=self.control_frame_bytes_max,
@@ -63,7 +62,6 @@ class TransportLimits:
 
     @property
     def handshake(self) -> HandshakeLimits:
-        """Return the limits of a connection that has not proved itself."""
         return HandshakeLimits(
             timeout_ms=self.handshake_timeout_ms, bytes_max=self.handshake_bytes_max
         )
@@ -98,13 +96,11 @@ class Counters:
         self._stats = TransportStats()
 
     def add(self, **counts: int) -> None:
-        """Add to the counters with these names."""
         with self._lock:
             for name, count in counts.items():
                 setattr(self._stats, name, getattr(self._stats, name) + count)
 
     def snapshot(self) -> TransportStats:
-        """Return the counters as they are now."""
         with self._lock:
             return replace(self._stats)
 
@@ -209,7 +205,6 @@ class Peers(Protocol):
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """Return host and port of ``host:port`` or ``[ipv6]:port``, or raise `ConfigError`."""
     host, colon, port = address.rpartition(":")
     if not colon or not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:  # noqa: PLR2004
         raise ConfigError(f"{address!r} is no address: write host:port")

@@ -86,12 +86,10 @@ class _Trail:
             self._points.popleft()
 
     def stands_ms(self, at_ms: int) -> int:
-        """Return for how long event time stands though records come in; 0 if none do."""
         comes = self._watermark_ms is not None and at_ms - self._read_ms < _MINUTE_MS
         return at_ms - self._moved_ms if comes else 0
 
     def increase(self, count: Callable[[_Point], int]) -> int:
-        """Return how much has been added to a count; where it falls, it has begun again."""
         values = [count(each) for each in self._points]
         steps = pairwise(values)
         return sum(now - was if now >= was else now for was, now in steps)
@@ -219,7 +217,6 @@ class _Machine:
         return "resolved"
 
     def reset(self) -> None:
-        """Make the rule quiet again."""
         self.alert = self._since_ms = self._quiet_ms = None
 
 
@@ -242,7 +239,6 @@ class AppAlerts:
 
     @property
     def alerts(self) -> tuple[AlertView, ...]:
-        """The alerts that fire, the longest firing first."""
         firing = [each.alert for each in self._machines if each.alert is not None]
         return tuple(sorted(firing, key=lambda each: each.since_ms))
 
@@ -255,7 +251,6 @@ class AppAlerts:
         return list(self._changes(view))
 
     def on_forgotten(self, view: AppView) -> list[AlertChange]:
-        """Resolve the firing alerts, as there is no such application any more."""
         firing = [each for each in self._machines if each.alert is not None]
         return [self._resolved(each, view) for each in firing]
 
@@ -293,7 +288,6 @@ class AlertBook:
         self._apps: dict[int, tuple[AppAlerts, AppView]] = {}
 
     def on_views(self, views: Iterable[AppView]) -> list[AlertChange]:
-        """Take a view of each application that there is; return the alerts that have changed."""
         changes: list[AlertChange] = []
         before, self._apps = self._apps, {}
         for view in views:
@@ -322,7 +316,6 @@ class AlertBook:
 
 
 def alert_view(firing: FiringAlert, *, named: bool = False) -> AlertView:
-    """Return the view of an alert; with the name of its application in front if ``named``."""
     said = f"{firing.name}: {firing.text}" if named else firing.text
     return AlertView(rule=firing.rule, level=firing.level, since_ms=firing.since_ms, text=said)
 
@@ -334,7 +327,6 @@ def _change(state: Literal["firing", "resolved"], view: AppView, alert: AlertVie
 
 
 def said(rule: AlertRule, measured: Measured) -> str:
-    """Return the text of a rule about a measurement, with its advice."""
     value = {
         "seconds": text.duration(round(measured.value * 1000)),
         "share": text.share(measured.value),

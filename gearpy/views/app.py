@@ -263,7 +263,6 @@ def _edges(
 def _slow_edges(
     detail: ApplicationDetail, figures: Mapping[int, ProcessorFigures]
 ) -> set[tuple[int, int]]:
-    """Return the edges that hold their sources back: of each, the one to the fullest target."""
     slow = set()
     for each in figures.values():
         targets = [edge.target for edge in detail.edges if edge.source == each.id]

@@ -119,12 +119,10 @@ def _unstored(why: str) -> Headline:
 
 
 def sentence(finding: Headline) -> str:
-    """Return a finding with its advice, on one line."""
     return f"{finding.text}: {finding.advice}" if finding.advice else finding.text
 
 
 def processor_of(task: str) -> int | None:
-    """Return the processor of a task, by the text of its id."""
     processor, _, _ = task.partition(".")
     return int(processor) if processor.isdecimal() else None
 
@@ -253,7 +251,6 @@ def _of_actors(detail: ApplicationDetail) -> Headline:
 
 
 def clock_finding_of(summary: ApplicationSummary, detail: ApplicationDetail) -> Headline:
-    """Name the task that holds the clock, or what it and all before it wait for outside."""
     progress = summary.progress
     return clock_finding(detail, stall=progress.stall, outside=progress.waits_for)
 
@@ -309,7 +306,6 @@ def _outside(waits_for: str) -> str:
 
 
 def _waiting_in(detail: ApplicationDetail, outside: str) -> set[int]:
-    """Return the processors that may be what waits for something outside; its step is named."""
     return {
         each.processor_id for each in detail.processors if outside.endswith(f"(step {each.name})")
     }
@@ -318,7 +314,6 @@ def _waiting_in(detail: ApplicationDetail, outside: str) -> set[int]:
 def _waiting_behind(
     detail: ApplicationDetail, holder: ClockHolderSummary, outside: str
 ) -> set[int]:
-    """Return the processors, from the holder of the clock on, that hold it back by waiting."""
     start = processor_of(holder.task)
     if start is None or holder.waits_for not in _HELD_UP:
         return set()
@@ -351,7 +346,6 @@ def _clock_level(detail: ApplicationDetail, holder: ClockHolderSummary, stall: s
 
 
 def keeps_up(detail: ApplicationDetail) -> bool:
-    """Tell whether tasks process records soon; where sources give none, they hold the clock."""
     holder = _holder_of(detail.why)
     waits_for = None if holder is None else holder.waits_for
     return waits_for not in _OF_SOURCES and detail.lag_ms < _KEEPS_UP_MS
@@ -455,7 +449,6 @@ def _held_back(
 
 
 def stuck_finding(consumer: ConsumerSummary, now_ms: int) -> Headline:
-    """Name a consumer that takes no results from a sink, and the remedy."""
     report = consumer.report
     waited = text.duration(now_ms - report.waiting_since_ms)
     taken = f"after batch {report.batch_id}" if report.batch_id else "so far"

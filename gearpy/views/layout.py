@@ -60,7 +60,6 @@ def layout_of(processors: Sequence[int], edges: Sequence[tuple[int, int]]) -> La
 def _columns(
     processors: Sequence[int], edges: Sequence[tuple[int, int]]
 ) -> tuple[list[list[_Slot]], dict[tuple[int, int], list[_Slot]]]:
-    """Return the slots of each column, and those that each edge goes through."""
     level = levels(processors, edges)
     columns: list[list[_Slot]] = [[] for _ in range(max(level.values(), default=-1) + 1)]
     for each in processors:
@@ -75,7 +74,6 @@ def _columns(
 
 
 def _untangle(columns: list[list[_Slot]], chains: Mapping[tuple[int, int], list[_Slot]]) -> None:
-    """Sort each column by the mean place of what it is joined with, to and fro."""
     before: dict[_Slot, list[_Slot]] = {}
     behind: dict[_Slot, list[_Slot]] = {}
     for chain in chains.values():

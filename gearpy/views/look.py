@@ -44,17 +44,14 @@ class Looks:
         self._kept: deque[Look] = deque(maxlen=_LOOKS_MAX)
 
     def add(self, look: Look) -> None:
-        """Keep the newest look, and drop looks that are no longer needed."""
         self._kept.append(look)
         while len(self._kept) > 1 and look.at_ms - self._kept[1].at_ms >= _SPAN_MS:
             self._kept.popleft()
 
     @property
     def newest(self) -> Look | None:
-        """The look that was added last."""
         return self._kept[-1] if self._kept else None
 
     @property
     def before(self) -> Look | None:
-        """The look that rates are counted from."""
         return self._kept[0] if len(self._kept) > 1 else None

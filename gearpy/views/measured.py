@@ -66,7 +66,6 @@ class Measurements:
     # -- tasks and processors --------------------------------------------------------------
 
     def processor(self, processor_id: int, *, is_source: bool) -> dict[str, Any]:
-        """Return the values of `Figures` that are known of a processor, by their names."""
         figures = self._figures(self._tasks.get(processor_id, ()))
         lately = self._lately(processor_id)
         if lately is None:
@@ -84,7 +83,6 @@ class Measurements:
         return figures
 
     def tasks(self, processor_id: int) -> dict[str, dict[str, Any]]:
-        """Return the values of `Figures` that are known of each task of a processor."""
         samples = sorted(self._tasks.get(processor_id, ()), key=lambda each: each.task_id)
         return {str(each.task_id): self._figures([each]) for each in samples}
 
@@ -106,7 +104,6 @@ class Measurements:
         return next((each for each in known if each.processor_id == processor_id), None)
 
     def _pairs(self, samples: Iterable[TaskSample]) -> list[tuple[TaskSample, TaskSample]]:
-        """Return pairs of samples, earlier and newest, of the same start of each task."""
         if self._span_ms < SPAN_MIN_MS:
             return []
         pairs = ((self._earlier.get(each.task_id), each) for each in samples)
@@ -208,7 +205,6 @@ class Measurements:
         return _mean(self._series.records_in_rate), _mean(self._series.records_out_rate)
 
     def executor(self, executor_id: int) -> dict[str, Any]:
-        """Return the values of `ExecutorView` that are measured, by their names."""
         known = self._now.executors if self._now else ()
         now = next((each for each in known if each.executor_id == executor_id), None)
         if now is None:
@@ -261,11 +257,9 @@ def _value_of(metric: UserMetric) -> float:
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    """Return the mean of the newest points: batches come in bursts."""
     known = [each for each in values[-_MEAN_OF:] if each is not None]
     return sum(known) / len(known) if known else None
 
 
 def _newest(values: Sequence[float | None]) -> float | None:
-    """Return the newest that is known: probes come less often than points."""
     return next((each for each in reversed(values) if each is not None), None)

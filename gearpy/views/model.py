@@ -166,7 +166,6 @@ class ProcessorFigures(Figures):
 
     @property
     def records(self) -> int:
-        """The records that came in; those that went out of a source."""
         return self.records_out if self.role == "source" else self.records_in
 
     @property

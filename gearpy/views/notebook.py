@@ -49,13 +49,11 @@ def plan_html(view: AppView, *, about: Sequence[str] = ()) -> str:
 
 
 def mistakes_html(name: str, mistakes: Sequence[str]) -> str:
-    """Return the reasons why a program cannot run."""
     wrong = "".join(f'<div style="color:{RED}">{text.html(each)}</div>' for each in mistakes)
     return f"{_BOX}<div><b>{text.html(name)}</b> cannot run:</div>{wrong}</div>"
 
 
 def records_html(records: Sequence[Any]) -> str:
-    """Return records as a table: a column for each field, or one of values."""
     shown = [_cells_of(each) for each in records[:_ROWS_MAX]]
     names = list(dict.fromkeys(name for row in shown for name in row))
     left_out = [
@@ -122,7 +120,6 @@ def _cells_of(record: Any) -> Mapping[str, Any]:
 
 
 def _at(name: str, value: Any) -> Any:
-    """Return the bound of a window as a time."""
     is_time = name in _TIMES and type(value) is int and value not in {MIN_MS, MAX_MS}
     return text.time(value) if is_time else value
 

@@ -26,12 +26,10 @@ def run_again(app_id: int, card: ErrorCard, *, record: int | None = None) -> str
 
 
 def count(number: float) -> str:
-    """Return a number with separators: ``12,345``."""
     return f"{number:,.0f}"
 
 
 def plural(number: int, noun: str) -> str:
-    """Return a number with its noun: ``1 worker``, ``2 workers``."""
     return f"{count(number)} {noun}" if number == 1 else f"{count(number)} {noun}s"
 
 
@@ -70,7 +68,6 @@ def watermark(watermark_ms: int | None) -> str:
 
 
 def duration_ms_of(summary: ApplicationSummary, now_ms: int) -> int:
-    """Return the time from submission to the end, or to now."""
     return max(0, (summary.finished_ms or now_ms) - summary.submitted_ms)
 
 
@@ -83,7 +80,6 @@ def printable(text: str) -> str:
 
 
 def html(words: str) -> str:
-    """Return text of users as it may stand in a page."""
     from html import escape  # noqa: PLC0415 - executors draw no page, and its table is large
 
     return escape(printable(words))
@@ -117,7 +113,6 @@ def metric(figure: UserFigure) -> str:
 
 
 def value(number: float) -> str:
-    """Return a number of any size and unit: ``0.0042``, ``3.5``, ``1,204``."""
     return f"{number:,.0f}" if abs(number) >= _KILO else f"{number:.4g}"
 
 
@@ -130,7 +125,6 @@ def size(size_bytes: float | None) -> str:
 
 
 def share(part: float | None) -> str:
-    """Return a share of a whole: ``97 %``; empty if it is not known."""
     return "" if part is None else f"{part * 100:.0f} %"
 
 

@@ -30,13 +30,11 @@ class BatchNotes:
         self._windows: list[pa.Array] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Count some rows."""
         self.rows += batch.num_rows
         if batch.num_rows and _has_windows(batch.schema):
             self._add_windows(batch)
 
     def info(self, *, seq: int, epoch: int, watermark: int | None) -> BatchInfo:
-        """Return the note."""
         count = len(self._single)
         if self._windows:
             parts = [*self._windows, pa.array(sorted(self._single), pa.int64())]
@@ -58,13 +56,11 @@ class BatchNotes:
 
 
 def _numbers(column: pa.Array) -> pa.Array:
-    """Return times in microseconds, and firings, as they are."""
     is_time = pa.types.is_timestamp(column.type)
     return column.view(pa.int64()) if is_time else column.cast(pa.int64())
 
 
 def _single(column: pa.Array, bound: Mapping[str, int | None]) -> int | None:
-    """Return the number that all rows have, if they have one."""
     if column.null_count == len(column):
         return _NULL
     return bound["min"] if bound["min"] == bound["max"] and not column.null_count else None
@@ -102,7 +98,6 @@ def _has_windows(schema: pa.Schema) -> bool:
 
 
 def _has_firings(schema: pa.Schema) -> bool:
-    """Tell whether there are numbers of firings; a column of that name may be of the user."""
     return _FIRING in schema.names and pa.types.is_integer(schema.field(_FIRING).type)
 
 

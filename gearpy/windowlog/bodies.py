@@ -67,7 +67,6 @@ class SegmentInfo:
     more: dict[str, Any] = field(default_factory=dict)  #: Notes of others.
 
     def to_json(self) -> bytes:
-        """Return the note as text."""
         known = {name: getattr(self, name) for name in self.__slots__ if name != "more"}
         known["batches"] = [each._asdict() for each in self.batches]
         return json.dumps({**self.more, **known}, separators=(",", ":")).encode()
@@ -90,7 +89,6 @@ class SegmentInfo:
 
 
 def body_of(name: str) -> Body:
-    """Return the kind of the file of a name."""
     return ARROW if name.endswith(".arrow") else PARQUET
 
 
@@ -109,16 +107,13 @@ class ParquetBody:
         )
 
     def write(self, table: pa.Table) -> None:
-        """Write some rows."""
         self._writer.write_table(table, row_group_size=_GROUP_ROWS)
 
     def finish(self, info: SegmentInfo) -> None:
-        """Write the note, and the end of the file."""
         self._writer.add_key_value_metadata({_KEY.decode(): info.to_json().decode()})
         self._writer.close()
 
     def abandon(self) -> None:
-        """Write no more: the file is of no use."""
         with suppress(OSError):
             self._writer.close()
 

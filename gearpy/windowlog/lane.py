@@ -134,24 +134,20 @@ class LaneWriter:
 
     @property
     def lane_id(self) -> str:
-        """The id of the lane; a lane of the same name in another folder has another one."""
         return self._owner.id
 
     @property
     def since(self) -> int:
-        """The first batch that this run may have written."""
         return self._owner.since
 
     @property
     def next_seq(self) -> int:
-        """The number of the next batch."""
         assert self._next, "number_on() comes first"
         return self._next
 
     # -- write -----------------------------------------------------------------------------
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Add rows to the next batch."""
         self._waiting.append(batch)
         self._waiting_bytes += batch.nbytes
         self._waiting_rows += batch.num_rows
@@ -160,7 +156,6 @@ class LaneWriter:
 
     @property
     def rows(self) -> int:
-        """The number of rows of the next batch."""
         return self._notes.rows + self._waiting_rows
 
     def prepare(
@@ -273,7 +268,6 @@ class LaneWriter:
         return name, size
 
     def _waiting_table(self) -> pa.Table:
-        """Return the rows that wait, as one table; none wait then."""
         table = pa.Table.from_batches(self._waiting)
         self._waiting, self._waiting_bytes, self._waiting_rows = [], 0, 0
         if table.column(0).num_chunks > 1:

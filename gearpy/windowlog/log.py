@@ -78,17 +78,14 @@ class WindowLog:
 
     @property
     def place(self) -> str:
-        """The folder, for people."""
         return self._store.place
 
     @property
     def store(self) -> Folder:
-        """The folder."""
         return self._store
 
     @property
     def exists(self) -> bool:
-        """Whether a writer has begun it."""
         return self._read_schema() is not None
 
     @property
@@ -126,11 +123,9 @@ class WindowLog:
         return LogView(segments_of(names))
 
     def segments(self) -> list[LogSegment]:
-        """Return all files of the log, also files that others hide."""
         return segments_of(self._store.names())
 
     def path_of(self, segment: LogSegment) -> str:
-        """Return the path or URL of a file, for other programs."""
         return self._store.location(segment.name)
 
     # -- reading ---------------------------------------------------------------------------
@@ -205,7 +200,6 @@ class WindowLog:
     # -- readers ---------------------------------------------------------------------------
 
     def readers(self) -> list[ReaderReport]:
-        """Return the last report of each reader, by name; other files are passed over."""
         names = sorted(name for name in self._store.names(READERS) if name.endswith(".json"))
         reports = (_report_of(self._store.read(READERS + name)) for name in names)
         return [each for each in reports if each is not None]
@@ -272,7 +266,6 @@ class WindowLog:
         return self._store.open(name)
 
     def _read_piece(self, piece: LogPiece) -> pa.Table | None:
-        """Return the rows of a piece; None if its file is gone."""
         found = self.read_file(piece.segment)
         if found is None:
             return None
@@ -331,7 +324,6 @@ def _is_sound(report: Any) -> bool:
 
 
 def positions_of(reports: Iterable[ReaderReport]) -> dict[str, int]:
-    """Return how far all of some readers have come: of each lane the least."""
     listed = list(reports)
     lanes = {lane for each in listed for lane in each.lanes}
     return {lane: min(each.lanes.get(lane, 0) for each in listed) for lane in lanes}

@@ -36,7 +36,6 @@ class Replays:
         return self._rows
 
     def expect(self, table: pa.Table) -> None:
-        """Remember rows that were shown."""
         for known, whole in zip(self._known(table), _digests(table), strict=True):
             self._remember(known, whole)
 
@@ -92,7 +91,6 @@ class Replays:
         )
 
     def restore(self, state: bytes) -> None:
-        """Expect the rows of a snapshot."""
         for place in range(0, len(state), _ENTRY_BYTES):
             whole = place + _DIGEST_BYTES
             self._remember(state[place:whole], state[whole : place + _ENTRY_BYTES])
@@ -125,7 +123,6 @@ def _digests(table: pa.Table | pa.RecordBatch) -> list[bytes]:
 
 
 def _numbered(table: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
-    """Return times as the numbers that they are: Python has fewer years, and is slow with them."""
     return table.cast(pa.schema([(each.name, _number(each.type)) for each in table.schema]))
 
 

@@ -99,7 +99,6 @@ def _is_in(name: str, version: int) -> bool:
 
 
 def _form(message: Any, version: int) -> Any:
-    """Return a message with the fields of a version; itself if that is the newest."""
     return message if version >= NEWEST else _older_form(message)
 
 
@@ -140,7 +139,6 @@ def _in_version(encoded: bytes, version: int) -> bytes:
 
 
 def _opened(data: bytes | memoryview) -> tuple[int, str, msgspec.Raw]:
-    """Return version, class name and fields of an envelope."""
     try:
         version, name, fields = _ENVELOPE.decode(data)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:

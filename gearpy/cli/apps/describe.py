@@ -141,7 +141,6 @@ def _print_detail(detail: ApplicationDetail, *, verbose: bool) -> None:
 
 
 def _section(name: str, columns: Sequence[str], rows: Iterable[list[str]]) -> None:
-    """Print a table behind an empty line, if there is something in it."""
     if listed := [*rows]:
         print()
         table(name, columns, listed)
@@ -175,7 +174,6 @@ def _processor_row(processor: ProcessorSummary) -> list[str]:
 
 
 def _clock(processor: ProcessorSummary) -> str:
-    """Return the clock of a processor, and whether it rests as tasks have nothing to give."""
     clock, idle = text.watermark(processor.clock_ms), processor.idle_tasks
     if not idle:
         return clock

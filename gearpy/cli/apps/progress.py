@@ -29,7 +29,6 @@ class Rate:
         self._samples: deque[tuple[float, int]] = deque()
 
     def on_count(self, now_s: float, count: int) -> float:
-        """Take how many there were by now; return the rate."""
         samples = self._samples
         samples.append((now_s, count))
         while len(samples) > 2 and samples[1][0] <= now_s - self._window_s:  # noqa: PLR2004
@@ -73,7 +72,6 @@ class Lines(View):
         self._shown_records = 0
 
     def on_progress(self, summary: ApplicationSummary) -> None:
-        """Print a line if one is due."""
         super().on_progress(summary)
         now_s = self._clock_s()
         span_s = now_s - self._shown_s

@@ -117,7 +117,6 @@ def _print(found: ShadowReport, *, verbose: bool) -> None:
 
 
 def _is_empty(found: ShadowReport) -> bool:
-    """Whether there was nothing to compare."""
     return not found.records and not found.compared.epochs
 
 
@@ -147,7 +146,6 @@ def _verdict(found: ShadowReport, *, verbose: bool) -> Iterator[str]:
 
 
 def _are_alike(found: ShadowReport) -> bool:
-    """Tell whether both versions have put aside as many records, the first for the same cause."""
     then, now = found.then, found.now
     causes = [each.rejected and each.rejected.cause for each in (then, now)]
     return then.rejects == now.rejects and causes[0] == causes[1]

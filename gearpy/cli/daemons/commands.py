@@ -287,7 +287,6 @@ def _as_others_see(url: str, config: Config) -> str:
 def _metrics_at(
     place: str | None, take: Callable[[], ClusterSample], config: Config
 ) -> AbstractContextManager[str]:
-    """Show what is measured if a place for that is given; give the URL, "" if there is none."""
     return nullcontext("") if place is None else metrics_page(place, take, config=config)
 
 
@@ -296,7 +295,6 @@ def _told(url: str) -> str:
 
 
 def _measured_here() -> ClusterSample:
-    """Measure this process, which is a worker."""
     process = process_meter().sample()
     here = ProcessMetricsData(name="worker", at_ms=wall_ms(), process=process)
     return ClusterSample(processes=(here,))

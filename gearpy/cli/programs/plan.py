@@ -145,14 +145,12 @@ def _processor_lines(plan: PhysicalPlan, processor: PlannedProcessor) -> Iterato
 
 
 def _order_text(step: StepSpec) -> str:
-    """Return in which order a step sees its records."""
     if step.order == "event time":
         return "in order of event time"
     return f"as they come: results may differ from run to run, by {step.order}"
 
 
 def _form_of(step: StepSpec) -> str:
-    """Name the form of records that a step takes and gives: rows, columns, or both."""
     return step.takes if step.takes == step.gives else f"{step.takes} to {step.gives}"
 
 
@@ -214,7 +212,6 @@ def _dot(plan: PhysicalPlan) -> str:
 
 
 def _box_lines(processor: PlannedProcessor) -> Iterator[str]:
-    """Yield the lines in the box of a processor."""
     yield f"[{processor.number}] {text.plural(processor.parallelism, 'task')}"
     for step in processor.steps:
         yield f"{text.printable(step.name)}: {_form_of(step)}"
@@ -227,7 +224,6 @@ def _box_lines(processor: PlannedProcessor) -> Iterator[str]:
 
 
 def _edge_label(edge: PlannedEdge) -> str:
-    """Return the label of an edge."""
     return f"{edge.spread}, as {edge.form}"
 
 

@@ -39,7 +39,6 @@ def program_arguments(program: Artifact) -> Iterator[None]:
 
 
 def _artifact_of(target: str, args: Sequence[str]) -> Artifact:
-    """Resolve a target to its program; errors name the path as it was given."""
     path, attr = split_target(target)
     given = Artifact(kind="file", location=str(path), attr=attr, args=tuple(args))
     name = str(path)

@@ -152,7 +152,6 @@ def summary_line(summary: ApplicationSummary, now_ms: int) -> str:
 
 
 def _print_guarantee(application: StreamApplication, config: Config, *, is_resumable: bool) -> None:
-    """Print the guarantee in case of a failure; nothing where a failure ends the run."""
     if is_resumable or config.application.retries:
         lasts = "" if is_resumable else ", as long as this process lives"
         print_guarantee([f"{short_guarantee(guarantees_of(application))}{lasts}"])

@@ -309,7 +309,6 @@ def repair(
 
 @contextmanager
 def _store_errors(stored: StoredApplication) -> Iterator[None]:
-    """Tell an error of the store as one of ours."""
     try:
         yield
     except OSError as error:
@@ -322,7 +321,6 @@ def _refuse_while_running(config: Config, stored: StoredApplication, advice: str
 
 
 def _place_text(place: Any) -> str:
-    """Return a place as people read it, and as they write it."""
     return "finished" if place is None else json.dumps(plain(place), ensure_ascii=False)
 
 
@@ -423,7 +421,6 @@ def _contents_values(contents: EpochContents) -> dict[str, Any]:
 
 
 def _resumes(verdicts: Sequence[EpochVerdict], region: int) -> int | None:
-    """Return the epoch that a restart goes back to; None: the beginning."""
     whole = [each.epoch for each in verdicts if each.region == region and each.is_usable]
     return max(whole, default=None)
 
@@ -489,7 +486,6 @@ def _change(old: int, new: int) -> str:
 
 
 def _of_file(file: Path) -> _Places:
-    """Return the places in a file, which may be the output of ``show --json``."""
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
@@ -519,7 +515,6 @@ def _assigned(assignments: Sequence[str], task: str, epochs: StoredEpochs) -> di
 
 
 def _split(assignment: str, known: set[str]) -> tuple[str, Any]:
-    """Return partition and place; both may have ``=`` in them."""
     shown = assignment[:_SHOWN_CHARS_MAX]
     if "=" not in assignment:
         raise ConfigError(f"{shown!r} is no PARTITION=PLACE")

@@ -317,7 +317,6 @@ def _jsonable(value: Any, key: str = "") -> Any:
 
 
 def _from_json(pairs: list[tuple[str, Any]]) -> Any:
-    """Return an object of JSON as a dict, or as the bytes that it stands for."""
     found = dict(pairs)
     if found.keys() == {_BYTES} and isinstance(found[_BYTES], str):
         return base64.b64decode(found[_BYTES], validate=True)

@@ -16,7 +16,6 @@ class _Absent(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Refuse these modules; leave others to the next finder."""
         if fullname in self._names:
             raise ModuleNotFoundError(f"this command does without {fullname}", name=fullname)
         return None

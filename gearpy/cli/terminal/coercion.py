@@ -31,7 +31,6 @@ class _Simple:
         self._by_typer = by_typer
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Return the value; what is not simple, or wrong, is left to typer."""
         found = self._made(value)
         if found is _MISSING:
             return self._by_typer(self._parameter).coerce(value, param=param, ctx=ctx)

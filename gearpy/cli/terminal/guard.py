@@ -150,7 +150,6 @@ class SignalNote:
         self.number: int | None = None
 
     def take(self, number: int, _frame: FrameType | None) -> None:
-        """Note a signal, as a handler of signals; end this process if one has come before."""
         if self.number is not None:
             os._exit(exit_code_of_signal(number))
         self.number = number

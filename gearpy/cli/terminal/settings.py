@@ -35,7 +35,6 @@ def configure(
 
 
 def _split(assignments: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """Return keys with their values, and the mistakes in the rest."""
     parts = [each.partition("=") for each in assignments]
     overrides = {key.strip(): value.strip() for key, equals, value in parts if equals}
     mistakes = [

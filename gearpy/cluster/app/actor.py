@@ -212,7 +212,6 @@ class AppMasterActor(Actor[_Message]):
     # -- the master ------------------------------------------------------------------------
 
     def on_start(self) -> None:
-        """Register with the master; the rest follows its answer."""
         self._master.register(self._standing.status)
         self.context.schedule(self._settings.tick_ms, _Tick())
 
@@ -406,7 +405,6 @@ class AppMasterActor(Actor[_Message]):
         return core.on_executor_registered(message, now_ms)
 
     def on_exited(self, exited: Exited) -> None:
-        """Hear that the master, a worker or an executor is gone."""
         path, core = exited.ref.path, self._core
         if self._master.on_exited(exited):
             if core is not None and not self._master.is_there:
@@ -430,7 +428,6 @@ class AppMasterActor(Actor[_Message]):
             core.on_executor_silent(*found, self.context.now_ms())
 
     def on_stop(self) -> None:
-        """Leave nothing running, however it ends."""
         self._leave_answers(is_last=True)
         if self._core is not None:
             self._do(self._core.executors.stop_all("the application was stopped"))
@@ -504,7 +501,6 @@ class AppMasterActor(Actor[_Message]):
         self._executors.tell(command.executor_id, message)
 
     def _on_superseded(self, error: LogSuperseded) -> None:
-        """End: another launch of this app master has taken over."""
         _log.warning("application %s: %s", self._app_id, error)
         self.context.stop_self()
 
@@ -657,7 +653,6 @@ class AppMasterActor(Actor[_Message]):
         return planned.answer
 
     def _bind(self, core: ApplicationCore, message: UpdateApplication) -> UpdatePlanned | Refused:
-        """Give autoscale other bounds; the version stays."""
         if refusal := core.why_unchangeable():
             return Refused(reason=f"application {self._app_id} cannot be changed now: {refusal}")
         try:

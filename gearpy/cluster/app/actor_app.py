@@ -151,7 +151,6 @@ class ActorAppMaster(Actor[_Message]):
         self._stores = 0
 
     def on_start(self) -> None:
-        """Register with the master; the rest follows its answer."""
         self._master.register(self._status)
         self.context.schedule(_TICK_MS, _Tick())
 
@@ -182,7 +181,6 @@ class ActorAppMaster(Actor[_Message]):
         return None
 
     def on_exited(self, exited: Exited) -> None:
-        """Hear that the master, a worker or an executor is gone."""
         path = exited.ref.path
         if self._master.on_exited(exited):
             return
@@ -193,7 +191,6 @@ class ActorAppMaster(Actor[_Message]):
             self._do(self._crew.on_gone(*found, str(exited.reason), now_ms))
 
     def on_stop(self) -> None:
-        """Stop the user's app master and its executors."""
         self._stop_user()
         for stop in self._crew.stop_all("its app master ends"):
             self._do_one(stop)
@@ -397,20 +394,17 @@ class ActorAppMaster(Actor[_Message]):
     # -- what the user's app master asks for -----------------------------------------------
 
     def request(self, count: int, slots: int) -> list[ExecutorId]:
-        """Ask for executors; see `AppMasterContext.request`."""
         added, commands = self._crew.add(count, slots=slots, now_ms=self.context.now_ms())
         self._do(commands)
         return added
 
     def request_on_each_worker(self, slots: int) -> None:
-        """Ask for executors; see `AppMasterContext.request_on_each_worker`."""
         self._crew.add_on_each_worker(slots)
         there = [each.worker_id for each in self._workers]
         if there:
             self._do(self._crew.on_workers(there, self.context.now_ms()))
 
     def tell(self, executor: ExecutorId, message: Any) -> bool:
-        """Send a message; see `AppMasterContext.tell`."""
         registered = self._crew.executors.running.get(executor)
         if registered is None:
             return False
@@ -420,11 +414,9 @@ class ActorAppMaster(Actor[_Message]):
         return True
 
     def drop(self, executor: ExecutorId) -> None:
-        """Stop an executor; see `AppMasterContext.drop`."""
         self._do(self._crew.drop(executor, "its app master has no more use for it"))
 
     def store(self, key: str, value: bytes) -> None:
-        """Store a value; see `AppMasterContext.store`."""
         self._stores += 1
         self._unstored[key] = value, self._stores
         self._master.put(key, value, self._stores)
@@ -434,21 +426,17 @@ class ActorAppMaster(Actor[_Message]):
         self.store(_OUTCOME_KEY, b"succeeded")
 
     def give_up(self, cause: str) -> None:
-        """End as failed."""
         self._end("failed", ErrorCard(cause=cause))
 
     def call_later(self, delay_ms: int, call: Callable[[], None]) -> None:
-        """Call a function in a turn of its own."""
         self.context.schedule_once(delay_ms, TurnCall(call))
 
     @property
     def workers(self) -> Sequence[WorkerSummary]:
-        """The workers of the cluster."""
         return self._workers
 
     @property
     def running(self) -> Mapping[int, int]:
-        """The executors that are up, and the worker of each."""
         return {
             each.executor_id: each.worker_id
             for each in self._crew.executors.summaries({})

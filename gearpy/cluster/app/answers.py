@@ -61,7 +61,6 @@ class AppAnswers:
         self._due_ms: int | None = None
 
     def shown(self, core: ApplicationCore, message: Shown) -> PlanText | VersionList | EpochList:
-        """Answer a question about the plan, the versions or the epochs."""
         match message:
             case GetPlan():
                 return PlanText(app_id=self._app_id, text=self._standing.plan)

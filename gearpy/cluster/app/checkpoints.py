@@ -186,7 +186,6 @@ class AppCheckpoints:
         self._opened.append([self.versions.write(each) for each in versions])
 
     def settle(self) -> None:
-        """Store messages that a failed store may have lost; errors as in `note_versions`."""
         self._opened.append([])
 
     def migrated(
@@ -249,12 +248,10 @@ class AppCheckpoints:
         )
 
     def manifests(self) -> list[Manifest]:
-        """Return all complete epochs, by region, the oldest first."""
         view = EpochManifests(self._opened.state)
         return [each for region in view.regions() for each in view.manifests(region)]
 
     def found(self, dag: Dag) -> FoundEpochs:
-        """Return the epochs and the configuration that the log has now."""
         if self._partitions:
             self._partitions = ChangelogPartitions(self._opened.state).read()
         return self._found(self._opened, dag)
@@ -296,7 +293,6 @@ class AppCheckpoints:
             raise LogBroken(f"{error}: another one goes on from it at the same time") from error
 
     def with_partitions(self, launch: LaunchTasks) -> LaunchTasks:
-        """Return a launch of tasks with the partition of each task in the changelog."""
         tasks = tuple(
             replace(each, partition=self._partitions.get(each.task_id)) for each in launch.tasks
         )
@@ -374,7 +370,6 @@ class AppCheckpoints:
             raise ConfigError(f"savepoint {savepoint!r} is there already: take another name")
 
     def made(self, savepoint: str) -> Mapping[int, int]:
-        """Return the epoch of each region that a savepoint has; nothing if there is none."""
         found = self._savepoints.get(savepoint)
         return {} if found is None else found.epochs
 
@@ -433,7 +428,6 @@ class AppCheckpoints:
         return {each.name: each for each in found}
 
     def _names(self) -> set[str]:
-        """Return the names of the savepoints that are there now; raises `LogBroken`."""
         try:
             return {*savepoint_names(self._checkpoints, self.prefix)}
         except OSError as error:
@@ -474,17 +468,14 @@ class AppCheckpoints:
 
     @property
     def place(self) -> str:
-        """The folder or URL of the store."""
         return self._checkpoints.place
 
     @property
     def are_in_memory(self) -> bool:
-        """Whether they end with this process."""
         return self._checkpoints.is_in_memory
 
     @property
     def drain(self) -> DrainView:
-        """The drain that was asked for."""
         return DrainView(self._opened.state)
 
     def ask_drain(self, savepoint: str) -> None:
@@ -515,12 +506,10 @@ class AppCheckpoints:
         return name if epochs else ""
 
     def stored_ms(self, region: int, epoch: int) -> int:
-        """Return when an epoch was added, as wall time; 0 if it is not there."""
         found = self._opened.state.find(EPOCH, f"{region}/{epoch}")
         return found.timestamp_ms if found else 0
 
     def owns(self, location: str) -> bool:
-        """Tell whether a file is of this application, and not of one that it went on from."""
         return location.startswith(f"{self.prefix}/")
 
     @property
@@ -639,12 +628,10 @@ def _config_of_submission(
 
 
 def dag_version(dag: Dag) -> DagVersion:
-    """Describe a graph for the coordinator log."""
     return DagVersion(dag.version, dag.structural_hash(), tuple(dag.description), layout_of(dag))
 
 
 def is_same_program(old: DagVersion, new: DagVersion) -> bool:
-    """Tell whether tasks find their old state in the same place."""
     if old.structural_hash != new.structural_hash:
         return False
     return old.layout is None or _kept(old) == _kept(new)

@@ -64,7 +64,6 @@ class AppMasterSettings:
 
 
 def keys_asked(asked: Mapping[str, str]) -> dict[str, str]:
-    """Return the keys of an application that a worker lets it decide about."""
     return {key: text for key, text in asked.items() if not key.startswith(_OF_WORKERS)}
 
 
@@ -96,7 +95,6 @@ def check_setting(key: str, text: str) -> None:
 
 
 def application_overrides(config: Config) -> dict[str, str]:
-    """Return the keys and values of an application's configuration that a cluster needs."""
     return {
         key: value
         for key, value in as_overrides(config).items()
@@ -105,11 +103,9 @@ def application_overrides(config: Config) -> dict[str, str]:
 
 
 def of_submission(asked: Mapping[str, str]) -> dict[str, str]:
-    """Return the keys that count when an application is submitted, and not at each launch."""
     return {key: text for key, text in asked.items() if key.startswith(_OF_SUBMISSION)}
 
 
 def inherited(asked: Mapping[str, str], before: Mapping[str, str]) -> dict[str, str]:
-    """Merge an application's own settings into those of its predecessor; its own settings win."""
     kept = {key: text for key, text in before.items() if not key.startswith(_OF_SUBMISSION)}
     return {**kept, **asked}

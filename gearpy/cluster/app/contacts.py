@@ -65,7 +65,6 @@ class MasterLink:
 
     @property
     def path(self) -> ActorPath:
-        """The master that the app master belongs to, or belonged to last."""
         return self._watch.path
 
     @property
@@ -74,7 +73,6 @@ class MasterLink:
         return self._watch.is_there
 
     def register(self, status: ApplicationStatus) -> None:
-        """Ask to be registered; answered by `AppMasterRegistered`."""
         self._asked_ms = self._context().now_ms()
         if self._lost_ms is None:
             self._lost_ms = self._asked_ms
@@ -104,11 +102,9 @@ class MasterLink:
 
     @property
     def refused_orders(self) -> int:
-        """The number of orders that came from masters which did not lead any more."""
         return self._watch.refused_orders
 
     def admits(self, message: object) -> bool:
-        """Tell whether to take a message; an order of a former leader is refused and counted."""
         return self._watch.admits(message)
 
     def on_registered(self, message: AppMasterRegistered, status: ApplicationStatus) -> bool:
@@ -125,7 +121,6 @@ class MasterLink:
         return answer != "unsure"
 
     def on_masters(self, message: MastersChanged) -> None:
-        """Look for a master at these addresses from now on."""
         self._places = tuple(ActorPath(each, self.path.name) for each in message.masters)
 
     def on_exited(self, exited: Exited) -> bool:
@@ -146,7 +141,6 @@ class MasterLink:
         return self._context().now_ms() - self._lost_ms
 
     def tell(self, message: Any) -> None:
-        """Send a message to the master if it is there; a master that is back is told again."""
         if self.is_there:
             self._post.tell(self.path, message)
 
@@ -181,7 +175,6 @@ class MasterLink:
         )
 
     def give_back(self, command: Release) -> None:
-        """Give slots back to the master."""
         self.tell(
             ReturnResource(
                 app_id=self._launch.app_id,
@@ -206,7 +199,6 @@ class MasterLink:
             self.put(key, value)
 
     def put(self, key: str, value: bytes, version: int = 0) -> None:
-        """Have the master store a value; answered by `ValueStored`, with the version."""
         app_id, launch = self._launch.app_id, self._launch.launch
         self.tell(PutValue(app_id=app_id, launch=launch, key=key, value=value, version=version))
 
@@ -254,20 +246,16 @@ class AppExecutors:
             self._context().watch(ref)
 
     def take(self, path: ActorPath) -> tuple[ExecutorId, int] | None:
-        """Forget the process at a path; return its number and launch if an executor was there."""
         return self._launched.pop(path, None)
 
     def tell(self, executor_id: ExecutorId, message: Any) -> None:
-        """Tell an executor that has registered."""
         self._post.tell(self._paths[executor_id], message)
 
     def give_up(self, executor_id: ExecutorId) -> None:
-        """Drop all further messages of an executor that does not count any more."""
         if executor_id in self._paths:
             self._post.give_up(self._paths[executor_id])
 
     def stop(self, command: Stop) -> None:
-        """Have its worker stop an executor."""
         if command.kill:
             self.give_up(command.executor_id)
         message = ShutdownExecutor(

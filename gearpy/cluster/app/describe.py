@@ -28,7 +28,6 @@ _PATHS_MAX: Final = 50  # Of one description; a graph may have very many.
 
 
 def path_lines(paths: Sequence[PathGuarantee]) -> tuple[str, ...]:
-    """Return the guarantee from each source to each sink, and the step that weakens it."""
     lines = [
         f"{path.source} -> {path.sink}: {path.guarantee.value}"
         f"{f': {path.weakest}' if path.weakest else ''}"

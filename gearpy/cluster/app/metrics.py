@@ -49,26 +49,21 @@ class AppMetrics:
         self._epoch_durations = Histogram()
 
     def on_version(self, dag: Dag) -> None:
-        """Go on with the graph of another version."""
         self._kept.on_outline(outline_of(dag))
 
     def on_report(self, core: ApplicationCore, report: ReportMetrics) -> None:
-        """Take the measurements of an executor that counts."""
         if core.executors.is_current(report.executor_id, report.launch):
             self._kept.on_report(report)
 
     def on_epoch(self, lasted_ms: int) -> None:
-        """Count an epoch that was stored, and how long that took."""
         self._epochs_stored += 1
         self._epoch_ms = lasted_ms
         self._epoch_durations.observe(lasted_ms / 1000)
 
     def note(self, kind: EventKind, text: str) -> None:
-        """Keep an event."""
         self._kept.note(self._wall_ms(), kind, text)
 
     def on_tick(self, core: ApplicationCore) -> None:
-        """Keep a point of the last minutes if one is due."""
         at_ms = self._wall_ms()
         if self._kept.is_due(at_ms):
             self._kept.on_tick(at_ms, core.reports, self._sample(core))

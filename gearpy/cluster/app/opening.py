@@ -101,5 +101,4 @@ class LogOpening:
         return self._launch.launch > 1 or self._launch.resume_from.endswith(RESTART)
 
     def due(self, now_ms: int) -> AppMasterRegistered | None:
-        """Return the message with which the log is to be opened again now, if any."""
         return self._waiting if now_ms >= self._again_ms else None

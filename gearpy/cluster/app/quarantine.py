@@ -32,7 +32,6 @@ class AppQuarantine:
 
     @property
     def unstored(self) -> list[Quarantine]:
-        """The records that the master has not stored yet."""
         return list(self._unstored.values())
 
     def add(self, message: RecordQuarantined) -> Quarantine | ErrorCard:
@@ -56,7 +55,6 @@ class AppQuarantine:
         return record
 
     def on_stored(self, number: int) -> None:
-        """Forget a record that is stored."""
         self._unstored.pop(number, None)
 
 
@@ -122,16 +120,13 @@ class AppReplays:
         self._forget(done)
 
     def on_end(self, core: ApplicationCore | None) -> None:
-        """Tell of the last epochs, as no tick comes any more."""
         if core is not None:
             self.on_tick(core)
 
     def repeat(self) -> None:
-        """Tell a master that is back the news that it may have missed."""
         self._forget(self._replays.done)
 
     def _forget(self, numbers: tuple[int, ...]) -> None:
-        """Have the master forget records; to name none would mean all."""
         if numbers:
             self._tell_master(ReplayQuarantined(app_id=self._app_id, numbers=numbers))
 
@@ -148,7 +143,6 @@ class AppReplays:
 
 
 def _stored(region: Region) -> tuple[int, int]:
-    """Return attempt and number of the newest epoch that is stored."""
     unstored = region.history.unstored
     stored = [each for each in region.history.manifests if each is not unstored]
     return (stored[-1].attempt, stored[-1].epoch) if stored else (0, 0)

@@ -53,7 +53,6 @@ class AppSavepoints:
         return SavepointMade(app_id=self._app_id, name=name, epochs=tuple(epochs.items()))
 
     def on_stored(self, region: Region, epoch: int) -> None:
-        """Note a complete epoch, before others go for it."""
         self._name(self._checkpoints.epochs.on_stored(region.number, epoch))
         region.history.kept = self._checkpoints.kept(region.number)
 
@@ -72,7 +71,6 @@ class AppSavepoints:
             return ErrorCard(cause=f"it is drained, but its last epoch has got no name: {error}")
 
     def keep_before(self, core: ApplicationCore, card: ErrorCard) -> None:
-        """Keep the epochs from which a failure can be repeated."""
         region = core.regions.of_task(task_of(card.task)) if card.epoch else None
         if region is None:
             return

@@ -77,12 +77,10 @@ class AppStanding:
         self.fallbacks = Counter[int]()  #: By region: it went back behind its newest epoch.
 
     def on_program(self, outline: ProgramOutline) -> None:
-        """Note the program that runs from now on."""
         self._guarantees, self.plan = path_lines(outline.paths), outline.plan
         self.fallbacks.clear()
 
     def note(self, what: str, error: ErrorCard) -> None:
-        """Keep a failure; the oldest one goes."""
         self._failures.append(Failure(at_ms=self._wall_ms(), what=what, error=error))
         del self._failures[:-_FAILURES_KEPT]
 
@@ -101,7 +99,6 @@ class AppStanding:
             _log.warning("application %s waits for its store: %s", self._app_id, trouble)
 
     def waits_for(self, core: ApplicationCore | None) -> str:
-        """Say what the store is waited for; empty if it is there."""
         found = (self._store, core.away if core else "", *self._why_unstored(core))
         return next((f"{STORE}{each}" for each in found if each), "")
 

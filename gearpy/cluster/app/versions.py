@@ -101,21 +101,17 @@ class AppVersions:
 
     @property
     def all(self) -> list[ProgramVersion]:
-        """All versions, the oldest first; the log has none before the first change."""
         return self._checkpoints.versions.read() or [self._first(self._submitted)]
 
     @property
     def current(self) -> ProgramVersion:
-        """The version that runs, on trial or not."""
         return self._checkpoints.versions.current or self._first(self._submitted)
 
     @property
     def is_switching(self) -> bool:
-        """Whether a version may be in the log whose core does not run yet."""
         return self._appended is not None or self._gone_back is not None
 
     def summaries(self) -> tuple[VersionSummary, ...]:
-        """Return all versions for people, the oldest first."""
         return tuple(_summary(self._given_up.get(each.number, each)) for each in self.all)
 
     def under_way(self, core: ApplicationCore) -> ChangeSummary | None:
@@ -137,7 +133,6 @@ class AppVersions:
     def launch_like(
         self, launch: LaunchExecutor, core: ApplicationCore | None, executor_id: ExecutorId
     ) -> LaunchExecutor:
-        """Return the launch of an executor, with the program of the version that it is for."""
         planned = self.planned
         if planned is None or core is None or executor_id not in core.succession.wanted:
             return launch
@@ -164,7 +159,6 @@ class AppVersions:
             return self._loaded_before(stored, str(error))
 
     def is_begun_with(self, loaded: LoadedVersion) -> bool:
-        """Tell whether the log, now that it is open, still says that this one runs."""
         return self.current.number == loaded.dag.version
 
     def give_up_unloadable(self) -> tuple[LoadedVersion, FoundEpochs] | None:
@@ -352,7 +346,6 @@ class AppVersions:
             yield from self.change(core, now_ms)
 
     def change(self, core: ApplicationCore, now_ms: int) -> Iterable[Command]:
-        """Have a core prepare the version that is planned."""
         planned = self.planned
         assert planned is not None, "it was planned"
         return core.change(
@@ -492,7 +485,6 @@ class AppVersions:
             yield replace(current, state="running", reason=reason)
 
     def passed(self) -> None:
-        """Note that the current version needs no way back; drop the files kept for one."""
         current, self._before = self.current, None
         if current.state == "trial" or current.base:
             kept = replace(current, state="running", base=())
@@ -586,7 +578,6 @@ class AppVersions:
         return _bounded(scaled, bounds), f"scale {' '.join(told)}"
 
     def _compared_with(self, artifact: Artifact) -> Artifact | None:
-        """Return the program that runs, if a version has other code than that."""
         running = self.current.artifact
         return None if _code_of(artifact) == _code_of(running) else running
 
@@ -594,7 +585,6 @@ class AppVersions:
         return ProgramVersion(number=0, artifact=artifact, change=_SUBMITTED, state="running")
 
     def _loaded_before(self, version: ProgramVersion, cause: str) -> LoadedVersion:
-        """Load the version before one that cannot be loaded; raises `GearpyError`."""
         stored = self._checkpoints.stored_version(version.base_of)
         try:
             return self._loaded(stored or self._first(self._submitted))
@@ -616,7 +606,6 @@ class AppVersions:
         return _as_version(self._load(version.artifact, None), version.number)
 
     def _files(self, *, but: Collection[int]) -> list[SnapshotFile]:
-        """Return the files of all epochs, but of those of some regions."""
         return _files_of([each for each in self._checkpoints.manifests() if each.region not in but])
 
 
@@ -626,14 +615,12 @@ def _as_version(program: LoadedProgram, number: int) -> LoadedVersion:
 
 
 def _difference_from(running: Dag, program: LoadedProgram) -> _Difference:
-    """Return a function that says how a processor that runs differs from one of a program."""
     if program.compared is None:
         return lambda *_: ("", False)
     return partial(program.differences.between, running)
 
 
 def no_way_back(cause: str, before: int, error: Exception) -> str:
-    """Return the cause of a version's failure, and why the one before cannot go on."""
     return f"{cause}; version {before} cannot take its place again: {error}"
 
 
@@ -650,7 +637,6 @@ def _refusal(old: Dag, new: Dag, *, allows_drop: bool) -> str:
 
 
 def _bounded(artifact: Artifact, bounds: Iterable[tuple[str, ScaleBounds]]) -> Artifact:
-    """Return a program with other bounds of steps, by id; those of other steps stay."""
     merged = dict(artifact.bounds) | dict(bounds)
     return replace(artifact, bounds=tuple((step, merged[step]) for step in sorted(merged)))
 
@@ -681,7 +667,6 @@ def _replaced(old: Dag, new: Dag, difference: _Difference) -> Iterator[str]:
 
 
 def _steps_of(dag: Dag, regions: Collection[int]) -> Iterator[str]:
-    """Yield the names of the steps in some regions."""
     for number, pids in enumerate(regions_of(dag)):
         for pid in pids if number in regions else ():
             spec = dag.processors[pid]
@@ -693,7 +678,6 @@ def _files_of(manifests: Sequence[Manifest]) -> list[SnapshotFile]:
 
 
 def _without(files: Sequence[SnapshotFile], manifests: Sequence[Manifest]) -> list[SnapshotFile]:
-    """Return the files that these epochs do not need."""
     needed = {file.location for file in _files_of(manifests)}
     return list({each.location: each for each in files if each.location not in needed}.values())
 

@@ -25,11 +25,9 @@ class DaemonExit:
         self.given_up = ""  # Why others do not listen to this process any more.
 
     def watch(self, ref: Ref[Any]) -> None:
-        """Take the end of an actor for that of all."""
         ref.add_watcher(self, self._on_exited)
 
     def fail(self, error: GearpyError) -> None:
-        """Count all as ended for a reason."""
         self._reason = self._reason or Failed(error, "")
         self._exited.set()
 
@@ -43,7 +41,6 @@ class DaemonExit:
         self._exited.set()
 
     def is_within(self, timeout_s: float) -> bool:
-        """Wait for so long; return whether it has ended."""
         return self._exited.wait(timeout_s)
 
     def wait(self) -> None:

@@ -113,7 +113,6 @@ class MasterDaemon:
         self._exit.wait()
 
     def sample(self) -> ClusterSample:
-        """Return the sample of the whole cluster, or of this master if it does not lead."""
         sample = cluster_sample(self.client)
         if sample.processes:
             return sample
@@ -122,7 +121,6 @@ class MasterDaemon:
         return ClusterSample(processes=(own,))
 
     def close(self) -> None:
-        """Listen no more, end the master, close its log."""
         _log.info("the master at %s ends", self.address)
         self._opened.close()
 
@@ -279,7 +277,6 @@ class _Leading:
             yield self._opened
 
     def close(self) -> None:
-        """Close everything."""
         with self._lock:
             self._is_closed = True
             self._opened.close()

@@ -46,11 +46,9 @@ class RefusalWatch:
         self._thread = threading.Thread(target=self._watch, name="gearpy-refusals", daemon=True)
 
     def begin(self) -> None:
-        """Begin; once."""
         self._thread.start()
 
     def end(self) -> None:
-        """Ask no more."""
         self._end.set()
 
     def _watch(self) -> None:

@@ -147,7 +147,6 @@ class _Before:
         return self._chains[task].cells(task, group)
 
     def bodies(self, task: TaskId, group: int) -> Iterator[bytes]:
-        """Yield the cells as they are stored, the oldest first."""
         return (body for _, body in self._chains[task].bodies(task, group))
 
 
@@ -162,7 +161,6 @@ class _Moving:
         self.dag = dag
 
     def sources(self, pid: ProcessorId) -> list[dict[str, Any]]:
-        """Return the state of the tasks of a processor as readers of a source."""
         spec = self.dag.processors[pid]
         first = self.taken.place(spec.steps[0].id)
         if first is None or first.place != 0 or spec.steps[0].is_whole:
@@ -172,7 +170,6 @@ class _Moving:
         return source_states(kept, names, spec.parallelism)
 
     def parts(self, pid: ProcessorId) -> list[TaskPart]:
-        """Return the parts of a file for the tasks of a processor."""
         spec = self.dag.processors[pid]
         shows = self.in_place and any(step.kind == _WRITES for step in spec.steps)
         if not self.taken.steps(pid) and not shows:
@@ -192,7 +189,6 @@ class _Moving:
         return self.taken.files(pids, self.before.groups) if self.in_place else ()
 
     def has_copies(self, pids: Sequence[ProcessorId]) -> bool:
-        """Tell whether keyed state is copied for the tasks of some processors."""
         tasks = self.dag.tasks_of(*pids)
         return any(self._is_copied(each) for task in tasks for each in self.taken.sources(task))
 
@@ -249,7 +245,6 @@ class _Moving:
         )
 
     def _cells(self, spec: ProcessorSpec, index: int) -> Iterator[tuple[int, bytes]]:
-        """Yield the cells of a task that are copied."""
         wanted = {name for name, _ in self.taken.steps(spec.id)}
         for source in self.taken.sources(TaskId(spec.id, index)):
             if index == 0:
@@ -409,7 +404,6 @@ def _of_steps(
 
 
 def _step_of(tag: bytes) -> str:
-    """Return the id of the step whose state has a tag; names with ``#`` are gearpy's own."""
     names = (name for name in Tag.decode(tag).path if not name.startswith("#"))
     return next(names, "")
 

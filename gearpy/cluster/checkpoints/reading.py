@@ -138,7 +138,6 @@ class StoredEpochs:
         return (each for manifests in self.manifests.values() for each in manifests)
 
     def operator(self, task: TaskId) -> str:
-        """Return the name of a task's operator; empty if it is not known."""
         return self._operators.get(task.processor, "")
 
     def summary(self, manifest: Manifest) -> EpochSummary:
@@ -158,16 +157,13 @@ class StoredEpochs:
         )
 
     def places(self, manifest: Manifest) -> dict[TaskId, dict[str, bytes]]:
-        """Return the places of the sources in an epoch, encoded."""
         return {each.task_id: dict(each.offsets) for each in manifest.offsets}
 
     def overrides(self, manifest: Manifest) -> dict[TaskId, dict[str, bytes]]:
-        """Return the places that were set by hand and count if a restart goes back to an epoch."""
         found = SourcePlaces(self.state).overrides(_tasks_of(manifest), epoch=manifest.epoch)
         return {each.task_id: dict(each.offsets) for each in found}
 
     def contents(self, manifest: Manifest) -> EpochContents:
-        """Read the contents of an epoch."""
         tasks, damage = list[TaskContents](), ""
         try:
             with SnapshotChain(self.checkpoints, manifest.chain) as chain:
@@ -274,7 +270,6 @@ def _cluster_of(prefix: str) -> str:
 
 
 def name_of(checkpoints: Checkpoints, prefix: str) -> str:
-    """Return the name of an application; empty if its log does not say it."""
     try:
         return ApplicationView(read_log(checkpoints, prefix).state).name
     except GearpyError:
@@ -308,12 +303,10 @@ class EpochVerdict:
 
     @property
     def is_damaged(self) -> bool:
-        """Whether something is wrong with a file, needed or not."""
         return bool(self.damage or self.changelog_damage)
 
     @property
     def is_usable(self) -> bool:
-        """Whether a restart can go back to it."""
         return not self.damage or self.is_rebuildable
 
 
@@ -522,7 +515,6 @@ def _head_bytes(chain: SnapshotChain, task: TaskId) -> int:
 
 
 def _tasks_of(manifest: Manifest) -> set[TaskId]:
-    """Return the tasks that an epoch holds."""
     return {task for file in manifest.snapshots for task in file.tasks}
 
 

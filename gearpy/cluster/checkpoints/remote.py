@@ -77,7 +77,6 @@ class RemoteCheckpoints:
         self.place = f"{place}, read through the cluster"  #: See `Checkpoints`.
 
     def names(self, prefix: str) -> list[str]:
-        """See `Checkpoints`."""
         question = GetStoredNames(app_id=self._app_id, prefix=prefix)
         return [*self._ask(StoredNames, question).names]
 
@@ -95,7 +94,6 @@ class RemoteCheckpoints:
                 return file
 
     def load(self, location: str, sha256: str = "") -> bytes:
-        """See `Checkpoints`."""
         with self.open(location) as file:
             data = file.read()
         if sha256 and _digest(data) != sha256:
@@ -103,22 +101,18 @@ class RemoteCheckpoints:
         return data
 
     def has(self, name: str) -> bool:
-        """See `Checkpoints`."""
         return name in self.names(parent_of(name))
 
     def hold(self, prefix: str) -> None:
         """See `Checkpoints`; nothing is made here."""
 
     def save(self, name: str, chunks: Iterable[bytes]) -> StoredFile:
-        """Refuse: it is only read."""
         self._refuse(name)
 
     def drop(self, location: str) -> None:
-        """Refuse: it is only read."""
         self._refuse(location)
 
     def drop_all(self, prefix: str) -> None:
-        """Refuse: it is only read."""
         self._refuse(prefix)
 
     def _refuse(self, name: str) -> NoReturn:

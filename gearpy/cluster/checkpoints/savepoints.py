@@ -19,7 +19,6 @@ class StoredSavepoint:
 
     @property
     def full_name(self) -> str:
-        """The name that no other one in the store has."""
         return f"{self.prefix}@{self.savepoint.name}"
 
 

@@ -100,7 +100,6 @@ class Webhook:
 
 
 def _cause(error: Exception) -> str:
-    """Return why a post has failed; texts of errors about the address would have it."""
     is_about_address = isinstance(error, ValueError | InvalidURL)
     return f"{type(error).__name__}: see alerts.webhooks" if is_about_address else str(error)
 
@@ -136,11 +135,9 @@ class Alerting:
         self._thread = threading.Thread(target=self._run, name="gearpy-alerts", daemon=True)
 
     def start(self) -> None:
-        """Begin to look."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread of alerts, and the webhooks."""
         self._stopping.set()
         self._thread.join(_TIMEOUT_S)
         for each in self._webhooks:
@@ -154,7 +151,6 @@ class Alerting:
         self.stop()
 
     def firing(self) -> tuple[FiringAlert, ...]:
-        """Return all that fires; any thread may ask."""
         with self._lock:
             return self._book.firing()
 
@@ -181,7 +177,6 @@ class Alerting:
 
 
 def following(ask: Callable[[Any], Any], config: Config) -> Alerting:
-    """Return the follower of the alerts of a cluster whose desk answers ``ask``."""
     client = ClusterClient(ask)
     return Alerting(ClusterWatch(client).applications, lambda: client.cluster().cluster_id, config)
 

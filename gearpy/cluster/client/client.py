@@ -569,39 +569,31 @@ class RunningApplication:
         return f"<application {self.app_id} {self.name!r}>"
 
     def summary(self) -> ApplicationSummary:
-        """Ask how it is."""
         return self.client.application(self.app_id)
 
     def describe(self) -> ApplicationDetail:
-        """Return its executors, processors, failures and epochs; see `ClusterClient.describe`."""
         return self.client.describe(self.app_id)
 
     def metrics(self) -> MetricsData:
-        """Return the newest measurements; see `ClusterClient.metrics`."""
         return self.client.metrics(self.app_id)
 
     def ask(self, question: Any, timeout_s: float = 60.0) -> Any:
-        """Ask its own app master; see `ClusterClient.ask_application`."""
         return self.client.ask_application(self.app_id, question, timeout_s)
 
     def state(
         self, step: str, state: str = "", *, epoch: int | None = None, at: StateAt = "epoch"
     ) -> "pa.Table":
-        """Return the state of a step, as an Arrow table; see `ClusterClient.state`."""
         return self.client.state(self.app_id, step, state, epoch=epoch, at=at)
 
     def shutdown(self) -> None:
-        """Stop the application at once."""
         self.client.shutdown(self.app_id)
 
     kill = shutdown
 
     def drain(self, *, savepoint: str = "") -> None:
-        """Let the application end well before its input does; see `ClusterClient.drain`."""
         self.client.drain(self.app_id, savepoint=savepoint)
 
     def savepoint(self, name: str) -> dict[int, int]:
-        """Give its next epoch a name; see `ClusterClient.savepoint`."""
         return self.client.savepoint(self.app_id, name)
 
     def restart(self, *, from_beginning: bool = False) -> "RunningApplication":
@@ -656,7 +648,6 @@ class RunningApplication:
         )
 
     def call_off(self) -> int:
-        """Give up the change that waits, or is being prepared; see `ClusterClient.call_off`."""
         return self.client.call_off(self.app_id)
 
     def scale(
@@ -727,7 +718,6 @@ class RunningApplication:
         )
 
     def history(self) -> tuple[VersionSummary, ...]:
-        """Return the versions of its program, the oldest first; see `ClusterClient.versions`."""
         return self.client.versions(self.app_id)
 
     def _changed(self, message: UpdateApplication) -> AskedChange:
@@ -788,7 +778,6 @@ def _event_time(given: EventTime | str | None) -> int | None:
 
 
 def _newest(found: EpochList) -> dict[int, int]:
-    """Return the newest epoch of each region."""
     return {each.region: each.epoch for each in found.epochs}
 
 

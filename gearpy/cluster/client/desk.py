@@ -359,7 +359,6 @@ class Desk:
         return answer
 
     def _ask_for_past(self, message: GetHistory | GetProcessMetrics) -> object:
-        """Ask who keeps the measurements: an app master, a worker, or the master."""
         if isinstance(message, GetHistory) and message.app_id is not None:
             return self._ask_app_master(message.app_id, message)
         if message.worker_id is None:
@@ -543,14 +542,12 @@ def _action_of(change: ApplicationChange) -> str:
 
 
 def _part_of(message: object) -> str:
-    """Return the part of what was left behind that a question is about; see `LastAnswer`."""
     if isinstance(message, GetMetrics | GetSeries):
         return str(message.first)
     return message.read_option if isinstance(message, GetHistory) else ""
 
 
 def _or_last(message: object) -> bool:
-    """Tell whether a question is also answered by what was known last."""
     return isinstance(message, DescribeApplication | GetMetrics | GetSeries) and message.or_last
 
 

@@ -48,7 +48,6 @@ def look_at(client: ClusterClient, app_id: AppId, *, lately_ms: int | None = _LA
 
 
 def alerts_about(client: ClusterClient, app_id: AppId) -> tuple[AlertView, ...]:
-    """Return the alerts that fire for an application, the longest firing first."""
     return tuple(alert_view(each) for each in _firing(client) if each.app_id == app_id)
 
 
@@ -168,7 +167,6 @@ class ClusterWatch:
         return use
 
     def _use_of(self, worker_id: WorkerId | None) -> ProcessUse:
-        """Return the use of a worker, or of the master if none is named."""
         now = self._client.process_metrics(worker_id)
         was, self._processes[worker_id] = self._processes.get(worker_id), now
         return use_of(now, was)
@@ -210,12 +208,10 @@ class ClusterWatch:
         return app_view(look, self._with(look).before)
 
     def _with(self, look: Look) -> Looks:
-        """Keep a look; return all that are kept of its application."""
         looks = self._looks.setdefault(look.summary.app_id, Looks())
         looks.add(look)
         return looks
 
     def _forget(self, known: Iterable[AppId]) -> None:
-        """Drop what is kept of applications that nobody knows any more."""
         kept = set(known)
         self._looks = {app_id: looks for app_id, looks in self._looks.items() if app_id in kept}

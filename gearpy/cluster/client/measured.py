@@ -29,7 +29,6 @@ class ProcessPage:
 
     @property
     def process(self) -> str:
-        """The name of the process, such as ``executor0``."""
         if self.executor_id is None:
             return f"worker{self.worker_id}"
         return f"executor{self.executor_id}"

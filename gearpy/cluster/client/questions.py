@@ -317,7 +317,6 @@ class ClusterQuestions:
 
     @staticmethod
     def _expected(kind: type[T], message: object, reply: object) -> T:
-        """Return the answer to a message if it is of this kind; see `SubmitRefused`."""
         if isinstance(reply, Refused):
             raise (ChangeForbidden if reply.is_forbidden else SubmitRefused)(reply.reason)
         if not isinstance(reply, kind):

@@ -312,7 +312,6 @@ class BackgroundRun:
 
 
 def _replace(name: str) -> None:
-    """End the run of this name, if there is one."""
     with _lock:
         before = _runs.get(name)
     if before is None:
@@ -323,7 +322,6 @@ def _replace(name: str) -> None:
 
 @atexit.register
 def _end_all() -> None:
-    """End all runs, as the program ends."""
     with _lock:
         left = [*_runs.values()]
     if left:
@@ -332,7 +330,6 @@ def _end_all() -> None:
 
 
 def _end(runs: list[BackgroundRun], within_s: float) -> None:
-    """Drain runs, all at the same time; kill those that take longer."""
     deadline = time.monotonic() + within_s
     for run in runs:
         run._stop.ask(signal.SIGTERM)  # noqa: SLF001 - a class and its one maker

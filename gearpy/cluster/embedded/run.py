@@ -171,7 +171,6 @@ class Watch:
         self._notice: DrainNotice | None = None
 
     def to_the_end(self) -> ApplicationSummary:
-        """Wait for the end; see `RunningApplication.wait`."""
         while True:
             try:
                 return self._running.wait(on_progress=self._look)

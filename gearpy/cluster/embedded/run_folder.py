@@ -43,12 +43,10 @@ class _Note(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def new_run() -> str:
-    """Return the name of a run that no other run has: that of a cluster and its one application."""
     return prefix_of(new_cluster_id(SystemRandom()), _APP)
 
 
 def run_folder_of(name: str, runs_folder: str) -> Path:
-    """Return the folder that ``--resume NAME`` means: one of that name, or where a path leads."""
     if os.sep in name or name in {".", ".."}:
         return Path(name).expanduser()
     return Path(runs_folder).expanduser() / name
@@ -100,17 +98,14 @@ class RunFolder:
 
     @property
     def prefix(self) -> str:
-        """The name in its checkpoint store below which everything is."""
         return self._note.prefix
 
     @property
     def checkpoints(self) -> Checkpoints:
-        """The store."""
         return _RunCheckpoints(self, self._store.folder)
 
     @property
     def launches(self) -> int:
-        """The number of times that the app master of the run was launched."""
         return newest_launch(self._store, self.prefix)
 
     @property
@@ -139,7 +134,6 @@ class RunFolder:
                 self.on_finished()
 
     def on_finished(self) -> None:
-        """Note that the run has finished; before its checkpoints are removed."""
         if not self._note.finished_ms:
             self._write(msgspec.structs.replace(self._note, finished_ms=wall_ms()))
 
@@ -217,6 +211,5 @@ class _RunCheckpoints(FolderCheckpoints):
         self._run = run
 
     def drop_all(self, prefix: str) -> None:
-        """See `Checkpoints`."""
         self._run.on_finished()
         super().drop_all(prefix)

@@ -17,7 +17,6 @@ class _SourceWarnings(logging.Handler):
         sys.stderr.write(printable(f"warning: {record.getMessage()}") + "\n")
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Leave it to a log that somebody has set up, and to progress what that shows, too."""
         handlers = (*_OF_ALL.handlers, *logging.getLogger().handlers)
         is_logged = any(not isinstance(each, logging.NullHandler) for each in handlers)
         return not is_logged and record.name != "gearpy.connectors.streams.tcp"

@@ -355,7 +355,6 @@ class ExecutorActor(Actor[_Message]):
             self._tell(self._step(TasksLaunched, group))
 
     def _load(self, message: LaunchTasks) -> None:
-        """Load the state and make the tasks; a repeated request waits for the first one."""
         if self._loading.get(message.region, -1) < message.attempt:
             self._loading[message.region] = message.attempt
             self._writer.tell(message)

@@ -79,12 +79,10 @@ class ActorAppExecutor(Actor[_Message]):
             self._in_user_code(lambda: user.on_message(decode_value(message.body)))
 
     def on_exited(self, exited: Exited) -> None:
-        """End with the app master."""
         if exited.ref.path == self._launch.reply_to:
             self.context.stop_self()
 
     def on_stop(self) -> None:
-        """Stop the user's executor."""
         if self._user is not None:
             self._user.on_stop()
         self._release()
@@ -96,7 +94,6 @@ class ActorAppExecutor(Actor[_Message]):
         self._tell(ActorLetter(executor_id=launch.executor_id, launch=launch.launch, body=body))
 
     def call_later(self, delay_ms: int, call: Callable[[], None]) -> None:
-        """Call a function in a turn of its own."""
         self.context.schedule_once(delay_ms, TurnCall(call))
 
     def fail(self, cause: str) -> None:

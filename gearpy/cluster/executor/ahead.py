@@ -127,7 +127,6 @@ class StateAhead:
         return {part: each[same.get(part, 0) :] for part, each in files.items()}
 
     def _files_of(self, task: TaskId, snapshots: Sequence[SnapshotFile]) -> _Files:
-        """Return the files of each part of a task."""
         files = [file for file in snapshots if task in file.tasks]
         if (known := self._known.get(task)) is not None and known.files:
             is_own = None in known.files
@@ -163,8 +162,6 @@ def _sources_in(file: SnapshotFile, task: TaskId) -> set[_Part]:
 
 
 def _part_of(file: SnapshotFile, wanted: Mapping[TaskId, _Files]) -> SnapshotFile:
-    """Return a file listed with those parts of tasks only for which it is wanted."""
-
     def is_wanted(task: TaskId, part: _Part) -> bool:
         files = wanted.get(task, _NOTHING)
         chains = (files.get(part, ()), files.get(None, ()))

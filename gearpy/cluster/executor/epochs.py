@@ -82,7 +82,6 @@ class EpochFiles:
         self._job: StoreEpoch | None = None
 
     def on_snapshot(self, task: TaskId, snapshot: TaskSnapshot) -> None:
-        """Take the snapshot of a task at the end of an epoch."""
         self._waiting[task].append(snapshot)
 
     def next_job(self) -> StoreEpoch | None:
@@ -132,7 +131,6 @@ class EpochFiles:
             self._changelog.begin_anew()
 
     def on_failed(self, *, is_damage: bool = False) -> None:
-        """Note that the job was not done; it comes again, or in damage something whole does."""
         self._job = None
         self._is_damaged = self._is_damaged or is_damage
 
@@ -187,7 +185,6 @@ class EpochFiles:
 
 
 def _from_whole(snapshots: list[TaskSnapshot]) -> list[TaskSnapshot]:
-    """Return the snapshots that count: none before the last one that is whole."""
     return snapshots[max((n for n, each in enumerate(snapshots) if each.is_whole), default=0) :]
 
 
@@ -225,7 +222,6 @@ class GroupEpochs:
         self._store()
 
     def commit(self, message: CommitEpoch) -> None:
-        """Let all tasks commit an epoch."""
         if message.epoch > self._committing:
             self._committing = message.epoch
             self._uncommitted = set(self._group.tasks)
@@ -236,18 +232,15 @@ class GroupEpochs:
         self._tell_if_committed()
 
     def on_committed(self, task: TaskId, epoch: int) -> None:
-        """Note that a task has committed an epoch."""
         if epoch >= self._committing and task in self._uncommitted:
             self._uncommitted.discard(task)
             self._tell_if_committed()
 
     def on_snapshot(self, task: TaskId, snapshot: TaskSnapshot) -> None:
-        """Take the snapshot of a task at the end of an epoch."""
         self._files.on_snapshot(task, snapshot)
         self._store()
 
     def on_saved(self, message: EpochSaved) -> None:
-        """Tell the app master of an epoch that is stored; store the next."""
         files = self._files.on_stored(message)
         self._tell(epoch_stored(self._executor_id, message.job, files))
         self._store()
@@ -291,7 +284,6 @@ def new_group_epochs(
     tell: Callable[[Any], None],
     writer: Ref[WriterMessage],
 ) -> GroupEpochs:
-    """Return the epochs of a group that goes on from loaded snapshots; see `GroupEpochs`."""
     suffix = f"attempt{group.attempt}-executor{executor_id}"
     files = EpochFiles(
         attempt=group.attempt,
@@ -309,7 +301,6 @@ def new_group_epochs(
 def _changelog(
     launch: LaunchTasks, prefix: str, suffix: str, segments_max: int
 ) -> Changelog | None:
-    """Return the changelog of the tasks that have a partition of it; None if there are none."""
     partitions = {
         each.task_id: each.partition for each in launch.tasks if each.partition is not None
     }

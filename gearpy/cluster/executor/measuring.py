@@ -24,7 +24,6 @@ def executor_data(
     clocks: Mapping[TaskId, TaskClock] | None = None,
     loads: Iterable[TaskLoad] = (),
 ) -> MetricsData:
-    """Return the measurements of this process, and of its tasks by their clocks and loads."""
     pairs = [(clock, load) for load in loads if (clock := (clocks or {}).get(load.task_id))]
     return MetricsData(
         app_id=app_id,

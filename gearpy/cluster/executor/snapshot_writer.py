@@ -168,7 +168,6 @@ class SnapshotWriter(Actor[WriterMessage]):
         self._recordings = deque[NamedRecording]() if recordings is None else recordings
 
     def on_stop(self) -> None:
-        """Store what failures can be repeated with."""
         for name, recording in self._recordings:
             if recording.failed:
                 self._store_recording(name, recording)

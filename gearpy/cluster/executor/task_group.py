@@ -34,11 +34,9 @@ class TaskGroup:
         self._waiting_stop: set[TaskId] | None = None  # None: nobody was asked.
 
     def task_of(self, ref: Ref[TaskMessage]) -> TaskId | None:
-        """Return the task of an actor, if it is one of these."""
         return next((task for task, known in self.tasks.items() if known is ref), None)
 
     def source_refs(self) -> list[Ref[TaskMessage]]:
-        """Return the tasks that begin the end of an epoch."""
         return [
             ref for task, ref in self.tasks.items() if ProcessorId(task.processor) in self._sources
         ]
@@ -47,11 +45,9 @@ class TaskGroup:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether all tasks were asked to stop, and have."""
         return self._waiting_stop is not None and not self._waiting_stop
 
     def begin_stop(self) -> list[Ref[TaskMessage]]:
-        """Return the tasks to ask to stop; on a repeated call, the tasks that have not answered."""
         if self._waiting_stop is None:
             self._waiting_stop = {task for task, ref in self.tasks.items() if ref.is_alive}
         return [self.tasks[task] for task in sorted(self._waiting_stop)]

@@ -11,7 +11,6 @@ from gearpy.messages.client import ProcessDetail
 
 
 def names_of_machine(config: Config) -> tuple[str, ...]:
-    """Return the names by which applications ask for this machine, the first one first."""
     names = (config.worker.machine, socket.gethostname(), config.hostname)
     return tuple(dict.fromkeys(name for name in names if name))
 
@@ -33,5 +32,4 @@ def this_process(
 
 
 def _expanded(folder: str) -> str:
-    """Return a folder as others read it, who have another home; empty if there is none."""
     return str(Path(folder).expanduser().absolute()) if folder else ""

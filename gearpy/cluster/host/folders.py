@@ -149,12 +149,10 @@ class TemporaryFolder:
         self.path, self._disk = _locked_folder()
 
     def note_pending(self, run: str, folders: Iterable[Path]) -> None:
-        """Note where a run prepares files that nobody needs when this process is killed."""
         note = json.dumps({"run": run, "folders": [str(each) for each in folders]})
         self._disk.put(_PENDING_NOTE, note.encode())
 
     def remove(self) -> None:
-        """Remove the folder with all that is in it. Does nothing when called again."""
         shutil.rmtree(self.path, ignore_errors=True)
         self._disk.unlock()
 

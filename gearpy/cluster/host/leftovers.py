@@ -38,12 +38,10 @@ class ProcessMark:
 
     @classmethod
     def new(cls) -> "ProcessMark":
-        """Return the mark of the next launch by this process."""
         return cls(os.getpid(), _started(os.getpid()), next(_serials))
 
     @classmethod
     def of(cls, pid: int) -> "ProcessMark | None":
-        """Return the mark in the environment of a process, if it has one and may be looked at."""
         try:
             environment = (_PROC / str(pid) / "environ").read_bytes()
         except OSError:
@@ -57,17 +55,14 @@ class ProcessMark:
         return cls(int(worker), started, int(serial))
 
     def __str__(self) -> str:
-        """Return the text of it, which is of the same length for all launches of a worker."""
         return f"{self.pid}.{self.started}.{self.serial:010d}"
 
     @property
     def is_of_the_dead(self) -> bool:
-        """Whether the process that has launched it is gone."""
         return _started(self.pid) != self.started
 
 
 def end_marked(mark: ProcessMark, outputs: Collection[IO[bytes]] = ()) -> int:
-    """Kill processes that carry a mark or write to one of these pipes; return how many."""
     pipes = {f"pipe:[{os.fstat(each.fileno()).st_ino}]" for each in outputs}
     return _end(lambda pid: ProcessMark.of(pid) == mark or not pipes.isdisjoint(_outputs_of(pid)))
 

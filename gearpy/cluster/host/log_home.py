@@ -45,7 +45,6 @@ class LogHome:
             return self._settings
 
     def answer(self, question: ReadLog) -> LogText | Refused:
-        """Read a log from there."""
         with self._lock:
             folder = self._settings.folder
         return LogReader(folder).answer(question)

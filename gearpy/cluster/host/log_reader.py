@@ -24,12 +24,10 @@ _OPEN_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 def log_folder_of(folder: str | Path, app_id: int) -> Path:
-    """Return the folder of an application's logs below ``log.folder``."""
     return Path(folder).expanduser() / f"app-{app_id}"
 
 
 def log_name_of(executor_id: int, launch: int) -> str:
-    """Return the name of the log file of one launch of an executor, or of an app master."""
     role = "appmaster" if executor_id == MASTER_EXECUTOR else f"executor-{executor_id}"
     return f"{role}-launch-{launch}.log"
 
@@ -65,7 +63,6 @@ class LogReader:
             )
 
     def _read(self, log: "_Log", question: ReadLog) -> tuple[str, int]:
-        """Return text and where in the log it ends."""
         start = log.place_of(question.after)
         if start is not None:
             data = log.read(start, min(log.size, start + self._bytes_max))
@@ -118,7 +115,6 @@ class _Log:
         return ""
 
     def place_of(self, position: str) -> int | None:
-        """Return the place of a position, if it is still there."""
         match = _POSITION.fullmatch(position)
         before = 0
         for part in self._parts if match else ():
@@ -172,7 +168,6 @@ def _last_lines(data: bytes, lines: int, *, is_cut: bool) -> bytes:
 
 
 def _launches_in(folder: Path) -> dict[int, list[int]]:
-    """Return the launches of each executor that have a log."""
     launches: dict[int, list[int]] = {}
     for name in _names_in(folder):
         if match := _LOG_NAME.fullmatch(name):

@@ -50,7 +50,6 @@ class LogSettings:
         )
 
     def open(self, name: str) -> "LogFile":
-        """Return the log of a name below the folder, such as ``app-1/executor-0.log``."""
         path = self.folder / name
         private_folder(path.parent, "log.folder")
         return LogFile(path, bytes_max=self.file_bytes_max, files=self.files)
@@ -69,7 +68,6 @@ class LogSettings:
 
 
 def application_log(app_id: AppId, executor_id: ExecutorId, launch: int) -> str:
-    """Return the name of the log of a process of an application."""
     return f"{log_folder_of('', app_id)}/{log_name_of(executor_id, launch)}"
 
 
@@ -117,7 +115,6 @@ class LogFile:
                 self._write(piece)
 
     def close(self) -> None:
-        """Write no more; may be called twice."""
         with self._lock:
             self._closed = True
             self._close()
@@ -198,7 +195,6 @@ class StreamLog:
         self._write(data[:end])
 
     def end(self) -> None:
-        """Write the unfinished last line; the process has ended."""
         if self._rest:
             self.feed(b"\n")
 
@@ -233,7 +229,6 @@ class LogHandler(logging.Handler):
         self._file = file
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one record."""
         try:
             text = self.format(record)
         except Exception:  # noqa: BLE001 - a wrong log call must not end what it is about
@@ -242,7 +237,6 @@ class LogHandler(logging.Handler):
         self._file.write(text.encode("utf-8", "backslashreplace") + b"\n")
 
     def close(self) -> None:
-        """Close the file, too."""
         self._file.close()
         super().close()
 
@@ -280,7 +274,6 @@ class _JsonFormatter(logging.Formatter):
 
 
 def formatter(log_format: LogFormat) -> logging.Formatter:
-    """Return a formatter for log records."""
     return _JsonFormatter() if log_format == "json" else _TextFormatter()
 
 

@@ -69,7 +69,6 @@ class MetricsServer(ThreadingMixIn, WSGIServer):
         self.set_app(_guarded(make_wsgi_app(registry_of(take)), allows or (lambda _: True)))
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log that a request has failed: its client may speak no TLS, or go away."""
         _log.info("a request of %s for metrics failed", client_address, exc_info=True)
 
     def server_bind(self) -> None:

@@ -376,7 +376,6 @@ class MasterActor(CommittingActor[MasterMailbox]):
         self._set_timer()
 
     def _give(self, app_id: AppId, grants: list[Grant]) -> None:
-        """Tell an app master all that it was granted in one go."""
         path = self._app_masters.path(app_id)
         if path is None:
             self._take_back(app_id, grants)
@@ -394,14 +393,12 @@ class MasterActor(CommittingActor[MasterMailbox]):
         self._contacts.tell(path, message, lambda: self._take_back(app_id, grants))
 
     def _take_back(self, app_id: AppId, grants: list[Grant]) -> None:
-        """End grants of which their app master cannot hear."""
         if ended := [each for each in grants if self._slots.give_back(each)]:
             self._workers.reserve(ended, self._now())
             self._scheduler.cancel(app_id)  # It asks anew when it is back.
             self._set_timer()
 
     def _own_path(self) -> ActorPath:
-        """Return the path by which others know this master."""
         return _at_address(self.context.self_ref.path)
 
     def _launch_app_masters(self, grants: list[Grant]) -> None:
@@ -771,7 +768,6 @@ class MasterActor(CommittingActor[MasterMailbox]):
         return LaunchTimes(self.context.now_ms(), self.context.wall_ms())
 
     def _set_timer(self) -> None:
-        """Set the timer to the next due time, so that no tick comes earlier."""
         dues = (
             self._app_masters.next_due_ms,
             self._slots.next_due_ms,

@@ -116,7 +116,6 @@ class MasterAnswers:
                 assert_never(message)
 
     def measured(self, message: GetProcessMetrics | GetHistory) -> object:
-        """Return the measurements of this process and of the cluster."""
         if isinstance(message, GetHistory):
             return self._process.answer(message, self._wall_ms())
         return self._process.latest(self._wall_ms(), self._gauges())

@@ -37,23 +37,19 @@ class MasterContacts:
         self._masters = MastersChanged(masters=())
 
     def on_masters(self, message: MastersChanged) -> None:
-        """Tell each watched actor that there are other masters now."""
         self._masters = message
         for path in list(self._watched):
             self.tell_masters(path)
 
     def tell_masters(self, path: ActorPath) -> None:
-        """Tell somebody which masters there are, if there are several."""
         if self._masters.masters:
             self.tell(path, self._masters)
 
     def tell(self, path: ActorPath, message: object, or_else: Callable[[], object] = bool) -> None:
-        """Have a message sent with the next `send_all`; ``or_else`` is called if it cannot be."""
         self._waiting.append((path, message, or_else))
 
     @property
     def has_waiting(self) -> bool:
-        """Whether anything is to be sent."""
         return bool(self._waiting)
 
     def send_all(self) -> None:
@@ -80,11 +76,9 @@ class MasterContacts:
             self._context().watch(ref)
 
     def unwatch(self, path: ActorPath) -> None:
-        """Do not hear of its end any more."""
         ref = self._watched.pop(path, None)
         if ref is not None:
             self._context().unwatch(ref)
 
     def on_exited(self, path: ActorPath) -> None:
-        """Forget an actor that has ended."""
         self._watched.pop(path, None)

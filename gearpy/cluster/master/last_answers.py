@@ -40,7 +40,6 @@ class LastAnswers:
         kept.put(replace(message, at_ms=at_ms))
 
     def on_ended(self, app_id: AppId) -> None:
-        """Move the answers of an application to those of ended applications."""
         for each in self._living.take(app_id):
             self._ended.put(each)
 
@@ -78,7 +77,6 @@ class _Kept:
             self.take(next(iter(self._answers)))
 
     def take(self, app_id: AppId) -> list[LastAnswer]:
-        """Forget all answers of an application; return them."""
         taken = [*self._answers.pop(app_id, {}).values()]
         self._bytes -= sum(len(each.answer) for each in taken)
         return taken
@@ -88,7 +86,6 @@ class _Kept:
 
 
 def _is_better(earlier: LastAnswer, later: LastAnswer) -> bool:
-    """Tell whether the one that came first is of a later launch, or the last one of the same."""
     if earlier.launch != later.launch:
         return earlier.launch > later.launch
     return earlier.is_last and not later.is_last

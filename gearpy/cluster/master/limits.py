@@ -62,7 +62,6 @@ class ApplicationConfigs:
         return made
 
     def wishes(self, settings: Mapping[str, str]) -> ApplicationConfig:
-        """Return the settings that say where and when an application gets its slots."""
         wishes = {k: v for k, v in settings.items() if k.removeprefix(f"{ROOT}.") in _WISHES}
         return self.of(wishes).application
 

@@ -47,12 +47,10 @@ class ProgramSweeper(Actor[_Tick]):
         self._keep_ms = keep_hours * _HOUR_MS
 
     def on_start(self) -> None:
-        """Begin with a look at the programs in the store."""
         self.context.schedule_self(_Tick())
         self.context.schedule(_SWEEP_MS, _Tick())
 
     def receive(self, message: _Tick) -> None:
-        """Remove the programs that are not needed."""
         try:
             needed = self._find_needed(self.context.wall_ms() - self._keep_ms)
             if needed is None:

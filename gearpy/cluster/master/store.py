@@ -45,7 +45,6 @@ class MasterFold:
         self.state = MasterState.from_bytes(state)
 
     def to_bytes(self, version: int) -> bytes:
-        """Return the whole state, in one of the versions of `MASTERS`."""
         return self.state.to_bytes(version)
 
 
@@ -78,11 +77,9 @@ class MasterStore:
 
     @property
     def has_changes(self) -> bool:
-        """Whether there are changes that are not durable yet."""
         return bool(self._changes)
 
     def change(self, *commands: MasterCommand) -> list[Any]:
-        """Change the state, of which nobody may hear before `commit`; return each result."""
         self._changes += [encode_command(each, self._log.version) for each in commands]
         return [self.state.apply(each) for each in commands]
 

@@ -57,12 +57,10 @@ class MasterWorkers:
 
     @property
     def paths(self) -> Mapping[WorkerId, ActorPath]:
-        """The path of each worker; a live view."""
         return self._paths
 
     @property
     def versions(self) -> Mapping[WorkerId, str]:
-        """The gearpy that each worker runs, empty if it does not say; a live view."""
         return self._versions
 
     @property
@@ -71,7 +69,6 @@ class MasterWorkers:
         return self._aside_until_ms
 
     def at(self, path: ActorPath) -> list[WorkerId]:
-        """Return the workers at a path."""
         return [worker_id for worker_id, where in self._paths.items() if where == path]
 
     def register(
@@ -105,7 +102,6 @@ class MasterWorkers:
         return self._compare(message, worker_id, now) if message.worker_id is not None else []
 
     def on_lost(self, worker_id: WorkerId, now: LaunchTimes) -> list[KeeperAction]:
-        """Forget a worker, with its slots."""
         self._paths.pop(worker_id, None)
         self._versions.pop(worker_id, None)
         self._flaps.on_lost(worker_id, now.now_ms)
@@ -128,7 +124,6 @@ class MasterWorkers:
 
     @property
     def next_due_ms(self) -> int | None:
-        """The next time at which `on_tick` acts."""
         return self._flaps.next_due_ms
 
     def on_tick(self, now: LaunchTimes) -> None:
@@ -148,7 +143,6 @@ class MasterWorkers:
             self._aside_until_ms[worker_id] = now.wall_ms + until_ms - now.now_ms
 
     def _account(self, change: RunningChange, now: LaunchTimes) -> None:
-        """Keep lost slots for their application; release the slots of launches that are back."""
         for each in change.unasked:
             self._scheduler.on_regained(each)
         self.reserve(change.ended, now)
@@ -162,7 +156,6 @@ class MasterWorkers:
     def stop_executor(
         self, worker_id: WorkerId, executor: RunningExecutor, *, reason: str, kill: bool
     ) -> None:
-        """Have a worker end an executor, if the worker is there."""
         if worker_id in self._paths:
             message = ShutdownExecutor(
                 app_id=executor.app_id,

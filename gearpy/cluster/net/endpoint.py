@@ -101,11 +101,9 @@ class Endpoint:
 
     @property
     def node(self) -> str:
-        """The node by which other processes know this one."""
         return self.peers.node
 
     def data_transport(self, on_lost: LinkLost) -> TcpTransport:
-        """Return a listener for the batches of tasks; the caller starts and stops it."""
         return self._new_transport(self._config.hostname, 0, on_lost)
 
     def close(self, timeout_s: float = 10.0) -> bool:

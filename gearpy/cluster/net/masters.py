@@ -59,7 +59,6 @@ def the_only(masters: Sequence[str]) -> str:
 
 
 def several_masters(config: Config) -> tuple[str, ...]:
-    """Return the addresses of all masters if there are several."""
     masters = config.cluster.masters
     return masters if len(masters) > 1 else ()
 
@@ -227,7 +226,6 @@ class Masters:
         return ""
 
     def close(self) -> None:
-        """Close all connections."""
         for client in self._clients.values():
             client.close()
 

@@ -65,7 +65,6 @@ class Post:
 
     @property
     def node(self) -> str:
-        """The node by which other processes know this one; empty if there are none."""
         return "" if self._peers is None else self._peers.node
 
     def tell(self, path: ActorPath, message: Any) -> bool:
@@ -110,18 +109,15 @@ class Post:
         return decode_answer(encode_answer(answer))
 
     def give_up(self, path: ActorPath) -> None:
-        """Listen no more to the process of an actor; it hears of that, and should end."""
         peers = self._peers_to(path)
         if peers is not None:
             peers.fence(path.node)
 
     def close(self) -> None:
-        """Answer no more questions of other processes."""
         if self._peers is not None:
             self._answers.close()
 
     def _peers_to(self, path: ActorPath) -> Peers | None:
-        """Return the way to another process, None if the path does not lead to one."""
         return None if self._is_here(path) else self._peers
 
     def _is_here(self, path: ActorPath) -> bool:
@@ -173,7 +169,6 @@ class Post:
                 send_answer(error, self._reply(sender, letter))
 
     def _opened(self, sender: str, letter: Letter) -> object:
-        """Return the message of a letter, if it may be delivered."""
         try:
             message = decode_control(letter.body)
         except ProtocolError:
@@ -214,17 +209,14 @@ class RemoteRef(Ref[M_contra]):
         self._is_alive = True
 
     def tell(self, message: M_contra) -> None:
-        """See `Ref.tell`; the post counts messages that cannot be sent as the node is lost."""
         if not self._post.tell(self.path, message):
             self._note_loss()
 
     def ask(self, message: M_contra, timeout_s: float) -> Any:
-        """See `Ref.ask`."""
         return self._post.ask(self.path, message, timeout_s)
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process of the actor is not known to be lost."""
         return self._is_alive
 
     def add_watcher(self, key: object, notify: Callable[[Exited], None]) -> None:
@@ -237,7 +229,6 @@ class RemoteRef(Ref[M_contra]):
         self._peers.watch(self.path.node, (self.path, key), lost)
 
     def remove_watcher(self, key: object) -> None:
-        """See `Ref.remove_watcher`."""
         self._peers.unwatch(self.path.node, (self.path, key))
 
     def _note_loss(self) -> None:
@@ -296,7 +287,6 @@ class _Questions:
 
 
 def _settle(answer: "Future[Any]", outcome: object) -> None:
-    """Set the outcome unless there is one."""
     try:
         answer.set_result(outcome)
     except InvalidStateError:

@@ -56,7 +56,6 @@ class MasterWatch:
 
     @property
     def refused_orders(self) -> int:
-        """The number of orders that came from masters which did not lead any more."""
         return self._fence.refused
 
     def admits(self, message: object) -> bool:

@@ -115,7 +115,6 @@ class ChildProcess:
                 self._timer.start()
 
     def abort(self) -> None:
-        """Have the process end with a word on where it stands, if it has fault handlers."""
         with self._lock:
             self._signal(signal.SIGABRT, os.kill)
 
@@ -125,12 +124,10 @@ class ChildProcess:
         return not self._thread.is_alive()
 
     def why_ended(self, tail: bytes) -> str:
-        """Return why it ended, when it is buried, with this as the end of its standard error."""
         return exit_cause(self._code, tail, why_killed=self._why_killed)
 
     @property
     def tail(self) -> bytes:
-        """The end of its standard error."""
         return self._tail
 
     def _kill(self) -> None:
@@ -168,7 +165,6 @@ class ChildProcess:
                 rest = rest[self._popen.stdin.write(rest) :]
 
     def _pump(self) -> None:
-        """Read the output of the process until it is dead."""
         end = _end_of(self._popen)
         with selectors.DefaultSelector() as selector:
             for stream, take in self._streams():

@@ -85,7 +85,6 @@ class ForkServer:
         self._told = ""
 
     def begin(self) -> None:
-        """Start the server, which takes a moment to be ready; nobody waits for it."""
         with self._lock:
             self._begin()
 
@@ -170,7 +169,6 @@ def _surroundings() -> Sequence[object]:
 
 
 def _why_impossible() -> str:
-    """Return why there can be no fork server on this system; empty if there can."""
     if sys.platform != "linux":
         return f"{sys.platform} has none"
     try:
@@ -289,7 +287,6 @@ class _Server:
         return self._popen.poll() is None
 
     def retire(self) -> None:
-        """End it when its last child is buried."""
         with self._lock:
             self._is_retired = True
             self._end_unless_needed()
@@ -362,11 +359,9 @@ class ForkedProcess:
         self.stderr: IO[bytes] = os.fdopen(stderr, "rb", buffering=0)
 
     def end(self) -> int:
-        """Return a descriptor that can be read when it is dead; the caller closes it."""
         return os.dup(self._child)
 
     def holds_number(self) -> bool:
-        """Whether its number is no other process's for sure."""
         return not self._is_dead(0) or self._server.is_alive()
 
     def poll(self) -> int | None:
@@ -387,7 +382,6 @@ class ForkedProcess:
 
 
 def _has(descriptor: int, event: int, timeout_ms: float | None) -> bool:
-    """Wait for an event, or the end of what a descriptor is of; return whether it has come."""
     poll = select.poll()
     poll.register(descriptor, event)
     return bool(poll.poll(timeout_ms))

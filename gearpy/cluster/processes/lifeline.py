@@ -66,5 +66,4 @@ def _die() -> None:
 
 
 def _leads_group() -> bool:
-    """Whether the group is our own; else a person started this process by hand."""
     return os.getpgrp() == os.getpid()

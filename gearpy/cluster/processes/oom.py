@@ -63,7 +63,6 @@ class OomKills:
 
 
 def prefer_to_kill(score: int = _SCORE) -> None:
-    """Have the system kill this process before others when memory is short, if it lets us."""
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(str(score), encoding="ascii")
 

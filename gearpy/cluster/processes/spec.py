@@ -15,7 +15,6 @@ _BYTES_MAX: Final = 8 << 20  # A launch message fits a control frame, which is s
 
 
 def encoded_spec(spec: Any) -> bytes:
-    """Return a spec with its length before it."""
     body = msgspec.msgpack.encode(spec)
     return _LENGTH.pack(len(body)) + body
 

@@ -223,7 +223,6 @@ def _ended(spec: TrialSpec, cause: str, tail: bytes) -> OperatorError:
 
 
 def _parted(tail: bytes) -> tuple[bytes, bytes]:
-    """Part the last output of a process from the stack that it has told at its end."""
     starts = [each.start() for each in _STACK.finditer(tail)]
     at = starts[-1] if starts else len(tail)
     return tail[:at], tail[at:]

@@ -50,7 +50,6 @@ def embed(app: Buildable | ActorApp) -> Artifact:
 
 
 def of_kind(artifact: Artifact, app: object) -> Artifact:
-    """Return an artifact that names the kind of the application in it."""
     return replace(artifact, runs="actors" if isinstance(app, ActorApp) else "streams")
 
 
@@ -74,7 +73,6 @@ def other_kind(name: str, found: type, submitted: type) -> str:
 
 
 def forget(artifact: Artifact) -> None:
-    """Drop an embedded application."""
     _embedded.pop(artifact.location, None)
 
 
@@ -291,7 +289,6 @@ def _checked_folder(artifact: Artifact, folder: Path | None) -> Path:
 
 
 def _top_of(path: Path, module: str) -> Path:
-    """Return the folder that a program is imported from: of a file, or of the module that it is."""
     above = module.count(".") + (bool(module) and path.name == "__init__.py")
     return path.parents[above]
 
@@ -312,7 +309,6 @@ def _import(artifact: Artifact, folder: Path, modules: Modules) -> ModuleType:
 
 
 def shown_program(artifact: Artifact) -> str:
-    """Return the name of the submitted program, for people."""
     if artifact.kind != "stored":
         return artifact.module or artifact.location
     return f"{artifact.filename}:{artifact.module}" if artifact.module else artifact.filename
@@ -352,7 +348,6 @@ def _candidates(module: ModuleType) -> list[str]:
 
 
 def _functions(module: ModuleType) -> list[str]:
-    """Return the names of a module's own functions; each may make an application."""
     return [
         name
         for name, value in vars(module).items()

@@ -114,7 +114,6 @@ class ArtifactCache:
         return 0
 
     def _remove(self, name: str) -> bool:
-        """Remove a program with its locks, unless somebody has it, or fetches it."""
         try:
             handle = self._locked(name, _USED, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -72,7 +72,6 @@ class OwnModules:
         sys.path.insert(0, self._entry)
 
     def run_file(self, path: Path) -> ModuleType:
-        """See `Modules`."""
         # A program called queue.py must not stand in for Python's own module.
         self._main = path.stem
         if path.stem in sys.modules or "." in path.stem:
@@ -80,7 +79,6 @@ class OwnModules:
         return _run(_spec_of_file(self._main, path))
 
     def run_module(self, name: str) -> ModuleType:
-        """See `Modules`."""
         top = name.partition(".")[0]
         known = sys.modules.get(top)
         if known is not None and not self._is_own(known):
@@ -92,7 +90,6 @@ class OwnModules:
         return _import_module(name)
 
     def close(self) -> None:
-        """See `Modules`."""
         with suppress(ValueError):
             sys.path.remove(self._entry)
         own = [name for name, module in list(sys.modules.items()) if self._is_own(module)]
@@ -126,19 +123,16 @@ class GuestModules:
         sys.meta_path.insert(0, self._finder)
 
     def run_file(self, path: Path) -> ModuleType:
-        """See `Modules`."""
         name = f"{self.package}.{path.stem.replace('.', '_')}"
         spec = _spec_of_file(name, path)
         spec.loader = _Loader(name, str(path), self._builtins)
         return _run(spec)
 
     def run_module(self, name: str) -> ModuleType:
-        """See `Modules`."""
         _check_found(name, lambda each: _find_below(each, self._entry))
         return _import_module(f"{self.package}.{name}")
 
     def close(self) -> None:
-        """See `Modules`."""
         number, self._number = self._number, None
         if number is None:
             return
@@ -177,7 +171,6 @@ class GuestModules:
         return sys.modules[f"{self.package}.{top}"]
 
     def _has(self, top: str) -> bool:
-        """Tell whether ``import top`` means a module of the program."""
         known = self._is_own.get(top)
         if known is None:
             known = self._is_own[top] = self._finds(top)
@@ -221,13 +214,11 @@ class _Loader(SourceFileLoader):
         self._builtins = own_builtins
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run the module's code; see `SourceFileLoader`."""
         vars(module)["__builtins__"] = self._builtins
         super().exec_module(module)
 
 
 def _import_module(name: str) -> ModuleType:
-    """Import a module like `importlib.import_module`, but add no line to the user's traceback."""
     module = builtins.__import__(name, fromlist=("__name__",))
     assert isinstance(module, ModuleType)
     return module

@@ -52,7 +52,6 @@ class ProgramOutline:
     plan: str = ""
 
     def dag(self, version: int = 0) -> Dag:
-        """Return its graph, as that of a version."""
         return Dag(version, {each.id: each for each in self.processors}, self.edges)
 
     def check_stream(self, use: str) -> None:

@@ -331,7 +331,6 @@ def _plain(value: Any) -> Any:
 
 
 def _value(base: type, value: Any) -> Any:
-    """Return the value of a subclass of an atom as that atom's."""
     return _plain(base.__getnewargs__(value)[0] if base is not str else str.__str__(value))  # type: ignore[attr-defined]
 
 
@@ -344,7 +343,6 @@ def _titles(value: Any) -> tuple[str, ...]:
 
 
 def _moved(old: type, new: type) -> str:
-    """Return how the modules of two classes of one name differ, as text for people."""
     before, now = (_titles(each)[0] for each in (old, new))
     return f"class {old.__qualname__} is of module {now} now, and was of {before}"
 
@@ -370,7 +368,6 @@ def _attributes(value: Any) -> list[Any]:
 
 
 def _listed(reduced: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the parts that pickle would store, with lists instead of iterators."""
     return tuple([*each] if isinstance(each, Iterator) else each for each in reduced)
 
 
@@ -395,7 +392,6 @@ def _names_of(code: CodeType, names: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _is_installed(top: str, names: Mapping[str, Any]) -> bool:
-    """Tell whether a module that code imports is surely not of its program."""
     file = names.get("__file__")
     if not isinstance(file, str):
         return False

@@ -58,7 +58,6 @@ def setup_code(source: str) -> list[str]:
 
 
 def _imported(module: ast.Module) -> frozenset[str]:
-    """Return the names of what is imported, from anywhere but gearpy."""
     names: set[str] = set()
     for node in ast.walk(module):
         if isinstance(node, ast.Import):

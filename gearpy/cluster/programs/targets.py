@@ -85,7 +85,6 @@ def _as_typed(path: Path) -> Path:
 
 
 def tops_of(files: Collection[str]) -> tuple[str, ...]:
-    """Return the packages and modules at the top of an archive, sorted."""
     packages = {
         name.removesuffix(_INIT) for name in files if name.count("/") == 1 and name.endswith(_INIT)
     }

@@ -144,7 +144,6 @@ def send(
 
 
 def _packed(given: Target, folder: Path, limits: ArtifactLimits) -> tuple[Path, str, Entry, Path]:
-    """Return the packed file, its name, where the application is, and where it all is from."""
     if given.path.is_dir():
         return _packed_folder(given, folder, limits)
     path = given.path.resolve()
@@ -212,7 +211,6 @@ def _words_in(archive: zipfile.ZipFile, name: str) -> list[str]:
 
 
 def _with_siblings(path: Path, limits: ArtifactLimits) -> dict[str, Path]:
-    """Return a file with the modules beside it that it imports, and its requirements."""
     folder, files, waiting = path.parent, {path.name: path}, [path]
     known = set[str]()
     while waiting:
@@ -228,7 +226,6 @@ def _with_siblings(path: Path, limits: ArtifactLimits) -> dict[str, Path]:
 
 
 def _sibling(folder: Path, name: str, limits: ArtifactLimits) -> dict[str, Path]:
-    """Return the files of ``import name``, if that would be found in the folder."""
     package, module = folder / name, folder / f"{name}.py"
     if name in _NOT_PACKED:
         return {}

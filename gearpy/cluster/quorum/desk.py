@@ -63,16 +63,13 @@ class MemberDesk:
     allows = staticmethod(Desk.allows)
 
     def on_standing(self, standing: Standing) -> None:
-        """Note where this master stands."""
         self._standing = standing
 
     def lead(self, desk: AnswersClients) -> None:
-        """Answer by a leader's desk from now on."""
         self._leading = desk
 
     @property
     def standing(self) -> Standing:
-        """The standing of this master: its role, the leader, the members."""
         return self._standing
 
     def inspect(self, read: Callable[[Any], object]) -> Any:
@@ -84,7 +81,6 @@ class MemberDesk:
         return self._ask(lambda reply: Inspect(read, reply))
 
     def gauges(self) -> dict[str, float]:
-        """Return the measurements of this one of the masters."""
         return self._standing.gauges()
 
     def answer(self, message: object, principal: Principal = CLUSTER) -> object:

@@ -94,7 +94,6 @@ class MemberChange:
 
 
 def lost(text: str) -> tuple[type[LeadershipLost], LeadershipLost, None]:
-    """Return the outcome of a command that a leader could not carry out any more."""
     error = LeadershipLost(text)
     return type(error), error, None
 
@@ -121,7 +120,6 @@ class ReplicatedLog:
 
     @property
     def version(self) -> int:
-        """See `Log`: the newest that all masters know."""
         return self._version()
 
     def append(self, records: Sequence[bytes]) -> int:
@@ -138,7 +136,6 @@ class ReplicatedLog:
         return self._count
 
     def replay(self) -> Replay:
-        """See `Log`."""
         return Replay(self._state or None, ())
 
     def snapshot(self, state: bytes) -> None:

@@ -154,7 +154,6 @@ class ReplicaActor(BatchActor[_Message]):
         self._write_all()
 
     def on_stop(self) -> None:
-        """Let nobody wait for an answer."""
         self._fail_all("this master ends")
 
     # -- what comes ------------------------------------------------------------------------
@@ -185,7 +184,6 @@ class ReplicaActor(BatchActor[_Message]):
 
     @property
     def _is_up_to_date(self) -> bool:
-        """Whether this master leads, or follows one that does, and has taken all it knows of."""
         is_of_leader = self._is_leading if self._role.role == "leader" else bool(self._role.leader)
         return is_of_leader and self._replica.applied_index == self._replica.commit_index
 

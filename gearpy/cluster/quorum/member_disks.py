@@ -26,7 +26,6 @@ class MemberDisks:
         self._ask = ask
 
     def added(self, found: MasterList) -> MasterList:
-        """Return a list with the disks of its masters."""
         with ThreadPoolExecutor(max_workers=len(found.masters)) as threads:
             return replace(found, masters=tuple(threads.map(self._with_disk, found.masters)))
 

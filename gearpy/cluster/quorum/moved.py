@@ -66,7 +66,6 @@ def moved(logs: Sequence[StoredLog], members: Sequence[str]) -> StoredLog:
 
 
 def _reach(log: StoredLog) -> tuple[int, int]:
-    """Return by what a log wins an election: the term of its last entry, and how many there are."""
     last_term = log.entries[-1].term if log.entries else log.base_term
     return last_term, log.base_index + len(log.entries)
 

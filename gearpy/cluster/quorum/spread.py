@@ -70,7 +70,6 @@ class ProgramSpread:
         return ""
 
     def close(self) -> None:
-        """Send nothing more."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _sent(self, artifact: Artifact, others: Sequence[str], wanted: int) -> int:

@@ -79,7 +79,6 @@ class RerunOutcome:
 
     @property
     def is_same(self) -> bool:
-        """Tell whether it failed as then, and put out the same, as far as that is known."""
         cause = "" if self.error is None else self.error.cause
         return self.difference is None and self.failed_then in {None, cause}
 
@@ -173,7 +172,6 @@ class TaskAgain:
         return self._run_source(application)
 
     def operator(self, application: StreamApplication) -> str:
-        """Return the name of the operator that the task is of."""
         return application.processors[ProcessorId(self.task.processor)].name
 
     # -- three kinds of input --------------------------------------------------------------
@@ -245,7 +243,6 @@ class TaskAgain:
     def _again(
         self, application: StreamApplication, epoch: int, policy: OnError, *, first: int = 0
     ) -> Iterator[tuple[Rerun, KeptState]]:
-        """Make the task with its state at the end of an epoch."""
         self.after = epoch
         is_source = not application.dag.upstream_tasks(self.task)
         clock = RerunClock(wall_ms) if is_source or self._record else RerunClock()
@@ -339,12 +336,10 @@ class TaskAgain:
         return self._stored.path(after=self._wanted.epoch, until=self._wanted.until)
 
     def _epoch_of(self, record: QuarantinedRecord) -> int:
-        """Return the stored epoch whose state is the nearest to that which a record met."""
         before = record.error.epoch - 1
         return self._stored.nearest(before if before >= 0 else None)
 
     def _source_epoch(self) -> int:
-        """Return the stored epoch from which on a source is read again."""
         if self._wanted.epoch is None and len(self._stored.epochs) > 1:
             return self._stored.epochs[-2]
         return self._stored.nearest(self._wanted.epoch)
@@ -379,7 +374,6 @@ class RerunPlace:
 
 
 def kept_policy(on_error: OnError) -> OnError:
-    """Return the policy of a task that runs again: what it would skip is told, too."""
     return "quarantine" if on_error == "skip" else on_error
 
 
@@ -432,7 +426,6 @@ def rerun_of(
 
 
 def _code(version: ProgramVersion) -> Artifact:
-    """Return the program of a version without what was scaled."""
     return replace(version.artifact, scale=(), bounds=())
 
 

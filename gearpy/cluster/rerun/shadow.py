@@ -85,7 +85,6 @@ class ShadowSide:
     rejected: ErrorCard | None = None
 
     def reject(self, rejects: int, first: ErrorCard | None) -> None:
-        """Count records that were put aside, and keep the error of the first."""
         self.rejects += rejects
         self.rejected = self.rejected or first
 
@@ -112,12 +111,10 @@ class ShadowReport:
 
     @property
     def is_same(self) -> bool:
-        """Tell whether the new version has done the same, and did not fail."""
         is_whole = self.now.error is None and self.now.rejects == self.then.rejects
         return self.compared.is_same and is_whole
 
     def note(self, text: str) -> None:
-        """Add a note, once."""
         if text not in self.notes:
             self.notes.append(text)
 
@@ -312,14 +309,12 @@ class _ShadowedTask:
         return True
 
     def close(self) -> None:
-        """Stop the tasks."""
         for _, rerun, _ in self._sides:
             with suppress(OperatorError):
                 rerun.stop()
         self._sides.clear()
 
     def tell_share(self) -> None:
-        """Note which share of the epochs was compared, if the application chooses them itself."""
         if self._at is None or self._place.rerun.config.application.record_input_epochs:
             return
         passed = self._at.epoch - self._first + 1
@@ -443,7 +438,6 @@ def _processors_of(dag: Dag, step: str) -> set[ProcessorId]:
 
 
 def _shape(dag: Dag, pid: ProcessorId) -> Mapping[ProcessorId, int]:
-    """Return the numbers of tasks of a processor, and of those that send to it."""
     known = [each for each in (pid, *dag.upstream(pid)) if each in dag.processors]
     return {each: dag.processors[each].parallelism for each in known}
 
@@ -458,7 +452,6 @@ def _shown(artifact: Artifact) -> str:
 
 
 def _key_of(value: Any) -> str:
-    """Return the key of a record as a text, if it says one; else an empty text."""
     if hasattr(value, "key"):
         return repr(value.key)
     return repr(value[0]) if isinstance(value, tuple) and value else ""

@@ -27,7 +27,6 @@ class KeptState:
 
     @property
     def records_in(self) -> int:
-        """The number of records that the task had taken by then."""
         return (
             0 if self.resume is None else TaskState.decode(self.resume.head).counters["records_in"]
         )
@@ -54,7 +53,6 @@ class StoredTask:
 
     @property
     def epochs(self) -> list[int]:
-        """The stored epochs of its region, the oldest first."""
         return sorted(each.epoch for each in self._manifests)
 
     @property
@@ -64,11 +62,9 @@ class StoredTask:
 
     @property
     def config(self) -> dict[str, str]:
-        """The settings of the application."""
         return ConfigView(self._stored.state).read()
 
     def nearest(self, epoch: int | None) -> int:
-        """Return the newest stored epoch up to one, or else the oldest; 0 where there is none."""
         wanted = [each for each in self.epochs if epoch is None or each <= epoch]
         return wanted[-1] if wanted else next(iter(self.epochs), 0)
 
@@ -95,13 +91,11 @@ class StoredTask:
             yield KeptState(epoch=epoch, resume=TaskResume(head=head, sections=sections))
 
     def path(self, *, after: int | None, until: int | None) -> RerunPath:
-        """Find the recordings to run again; see `rerun_path`."""
         found = [each for each in map(RecordedName.parse, self._names()) if each is not None]
         mine = [each for each in found if each.task == self.task]
         return rerun_path(mine, self.epochs, after=after, until=until)
 
     def following(self, at: RecordedName | None) -> RerunPath | None:
-        """Find the recordings behind one; see `core.epoch.recorded.following`."""
         found = [each for each in map(RecordedName.parse, self._names()) if each is not None]
         return following([each for each in found if each.task == self.task], self.epochs, at)
 

@@ -70,7 +70,6 @@ class _Unknown(RecordType):
         raise NotImplementedError("it is only read")
 
     def build(self, columns: Sequence[Sequence[Any]], count: int) -> list[Any]:
-        """Return the fields of each instance as a tuple; a single one, as of an enum, as it is."""
         return self._build(columns, count)
 
     def _build(self, columns: Sequence[Sequence[Any]], count: int) -> list[Any]:
@@ -111,14 +110,12 @@ class StateColumns:
 
     @property
     def size_bytes(self) -> int:
-        """The bytes of keys, entries and values."""
         stored = (self._keys, self._entries, self._values)
         of_entries = sum(sum(map(len, each)) for each in stored)
         of_cells = sum(_end_of(each) for each in chain(self._cell_keys, self._cell_values))
         return of_entries + of_cells
 
     def add(self, group: int, run: Run) -> None:
-        """Add the cells of a table in a key group; none of them was deleted."""
         before, size = len(self._values), len(run.cells)
         values = cast("Sequence[bytes]", run.values)
         if is_collection(run.table):
@@ -130,7 +127,6 @@ class StateColumns:
         self._parts.append(_Part(group, _namespace_of(run.table), size))
 
     def add_packed(self, run: PackedRun) -> None:
-        """Add cells of a table in some key groups."""
         self._cell_keys.append(run.keys)
         self._cell_values.append(run.values)
         namespace = _namespace_of(run.table)
@@ -191,7 +187,6 @@ class StateColumns:
 
     @property
     def _is_msgpack(self) -> bool:
-        """Tell whether values are msgpack, if no keys stand before them."""
         return not (self._values or self.tag.expires) and self.tag.coder in _JOINED
 
     def _numbers(self) -> pa.Array | None:
@@ -211,7 +206,6 @@ class StateColumns:
         return list(ValueDecoder(self._classes).unpack(b"".join([head, *bodies])))
 
     def _rests(self) -> list[bytes]:
-        """Return all keys as they are stored."""
         return self._keys or _listed(self._cell_keys)
 
     def _stored_keys(self) -> Any:
@@ -269,7 +263,6 @@ class StateColumns:
                 return self._value(values)
 
     def _members(self, beside: list[bytes]) -> list[Any]:
-        """Return the members of sets; what their bytes do not give back is kept beside them."""
         decoder = ValueDecoder(self._classes)
         return [
             decoder.unpack(kept[1:]) if kept else decode_key(entry, self._classes)
@@ -281,7 +274,6 @@ class StateColumns:
         return _named("value" if is_known else "value_bytes", values)
 
     def _decoded(self, stored: list[bytes]) -> list[Any]:
-        """Return stored values; those of a user's own coder, and what is no value, as bytes."""
         if self.tag.kind == "set" or self.tag.coder not in _JOINED:
             if self.tag.coder == "json" and self.tag.kind != "set":
                 return list(json.loads(b"[" + b",".join(stored) + b"]"))
@@ -297,7 +289,6 @@ class StateColumns:
 
 
 def _compact(cells: Sequence[bytes]) -> list[pa.Array]:
-    """Return bytes as arrays: one, if they are not too large for it."""
     stored = pa.array(cells, pa.binary())
     return [stored] if isinstance(stored, pa.Array) else stored.chunks
 
@@ -333,12 +324,10 @@ def _all_begin_with(tag: bytes, stored: pa.ChunkedArray) -> bool:
 
 
 def _namespace_of(table: bytes) -> bytes:
-    """Return the part of a table behind its tag."""
     return table[1 + table[0] :]
 
 
 def _ints(stored: pa.Array) -> pa.Array:
-    """Return keys that are ints of 64 bits as a column."""
     data = stored.buffers()[2][: len(stored) * _INT.size]
     raised = array("Q", data.to_pybytes())
     if sys.byteorder == "little":
@@ -408,7 +397,6 @@ def _structs(rows: list[Any], cells: Sequence[Any]) -> pa.Array:
 
 
 def _lists(cells: Sequence[Any]) -> pa.Array:
-    """Return a column of lists; sets become lists in their order."""
     rows = [sorted(each) if isinstance(each, set | frozenset) else each for each in cells]
     ends = list(accumulate((len(each or ()) for each in rows), initial=0))
     starts = [None if row is None else at for row, at in zip(rows, ends, strict=False)]
@@ -441,5 +429,4 @@ def tables_of(parts: Iterable[Part], classes: RecordRegistry) -> list[StateColum
 
 
 def table_in(part: Part) -> bytes:
-    """Return the name of the table of some cells."""
     return part.table if isinstance(part, PackedRun) else part[1].table

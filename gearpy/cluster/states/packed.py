@@ -160,7 +160,6 @@ class _Joined:
         return cells if is_cell.all() and self._follow(at - 2, cells.value_end) else None
 
     def _first_table(self) -> bytes | None:
-        """Return the table of the first cell, if it is no collection."""
         if (self.counts < 0).any() or not self.counts.any():
             return None
         begin = int(self._begins[self.counts > 0][0])
@@ -173,7 +172,6 @@ class _Joined:
         return table if is_taken else None
 
     def _found(self, table: bytes) -> Any:
-        """Return where these bytes are."""
         data, size = self.data, len(self.data) - len(_MARGIN)
         at = np.flatnonzero((data[2:size] == table[0]) & (data[3 : size + 1] == table[1])) + 2
         for start in sorted({*range(0, len(table) - _WORD, _WORD), len(table) - _WORD}):
@@ -228,7 +226,6 @@ def _order(data: Any, cells: _Cells, group: Any) -> Any:
 
 
 def _repeats(column: Any) -> Any:
-    """Tell of all but the last one whether the next one is the same."""
     return column[1:] == column[:-1]
 
 
@@ -253,7 +250,6 @@ def _in_common(data: Any, cells: _Cells) -> int:
 
 
 def _taken(data: Any, cells: _Cells, order: Any) -> tuple[pa.Array, pa.Array]:
-    """Return keys and values in an order."""
     edges = np.empty((len(cells.key), 4), np.int32)
     for at, places in enumerate((cells.key, cells.key_end, cells.value, cells.value_end)):
         edges[:, at] = places
@@ -265,7 +261,6 @@ def _taken(data: Any, cells: _Cells, order: Any) -> tuple[pa.Array, pa.Array]:
 
 
 def _column(numbers: Any) -> pa.Array:
-    """Return numbers as a column: `pyarrow.array` would load what numpy has for masked ones."""
     kind = pa.from_numpy_dtype(numbers.dtype)
     return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(numbers)])
 
@@ -302,6 +297,5 @@ def _numbers(stored: pa.Array) -> Any:
 
 
 def _at(data: Any, kind: Any, places: Any) -> Any:
-    """Return the values of a type at some places."""
     size = len(data) - np.dtype(kind).itemsize + 1
     return np.ndarray((size,), kind, data, strides=(1,))[places]

@@ -149,8 +149,6 @@ class StoredStates:
     def tables(
         self, step: str, state: str = "", *, epoch: int | None = None
     ) -> dict[str, pa.Table]:
-        """Return all states of a step, or the one that is named; see `table`."""
-
         def look() -> dict[str, pa.Table]:
             place = self._place(step)
             manifest = self._manifest(place, epoch)
@@ -318,7 +316,6 @@ def stored_state(
 
 
 def moment_of(table: pa.Table) -> StateMoment:
-    """Return the moment that a table of state is of."""
     return StateMoment(**json.loads(table.schema.metadata[METADATA]))
 
 
@@ -365,7 +362,6 @@ def _parts_of(chain: SnapshotChain, task: TaskId) -> Iterator[Part]:
 
 
 def _is_of(tag: Tag, place: StepPlace) -> bool:
-    """Tell whether a state is of a step; names with ``#`` are gearpy's own."""
     first = next((name for name in tag.path if not name.startswith("#")), "")
     return place.step.is_whole or first == place.step.id
 

@@ -204,7 +204,6 @@ class WorkerActor(Actor[_Message]):
         self._process = ProcessHistory("worker", process_meter().sample)
 
     def on_start(self) -> None:
-        """Register with a master."""
         self.context.schedule(RECENT_MS, _Measure())
         self._look_for_master(until_ms=None)
 
@@ -266,7 +265,6 @@ class WorkerActor(Actor[_Message]):
                 self._expect_orphans(app_id)
 
     def on_stop(self) -> None:
-        """Kill all launches that still run."""
         for running in self._running.values():
             running.launched.stop(kill=True)
 
@@ -349,13 +347,11 @@ class WorkerActor(Actor[_Message]):
         self._tell_that_it_is_ready(is_first=is_first)
 
     def _on_masters(self, message: MastersChanged) -> None:
-        """Look for a master at these addresses from now on, and let what is launched do so."""
         name = self._addresses[0].name
         self._addresses = tuple(ActorPath(each, name) for each in message.masters)
         self._settings.on_masters(message.masters)
 
     def _on_other_cluster(self, message: OtherCluster) -> None:
-        """Keep all launches, and search on: the master may have started over another folder."""
         if self._search is not None and message.cluster_id != self._other_cluster:
             self._other_cluster = message.cluster_id
             _log.error("%s; what runs goes on", self._text_of_other())
@@ -514,7 +510,6 @@ class WorkerActor(Actor[_Message]):
         self._lost_app_masters &= {each.message.reply_to for each in self._running.values()}
 
     def _expect_orphans(self, app_id: AppId) -> None:
-        """Give executors time to notice that their app master, which ran here, is gone."""
         if any(self._orphans(app_id)):
             self.context.schedule_once(self._settings.stop_timeout_ms, _KillOrphans(app_id))
 

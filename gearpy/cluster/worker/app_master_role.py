@@ -54,7 +54,6 @@ def recovery_limits(config: Config) -> RecoveryLimits:
 
 
 def app_master_settings(config: Config) -> AppMasterSettings:
-    """Return the settings of an app master."""
     return AppMasterSettings(
         limits=recovery_limits(config),
         tick_ms=REPORT_INTERVAL_MS,

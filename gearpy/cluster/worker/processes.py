@@ -85,7 +85,6 @@ class ProcessLauncher:
             _log.warning("a worker that was killed has left %d processes behind, killed", number)
 
     def warm_up(self) -> None:
-        """Load now, in a process beside this one, what children will need."""
         if self._fork_server is not None:
             self._fork_server.begin()
 
@@ -145,11 +144,9 @@ class ProcessLauncher:
         return child
 
     def on_masters(self, masters: Sequence[str]) -> None:
-        """Have all that is started from now on look for a master at these addresses."""
         self._own = {**self._own, "cluster.masters": ",".join(masters)}
 
     def read_log(self, question: ReadLog) -> LogText | Refused:
-        """Read the log of a process that was started here; see `LogReader`."""
         return self._logs.answer(question)
 
     def close(self, timeout_s: float = 5.0) -> None:

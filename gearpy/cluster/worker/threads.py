@@ -83,7 +83,6 @@ class ThreadLauncher:
         self._dispatchers: WeakSet[SharedDispatcher] = WeakSet()
 
     def launch(self, message: LaunchExecutor, on_exit: Callable[[str], None]) -> _LaunchedActor:
-        """Start an actor; see `ExecutorLauncher.launch`."""
         is_app_master = message.executor_id == MASTER_EXECUTOR
         kind = "appmaster" if is_app_master else f"executor{message.executor_id}"
         name = f"app{message.app_id}-{kind}-{message.launch}"

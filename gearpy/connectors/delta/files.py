@@ -21,7 +21,6 @@ _ONE_MS: Final = timedelta(milliseconds=1)
 
 
 def remote_folder(url: str, options: Mapping[str, str] | None) -> Folder:
-    """Return the folder of a table in a store that `deltalake` knows, with its options."""
     given = dict(options) if options else None
     store = pa_fs.PyFileSystem(DeltaStorageHandler(url, given))
     return UrlFolder(_DeltaStore(store, DeltaFileSystemHandler(url, given)), "", place=url)

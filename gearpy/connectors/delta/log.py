@@ -78,7 +78,6 @@ class DeltaLog:
 
     @property
     def exists(self) -> bool:
-        """Whether there was a table."""
         return self._table is not None
 
     def refresh(self) -> bool:
@@ -117,12 +116,10 @@ class DeltaLog:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the table."""
         return pa.schema(self._read().schema().to_arrow())
 
     @property
     def partition_columns(self) -> list[str]:
-        """The columns by which it is partitioned."""
         return list(self._read().metadata().partition_columns)
 
     def check(self) -> None:
@@ -168,13 +165,11 @@ class DeltaLog:
     # -- lanes -----------------------------------------------------------------------------
 
     def noted(self, lane: Lane) -> Noted:
-        """Return the note on a lane."""
         table = self._read()
         owner = table.transaction_version(lane.owner_id)
         return Noted(owner, table.transaction_version(lane.epoch_id) or 0)
 
     def paths(self) -> list[str]:
-        """Return the files that readers see."""
         actions: Any = pa.table(self._read().get_add_actions())
         return [unquote(path) for path in actions.column("path").to_pylist()]
 

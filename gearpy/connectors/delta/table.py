@@ -118,7 +118,6 @@ class DeltaSink(Sink):
 
     @property
     def description(self) -> str:
-        """The function, and the files: where no other sink may write."""
         prefix = "" if self._table.prefix == "part" else f", {self._table.prefix}"
         return f"{_NAME}({self._url}{prefix})"
 

@@ -141,16 +141,13 @@ class DeltaWriter(TransactionalWriter):
         self._begun = 1  # Rows that come belong to this epoch or to a later one.
 
     def begin(self, context: SinkContext) -> None:
-        """Learn which columns will come."""
         self._rows.expect(context.keys)
 
     def restore(self, state: bytes | None) -> None:
-        """Keep to the columns that earlier files have."""
         self._rows.restore(state)
         self._has_written = state is not None
 
     def snapshot(self) -> bytes | None:
-        """Return the columns."""
         return self._rows.snapshot()
 
     def recover(
@@ -183,7 +180,6 @@ class DeltaWriter(TransactionalWriter):
             self.commit(number, prepared[number])
 
     def write_batch(self, batch: Batch) -> None:
-        """Take the records."""
         self._rows.write(batch)
         self._fit()
 
@@ -217,7 +213,6 @@ class DeltaWriter(TransactionalWriter):
         self._settle(self._lane_of(prepared["run"]), epoch, prepared)
 
     def close(self, *, completed: bool) -> None:
-        """Remove unfinished files; a successor may need the prepared ones."""
         for path in self._rows.drop():
             with suppress(OSError):
                 self._files.remove(path)

@@ -67,7 +67,6 @@ class RegularFile:
             return _read(file, offset, size)
 
     def has_changed(self, read_to: int) -> bool:
-        """Never asked, as `read_at` tells it."""
         return False
 
     def mark(self, offset: int) -> None:
@@ -127,7 +126,6 @@ class PackedFile:
         """Return nothing: it is complete, and stays where it is."""
 
     def close(self) -> None:
-        """Close the file."""
         if self._content is not None:
             self._content.close()
             self._content = None
@@ -183,7 +181,6 @@ class GrowingFile:
         return changed
 
     def _goes_on_behind(self, read: os.stat_result) -> bool:
-        """Open the file that came after the one that was read; tell whether it is there."""
         following = successor(self._path, read)
         try:
             file: Any = open(following, "rb", buffering=0)  # noqa: PTH123, SIM115
@@ -198,13 +195,11 @@ class GrowingFile:
         return True
 
     def mark(self, offset: int) -> FileMark | None:
-        """Return the mark of the file, which was read up to here; None if nothing was read yet."""
         if self._file is not None and offset != self._marked_at:
             self._mark, self._marked_at = mark_of(self._file, offset), offset
         return self._mark
 
     def close(self) -> None:
-        """Close the file."""
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -51,7 +51,6 @@ class _Groups(ABC):
     count: int
 
     def rows(self, group: int) -> int:
-        """Return how many rows a group has; 1 where nobody knows."""
         return 1
 
     @abstractmethod
@@ -91,7 +90,6 @@ class GroupTables:
         self._is_text = True  # All texts of the batch are.
 
     def take(self, max_rows: int) -> FilePiece | None:
-        """See `FileTables`. May be empty, when all rows are bad."""
         batch = self._next()
         if batch is None:
             return None
@@ -106,16 +104,13 @@ class GroupTables:
 
     @property
     def place(self) -> GroupPlace:
-        """See `FileTables`."""
         return {"group": self._group, "row": self._row}
 
     @property
     def part_read(self) -> float:
-        """See `FileTables`."""
         return min(1.0, self._group / max(1, self._groups.count))
 
     def close(self) -> None:
-        """See `FileTables`."""
         self._batches = self._rest = None
         self._groups.close()
 
@@ -168,20 +163,17 @@ class ParquetFileFormat:
     note = ""
 
     def schemas(self, file: FoundFile, places: Places, on_bad: OnBad) -> Iterator[pa.Schema]:
-        """See `FileFormat`."""
         groups = _opened_groups(self.name, file)
         groups.close()
         yield groups.schema
 
     def merged(self, one: pa.Schema, other: pa.Schema) -> pa.Schema:
-        """See `FileFormat`."""
         return wider_schema(one, other)
 
     def check(self, schema: pa.Schema) -> None:
         """See `FileFormat`."""
 
     def begin(self, file: FoundFile, fit: Fit, bad: BadRows, place: Any) -> GroupTables:
-        """See `FileFormat`."""
         return _begun(self.name, file, fit, bad, place)
 
 

@@ -75,12 +75,10 @@ class FollowedFiles(Discovery[str]):
         return dict.fromkeys(self._share.new_of(there))
 
     def open(self, partition: str, place: Any) -> FollowedFile:
-        """Open a file where `find` or a snapshot says."""
         self._files[partition] = self._open_file(partition, place)
         return self._files[partition]
 
     def snapshot(self) -> Mapping[str, Any]:
-        """Return nothing: files are in the snapshots of their readers."""
         return {}
 
     def _end_removed(self, there: Sequence[str], now_ms: int) -> None:

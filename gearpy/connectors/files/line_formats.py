@@ -111,7 +111,6 @@ class CsvFormat:
         self._encoding = encoding
 
     def schemas(self, file: FoundFile, places: Places, on_bad: OnBad) -> Iterator[pa.Schema]:
-        """See `FileFormat`."""
         if not self._header and self._names is None:
             raise ConfigError(
                 "csv: header=False needs the names of the columns: give schema=, or names="
@@ -136,7 +135,6 @@ class CsvFormat:
         return pa.schema(fields + list(there.items()))
 
     def check(self, schema: pa.Schema) -> None:
-        """See `FileFormat`."""
         for field in schema:
             if pa.types.is_nested(field.type):
                 raise ConfigError(
@@ -145,7 +143,6 @@ class CsvFormat:
                 )
 
     def begin(self, file: FoundFile, fit: Fit, bad: BadRows, place: Any) -> LineTables:
-        """See `FileFormat`."""
         opened = open_found(self.name, file)
         try:
             opened = with_lines(opened)
@@ -288,7 +285,6 @@ class CsvFormat:
 
 
 def _rows(lines: bytes, found: int, blank: bytes | None) -> int:
-    """Count the lines that are rows, if none goes over more than one; ``found`` may be it."""
     if lines.count(b"\n") + (not lines.endswith(b"\n")) == found:
         return found
     return sum(1 for line in lines.split(b"\n") if line.strip(blank))
@@ -370,7 +366,6 @@ class _CsvParser:
         return first_line(error)
 
     def _with_times(self, batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
-        """Return a batch with the times of a column of texts; what means no value stays none."""
         assert self._schema is not None
         at, kind = batch.schema.get_field_index(name), self._schema.field(name).type
         texts = batch.column(at)
@@ -428,7 +423,6 @@ def _in_micros(kind: pa.DataType) -> pa.DataType:
 
 
 def _with_empty(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
-    """Return a batch with empty texts where a column has no value."""
     at = batch.schema.get_field_index(name)
     column = batch.column(at)
     return batch.set_column(at, name, column.fill_null("")) if column.null_count else batch
@@ -442,7 +436,6 @@ class JsonLinesFormat:
     multiline: Dialect | None = None
 
     def schemas(self, file: FoundFile, places: Places, on_bad: OnBad) -> Iterator[pa.Schema]:
-        """See `FileFormat`."""
         with open_found(self.name, file) as opened:
             place: LinePlace = {"offset": 0, "row": 0, "line": 1}
             yield from _found(
@@ -450,15 +443,12 @@ class JsonLinesFormat:
             )
 
     def merged(self, one: pa.Schema, other: pa.Schema) -> pa.Schema:
-        """See `FileFormat`."""
         return wider_schema(one, other)
 
     def check(self, schema: pa.Schema) -> None:
-        """See `FileFormat`."""
         check_json(self.name, schema)
 
     def begin(self, file: FoundFile, fit: Fit, bad: BadRows, place: Any) -> LineTables:
-        """See `FileFormat`."""
         opened = open_found(self.name, file)
         first: LinePlace = {"offset": 0, "row": 0, "line": 1}
         parser = _JsonParser(fit.schema, is_found=fit.is_found, is_whole=fit.is_whole)
@@ -583,7 +573,6 @@ def _objects(lines: bytes) -> list[Any]:
 
 
 def _unexpected(lines: bytes, schema: pa.Schema) -> str:
-    """Return that there is a field which other lines do not have, by its name if it is outside."""
     names = {name for value in _objects(lines) for name in value} - {*schema.names}
     what = f"there is a field {min(names)!r}" if names else "there is a field inside of a record"
     return f"{what} that the lines looked at before did not have: give schema= with all fields"
@@ -607,7 +596,6 @@ def _has_zone(kind: pa.DataType) -> bool:
 
 
 def _with_missing(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the columns in the schema's order; columns that the file lacks are null."""
     names = batch.schema.names
     columns = [
         batch.column(field.name) if field.name in names else pa.nulls(batch.num_rows, field.type)

@@ -80,7 +80,6 @@ class LineTables:
             bad.skipped = 0  # Those of this block were counted when it was begun.
 
     def take(self, max_rows: int) -> FilePiece | None:
-        """See `FileTables`."""
         while not self._pieces:
             if not self._fill(self._length):
                 return None
@@ -96,18 +95,15 @@ class LineTables:
 
     @property
     def place(self) -> LinePlace:
-        """See `FileTables`."""
         if self._pieces or not self._length:
             return {"offset": self._offset, "row": self._row, "line": self._line}
         return {"offset": self._offset + self._length, "row": 0, "line": self._line + self._lines}
 
     @property
     def part_read(self) -> float:
-        """See `FileTables`; more than there is of a file that is packed, so it is cut."""
         return min(1.0, self._offset / max(1, self._file.size))
 
     def close(self) -> None:
-        """See `FileTables`."""
         self._opened.close()
 
     def _fill(self, step: int) -> bool:
@@ -148,7 +144,6 @@ class LineTables:
         return block[: size - self._offset]
 
     def _skip(self, rows: int) -> None:
-        """Pass over rows that were taken before."""
         while rows > self._row and self.take(rows - self._row) is not None:
             pass
 
@@ -202,7 +197,6 @@ def block_at(
 
 
 def cut_at_line(data: bytes, *, multiline: Dialect | None) -> int:
-    """Return where the last whole line ends; 0 if there is none."""
     return multiline.last_end(data) if multiline else data.rfind(b"\n") + 1
 
 
@@ -214,7 +208,6 @@ def _read(file: BinaryIO, size: int) -> bytes:
 
 
 def lines_of(block: bytes, *, multiline: Dialect | None) -> list[bytes]:
-    """Return the lines of a block with their endings; rows, where cells may have endings."""
     if multiline:
         return multiline.lines(block)
     return block.splitlines(keepends=True) if b"\r" not in block else _by_newline(block)

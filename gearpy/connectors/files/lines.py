@@ -115,7 +115,6 @@ class LineBlocks:
 
     @property
     def exhausted(self) -> bool:
-        """Whether all lines were taken and the end of the file was seen."""
         return self._at_end and self._taken == len(self._lines)
 
     @property

@@ -192,7 +192,6 @@ class FileSource(Source):
 
     @property
     def description(self) -> str:
-        """The function and its arguments."""
         return f"files({', '.join(self._patterns)})"
 
     def partitions(self) -> Sequence[str]:
@@ -302,7 +301,6 @@ class FileReader(FollowedFile):
         return None
 
     def snapshot(self) -> FilePlace:
-        """Return the place of the next line."""
         offset = self._blocks.offset
         place: FilePlace = {"offset": offset, "watermark_ms": self.watermark_ms}
         mark = self._file.mark(offset)
@@ -310,20 +308,16 @@ class FileReader(FollowedFile):
 
     @property
     def watermark_ms(self) -> int:
-        """The watermark by the times of lines; a file's own time is known from the beginning."""
         return self._stamps.watermark_ms
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Bytes read of the file's bytes."""
         return self._blocks.position, max(self._size, self._blocks.read_to)
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
     def let_end(self) -> None:
-        """See `FollowedFile`."""
         if not self._may_end:
             _LOG.info("%s was removed; %d bytes without a newline dropped", self._path, self._tail)
         self._may_end = True
@@ -390,7 +384,6 @@ def _look_up(patterns: Sequence[str]) -> list[str]:
 
 
 def _found(patterns: Sequence[str]) -> list[str]:
-    """Return the absolute paths of the files that are there, each once."""
     return sorted({os.path.abspath(path) for each in patterns for path in _matches(each)})  # noqa: PTH100
 
 

@@ -112,39 +112,32 @@ class RowFiles(Source):
 
     @property
     def description(self) -> str:
-        """The function and its arguments."""
         return f"{self._form.name}({self._locations})"
 
     @property
     def schema(self) -> RowSchema | None:
-        """The columns: as given, or as the first file has them; None for rows of any kind."""
         return None if self._options.rows else self._both_schemas()[0]
 
     @property
     def note(self) -> str:
-        """Which columns lose nanoseconds, and how cells are read."""
         if not self._options.rows:
             self._both_schemas()
         return "; ".join(filter(None, [self._form.note, self._note]))
 
     def renewed(self) -> "RowFiles":
-        """Return one that looks for files anew; the columns stay as they were."""
         other = copy(self)
         other._found = []  # noqa: SLF001 - of the same class
         return other
 
     def version(self) -> str:
-        """Return names, sizes and times of the files."""
         return "\n".join(
             f"{file.name} {file.size} {file.changed_ms} {file.version}" for file in self._files()
         )
 
     def hosts(self) -> Sequence[str]:
-        """Return the machines that have most of the files' blocks, as far as their store tells."""
         return [] if self._options.follow else block_hosts(self._form.name, self._files())
 
     def partitions(self) -> Sequence[str]:
-        """Return the files, or the numbers of the partitions that share them."""
         if self._parts is None:
             return [file.name for file in self._files()]
         if self.bounded:
@@ -331,19 +324,16 @@ class FilesReader(SourceReader):
 
     @property
     def watermark_ms(self) -> int:
-        """The watermark by the times of the rows, or of the files."""
         return self._order.watermark_ms
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Bytes read of the bytes of all files that are known, roughly."""
         done = self._queue.bytes_done
         if self._file is not None and self._tables is not None:
             done += int(self._tables.part_read * self._file.size)
         return done, max(done, self._queue.bytes_known)
 
     def close(self) -> None:
-        """Close the file that is open."""
         if self._tables is not None:
             self._tables.close()
             self._tables = None

@@ -14,7 +14,6 @@ _log = logging.getLogger(__name__)
 
 
 def part_of(name: str, parts: int) -> int:
-    """Return the partition of a file: the same in every process, whatever other files there are."""
     return stable_hash(name) % parts
 
 
@@ -58,7 +57,6 @@ class FileQueue:
         self.bytes_done = 0  #: Of those that are done with, also before a restart.
 
     def next(self) -> FoundFile | None:
-        """Return the next file; it counts as seen when `done` is called."""
         if not self._waiting:
             self._look_again()
         return self._waiting[-1] if self._waiting else None
@@ -73,11 +71,9 @@ class FileQueue:
 
     @property
     def ended(self) -> bool:
-        """Whether there is no file any more, and none will come."""
         return not self._follows and self._looked_ms is not None and not self._waiting
 
     def snapshot(self) -> bytes:
-        """Return which files were read, a few bytes for each."""
         return b"".join(sorted(self._seen))
 
     def _look_again(self) -> None:

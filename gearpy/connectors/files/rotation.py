@@ -24,7 +24,6 @@ class FileMark(TypedDict):
 
 
 def mark_of(file: Any, offset: int) -> FileMark:
-    """Return the mark of a file that was read up to a byte."""
     return {"inode": os.fstat(file.fileno()).st_ino, "digest": _digest(file, offset)}
 
 

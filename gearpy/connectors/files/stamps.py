@@ -63,11 +63,9 @@ class FromRecords:
 
     @property
     def watermark_ms(self) -> int:
-        """The newest time so far, less the bound."""
         return self._order.watermark_ms
 
     def of(self, values: Sequence[Any]) -> list[int]:
-        """Ask the function for each record."""
         times: list[Any] = each(self._operator, self._function, values)
         if not _are_plain(times):
             times = each(self._operator, event_time_ms, times, records=values)
@@ -85,7 +83,6 @@ class Fixed:
         self.watermark_ms = time_ms
 
     def of(self, values: Sequence[Any]) -> list[int]:
-        """Return the same time for each."""
         return [self.watermark_ms] * len(values)
 
 
@@ -105,7 +102,6 @@ class FromClock:
         self.watermark_ms = watermark_ms
 
     def of(self, values: Sequence[Any]) -> list[int]:
-        """Return the time of now for each."""
         if values:
             self.watermark_ms = max(self.watermark_ms, self._now_ms())
         return [self.watermark_ms] * len(values)
@@ -142,7 +138,6 @@ def each(
 
 
 def _are_plain(times: list[Any]) -> bool:
-    """Whether nothing needs to be converted or refused. Spends no Python code on a record."""
     if not set(map(type, times)) <= {int}:
         return False
     return not times or (min(times) > MIN_MS and max(times) < MAX_MS)

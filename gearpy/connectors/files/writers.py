@@ -43,7 +43,6 @@ class FileSink(Sink):
 
     @property
     def description(self) -> str:
-        """The function and the path."""
         return f"{self._name}({self._path})"
 
     def open(self, task_index: int, parallelism: int) -> "FileWriter":
@@ -113,11 +112,9 @@ class FileWriter(SinkWriter):
             ) from error
 
     def write_batch(self, batch: Batch) -> None:
-        """Put the lines into the buffer."""
         self._opened.write(self._lines_of(self._name, batch.values))
 
     def on_watermark(self, watermark_ms: int) -> None:
-        """Hand the buffer to the operating system."""
         self._opened.flush()
 
     def snapshot(self) -> WrittenPlace | None:
@@ -193,7 +190,6 @@ def _is_special(mode: int) -> bool:
 
 
 def text_lines(operator: str, values: Sequence[Any]) -> bytes:
-    """Return ``str(value)`` of each, in UTF-8, with line endings."""
     lines = each(operator, str, values)
     try:
         return "\n".join([*lines, ""]).encode()
@@ -202,7 +198,6 @@ def text_lines(operator: str, values: Sequence[Any]) -> bytes:
 
 
 def json_lines(operator: str, values: Sequence[Any]) -> bytes:
-    """Return the JSON of each, in UTF-8, with line endings."""
     lines = each(operator, _json, values)
     return "\n".join([*lines, ""]).encode()
 

@@ -46,7 +46,6 @@ class ColumnsOf:
 
     @property
     def is_given(self) -> bool:
-        """Whether the user has given the schema."""
         return self._given is not None
 
     def batch_of(self, records: Sequence[Any]) -> pa.RecordBatch:
@@ -93,7 +92,6 @@ class ColumnsOf:
         return _batch_of(cells, wide, len(records))
 
     def _of_results(self, results: Sequence[Any]) -> pa.RecordBatch:
-        """Return the columns of results of windows and joins, as window logs have them."""
         if self._results is None:
             self._results = LogColumns(self._name, schema=self._given, keys=self.keys)
             if self._given is None and self.schema is not None:
@@ -123,7 +121,6 @@ class ColumnsOf:
         return None if has_gaps else fitting
 
     def snapshot(self) -> bytes | None:
-        """Return the schema as Arrow writes it; None if there was no record yet."""
         return None if self.schema is None else self.schema.serialize().to_pybytes()
 
     def restore(self, state: bytes | None) -> None:
@@ -201,19 +198,15 @@ class ColumnFormat:
         self._begin = begin
 
     def expect(self, keys: Mapping[str, Any]) -> None:
-        """See `PartFormat`."""
         self._columns.keys = keys
 
     def begin(self, file: BinaryIO) -> RowWriter:
-        """See `PartFormat`."""
         return self._begin(self._columns, file)
 
     def snapshot(self) -> bytes | None:
-        """See `PartFormat`."""
         return self._columns.snapshot()
 
     def restore(self, state: bytes | None) -> None:
-        """See `PartFormat`."""
         self._columns.restore(state)
 
 
@@ -247,7 +240,6 @@ class WaitingRows:
         return True
 
     def finish(self) -> None:
-        """Write the waiting rows, and the end of the file."""
         if self._waiting:
             self._write_group()
         if self._writer is not None:

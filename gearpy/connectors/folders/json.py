@@ -81,7 +81,6 @@ class JsonFolderFormat:
         """A line is a line: columns do not matter."""
 
     def begin(self, file: BinaryIO) -> "_JsonLines":
-        """See `PartFormat`."""
         return _JsonLines(file)
 
     def snapshot(self) -> None:

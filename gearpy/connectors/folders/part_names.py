@@ -54,21 +54,17 @@ class PartNames:
         )
 
     def shown(self, *, task: int, epoch: int, run: str, incarnation: int, piece: int = 0) -> str:
-        """Return the name by which readers see a file of a task and epoch, the first or a later."""
         place = f"{epoch:010d}.{piece:04d}" if piece else f"{epoch:010d}"
         return f"{self._prefix}-{task:05d}-{place}-{run}-{incarnation:016x}{self._ending}"
 
     def pending(self, *, task: int, run: str, incarnation: int, number: int) -> str:
-        """Return the name of the file that an incarnation of a task begins."""
         name = f"{self._prefix}-{task:05d}-{run}-{incarnation:016x}-{number:06d}"
         return f"{name}{self._ending}{_PENDING_ENDING}"
 
     def shown_parts(self, names: Iterable[str]) -> list[FilePart]:
-        """Return the parts of names or paths, in their order; other names are passed over."""
         return _parts(self._shown, names)
 
     def pending_parts(self, names: Iterable[str]) -> list[FilePart]:
-        """Return the parts of names of pending files; other names are passed over."""
         return _parts(self._pending, names)
 
 

@@ -226,7 +226,6 @@ class PartFolder:
         self._folder.sync_names(PENDING)
 
     def drop(self, pending: str) -> None:
-        """Remove a file that is not prepared, if that is possible."""
         with suppress(OSError):
             self._folder.remove(PENDING + pending)
 
@@ -321,11 +320,9 @@ class PartFolder:
         return part.task == self._share.task and part.run == self._run
 
     def _is_left_by_me(self, part: FilePart) -> bool:
-        """Tell whether an earlier start of this task has made it."""
         return self._is_mine(part) and part.incarnation < self._incarnation
 
     def _is_over(self, part: FilePart) -> bool:
-        """Tell whether it is of an earlier run, and for this task to remove."""
         return part.run in self._over and part.task % self._share.tasks == self._share.task
 
     def _pending_parts(self) -> list[FilePart]:

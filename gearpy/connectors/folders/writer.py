@@ -116,14 +116,12 @@ class PartSink(Sink):
 
     @property
     def description(self) -> str:
-        """The function, and the files: where no other sink may write."""
         folder = without_password(self._path)
         files = folder if self._prefix == PREFIX else f"{folder.rstrip('/')}/{self._pattern}"
         return f"{self.name}({files})"
 
     @property
     def pending_folders(self) -> Sequence[Path]:
-        """The one below its folder, if it is on a disk."""
         return [] if self._is_url else [Path(self._path).resolve() / PENDING]
 
     def folder(self) -> Folder:
@@ -137,7 +135,6 @@ class PartSink(Sink):
         return LocalFolder(target_folder(self.name, Path(self._path)))
 
     def share(self, task_index: int, parallelism: int) -> FolderShare:
-        """Return which of its files belong to a task."""
         return FolderShare(
             task=task_index, tasks=parallelism, prefix=self._prefix, overwrite=self._overwrite
         )
@@ -260,15 +257,12 @@ class FolderWriter(PartWriter):
         self._part: _OpenPart | None = None
 
     def begin(self, context: SinkContext) -> None:
-        """Learn which columns will come."""
         self._format.expect(context.keys)
 
     def restore(self, state: bytes | None) -> None:
-        """Write files that are like earlier ones."""
         self._format.restore(state)
 
     def snapshot(self) -> bytes | None:
-        """Return the state that later files have to keep to."""
         return self._format.snapshot()
 
     def write_batch(self, batch: Batch) -> None:
@@ -301,7 +295,6 @@ class FolderWriter(PartWriter):
         return prepared if len(prepared) > 1 else next(iter(prepared), None)
 
     def close(self, *, completed: bool) -> None:
-        """Remove unfinished files; a successor may need the prepared ones."""
         for part in self._taken():
             self._drop(part)
 

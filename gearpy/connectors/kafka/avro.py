@@ -87,7 +87,6 @@ class AvroForm:
         self._heads: dict[str, bytes] = {}  # Of the records of a topic.
 
     def begin(self, operator: str) -> None:
-        """See `ValueForm`."""
         import fastavro  # noqa: PLC0415 - an extra
         from fastavro import _read_py, validation, write  # noqa: PLC0415 - an extra
 
@@ -104,7 +103,6 @@ class AvroForm:
                 raise ConfigError(f"{operator}: the Avro schema is none: {error}") from error
 
     def prepare(self, topic: str) -> None:
-        """See `ValueForm`: the schema is registered."""
         self._head(topic)
 
     def decode(self, bodies: Sequence[bytes | None]) -> list[Any]:
@@ -112,7 +110,6 @@ class AvroForm:
         return [None if body is None else self._decoded(body) for body in bodies]
 
     def encode(self, topic: str, values: Sequence[Any]) -> list[bytes]:
-        """See `ValueForm`."""
         head = self._head(topic)
         return [head + self._encoded(value) for value in values]
 
@@ -132,7 +129,6 @@ class AvroForm:
         return value
 
     def _reader_of(self, writer: Any, body: bytes) -> Any:
-        """Return what reads a value: one that ends the process at no depth, if it may be deep."""
         is_deep = len(body) > _DEEP_BYTES and id(writer) in self._recursive
         return self._slow_reader if is_deep else self._avro.schemaless_reader
 
@@ -238,7 +234,6 @@ def _unknown_field(schema: Any, value: Any, named: Mapping[str, Any]) -> str:
 
 
 def _branch(union: list[Any], value: Any, named: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Return the schema of a union that a value is written by, and the value without its name."""
     name, value = value if isinstance(value, tuple) else ("", value)
     keys = _OF_DICTS if isinstance(value, Mapping) else _OF_LISTS
 
@@ -255,6 +250,5 @@ def _branch(union: list[Any], value: Any, named: Mapping[str, Any]) -> tuple[Any
 
 
 def _full(schema: Any, named: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a schema that is more than a name; empty for one of plain values."""
     schema = named.get(schema) if isinstance(schema, str) else schema
     return schema if isinstance(schema, Mapping) else {}

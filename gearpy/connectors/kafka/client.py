@@ -52,12 +52,10 @@ _NONE_STAYS: Final = (
 
 
 def final_cause(error: "KafkaError") -> str:
-    """Return how to mend an error that no waiting mends; empty for one that may pass."""
     return lasting_cause(error) or ("the client cannot go on" if error.fatal() else "")
 
 
 def lasting_cause(error: "KafkaError") -> str:
-    """Return how to mend an error that no other client mends either; empty for other ones."""
     return _FINAL.get(error.name(), "")
 
 
@@ -129,7 +127,6 @@ class ClientState:
             self._final = error
 
     def on_answer(self) -> None:
-        """Learn that a broker has answered."""
         if self._trouble:
             _LOG.warning("kafka %s answers again", self._servers)
         self._trouble, self._final = "", None

@@ -30,11 +30,9 @@ class Errands:
         self._thread.start()
 
     def post(self, errand: Errand) -> None:
-        """Have an errand run behind the earlier ones."""
         self._posted.put(errand)
 
     def take(self) -> Any:
-        """Return the result of one errand, or the exception that it raised; None: nothing."""
         return None if self._back.empty() else self._back.get()
 
     def close(self, last: Errand, timeout_s: float) -> None:

@@ -65,13 +65,11 @@ class ProtobufForm:
         self._known: set[int] = set()  # Schemas of the registry that are of Protobuf.
 
     def begin(self, operator: str) -> None:
-        """See `ValueForm`."""
         from google.protobuf.message import Message  # noqa: PLC0415 - an extra
 
         self._base = Message
 
     def prepare(self, topic: str) -> None:
-        """See `ValueForm`: the schema is registered, behind those of the files that it imports."""
         self._head(topic)
 
     def decode(self, bodies: Sequence[bytes | None]) -> list[Any]:
@@ -79,7 +77,6 @@ class ProtobufForm:
         return [None if body is None else self._decoded(body) for body in bodies]
 
     def encode(self, topic: str, values: Sequence[Any]) -> list[bytes]:
-        """See `ValueForm`."""
         head = self._head(topic)
         return [head + self._message_of(value).SerializeToString() for value in values]
 
@@ -143,7 +140,6 @@ class ProtobufForm:
 
 
 def _unreadable(message: Any) -> str:
-    """Return the name of the field that has no value in Python."""
     for field, _ in message.ListFields():
         try:
             of_field(message, field)
@@ -153,7 +149,6 @@ def _unreadable(message: Any) -> str:
 
 
 def _schema_of(registry: SchemaRegistry, file: Any) -> RegistrySchema:
-    """Return the schema of a ``.proto`` file; register those of the files that it imports."""
     references = []
     for imported in file.dependencies:
         if imported.name.startswith(_KNOWN_TO_ALL):

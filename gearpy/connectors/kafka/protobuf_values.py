@@ -45,7 +45,6 @@ def _name(message: Any) -> str:
 
 
 def of_field(message: Any, field: Any) -> Any:
-    """Return the value of a field of a message; None if it is absent."""
     value = getattr(message, field.name)
     if field.has_presence and not message.HasField(field.name):
         return None
@@ -57,7 +56,6 @@ def of_field(message: Any, field: Any) -> Any:
 
 
 def _kind_of_map(field: Any) -> Any:
-    """Return the field of the values of a map; None if it is no map."""
     entries = field.message_type
     is_map = entries is not None and entries.GetOptions().map_entry
     return entries.fields_by_name["value"] if is_map else None

@@ -274,7 +274,6 @@ def _text_of(answer: urllib.error.HTTPError) -> str:
 
 
 def _message_of(text: str) -> str:
-    """Return the message of a registry about an error, which mostly is in JSON."""
     try:
         said = json.loads(text)["message"]
     except (ValueError, KeyError, TypeError):

@@ -89,7 +89,6 @@ class PlainForm:
             raise ValueError(f"is no {self.name}: {str(error) or type(error).__name__}") from error
 
     def encode(self, topic: str, values: Sequence[Any]) -> list[bytes]:
-        """See `ValueForm`."""
         return list(map(self._encode, values))
 
 
@@ -105,11 +104,9 @@ class BytesForm:
         """See `ValueForm`."""
 
     def decode(self, bodies: Sequence[bytes | None]) -> list[Any]:
-        """See `ValueForm`."""
         return list(bodies)
 
     def encode(self, topic: str, values: Sequence[Any]) -> list[bytes]:
-        """See `ValueForm`."""
         if not set(map(type, values)) <= _BYTES_ONLY:
             wrong = next(each for each in values if type(each) is not bytes)
             raise TypeError(
@@ -131,14 +128,12 @@ class TextForm:
         """See `ValueForm`."""
 
     def decode(self, bodies: Sequence[bytes | None]) -> list[Any]:
-        """See `ValueForm`."""
         try:
             return [None if body is None else str(body, "utf-8") for body in bodies]
         except UnicodeDecodeError as error:
             raise ValueError(f"is no text in UTF-8: {error}; choose value='bytes'") from error
 
     def encode(self, topic: str, values: Sequence[Any]) -> list[bytes]:
-        """See `ValueForm`."""
         try:
             return list(map(str.encode, values))
         except TypeError as error:

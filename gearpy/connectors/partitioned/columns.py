@@ -85,7 +85,6 @@ def partition_fields(operator: str, by: PartitionBy | None) -> tuple[PartitionFi
 
 
 def key_names(key: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return the names that a user has given to the columns of keys."""
     return (key,) if isinstance(key, str) else tuple(key or ())
 
 
@@ -234,7 +233,6 @@ def _combined(keys: Sequence[pa.DictionaryArray]) -> pa.Array:
 
 
 def _text(value: Any) -> str | None:
-    """Return a value as Spark and Delta write it; an empty text is as good as none."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return None if value is None or value == "" else str(value)

@@ -116,7 +116,6 @@ class PartitionFiles:
         return written
 
     def drop(self) -> list[str]:
-        """Close the files that were begun as they are; return their names."""
         begun = [each.begun for each in self._open.values() if each.begun is not None]
         for each in self._open.values():
             if each.begun is not None:

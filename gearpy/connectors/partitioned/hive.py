@@ -136,19 +136,15 @@ class HiveWriter(PartWriter):
         self._rows = PartitionRows(options, self._begin)
 
     def begin(self, context: SinkContext) -> None:
-        """Learn which columns will come."""
         self._rows.expect(context.keys)
 
     def restore(self, state: bytes | None) -> None:
-        """Keep to the schema of earlier files."""
         self._rows.restore(state)
 
     def snapshot(self) -> bytes | None:
-        """Return the schema."""
         return self._rows.snapshot()
 
     def write_batch(self, batch: Batch) -> None:
-        """Take the records."""
         self._rows.write(batch)
 
     def prepare(self, epoch: int) -> list[PreparedPart] | None:
@@ -163,7 +159,6 @@ class HiveWriter(PartWriter):
         return files
 
     def close(self, *, completed: bool) -> None:
-        """Remove unfinished files; a successor may need the prepared ones."""
         for name in self._rows.drop():
             self._files.drop(name)
 

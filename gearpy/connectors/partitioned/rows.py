@@ -102,7 +102,6 @@ class PartitionRows:
             self._start()
 
     def snapshot(self) -> bytes | None:
-        """Return the schema as Arrow writes it; None if there was no record yet."""
         schema = None if self._files is None else self._columns.schema
         return None if schema is None else schema.serialize().to_pybytes()
 
@@ -140,17 +139,14 @@ class PartitionRows:
             self._files.write(self.partitioning.cut(self._columns.fitted(rows)))
 
     def finish(self) -> list[WrittenFile]:
-        """Complete the files of this epoch."""
         self.settle()
         return [] if self._files is None else self._files.finish()
 
     def drop(self) -> list[str]:
-        """Close the files that were begun; return their names."""
         self._first = []
         return [] if self._files is None else self._files.drop()
 
     def expect(self, keys: Mapping[str, Any]) -> None:
-        """Learn which columns keys will have, as `SinkContext` tells it."""
         self._columns.keys = keys
 
     def _rows_of(self, batch: Batch) -> pa.RecordBatch:

@@ -76,9 +76,7 @@ class PostgresSink(Sink[Any]):
 
     @property
     def description(self) -> str:
-        """The function and the table."""
         return f"postgres_sink({self._table.name})"
 
     def open(self, task_index: int, parallelism: int) -> PostgresWriter:
-        """Return the writer of one task."""
         return PostgresWriter(self.description, self._address, self._table, task_index)

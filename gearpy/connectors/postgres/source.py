@@ -161,7 +161,6 @@ class PostgresSource(Source[dict[str, Any]]):
 
     @property
     def description(self) -> str:
-        """The function and the table."""
         return f"postgres({self._query.table})"
 
     @cached_property
@@ -198,11 +197,9 @@ class PostgresSource(Source[dict[str, Any]]):
 
     @property
     def schema(self) -> RowSchema:
-        """The schema of the table; the database is asked for it."""
         return RowSchema(pa.schema([each.field for each in self._columns]))
 
     def partitions(self) -> Sequence[str]:
-        """Return the numbers of the ranges."""
         return numbered_partitions(len(self._ranges))
 
     def open(self, partition: str, resume: PostgresPlace | None) -> "PostgresReader":
@@ -282,16 +279,13 @@ class PostgresReader(SourceReader[dict[str, Any]]):
 
     @property
     def watermark_ms(self) -> int:
-        """The watermark by the times of the rows."""
         return self._order.watermark_ms
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Rows read; how many there are is not known."""
         return self._count, 0
 
     def close(self) -> None:
-        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None

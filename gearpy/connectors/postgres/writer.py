@@ -113,7 +113,6 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
     # -- the task ----------------------------------------------------------------------------
 
     def begin(self, context: SinkContext) -> None:
-        """Learn how to wake the task."""
         self._wake = context.wake
         self._converter.keys = context.keys
 
@@ -156,11 +155,9 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
 
     @property
     def epoch_fill(self) -> float:
-        """The number of records kept, as a share of ``epoch_records_max``."""
         return self._kept_rows / self.epoch_records_max
 
     def prepare(self, epoch: int) -> EpochRecords | None:
-        """Return the records of the epoch, as Arrow writes them."""
         first, self._first = self._first, []
         if first:
             self._converter.settle()
@@ -194,17 +191,14 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
 
     @property
     def has_room(self) -> bool:
-        """Whether the server is there."""
         return not self._trouble
 
     @property
     def is_delivered(self) -> bool:
-        """Whether all complete epochs were written."""
         return not (self._due or self._claims)
 
     @property
     def failure(self) -> BaseException | None:
-        """The error that waiting does not mend."""
         return self._failure
 
     @property
@@ -412,7 +406,6 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
         )
 
     def write_epoch(self, owner: EpochOwner, epoch: int, batch: Batch[Any]) -> None:
-        """See `EpochWriter`."""
         connection, (run, sink, task, incarnation) = self._connected(), owner
         with connection.transaction():
             noted, last = self._noted(connection, owner)

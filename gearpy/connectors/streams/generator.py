@@ -144,7 +144,6 @@ class Pace:
         return max(0, next_ms - self._last_ms)
 
     def give_back(self, records: int) -> None:
-        """Count records as not gone that were to go at the last `take`."""
         self._given -= records
 
 
@@ -187,16 +186,13 @@ class GeneratorSource(Source):
 
     @property
     def schema(self) -> RowSchema | None:
-        """The schema that the program gave."""
         return self._schema
 
     @property
     def description(self) -> str:
-        """The function and the user's function that it calls."""
         return f"generate({getattr(self._make, '__name__', type(self._make).__name__)})"
 
     def partitions(self) -> Sequence[str]:
-        """Return the numbers of the iterators."""
         return numbered_partitions(self._parts)
 
     def open(self, partition: str, resume: GeneratorPlace | None) -> "GeneratorReader":
@@ -312,21 +308,17 @@ class GeneratorReader(SourceReader):
         self.may_wait = self._one_by_one > 0
 
     def snapshot(self) -> GeneratorPlace:
-        """Return how many records were read."""
         return {"position": self._position, "watermark_ms": self.watermark_ms}
 
     @property
     def watermark_ms(self) -> int:
-        """The watermark by the times of the records."""
         return self._stamps.watermark_ms
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Records read of the limit."""
         return self._position, self._limit or 0
 
     def close(self) -> None:
-        """Forget the iterator, which ends a generator."""
         self._iterator = islice((), 0)
 
     def _batch(self, values: list[Any]) -> Batch:
@@ -344,7 +336,6 @@ class GeneratorReader(SourceReader):
 
 
 def share_of(limit: int, part: int, parts: int) -> int:
-    """Return how many of so many records one partition gives."""
     return limit // parts + (part < limit % parts)
 
 

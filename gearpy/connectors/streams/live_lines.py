@@ -55,7 +55,6 @@ class LineBuffer:
         return [line.removesuffix("\r") for line in ended]
 
     def end(self) -> list[str]:
-        """Return the last line, if it has no end, and forget it."""
         line = "".join([*self._tail, self._text(b"", final=True)])
         self.clear()
         return [line.removesuffix("\r")] if line else []
@@ -115,18 +114,14 @@ class LiveLineReader(SourceReader):
 
     @property
     def watermark_ms(self) -> int:
-        """The watermark by the times of the lines."""
         return self._stamps.watermark_ms
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Lines read of nobody knows how many."""
         return self._count, 0
 
     def _feed(self, data: bytes) -> None:
-        """Take the bytes that have come."""
         self._lines = self._buffer.feed(data)
 
     def _end(self) -> None:
-        """Learn that no more comes; the last line needs no end."""
         self._at_end, self._lines = True, self._buffer.end()

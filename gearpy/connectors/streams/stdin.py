@@ -74,11 +74,9 @@ class StdinSource(Source):
 
     @property
     def description(self) -> str:
-        """The name of the function."""
         return "stdin"
 
     def partitions(self) -> Sequence[str]:
-        """Return the one partition."""
         return [_PARTITION]
 
     def open(self, partition: str, resume: Any | None) -> "StdinReader":

@@ -140,11 +140,9 @@ class TcpSource(Source):
 
     @property
     def description(self) -> str:
-        """The function and the address."""
         return f"tcp_lines({self._place})"
 
     def partitions(self) -> Sequence[str]:
-        """Return the one partition, as there is one connection."""
         return [self._place]
 
     def open(self, partition: str, resume: Any | None) -> "TcpReader":
@@ -212,7 +210,6 @@ class TcpReader(LiveLineReader):
         self._next_ms: int | None = None  # When to try again.
 
     def close(self) -> None:
-        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None

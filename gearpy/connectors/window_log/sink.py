@@ -174,7 +174,6 @@ class WindowLogSink(Sink):
 
     @property
     def description(self) -> str:
-        """The function, and the files: where no other sink may write."""
         place, writer = self.options.place, self.options.writer
         return f"{_NAME}({place if writer == _WRITER else f'{place}/{writer}-*'})"
 
@@ -239,18 +238,15 @@ class WindowLogWriter(TransactionalWriter):
         self._readers = LogConsumers(log, wall_ms)
 
     def consumers(self) -> Sequence[ConsumerReport]:
-        """Return the readers of the log, and how far they are."""
         return self._readers.reports() if self._tells else ()
 
     # -- begin -----------------------------------------------------------------------------
 
     def begin(self, context: SinkContext) -> None:
-        """Note for whom it writes."""
         self._about = {"app": context.app_name, "app_id": str(context.app_id)}
         self._columns.keys = context.keys
 
     def restore(self, state: Mapping[str, Any] | None) -> None:
-        """Go on from there."""
         self._state = state
 
     def recover(
@@ -340,7 +336,6 @@ class WindowLogWriter(TransactionalWriter):
     # -- write -----------------------------------------------------------------------------
 
     def on_watermark(self, watermark_ms: int) -> None:
-        """Note the watermark for readers."""
         self._watermark_ms = watermark_ms
 
     def write_batch(self, batch: Batch) -> None:
@@ -474,7 +469,6 @@ class WindowLogWriter(TransactionalWriter):
         self._expire()
 
     def close(self, *, completed: bool) -> None:
-        """Remove unfinished files; a successor may need the prepared ones."""
         self._lane.close()
 
     def _expire(self) -> None:

@@ -156,21 +156,17 @@ class WindowLogSource(Source):
 
     @property
     def description(self) -> str:
-        """The function and where the log is."""
         return f"{_NAME}({self._log.place})"
 
     @property
     def schema(self) -> RowSchema | None:
-        """The columns of the log; None for rows."""
         return None if self._rows else self._columns()
 
     def partitions(self) -> Sequence[str]:
-        """Return the numbers of the partitions."""
         self._columns()  # Says what is missing, before anything runs.
         return numbered_partitions(self._parts)
 
     def open(self, partition: str, resume: LogPlace | None) -> "WindowLogReader":
-        """Return a reader of the lanes that belong to a partition."""
         part = int(partition)
         columns = self._columns()
         return WindowLogReader(
@@ -249,7 +245,6 @@ def _check_times(schema: pa.Schema, column: str | None) -> None:
 
 
 def part_of_lane(lane: str, parts: int) -> int:
-    """Return the partition of a lane: neighbours of one writer are spread evenly."""
     writer, _, task = lane.rpartition("-")
     return (stable_hash(writer) + int(task)) % parts
 
@@ -307,7 +302,6 @@ class WindowLogReader(SourceReader):
         self._open = _OpenFile()
 
     def read_batch(self, max_records: int) -> Batch | None:
-        """Return rows of one batch of one lane."""
         batch = None
         while batch is None and (lane := self._next_lane()) is not None:
             batch = self._take(lane, max_records)
@@ -316,7 +310,6 @@ class WindowLogReader(SourceReader):
         return batch
 
     def snapshot(self) -> LogPlace:
-        """Return the place of the next row of each lane."""
         return {
             "lanes": {
                 lane: (place.seq, place.row, place.watermark_ms)
@@ -328,17 +321,14 @@ class WindowLogReader(SourceReader):
 
     @property
     def watermark_ms(self) -> int:
-        """The watermark by the batches that were read."""
         return self._lanes.watermark_ms
 
     @property
     def progress(self) -> tuple[int, int]:
-        """The number of batches read, of all known ones."""
         known = self._until or (self._mine(self._view.ends()) if self._view is not None else {})
         return sum(self._lanes.of(lane).seq for lane in known), sum(known.values())
 
     def close(self) -> None:
-        """Forget the rows in memory."""
         self._open = _OpenFile()
 
     def _next_lane(self) -> str | None:
@@ -429,10 +419,8 @@ class _OpenFile:
         self._begins = dict(zip(self._batches, begins, strict=False))
 
     def has(self, lane: str, seq: int) -> bool:
-        """Tell whether a batch is in it."""
         return self._lane == lane and seq in self._batches
 
     def batch(self, seq: int) -> tuple[BatchInfo, pa.Table]:
-        """Return the note on a batch, and its rows."""
         batch = self._batches[seq]
         return batch, self._table.slice(self._begins[seq], batch.rows)

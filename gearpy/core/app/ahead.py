@@ -78,7 +78,6 @@ class ReadingAhead:
         return sends
 
     def is_awaited(self, message: StateReadAhead) -> bool:
-        """Tell whether an answer is about the epoch that is read now."""
         return message.version == self._version and (
             self._read.get(message.region) == message.epoch
         )

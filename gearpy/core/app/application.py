@@ -87,11 +87,9 @@ class ApplicationCore(Recovery):
 
     @property
     def is_drained(self) -> bool:
-        """Whether it has ended before its streams, and shows all that was read of them."""
         return self.is_ended and any(region.is_drained for region in self.regions)
 
     def call_of_drain(self) -> str:
-        """Name the call of user code behind which a drain waits; empty if it waits for none."""
         if self._drain is None:
             return ""
         return causes.longest_call(turn for turns in self.long_turns.values() for turn in turns)
@@ -111,35 +109,28 @@ class ApplicationCore(Recovery):
 
     @property
     def epoch(self) -> int:
-        """The epoch that every region could go back to; 0 for the beginning."""
         return self.regions.epoch
 
     @property
     def restarts(self) -> int:
-        """The number of failures that were survived."""
         return self.incidents.count
 
     @property
     def tasks_of_executors(self) -> dict[ExecutorId, list[TaskId]]:
-        """The tasks of each executor."""
         return self.regions.tasks_of_executors
 
     def newest_manifests(self) -> list[Manifest]:
-        """Return the newest complete epoch of each region that has one."""
         return self.regions.newest_manifests
 
     def last_manifests(self) -> list[Manifest]:
-        """Return the newest complete epoch of each region that ends with this version."""
         kept = self.succession.kept_next
         return [each for each in self.regions.newest_manifests if each.region not in kept]
 
     def placed_in(self, task: TaskId) -> ExecutorId | None:
-        """Return the executor that a task is meant for, whether it runs or not."""
         region = self.regions.of_task(task)
         return None if region is None else region.placement.get(task)
 
     def takes_records(self, task: TaskId) -> bool:
-        """Tell whether a task takes records by hand at present."""
         region = self.regions.of_task(task)
         # At the end its last epoch may have ended: what came now would be lost.
         return region is not None and region.is_running and not region.epochs.is_finished
@@ -147,7 +138,6 @@ class ApplicationCore(Recovery):
     # -- executors -------------------------------------------------------------------------
 
     def on_start(self, now_ms: int) -> list[Command]:
-        """Ask for slots; stop the executors of the version before."""
         return self._settled(self.succession.stop_before(), now_ms)
 
     def on_master(self, *, is_there: bool, now_ms: int) -> list[Command]:
@@ -244,7 +234,6 @@ class ApplicationCore(Recovery):
     # -- tasks -----------------------------------------------------------------------------
 
     def on_answer(self, answer: StepAnswer, now_ms: int) -> list[Command]:
-        """Take an executor's answer to a step of a start or an end."""
         region = self.regions.in_attempt(answer.attempt)
         if region is None or self.is_ended:
             return []
@@ -294,7 +283,6 @@ class ApplicationCore(Recovery):
         return self._settled(commands, now_ms)
 
     def on_long_turns(self, executor_id: ExecutorId, turns: tuple[LongTurn, ...]) -> None:
-        """Note the long turns of an executor's tasks, in place of those it reported before."""
         self.long_turns[executor_id] = turns
 
     def on_link_broken(self, message: LinkBroken, now_ms: int) -> list[Command]:
@@ -396,7 +384,6 @@ class ApplicationCore(Recovery):
         return TimedHalt(at_ms, names, timeout_ms=self._limits.change_timeout_ms)
 
     def keep(self, reason: str, now_ms: int) -> list[Command]:
-        """Give up the change that is under way; tasks that have ended for it begin again."""
         return self._settled(self._keep(reason, now_ms), now_ms)
 
     def _advance_change(self, now_ms: int) -> list[Command]:
@@ -442,7 +429,6 @@ class ApplicationCore(Recovery):
         return not change.seats.isdisjoint(self.executors.running)
 
     def asks_for_slots(self, now_ms: int) -> bool:
-        """Tell whether a change depends on the slots that are free; see `on_free_slots`."""
         change = self.succession.change
         return (
             change is not None
@@ -451,12 +437,10 @@ class ApplicationCore(Recovery):
         )
 
     def on_free_slots(self, free: Mapping[WorkerId, int] | None) -> None:
-        """Learn how many slots of each worker nobody has; None where workers are added."""
         if self.succession.change is not None:
             self.succession.change.free_slots = free
 
     def _await_event_time(self, now_ms: int) -> list[Command]:
-        """Begin a change that waits when event time is near; give it up if it cannot be."""
         halt, change = self.succession.halt, self.succession.change
         if halt is None or (change is not None and change.is_draining):
             return []
@@ -580,7 +564,6 @@ class ApplicationCore(Recovery):
         return commands + self._store_trial(now_ms) + self._drops()
 
     def on_epoch_unstored(self, message: EpochUnstored, now_ms: int) -> list[Command]:
-        """Give up an epoch that cannot be stored, as files before it are damaged."""
         region = self.regions.that_knew(message.attempt)
         return [] if region is None else region.epochs.on_unstored(message, now_ms)
 
@@ -697,7 +680,6 @@ class ApplicationCore(Recovery):
         return commands
 
     def _check_drain(self, now_ms: int) -> list[Command]:
-        """Fail a drain that takes too long; kill executors that do not stop even then."""
         drain = self._drain
         if drain is None or not drain.is_late(now_ms):
             return []

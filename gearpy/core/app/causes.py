@@ -33,11 +33,9 @@ class Drain:
         self._until_ms = now_ms + timeout_ms
 
     def is_late(self, now_ms: int) -> bool:
-        """Tell whether it should have ended by now."""
         return now_ms >= self._until_ms
 
     def has_had_grace(self, now_ms: int) -> bool:
-        """Tell whether the running tasks were given time to stop after that."""
         return now_ms >= self._until_ms + _GRACE_MS
 
 

@@ -65,7 +65,6 @@ class VersionChange:
         self._until_ms = MAX_MS
 
     def is_there(self, running: Container[ExecutorId]) -> bool:
-        """Tell whether all of its processes are."""
         return all(each in running for each in self.seats)
 
     def may_drain(self, running: Container[ExecutorId], now_ms: int, *, lacks_slots: bool) -> bool:
@@ -77,11 +76,9 @@ class VersionChange:
         return not self.is_draining and lacks_slots and now_ms >= self._drain_at_ms
 
     def wait_anew(self, now_ms: int) -> None:
-        """Give the master time again for the slots, as it was away."""
         self._drain_at_ms, self.free_slots = now_ms + _PREPARE_MS, None
 
     def waits_for_slots(self, now_ms: int) -> bool:
-        """Tell whether the old version would end for its slots, if those were enough."""
         return not self.is_draining and now_ms >= self._drain_at_ms
 
     def lacks(self, missing: Sequence[int], before: Counter[WorkerId | None], now_ms: int) -> str:
@@ -118,12 +115,10 @@ class VersionChange:
         )
 
     def drain(self, now_ms: int) -> None:
-        """Begin to count the time of the last epoch."""
         self.is_draining, self._until_ms = True, now_ms + self.timeout_ms
         self.drained_ms = now_ms
 
     def is_late(self, now_ms: int) -> bool:
-        """Tell whether the last epoch should have been stored by now."""
         return now_ms >= self._until_ms
 
 
@@ -193,7 +188,6 @@ class Trial:
 
     @property
     def is_begun(self) -> bool:
-        """Whether its tasks are at work."""
         return self.first_end_ms < MAX_MS
 
     def begin(self, now_ms: int) -> None:
@@ -204,7 +198,6 @@ class Trial:
         self._heard.clear()
 
     def on_sign(self, executor_id: ExecutorId, now_ms: int) -> None:
-        """Note that a process is awake."""
         self._heard[executor_id] = now_ms
 
     def on_tick(self, executors: Iterable[ExecutorId], now_ms: int) -> list[ExecutorId]:
@@ -226,11 +219,9 @@ class Trial:
         return due
 
     def begin_again(self) -> None:
-        """Note that tasks of it are started anew: they may have read nothing so far."""
         self.first_end_ms = MAX_MS
 
     def is_late(self, now_ms: int) -> bool:
-        """Tell whether an epoch should have been stored by now."""
         return now_ms >= self._until_ms
 
 
@@ -289,29 +280,24 @@ class Succession:
 
     @property
     def slots(self) -> dict[ExecutorId, int]:
-        """The slots of each executor that was started for this version."""
         slots = self._executors.slots
         return {each: slots[each] for each in slots if each in self.seats}
 
     @property
     def wanted(self) -> frozenset[ExecutorId]:
-        """The executors of the next version, if a change is under way."""
         return frozenset() if self.change is None else self.change.seats
 
     @property
     def kept_next(self) -> frozenset[int]:
-        """The regions that go on in the version that follows: the next one, or the one before."""
         return self.kept if self.change is None else self.change.kept
 
     @property
     def halt(self) -> TimedHalt | None:
-        """The point at which sources halt for a change that waits or is under way, or None."""
         change = self.waiting or self.change
         return None if change is None else change.halt
 
     @property
     def first_end_ms(self) -> int:
-        """The time before which no epoch ends."""
         return MIN_MS if self.trial is None else self.trial.first_end_ms
 
     @property
@@ -343,11 +329,9 @@ class Succession:
 
     @property
     def may_be_called_off(self) -> bool:
-        """Whether a change waits, or is being prepared."""
         return self.waiting is not None or (self.change is not None and not self.change.is_told)
 
     def placement(self, dag: Dag) -> dict[TaskId, ExecutorId]:
-        """Give every task that begins with this version an executor."""
         return self._placement_in(self.seats, dag)
 
     def _placement_in(self, seats: Iterable[ExecutorId], dag: Dag) -> dict[TaskId, ExecutorId]:
@@ -356,13 +340,11 @@ class Succession:
         return place(dag, mine, self._executors.hosts)
 
     def is_for_next(self, executor_id: ExecutorId) -> bool:
-        """Tell whether an executor is one of the version that is to take its place."""
         return executor_id in self.wanted
 
     # -- what happens ----------------------------------------------------------------------
 
     def on_divided(self) -> None:
-        """Note that the executors are other ones, now that it is known how many there are."""
         self.seats, self.before = frozenset(self._executors.slots), frozenset()
 
     def follow(self, before: "Succession", now_ms: int) -> None:
@@ -380,7 +362,6 @@ class Succession:
             self.graphs[executor_id] = change.dag if change is not None and is_next else dag
 
     def stop_before(self) -> list[Command]:
-        """Stop the executors of the version before."""
         return [
             stop
             for executor_id in sorted(self.before)
@@ -388,7 +369,6 @@ class Succession:
         ]
 
     def wait(self, change: WaitingChange) -> None:
-        """Have a change wait for event time to come near."""
         self.waiting = change
 
     def begin_waiting(self, now_ms: int, *, shares: Sequence[int]) -> None:
@@ -464,7 +444,6 @@ class Succession:
         return self._placement_in(seats, dag)
 
     def seats_for(self, dag: Dag) -> frozenset[ExecutorId]:
-        """Return the executors of the version that follows; those of the change if it has some."""
         return self._add_seats(dag, 0) if self.change is None else self.change.seats
 
     def give_up(self, reason: str) -> list[Command]:
@@ -478,7 +457,6 @@ class Succession:
         return [ChangeGivenUp(reason=reason), *self._withdraw(change.seats)]
 
     def on_sign(self, executor_id: ExecutorId, now_ms: int) -> None:
-        """Note that a process is awake."""
         if self.trial is not None:
             self.trial.on_sign(executor_id, now_ms)
 

@@ -59,7 +59,6 @@ class _Task:
 
     @property
     def is_finished(self) -> bool:
-        """Whether it has come to the end of its stream."""
         return self.clock_ms == MAX_MS
 
 
@@ -130,11 +129,9 @@ class ClockService:
         return self._global_ms
 
     def processor_min_ms(self, pid: ProcessorId) -> int:
-        """Return the clock of one processor."""
         return self._processor_ms[pid]
 
     def idle_ms(self, pid: ProcessorId, now_ms: int) -> int:
-        """Return for how long all tasks of a processor that go on are idle; 0 if one is not."""
         tasks = [self._tasks[each] for each in self._unfinished_of(self._dag.tasks_of(pid))]
         if not tasks or not all(task.idle for task in tasks):
             return 0
@@ -248,7 +245,6 @@ class ClockService:
         return next(iter(self._unfinished_of(ordered)), None)
 
     def _holding_processor(self) -> ProcessorId | None:
-        """Return the most upstream of the processors that have the least clock."""
         if (least := self._live.least()) is None:
             return None
         return next(pid for pid in self._dag.order if self._least_of(pid) == least[0])

@@ -13,7 +13,6 @@ STALLED_MS: Final = 10_000
 
 
 def consumers_of(dag: Dag, reports: Mapping[TaskId, TaskClock]) -> list[ConsumerSummary]:
-    """Return all that tasks have reported, in the order of the tasks."""
     return [
         ConsumerSummary(
             sink=dag.processors[ProcessorId(task.processor)].name, task=str(task), report=report

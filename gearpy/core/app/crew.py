@@ -57,12 +57,10 @@ class Crew:
     def add(
         self, count: int, *, slots: int, now_ms: int
     ) -> tuple[list[ExecutorId], list[CrewCommand]]:
-        """Have so many executors more; return their numbers too."""
         added = [self._add(slots, None) for _ in range(count)]
         return added, self._request(now_ms)
 
     def add_on_each_worker(self, slots: int) -> None:
-        """Have one executor on each worker that `on_workers` tells of, now and later."""
         self._on_each = slots
 
     def on_workers(self, workers: Iterable[WorkerId], now_ms: int) -> list[CrewCommand]:
@@ -87,18 +85,15 @@ class Crew:
         return [*self.executors.stop(executor_id, kill=False, reason=reason)]
 
     def stop_all(self, reason: str) -> list[CrewCommand]:
-        """Have all processes stopped, at the end."""
         self._budgets.clear()
         return [*self.executors.stop_all(reason)]
 
     # -- what happens ----------------------------------------------------------------------
 
     def on_allocated(self, allocations: Iterable[Allocation], now_ms: int) -> list[CrewCommand]:
-        """Start executors in slots that were granted."""
         return [*self.executors.on_allocated(allocations, now_ms)]
 
     def on_registered(self, message: RegisterExecutor) -> bool:
-        """Note that an executor is up; False for a process that does not count any more."""
         return self.executors.on_registered(message)
 
     def on_gone(

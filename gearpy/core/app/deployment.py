@@ -172,37 +172,30 @@ class Deployment:
 
     @property
     def state(self) -> DeploymentState:
-        """The step at hand."""
         return self._state
 
     @property
     def attempt(self) -> int:
-        """The number that every message of this deployment carries, with the dag version."""
         return self._attempt
 
     @property
     def sessions(self) -> Mapping[TaskId, SessionId]:
-        """The session of every task; known from the beginning."""
         return self._sessions
 
     @property
     def executors(self) -> tuple[ExecutorId, ...]:
-        """The executors that have a task and are neither lost nor silent."""
         return tuple(self._addresses)
 
     def awaits(self, executor_id: ExecutorId) -> bool:
-        """Tell whether an executor has not answered the step at hand."""
         return executor_id in self._waiting_for
 
     @property
     def ignored(self) -> int:
-        """The number of messages that came too late, twice, or from an unknown sender."""
         return self._ignored
 
     # -- the start -------------------------------------------------------------------------
 
     def on_start(self, now_ms: int) -> list[Command]:
-        """Have the tasks made."""
         assert self._state == "created", self._state
         return self._go("start", now_ms)
 
@@ -250,7 +243,6 @@ class Deployment:
         return self._go("stop", now_ms)
 
     def on_tasks_stopped(self, message: TasksStopped, now_ms: int) -> list[Command]:
-        """Report the end, with all errors, when all tasks have stopped."""
         if self._is_awaited("stopping", message):
             self._errors += message.errors
         return self._on_answer("stopping", message, now_ms)

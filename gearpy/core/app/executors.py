@@ -68,7 +68,6 @@ _EXECUTOR_LAUNCHES: Final = 10_000
 
 
 def first_launch(app_master: int) -> int:
-    """Return the number of the first executor that a launch of an app master launches."""
     return (app_master - 1) * _EXECUTOR_LAUNCHES + 1
 
 
@@ -130,17 +129,14 @@ class ExecutorManager:
 
     @property
     def slots(self) -> Mapping[ExecutorId, int]:
-        """The number of slots that each executor has, or will have."""
         return {executor_id: seat.slots for executor_id, seat in self._seats.items()}
 
     @property
     def hosts(self) -> Mapping[ExecutorId, tuple[str, ...]]:
-        """The machines that each executor is bound to; none for any."""
         return {executor_id: seat.hosts for executor_id, seat in self._seats.items()}
 
     @property
     def running(self) -> Mapping[ExecutorId, RegisterExecutor]:
-        """The executors that are up."""
         return {
             executor_id: seat.registered
             for executor_id, seat in self._seats.items()
@@ -149,11 +145,9 @@ class ExecutorManager:
 
     @property
     def waiting_slots(self) -> int:
-        """Slots that were asked for and not granted."""
         return sum(seat.slots for seat in self._asked())
 
     def missing_slots(self, wanted: Container[ExecutorId]) -> list[int]:
-        """Return the slots of each of these executors that were asked for and not granted."""
         return [
             seat.slots
             for executor_id, seat in self._seats.items()
@@ -161,7 +155,6 @@ class ExecutorManager:
         ]
 
     def slots_by_worker(self, *, but: Container[ExecutorId]) -> Counter[WorkerId | None]:
-        """Return the slots of the other executors on each worker; on None those that have none."""
         slots: Counter[WorkerId | None] = Counter()
         for executor_id, seat in self._seats.items():
             if executor_id not in but:
@@ -171,16 +164,13 @@ class ExecutorManager:
 
     @property
     def undivided_slots(self) -> int:
-        """Slots that were asked for together, of which `divide` will say whose they are."""
         return sum(seat.slots for seat in self._asked() if not seat.hosts)
 
     def is_current(self, executor_id: ExecutorId, launch: int) -> bool:
-        """Tell whether a process is the one that counts."""
         seat = self._seats.get(executor_id)
         return seat is not None and seat.status != "waiting" and seat.launch == launch
 
     def ends_of(self, message: LinkBroken) -> tuple[tuple[ExecutorId, int], ...]:
-        """Return the running executors at the ends of a link, with their launches."""
         return tuple(
             (executor_id, each.launch)
             for executor_id, each in self.running.items()
@@ -207,12 +197,10 @@ class ExecutorManager:
         ]
 
     def worker_of(self, executor_id: ExecutorId) -> ActorPath | None:
-        """Return the worker that an executor has its place on."""
         allocation = self._seats[executor_id].allocation
         return None if allocation is None else allocation.worker
 
     def on_worker(self, worker: ActorPath) -> list[tuple[ExecutorId, int]]:
-        """Return executors and launches that a worker has started."""
         return [
             (executor_id, seat.launch)
             for executor_id, seat in self._seats.items()
@@ -253,7 +241,6 @@ class ExecutorManager:
         return executor_id
 
     def remove(self, executor_id: ExecutorId) -> None:
-        """Forget an executor whose process is gone, or that waits for slots."""
         self._has_withdrawn |= self._seats.pop(executor_id).is_asked
 
     def request(self, wanted: Container[ExecutorId], now_ms: int) -> list[ExecutorCommand]:
@@ -288,11 +275,9 @@ class ExecutorManager:
             self._next_id += 1
 
     def pause(self, executor_id: ExecutorId, until_ms: int) -> None:
-        """Ask for an executor that is gone no earlier than this."""
         self._seats[executor_id].pause_until_ms = until_ms
 
     def on_allocated(self, allocations: Iterable[Allocation], now_ms: int) -> list[ExecutorCommand]:
-        """Launch an executor in each allocation; give back allocations that nobody waits for."""
         commands: list[ExecutorCommand] = []
         for allocation in allocations:
             executor_id = self._waiting_for(allocation)

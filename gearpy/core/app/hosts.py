@@ -32,7 +32,6 @@ def bound_slots(dag: Dag) -> list[BoundSlots]:
 
 
 def localities_in(lines: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Return the machines of each step that texts such as ``parse=machine1|machine2`` name."""
     parts = (line.partition("=") for line in lines)
     return {step.strip(): tuple(hosts.split("|")) for step, _, hosts in parts}
 

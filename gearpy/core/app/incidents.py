@@ -76,7 +76,6 @@ class Incidents:
             self._began_ms, self._hit = now_ms, {"an end that was asked for"}
 
     def pause_ms(self, tries: int) -> int:
-        """Return the pause before a store that is away is looked for, after so many tries."""
         return pause_after(tries, _AWAY_FIRST_MS, _AWAY_MAX_MS, self._rng)
 
     def is_poison(self, error: ErrorCard) -> bool:
@@ -127,7 +126,6 @@ class BrokenLink:
 
     @property
     def name(self) -> str:
-        """The name of the link, for people."""
         return f"link of executors {' and '.join(str(executor_id) for executor_id, _ in self.ends)}"
 
 
@@ -141,7 +139,6 @@ class Suspicions:
         self._waiting: list[tuple[int, Suspicion]] = []
 
     def add(self, suspicion: Suspicion, now_ms: int) -> None:
-        """Keep a suspicion for a moment."""
         self._waiting.append((now_ms + _GRACE_MS, suspicion))
 
     def on_link_broken(
@@ -159,12 +156,10 @@ class Suspicions:
         self.add(BrokenLink(cause, ends, attempts, is_known=self.is_broken(ends)), now_ms)
 
     def is_broken(self, ends: tuple[tuple[ExecutorId, int], ...]) -> bool:
-        """Tell whether this link was reported as broken a moment ago."""
         links = (each for _, each in self._waiting if isinstance(each, BrokenLink))
         return any(each.ends == ends for each in links)
 
     def due(self, now_ms: int) -> list[Suspicion]:
-        """Take the suspicions whose waiting time is over, oldest first."""
         due = [each for at_ms, each in self._waiting if at_ms <= now_ms]
         self._waiting = [each for each in self._waiting if each[0] > now_ms]
         return due

@@ -212,7 +212,6 @@ class Recovery:
     def _after(
         self, region: Region, steps: Iterable[deployment.Command], now_ms: int
     ) -> list[Command]:
-        """Carry out the steps of a deployment."""
         commands: list[Command] = []
         for step in steps:
             match step:
@@ -267,7 +266,6 @@ class Recovery:
         return commands + self._after(region, region.restart(now_ms + pause_ms, now_ms), now_ms)
 
     def _note_stores(self, now_ms: int) -> None:
-        """Forget the stores that regions have waited for, where these are at work again."""
         for number, each in [*self._away.items()]:
             if self.regions[number].is_at_work and now_ms - each.at_ms >= _BACK_MS:
                 del self._away[number]
@@ -335,7 +333,6 @@ class Recovery:
         return commands
 
     def _settle(self, executor_id: ExecutorId) -> list[Command]:
-        """Have an executor that is left settle what the tasks of a lost one have left open."""
         tasks = tuple(
             task
             for region in self.regions
@@ -438,7 +435,6 @@ class Recovery:
         return self.succession.go_back(error)
 
     def _counts(self, region: Region) -> bool:
-        """Tell whether a region is part of what goes on."""
         return not self._has_gone_back or region.number in self.succession.kept
 
     def _is_on_trial(self, region: Region) -> bool:
@@ -446,7 +442,6 @@ class Recovery:
 
     @property
     def _tried(self) -> list[Region]:
-        """The regions that a trial of this version is about."""
         return self.regions.but(self.succession.untried)
 
     def _end_if_done(self, now_ms: int) -> list[Command]:

@@ -48,7 +48,6 @@ class GivenBack:
 
     @property
     def done(self) -> tuple[int, ...]:
-        """The records that epochs have for good."""
         return tuple(self._done)
 
     def begin(self, record: QuarantinedRecord, task: TaskId, attempt: int) -> bool:
@@ -59,13 +58,11 @@ class GivenBack:
         return True
 
     def on_taken(self, number: int, attempt: int, next_to_end: int) -> None:
-        """Note that the executor has passed a record on, before the end of an epoch begins."""
         given = self._given.get(number)
         if given is not None and given.attempt == attempt:
             given.from_epoch = next_to_end
 
     def tasks(self) -> frozenset[TaskId]:
-        """Return the tasks that records were given to."""
         return frozenset(each.task for each in self._given.values())
 
     def look(self, task: TaskId, running: int | None, stored: tuple[int, int]) -> ReplayNews:

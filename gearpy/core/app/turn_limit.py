@@ -31,7 +31,6 @@ class TurnLimit:
         self._is_found = False
 
     def overdue(self, began_ms: Mapping[TaskId, int], now_ms: int) -> TaskId | None:
-        """Return the task whose turn has reached the limit; of several the one that began first."""
         if self._is_found or not self._limit_ms or not began_ms:
             return None
         first = min(began_ms, key=lambda task: (began_ms[task], task))

@@ -25,7 +25,6 @@ class Agenda(Generic[T]):
         self._heap: list[int] = []
 
     def put(self, time_ms: int, thing: T) -> None:
-        """Put a thing in, to be looked at then."""
         things = self._things.get(time_ms)
         if things is None:
             self._things[time_ms] = [thing]
@@ -42,7 +41,6 @@ class Agenda(Generic[T]):
 
     @property
     def next_ms(self) -> int:
-        """The next due time; `MAX_MS` if there is none."""
         return self._heap[0] if self._heap else MAX_MS
 
 
@@ -59,7 +57,6 @@ class OldestTime:
         self._heap: list[int] = []  # Every time in `_number_of` once, and such as have gone.
 
     def add(self, time_ms: int) -> None:
-        """Add a time."""
         number = self._number_of.get(time_ms)
         if number is None:
             self._number_of[time_ms] = 1
@@ -87,13 +84,11 @@ class OldestTime:
 
     @property
     def oldest_ms(self) -> int:
-        """The oldest time; `MAX_MS` if there is none."""
         heap, number_of = self._heap, self._number_of
         while heap and heap[0] not in number_of:
             heappop(heap)
         return heap[0] if heap else MAX_MS
 
     def _drop_waste(self) -> None:
-        """Rebuild the heap when more of it is waste than not; sorted is a heap."""
         if len(self._heap) > 2 * len(self._number_of) + 8:
             self._heap = sorted(self._number_of)

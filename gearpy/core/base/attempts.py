@@ -64,7 +64,6 @@ class Attempts:
         self._failed: dict[int, int] = {}  # How often, by number.
 
     def add(self, calls: Sequence[tuple[int, Any]]) -> None:
-        """Take calls to make: no two with the same number at a time."""
         self._waiting.extend(calls)
 
     def begin(self, now_ms: int) -> tuple[int, Any] | None:
@@ -77,7 +76,6 @@ class Attempts:
         return call
 
     def succeed(self, number: int) -> None:
-        """Learn that a call has ended well."""
         del self._running[number]
         if self._failed:
             self._failed.pop(number, None)
@@ -103,14 +101,12 @@ class Attempts:
         return found
 
     def wake(self, now_ms: int) -> None:
-        """Put calls whose pause is over back into the queue."""
         while self._again and self._again[0][0] <= now_ms:
             _, number, value = heappop(self._again)
             self._waiting.append((number, value))
 
     @property
     def can_begin(self) -> bool:
-        """Whether `begin` would give a call."""
         return bool(self._waiting) and len(self._running) < self._limits.concurrency
 
     @property

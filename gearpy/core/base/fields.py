@@ -29,12 +29,10 @@ class FieldGetter:
     name: str
 
     def __call__(self, record: Any) -> Any:
-        """Return the field of this record."""
         return _field(record, self.name)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the fields it reads."""
         return (self.name,)
 
 
@@ -45,7 +43,6 @@ class FieldsGetter:
     names: tuple[str, ...]
 
     def __call__(self, record: Any) -> tuple[Any, ...]:
-        """Return the fields of this record."""
         return tuple([_field(record, name) for name in self.names])
 
 

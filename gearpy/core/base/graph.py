@@ -103,6 +103,5 @@ def duplicate_edges(edges: Iterable[tuple[V, V]]) -> list[tuple[V, V]]:
 
 
 def unknown_vertices(vertices: Iterable[V], edges: Iterable[tuple[V, V]]) -> list[V]:
-    """Return, once each, the ends of edges that are not among ``vertices``."""
     known = set(vertices)
     return list(dict.fromkeys(end for edge in edges for end in edge if end not in known))

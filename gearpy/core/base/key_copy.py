@@ -43,7 +43,6 @@ class KeyCopy:
             self._error = error
 
     def discard(self, key: Any) -> None:
-        """Forget a key that was added."""
         self.fresh.discard(key)
 
     def steps(self) -> Iterator[int]:
@@ -68,5 +67,4 @@ def in_steps(steps: Iterator[int], amount: int) -> Iterator[int] | None:
 
 
 def finish(steps: Iterable[int]) -> None:
-    """Do all steps that are left."""
     deque(steps, maxlen=0)

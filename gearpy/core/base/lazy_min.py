@@ -37,7 +37,6 @@ class LazyMin(Generic[K]):
             self._drop_waste()
 
     def remove(self, key: K) -> None:
-        """Forget a key; nothing happens where there is none."""
         self._values.pop(key, None)
 
     def least(self) -> tuple[int, K] | None:

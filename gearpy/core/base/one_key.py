@@ -67,12 +67,10 @@ def is_one_key(key: Any) -> bool:
 
 
 def are_plain(keys: Iterable[Any]) -> bool:
-    """Return whether `one_key` changes none of the keys, at little cost for many of them."""
     return PLAIN.issuperset(map(type, keys))
 
 
 def one_keys(keys: list[Any]) -> list[Any]:
-    """Return `one_key` of each."""
     return keys if are_plain(keys) else list(map(one_key, keys))
 
 
@@ -150,7 +148,6 @@ def _of_number(key: Any) -> Any:
 
 
 def _of_other_number(key: Any) -> Any:
-    """Return a number of the language: those of NumPy do not equal all that are stored alike."""
     return int(key) if isinstance(key, Integral) or is_numpy_bool(key) else _of_number(float(key))
 
 

@@ -64,12 +64,10 @@ def stable_hash(value: Any) -> int:
 
 
 def is_numpy_bool(value: Any) -> bool:
-    """Tell whether this is a truth value of NumPy, which is no number there, and equals one."""
     return type(value).__module__ == "numpy" and type(value).__name__ in {"bool", "bool_"}
 
 
 def key_group(key: Any, key_groups: int = KEY_GROUPS) -> int:
-    """Return the key group of a key; state moves between tasks by whole groups."""
     return stable_hash(key) % key_groups
 
 

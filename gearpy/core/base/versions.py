@@ -33,7 +33,6 @@ class Envelopes(Generic[_T]):
         self._kind, self._place = kind, place
 
     def encode(self, thing: _T, version: int = MASTERS.newest) -> bytes:
-        """Return an object as bytes, in one of the versions of `MASTERS`."""
         return msgspec.msgpack.encode((version, type(thing).__name__, thing))
 
     def decode(self, data: bytes, versions: KnownVersions = MASTERS) -> _T:
@@ -79,10 +78,8 @@ class CommonVersion:
             self._versions.check(newest, f"master {member}")
 
     def to(self, member: str) -> int:
-        """Return the version in which a member is spoken to."""
         own = self._versions
         return max(own.oldest, min(own.newest, self._newest.get(member, own.oldest)))
 
     def of_all(self, members: Iterable[str]) -> int:
-        """Return the version that all of these members understand."""
         return min(map(self.to, members), default=self._versions.newest)

@@ -37,28 +37,23 @@ class EntryLog:
 
     @property
     def last_index(self) -> int:
-        """The index of the newest entry."""
         return self.base_index + len(self._entries)
 
     @property
     def last_term(self) -> int:
-        """The term of the newest entry."""
         return self._entries[-1].term if self._entries else self.base_term
 
     @property
     def members(self) -> tuple[str, ...]:
-        """The members by the newest entry about them, whether committed or not."""
         if self._member_indexes:
             return self.entry(self._member_indexes[-1]).members
         return self.snapshot.members
 
     @property
     def members_index(self) -> int:
-        """The index of the entry that the members come from; 0 if they come from a snapshot."""
         return self._member_indexes[-1] if self._member_indexes else 0
 
     def members_at(self, index: int) -> tuple[str, ...]:
-        """Return the members by the entries up to an index, which is not before the snapshot."""
         known = [each for each in self._member_indexes if each <= index]
         return self.entry(known[-1]).members if known else self.snapshot.members
 
@@ -71,7 +66,6 @@ class EntryLog:
         return None
 
     def entry(self, index: int) -> LogEntry:
-        """Return an entry that is here."""
         assert self.base_index < index <= self.last_index, index
         return self._entries[index - self.base_index - 1]
 
@@ -86,20 +80,17 @@ class EntryLog:
         return tuple(taken)
 
     def before_term_of(self, index: int) -> int:
-        """Return the index before the first entry of the term that the entry at an index has."""
         term = self.term_at(index)
         while index > self.base_index and self.term_at(index) == term:
             index -= 1
         return index
 
     def is_covered_by(self, last_term: int, last_index: int) -> bool:
-        """Whether a log with such an end has all of this one that may have been promised."""
         return (last_term, last_index) >= (self.last_term, self.last_index)
 
     # -- changes ---------------------------------------------------------------------------
 
     def set_term(self, term: int, vote: str = "") -> None:
-        """Begin a term, or vote in this one."""
         assert (term > self.term) or (term == self.term and self.vote in {"", vote}), (term, vote)
         if (term, vote) != (self.term, self.vote):
             self.term, self.vote, self.has_promises = term, vote, True
@@ -168,7 +159,6 @@ class EntryLog:
         return write
 
     def on_written(self) -> None:
-        """Note that the write is done."""
         assert self._writing_to is not None, "no write has begun"
         self.durable_index = max(self.durable_index, self._writing_to)
         self._writing_to, self.is_writing_promises = None, False

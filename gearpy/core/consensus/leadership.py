@@ -47,12 +47,10 @@ class Leadership:
 
     @property
     def due_ms(self) -> int:
-        """The time at which the next tick is needed."""
         return self._heartbeat_due_ms
 
     @property
     def can_propose(self) -> bool:
-        """Whether it takes commands now."""
         uncommitted = self._log.last_index - max(self.commit_index, self._first_index - 1)
         return self._transfer is None and uncommitted < self._limits.uncommitted_max
 
@@ -72,30 +70,25 @@ class Leadership:
         )
 
     def can_transfer(self, to: str) -> bool:
-        """Whether leadership can be given to a member now."""
         return self._transfer is None and to in self._progress
 
     def has_majority(self, now_ms: int) -> bool:
-        """Whether a majority has answered lately."""
         heard = self._of_majority(now_ms, (each.heard_ms for each in self._progress.values()))
         return now_ms - heard < self._limits.election_ms
 
     def others(self, now_ms: int) -> Iterator[tuple[str, int, int]]:
-        """Yield each other member, the last entry that it has, and for how long it is silent."""
         for member, progress in self._progress.items():
             yield member, progress.match_index, now_ms - progress.heard_ms
 
     # -- what happens ----------------------------------------------------------------------
 
     def propose(self, entry: LogEntry, now_ms: int) -> int:
-        """Append an entry; return its index."""
         self._log.append([entry])
         if entry.members:
             self._follow_members(now_ms)
         return self._log.last_index
 
     def read(self, number: int) -> None:
-        """Begin a read: a majority has to say that there is no other leader."""
         index = max(self.commit_index, self._first_index)
         self._reads.append(_Read(number, index, self._round + 1))
 
@@ -141,7 +134,6 @@ class Leadership:
             yield from self._heartbeats()
 
     def take_reads(self) -> Iterator[tuple[int, int]]:
-        """Take out the reads that are confirmed: number, and the index that must be applied."""
         if not self._reads:
             return iter(())
         confirmed = self._confirmed_now()
@@ -150,7 +142,6 @@ class Leadership:
         return ((each.number, each.index) for each in done)
 
     def last_words(self) -> Iterator[Transmit]:
-        """Tell the members that the removal of this one is committed."""
         return self._heartbeats()
 
     # -- inside ----------------------------------------------------------------------------
@@ -175,7 +166,6 @@ class Leadership:
         return self._confirmed
 
     def _of_majority(self, own: int, others: Iterable[int]) -> int:
-        """Return the largest value that a majority of the members has reached."""
         is_member = self._me in self._log.members
         values = sorted([*others, own] if is_member else others)
         return values[(len(values) - 1) // 2] if values else own

@@ -57,7 +57,6 @@ class MemberProgress:
         return message
 
     def on_answer(self, round_: int, now_ms: int) -> None:
-        """Note that the member follows."""
         self.round, self.heard_ms = max(self.round, round_), now_ms
 
     def on_appended(self, message: EntriesAppended) -> None:

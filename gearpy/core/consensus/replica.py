@@ -96,56 +96,45 @@ class Replica:
 
     @property
     def term(self) -> int:
-        """The newest term that this member knows of."""
         return self.log.term
 
     @property
     def role(self) -> ReplicaRole:
-        """The role of this member."""
         if self._leading is not None:
             return "leader"
         return "follower" if self._campaign is None else "candidate"
 
     @property
     def leader(self) -> str:
-        """The leader of the term; empty if it is not known."""
         return self._leader
 
     @property
     def members(self) -> tuple[str, ...]:
-        """The members by this member's log; the newest change may not be committed."""
         return self.log.members
 
     @property
     def commit_index(self) -> int:
-        """The entries up to this one are committed."""
         return self._commit_index
 
     @property
     def applied_index(self) -> int:
-        """The entries up to this one were returned to be applied."""
         return self._applied_index
 
     @property
     def due_ms(self) -> int:
-        """The time at which the next tick is needed."""
         return self._election_due_ms if self._leading is None else self._leading.due_ms
 
     @property
     def can_propose(self) -> bool:
-        """Whether `propose` takes a command now."""
         return self._leading is not None and self._leading.can_propose
 
     def can_change(self, members: Sequence[str]) -> bool:
-        """Whether `change_members` takes these now."""
         return self._leading is not None and self._leading.can_change(members)
 
     def can_transfer(self, to: str) -> bool:
-        """Whether `transfer` can begin now."""
         return self._leading is not None and self._leading.can_transfer(to)
 
     def others(self, now_ms: int) -> list[tuple[str, int, int]]:
-        """Return, at the leader, each other member, its last entry, and how long it is silent."""
         return [] if self._leading is None else list(self._leading.others(now_ms))
 
     # -- what happens ----------------------------------------------------------------------
@@ -165,7 +154,6 @@ class Replica:
         return self._settled()
 
     def on_message(self, sender: str, message: ReplicaMessage, now_ms: int) -> list[ReplicaAction]:
-        """Take a message of another member."""
         self._now_ms = now_ms
         self._receive(sender, message)
         return self._settled()
@@ -371,7 +359,6 @@ class Replica:
         self._election_due_ms = self._now_ms + wait_ms
 
     def _set_trial_timer(self) -> None:
-        """Ask for an election on trial soon, perhaps again: that binds nobody."""
         pause_ms = self._limits.trial_ms
         self._election_due_ms = self._now_ms + pause_ms + self._rng.randrange(pause_ms)
 

@@ -65,7 +65,6 @@ class StoredLog:
         return cls(snapshot=StateSnapshot(members=tuple(sorted(members))))
 
     def apply(self, write: DiskWrite) -> None:
-        """Apply a change to the stored log."""
         assert write.term >= self.term, "terms never fall"
         del self.entries[max(0, write.first - 1 - self.base_index) :]
         del self.entries[: write.base_index - self.base_index]
@@ -75,7 +74,6 @@ class StoredLog:
         self.snapshot = write.snapshot or self.snapshot
 
     def to_bytes(self, version: int = MASTERS.newest) -> bytes:
-        """Return everything, to begin a new file with, in one of the versions of `MASTERS`."""
         return msgspec.msgpack.encode((version, self))
 
     @classmethod
@@ -90,7 +88,6 @@ class StoredLog:
 
 
 def encode_write(write: DiskWrite, version: int = MASTERS.newest) -> bytes:
-    """Return a write as a record of a file, in one of the versions of `MASTERS`."""
     return msgspec.msgpack.encode((version, write))
 
 

@@ -68,7 +68,6 @@ def check_message(message: CoordinatorMessage) -> None:
 
 
 def encode_segment(messages: Iterable[CoordinatorMessage], *, name: str) -> bytes:
-    """Return the file that holds these messages, under a name."""
     records = [msgspec.msgpack.encode(_record_of(each)) for each in messages]
     table = b"".join(_ENTRY.pack(len(each), crc32(each)) for each in records)
     return b"".join([_header(_MAGIC, len(records), table, name), table, *records])
@@ -145,7 +144,6 @@ class CommitMark(NamedTuple):
 
 
 def encode_mark(mark: CommitMark, *, name: str) -> bytes:
-    """Return the file that holds a mark, under a name."""
     body = msgspec.msgpack.encode(mark)
     return _header(_MARK_MAGIC, len(body), body, name) + body
 

@@ -81,11 +81,9 @@ class CoordinatorState:
             self._messages[place] = message
 
     def messages(self, type_: str | None = None) -> list[CoordinatorMessage]:
-        """Return the messages that count, of one type or of all, the oldest first."""
         return [each for each in self._messages.values() if type_ in (None, each.type)]
 
     def find(self, type_: str, key: str) -> CoordinatorMessage | None:
-        """Return the message that counts, if there is one."""
         return self._messages.get((type_, key))
 
     def __eq__(self, other: object) -> bool:

@@ -97,7 +97,6 @@ def salvage_log(log: str) -> Steps[SalvagedLog]:
 def _check_version(
     files: Sequence[CoordinatorLogFile], damage: Mapping[CoordinatorLogFile, LogDamaged]
 ) -> None:
-    """Leave a log alone that another version of gearpy has written."""
     foreign = [each for each in damage.values() if each.fix != ADVICE]
     if foreign and len(foreign) == len(files):
         raise foreign[0]
@@ -149,7 +148,6 @@ def _epochs_that_count(
     marks: Mapping[Opening, CommitMark],
     state: CoordinatorState,
 ) -> tuple[str, ...]:
-    """Return the keys of the epochs that count, by the newest mark and the messages after it."""
     last = max(counting, default=None)
     openings = [each for each, mark in marks.items() if mark.serial]
     newest = max(openings, default=None)

@@ -42,7 +42,6 @@ class DrainView:
 
     @property
     def is_asked(self) -> bool:
-        """Whether the application is to be drained."""
         return self._state.find(APPLICATION, _DRAIN) is not None
 
     @property
@@ -56,11 +55,9 @@ class DrainView:
         return "" if found is None else str(found.understood().get("savepoint", ""))
 
     def write(self, savepoint: str) -> list[CoordinatorMessage]:
-        """Return the message that asks for it."""
         return [draft(APPLICATION, _DRAIN, {"savepoint": savepoint})]
 
     def clear(self) -> list[CoordinatorMessage]:
-        """Return the message that takes it back; none if nobody has asked."""
         return [draft(APPLICATION, _DRAIN, None)] if self.is_asked else []
 
 
@@ -83,17 +80,14 @@ class Savepoint:
 
     @property
     def epochs(self) -> dict[int, int]:
-        """The epoch of each region."""
         return {each.region: each.epoch for each in self.manifests}
 
     @property
     def files(self) -> frozenset[str]:
-        """The places of the files that it needs."""
         return frozenset(file.location for each in self.manifests for file in each.snapshots)
 
     @property
     def has_taken(self) -> bool:
-        """Whether tasks have taken over files of an earlier graph."""
         return any(file.taken for each in self.manifests for file in each.snapshots)
 
 
@@ -111,7 +105,6 @@ class _Stored:
 
 
 def encode_savepoint(savepoint: Savepoint) -> bytes:
-    """Return a savepoint as the bytes of its file."""
     (graph,) = DagVersions(CoordinatorState()).write(savepoint.graph)
     stored = _Stored(
         format=_WITH_TAKEN if savepoint.has_taken else _FORMAT,

@@ -136,7 +136,6 @@ class CoordinatorLogFile(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name, which sorts as the file does among those of its kind."""
         opening = self.opening
         text = f"{self.kind}-{opening.launch:010}-{opening.number:04}-{opening.nonce}"
         return text if self.kind == "open" else f"{text}-{self.serial:010}"
@@ -160,7 +159,6 @@ def _file_of(name: str) -> CoordinatorLogFile | None:
 
 
 def newest_launch(names: Iterable[str]) -> int:
-    """Return the last launch that has opened the log; 0 if none has."""
     return max((each.opening.launch for each in files_of(names)), default=0)
 
 
@@ -189,7 +187,6 @@ def files_that_count(names: Iterable[str], *, log: str = "") -> list[Coordinator
 
 
 def missing_file(file: CoordinatorLogFile, log: str, *, because: CoordinatorLogFile) -> LogDamaged:
-    """Return the error for a file that another file names and that is missing."""
     reason = f"it is not there, and {because.name} is"
     if because.kind == "open":
         reason = f"it is not there, and {because.name} says that it was stored"
@@ -303,7 +300,6 @@ class CoordinatorLogWriter:
 
     @property
     def opening(self) -> Opening:
-        """The opening among those of the launch."""
         return self._opening
 
     @property
@@ -334,7 +330,6 @@ class CoordinatorLogWriter:
         yield from self._compact()
 
     def _check_known(self, names: Sequence[str]) -> None:
-        """Refuse a folder that is empty or of former times, before anything is written there."""
         opened = [each.opening.launch for each in files_of(names) if each.kind != "segment"]
         if self._known_launch > max(opened, default=0):
             raise LogAbsent(log=self._log, launch=self._known_launch, found=max(opened, default=0))
@@ -398,7 +393,6 @@ class CoordinatorLogWriter:
                 self.state.on_message(each)
 
     def _epochs_with(self, messages: Sequence[CoordinatorMessage]) -> tuple[str, ...]:
-        """Return the keys of the epochs that count when these messages do."""
         keys = dict.fromkeys(each.key for each in self.state.messages(EPOCH))
         for each in messages:
             if each.type == EPOCH:

@@ -127,7 +127,6 @@ class Versions:
         return draft(_VERSION, str(version.number), values)
 
     def _begun(self) -> Iterator[ProgramVersion]:
-        """Yield those that have run, the oldest first."""
         run = {"trial", "running", "replaced"}
         return (each for each in self.read() if each.first or each.state in run)
 

@@ -32,7 +32,6 @@ class EpochManifests:
         self._state = state
 
     def regions(self) -> list[int]:
-        """Return the regions that have a complete epoch."""
         return sorted({self._place(each)[0] for each in self._state.messages(EPOCH)})
 
     def manifests(self, region: int) -> list[Manifest]:
@@ -60,7 +59,6 @@ class EpochManifests:
         return self._state.find(EPOCH, _epoch_key(region, epoch)) is not None
 
     def drop_messages(self, region: int, epoch: int) -> list[CoordinatorMessage]:
-        """Return the message that drops an epoch; no restart goes back to it any more."""
         if not self.has(region, epoch):
             return []
         return [draft(EPOCH, _epoch_key(region, epoch), None)]
@@ -113,7 +111,6 @@ class SourcePlaces:
         return None if message is None else _checkpoint_of(message)
 
     def read_all(self) -> list[TaskPlaces]:
-        """Return the places of all sources, by task; see `read`."""
         found = [_checkpoint_of(each) for each in self._state.messages(SET_CHECKPOINT)]
         return sorted(found, key=lambda each: each.task)
 
@@ -252,13 +249,11 @@ class ApplicationView:
         return None if found is None else found.timestamp_ms
 
     def write(self, name: str) -> list[CoordinatorMessage]:
-        """Return the messages that make this the name; none if it is the name already."""
         if self.name == name:
             return []
         return [draft(APPLICATION, "name", {"value": name})]
 
     def end(self) -> list[CoordinatorMessage]:
-        """Return the messages for an application that has succeeded."""
         return [draft(APPLICATION, "outcome", {"value": "succeeded"})]
 
 

@@ -36,7 +36,6 @@ def _by_subject(lines: Sequence[str]) -> dict[str, str]:
 
 
 def _subject(line: str) -> str:
-    """Return ``1`` for a processor, ``1 -> 2`` for an edge."""
     words = line.split(" ", 3)
     return " ".join(words[:3]) if words[1:2] == ["->"] else words[0]
 

@@ -96,13 +96,11 @@ class ProcessorSpec:
 
     @property
     def partition_count(self) -> int:
-        """The number of partitions that ``partitions`` names; 0 if it names none."""
         if self.partitions.startswith("["):
             return len(json.loads(self.partitions))
         return int(self.partitions.partition(" ")[0] or 0)
 
     def tasks(self) -> tuple[TaskId, ...]:
-        """Return the tasks of this processor, by index."""
         return tuple(TaskId(self.id, index) for index in range(self.parallelism))
 
 
@@ -116,7 +114,6 @@ class EdgeSpec:
 
     @property
     def ends(self) -> tuple[ProcessorId, ProcessorId]:
-        """Source and target."""
         return self.source, self.target
 
 
@@ -166,12 +163,10 @@ class Dag:
 
     @cached_property
     def order(self) -> tuple[ProcessorId, ...]:
-        """Processor ids in topological order."""
         return tuple(graph.topological_order(list(self.processors), self._ends()))
 
     @cached_property
     def renumbering(self) -> Mapping[ProcessorId, ProcessorId]:
-        """The place in topological order of each processor id."""
         return MappingProxyType({pid: ProcessorId(place) for place, pid in enumerate(self.order)})
 
     def renumbered(self) -> "Dag":
@@ -188,7 +183,6 @@ class Dag:
         return MappingProxyType(graph.levels(list(self.processors), self._ends()))
 
     def levels(self) -> Mapping[ProcessorId, int]:
-        """Return for every processor the length of the longest path from a source to it."""
         return self._levels
 
     @cached_property
@@ -204,11 +198,9 @@ class Dag:
         }
 
     def upstream(self, pid: ProcessorId) -> tuple[ProcessorId, ...]:
-        """Return the processors that send to this one."""
         return tuple(edge.source for edge in self._incoming[pid])
 
     def downstream(self, pid: ProcessorId) -> tuple[ProcessorId, ...]:
-        """Return the processors that this one sends to."""
         return tuple(edge.target for edge in self._outgoing[pid])
 
     def is_one_of_several_paths(self, source: ProcessorId, target: ProcessorId) -> bool:
@@ -234,30 +226,24 @@ class Dag:
         return found
 
     def sources(self) -> tuple[ProcessorId, ...]:
-        """Return the processors that no edge leads to, in topological order."""
         return tuple(pid for pid in self.order if not self._incoming[pid])
 
     def sinks(self) -> tuple[ProcessorId, ...]:
-        """Return the processors that no edge leaves, in topological order."""
         return tuple(pid for pid in self.order if not self._outgoing[pid])
 
     # -- the tasks -------------------------------------------------------------------------
 
     def tasks(self) -> tuple[TaskId, ...]:
-        """Return every task, by processor id and index. Gearpump: `DAG.tasks`."""
         return tuple(task for pid in sorted(self.processors) for task in self.tasks_of(pid))
 
     def tasks_of(self, *pids: ProcessorId) -> tuple[TaskId, ...]:
-        """Return the tasks of these processors, in the order given."""
         return tuple(task for pid in pids for task in self.processors[pid].tasks())
 
     @cached_property
     def task_count(self) -> int:
-        """The number of tasks. Gearpump: `DAG.taskCount`."""
         return sum(spec.parallelism for spec in self.processors.values())
 
     def upstream_tasks(self, task: TaskId) -> tuple[TaskId, ...]:
-        """Return the tasks that may send to this one."""
         return self.tasks_of(*self.upstream(ProcessorId(task.processor)))
 
     def without(self, *pids: ProcessorId) -> "Dag":
@@ -390,7 +376,6 @@ def regions_of(dag: Dag) -> tuple[tuple[ProcessorId, ...], ...]:
 
 
 def without_regions(dag: Dag, numbers: Collection[int]) -> Dag:
-    """Return a dag without these of its parts."""
     parts = regions_of(dag)
     return dag.without(*(pid for number in numbers for pid in parts[number]))
 

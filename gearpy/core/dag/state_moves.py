@@ -42,18 +42,15 @@ class StateMove:
 
     @property
     def name(self) -> str:
-        """The name for people, that of now if there is one."""
         place = self.new or self.old
         return "" if place is None else place.step.name
 
     @property
     def is_lost(self) -> bool:
-        """Whether the step had state that has no place any more."""
         return self.fate in {"changed", "dropped"} and bool(self.old and self.old.step.keeps)
 
     @property
     def keeps_something(self) -> bool:
-        """Whether the step keeps state over restarts."""
         place = self.new or self.old
         return place is not None and bool(place.step.keeps)
 
@@ -69,7 +66,6 @@ class StateMove:
         )
 
     def __str__(self) -> str:
-        """Return the move as people read it."""
         return f"{self.fate} {self.name} [{self.id}]{self._where}{self._what}"
 
     @property
@@ -94,7 +90,6 @@ class StateMove:
 
 
 def layout_of(dag: Dag) -> Layout:
-    """Return the place of each step of a graph."""
     return {
         step.id: StepPlace(pid, dag.processors[pid].parallelism, at, step)
         for pid in dag.order
@@ -134,7 +129,6 @@ def untouched_regions(
 
 
 def lost(moves: Iterable[StateMove]) -> list[StateMove]:
-    """Return the moves of steps whose state has no place any more."""
     return [each for each in moves if each.is_lost]
 
 
@@ -147,7 +141,6 @@ def _fate(old: StepPlace | None, new: StepPlace, same: Mapping[ProcessorId, Proc
 
 
 def _part(dag: Dag, pids: tuple[ProcessorId, ...]) -> tuple[list[ProcessorSpec], list[EdgeSpec]]:
-    """Return all that is known of some processors; comparable."""
     edges = [each for each in dag.edges if each.source in pids]
     return [dag.processors[pid] for pid in pids], sorted(edges, key=lambda each: each.ends)
 

@@ -24,11 +24,9 @@ class KeyGroups(NamedTuple):
     last: int
 
     def __contains__(self, group: object) -> bool:
-        """Tell whether a group is one of them."""
         return isinstance(group, int) and self.first <= group <= self.last
 
     def both(self, other: "KeyGroups") -> "KeyGroups":
-        """Return the groups that are in both."""
         return KeyGroups(max(self.first, other.first), min(self.last, other.last))
 
 
@@ -77,30 +75,24 @@ class TakenState:
     # -- tasks and steps -------------------------------------------------------------------
 
     def tasks(self, pid: ProcessorId) -> list[TaskId]:
-        """Return the tasks of a processor of before; none if it had ended no epoch."""
         tasks = [TaskId(pid, index) for index in range(self._parallelism[pid])]
         return tasks if all(task in self._manifest_of for task in tasks) else []
 
     def manifest(self, task: TaskId) -> Manifest:
-        """Return the epoch that has a task of before."""
         return self._manifest_of[task]
 
     def place(self, step: str) -> StepPlace | None:
-        """Return where a step was whose state has a place; by its id."""
         return self._places.get(step)
 
     def steps(self, pid: ProcessorId) -> list[tuple[str, StepPlace]]:
-        """Return the steps of a processor of now that go on from something, by id."""
         steps = self._dag.processors[pid].steps
         return [(step.id, self._places[step.id]) for step in steps if step.id in self._places]
 
     def old_tasks(self, pid: ProcessorId) -> list[TaskId]:
-        """Return the tasks of before that a processor of now goes on from."""
         pids = dict.fromkeys(place.processor for _, place in self.steps(pid))
         return [task for each in pids for task in self.tasks(each)]
 
     def is_one_to_one(self, task: TaskId, spec: ProcessorSpec) -> bool:
-        """Tell whether a processor has as many tasks as the one that a task of before was of."""
         return self._parallelism[ProcessorId(task.processor)] == spec.parallelism
 
     # -- keyed state -----------------------------------------------------------------------
@@ -151,7 +143,6 @@ class TakenState:
         return groups == _ALL or both.first <= both.last
 
     def _keeps_all(self, task: TaskId, spec: ProcessorSpec) -> bool:
-        """Tell whether all that a task of before kept has a place in a processor."""
         if spec.steps[0].is_whole:
             return True
         kept = {
@@ -175,7 +166,6 @@ class TakenState:
 
 
 def _groups(task: TaskId, parallelism: int) -> KeyGroups:
-    """Return the key groups of a task, as `task_of_group` deals them."""
     first, behind = (-(-each * KEY_GROUPS // parallelism) for each in _ends(task))
     assert first == behind or task_of_group(first, parallelism=parallelism) == task.task_index
     return KeyGroups(first, behind - 1)

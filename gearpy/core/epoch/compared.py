@@ -55,11 +55,9 @@ class OutputComparison:
 
     @property
     def is_same(self) -> bool:
-        """Tell whether both have put out the same."""
         return not (self.missing or self.added)
 
     def add(self, epoch: int, then: Sequence[PutOut], now: Sequence[PutOut]) -> None:
-        """Compare the outputs of both in one epoch, or in a part of it."""
         self.then += len(then)
         self.now += len(now)
         lacking, surplus = _only_in(then, now), _only_in(now, then)

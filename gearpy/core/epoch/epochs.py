@@ -45,12 +45,10 @@ class Manifest:
 
     @property
     def chain(self) -> tuple[SnapshotFile, ...]:
-        """The files that a restart reads."""
         return tuple(file for file in self.snapshots if file.partition is None)
 
     @property
     def changelog(self) -> tuple[SnapshotFile, ...]:
-        """The segments of the changelog, which are read if a snapshot file is damaged."""
         return tuple(file for file in self.snapshots if file.partition is not None)
 
     @property
@@ -63,7 +61,6 @@ _DECODER: Final = msgspec.msgpack.Decoder(Manifest)
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
-    """Return a manifest as bytes to store."""
     return msgspec.msgpack.encode(manifest)
 
 
@@ -135,35 +132,28 @@ class EpochCoordinator:
 
     @property
     def epoch(self) -> int:
-        """The epoch that is open, or is being ended."""
         return self._epoch
 
     @property
     def is_ending(self) -> bool:
-        """Whether it is being ended."""
         return self._is_ending
 
     @property
     def cut_time_ms(self) -> int | None:
-        """The event time at which it is being ended."""
         return self._cut_time_ms
 
     @property
     def missing(self) -> list[ExecutorId]:
-        """The executors that have not stored the epoch."""
         return sorted(self._executors - self._stored.keys())
 
     @property
     def timeout_ms(self) -> int:
-        """The time in which an epoch has to be complete."""
         return self._timeout_ms << min(_DOUBLED_MAX, max(0, self._given_up - _GIVEN_UP + 1))
 
     def is_due(self, now_ms: int) -> bool:
-        """Tell whether the next epoch may begin to end."""
         return not self._is_ending and now_ms >= self._due_ms
 
     def is_late(self, now_ms: int) -> bool:
-        """Tell whether the epoch that is being ended should be complete by now."""
         return self._is_ending and now_ms - self._began_ms >= self.timeout_ms
 
     def awaits(self, message: EpochStored) -> bool:
@@ -178,7 +168,6 @@ class EpochCoordinator:
     # -- what happens ----------------------------------------------------------------------
 
     def begin(self, now_ms: int, *, clock_ms: int, cut_time_ms: int | None) -> None:
-        """Begin to end the epoch; ``clock_ms`` is how far the region is."""
         assert not self._is_ending, self._epoch
         self._is_ending = True
         self._began_ms = self._announce_ms = now_ms
@@ -271,7 +260,6 @@ class CommitRound:
 
     @property
     def is_done(self) -> bool:
-        """Whether all have answered."""
         return not self._waiting_for
 
     def to_tell(self, now_ms: int) -> list[ExecutorId]:
@@ -282,6 +270,5 @@ class CommitRound:
         return sorted(self._waiting_for)
 
     def on_committed(self, executor_id: ExecutorId, epoch: int) -> None:
-        """Note an executor's answer."""
         if epoch >= self.epoch:
             self._waiting_for.discard(executor_id)

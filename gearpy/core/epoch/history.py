@@ -33,37 +33,30 @@ class EpochHistory:
 
     @property
     def newest(self) -> Manifest | None:
-        """The newest complete epoch, which a restart goes back to; None: to the beginning."""
         return self._manifests[-1] if self._manifests else None
 
     @property
     def manifests(self) -> tuple[Manifest, ...]:
-        """All that are kept, oldest first."""
         return tuple(self._manifests)
 
     @property
     def clock_ms(self) -> int:
-        """The clock of the region at the newest epoch."""
         return self._manifests[-1].clock_ms if self._manifests else MIN_MS
 
     @property
     def cut_time_ms(self) -> int:
-        """The latest event time at which one has ended."""
         cuts = (each.cut_time_ms for each in self._manifests)
         return max((each for each in cuts if each is not None), default=MIN_MS)
 
     @property
     def unstored(self) -> Manifest | None:
-        """The newest one, if it is complete but not stored."""
         newest = self.newest
         return newest if newest is not None and newest.epoch > self._stored_epoch else None
 
     def needs(self, file: SnapshotFile) -> bool:
-        """Tell whether a restart may need a file."""
         return file.location in self._listed
 
     def listing(self, location: str) -> list[Manifest]:
-        """Return the epochs that list a file."""
         return [
             each
             for each in self._manifests
@@ -72,7 +65,6 @@ class EpochHistory:
 
     @property
     def newest_whole(self) -> Manifest | None:
-        """The newest stored epoch that needs no file that is known to be damaged."""
         stored = (each for each in reversed(self._manifests) if each.epoch <= self._stored_epoch)
         return next((each for each in stored if self._is_whole(each)), None)
 
@@ -148,13 +140,11 @@ class AttemptFiles:
         return []
 
     def on_complete(self, manifest: Manifest) -> list[SnapshotFile]:
-        """Note the files that a complete epoch lists; return the files that no later one lists."""
         self._known = {file.location for file in manifest.snapshots}
         waiting, self._waiting = self._waiting, {}
         return [file for file in waiting.values() if file.location not in self._known]
 
     def on_over(self) -> list[SnapshotFile]:
-        """Note that the attempt is over; return the files that no epoch lists."""
         self._is_over = True
         waiting, self._waiting = self._waiting, {}
         return list(waiting.values())

@@ -26,12 +26,10 @@ class KeptEpochs:
         self._failures: dict[int, BeforeFailure] = {}  # By region, the last one.
 
     def is_wanted(self, name: str) -> bool:
-        """Tell whether a savepoint of this name is being made."""
         return name in self._wanted
 
     @property
     def wanted(self) -> tuple[str, ...]:
-        """The names of the savepoints that are being made."""
         return tuple(self._wanted)
 
     def begin(self, name: str, running: Mapping[int, int], ended: Mapping[int, int]) -> None:
@@ -61,7 +59,6 @@ class KeptEpochs:
         }
 
     def on_named(self, name: str) -> None:
-        """Note that a savepoint is stored, or cannot be."""
         self._wanted.pop(name, None)
         self._made.pop(name, None)
 
@@ -77,5 +74,4 @@ class KeptEpochs:
         return frozenset(found)
 
     def failure(self, region: int) -> BeforeFailure | None:
-        """Return the last failure of a region that can be repeated."""
         return self._failures.get(region)

@@ -45,7 +45,6 @@ class EpochPace:
         self._owed_ms = 0  # Pauses that there have not been yet.
 
     def first_ms(self, now_ms: int) -> int:
-        """Return when the first epoch of an attempt may begin to end that runs from now on."""
         return now_ms + self._wait_ms()
 
     def on_complete(self, *, began_ms: int, now_ms: int) -> int:
@@ -61,7 +60,6 @@ class EpochPace:
         return max(self._interval_ms, self._max_replay_ms - self._took_ms)
 
     def _owe(self, began_ms: int, done_ms: int) -> None:
-        """Count the pause before an epoch as had, and the one that it asks for as owed."""
         if self._policy != "max-overhead":
             return
         percent = self._max_overhead_percent
@@ -106,7 +104,6 @@ class CutTimes:
         self._positions_left = 0
 
     def on_restart(self) -> None:
-        """Forget the positions of sources; they go back."""
         self._newest, self._span = {}, {}
         self._seen_ms = MIN_MS
 

@@ -45,7 +45,6 @@ class RecordedName:
 
     @classmethod
     def parse(cls, text: str) -> "RecordedName | None":
-        """Return the name that a text is; None if it is none."""
         found = _NAME.fullmatch(text.rpartition("/")[2])
         if found is None:
             return None

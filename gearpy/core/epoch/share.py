@@ -33,7 +33,6 @@ class RecordingShare:
         self._need: float | None = None  # How many times the time that it may take it takes.
 
     def takes(self, epoch: int, now_ms: int) -> bool:
-        """Tell whether an epoch that begins now is recorded."""
         if self._sure_epochs > 0 or now_ms < self._sure_until_ms:
             self._sure_epochs -= 1
             return True

@@ -55,7 +55,6 @@ class LinkAlignment(Generic[M]):
 
     @property
     def is_holding(self) -> bool:
-        """Whether some link is ahead."""
         return bool(self._held)
 
     def take(self, link: TaskId, message: M, epoch: int | None) -> Sequence[M | EpochEnd]:
@@ -90,7 +89,6 @@ class LinkAlignment(Generic[M]):
         self._is_enough = True
 
     def _passed(self, link: TaskId, message: M, epoch: int | None) -> Sequence[M | EpochEnd]:
-        """Pass a message on, and say if it was the last link that has ended an epoch."""
         is_ahead = self._is_enough and epoch is not None and epoch > self.epoch
         is_held = is_ahead or link in self._held
         if is_held:
@@ -100,7 +98,6 @@ class LinkAlignment(Generic[M]):
         return [*self._let_go(), *(() if is_held else (message,))]
 
     def _let_go(self) -> Iterator[M | EpochEnd]:
-        """Return the ends of epochs, and the held messages of the epochs behind them."""
         held, self._held, self._is_enough = self._held, {}, False
         first = {link: _first_epoch(those) for link, those in held.items()}
         self.epoch = min((self._newest | first).values())

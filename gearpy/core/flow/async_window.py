@@ -53,7 +53,6 @@ class AsyncWindow:
         return enumerate(values, first)
 
     def advance(self, watermark_ms: int) -> None:
-        """Take a watermark."""
         self.watermark_ms = max(self.watermark_ms, watermark_ms)
 
     def finish(self, number: int, result: Any) -> None:
@@ -86,32 +85,26 @@ class AsyncWindow:
         return values, times
 
     def held(self) -> Iterable[HeldResult]:
-        """Return all records that were not given back, in their order."""
         return self._held.values()
 
     def restore(self, watermark_ms: int, passed_ms: int) -> None:
-        """Go on from there; the records that were held are taken again."""
         self.watermark_ms, self._passed_ms = watermark_ms, passed_ms
 
     @property
     def has_room(self) -> bool:
-        """Whether fewer records are held than may be."""
         return len(self._held) < self._size
 
     @property
     def is_ready(self) -> bool:
-        """Whether there is a result to release."""
         return bool(self._done)
 
     @property
     def hold_ms(self) -> int:
-        """Oldest event time that is held; `MAX_MS` if none."""
         least = self._oldest.least()
         return MAX_MS if least is None else int(least[0])  # A plain number, as clocks are.
 
     @property
     def passed_ms(self) -> int:
-        """Event time behind the window: as told, but not beyond held records."""
         self._passed_ms = max(self._passed_ms, min(self.watermark_ms, self.hold_ms))
         return self._passed_ms
 

@@ -97,7 +97,6 @@ class Subscription:
         return state.window - (state.open.seq - state.acked)
 
     def takes(self, target: int, records: int) -> bool:
-        """Tell whether there is credit for a whole batch; the window is no smaller than one."""
         if self.credit(target) >= records:
             return True
         state = self._targets[target]
@@ -106,7 +105,6 @@ class Subscription:
         return self.credit(target) >= records
 
     def pending(self, target: int) -> int:
-        """Return how many records were sent to ``target`` and not acknowledged."""
         return self._targets[target].open.seq - self._targets[target].acked
 
     def on_sent(
@@ -182,12 +180,10 @@ class Subscription:
 
     @property
     def oldest_unacked_ms(self) -> int:
-        """Oldest event time that some target has not acknowledged; `MAX_MS` if none."""
         return min([state.oldest_ms for state in self._targets])
 
     @property
     def is_settled(self) -> bool:
-        """Whether everything sent was acknowledged."""
         return all(state.acked == state.open.seq for state in self._targets)
 
     def _resize(self, state: _Target, room: int) -> None:
@@ -278,7 +274,6 @@ class ReceiverCounts:
         return "accept"
 
     def on_processed(self, source: TaskId, session: SessionId, records: int) -> None:
-        """Count records whose processing is complete."""
         link = self._links.get(source)
         if link is not None and link.session == session:
             link.processed += records

@@ -36,7 +36,6 @@ class LookupCache(Generic[T]):
         self._asked: dict[Any, list[T]] = {}  # The waiters of each key.
 
     def find(self, key: Any, now_ms: int) -> LookupAnswer | None:
-        """Return the known answer for a key, None if there is none."""
         known = self._answers.get(key)
         if known is None:
             return None
@@ -67,7 +66,6 @@ class LookupCache(Generic[T]):
         return self._asked.pop(key)
 
     def give_up(self, key: Any) -> list[T]:
-        """Note that the lookup has failed; return its waiters."""
         return self._asked.pop(key)
 
     def __len__(self) -> int:

@@ -200,7 +200,6 @@ class _TargetOfKey(dict[Any, int]):
         self._task_of_group = _tasks_of_groups(parallelism, key_groups)
 
     def without_memory(self, key: Any) -> int:
-        """Return the task of a key that may be no dictionary key."""
         return self._task_of_group[key_group(key, self._key_groups)]
 
     def __missing__(self, key: Any) -> int:

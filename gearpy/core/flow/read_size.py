@@ -33,20 +33,17 @@ class _Work:
         self.spent_ms += spent_ms
 
     def fits(self, most: int) -> int:
-        """Return the records that are the work of one read: by all, and nearly by the last."""
         records, spent_ms = self._last
         by_last = 2 * records * _READ_MS // spent_ms if spent_ms else most
         by_all = self.records * _READ_MS // self.spent_ms if self.spent_ms else most
         return max(1, min(by_all, by_last, most))
 
     def forget(self) -> None:
-        """Let what was long ago count less."""
         if self.spent_ms > _REMEMBERED_MS:
             self.records, self.spent_ms = (self.records + 1) // 2, self.spent_ms // 2
 
     @property
     def rate(self) -> float:
-        """The records of a ms."""
         return self.records / max(1, self.spent_ms)
 
     @property
@@ -150,7 +147,6 @@ class ReadSize:
         self._rests_ms = _REST_MS[0]
 
     def _end(self, trial: _Trial) -> None:
-        """End a trial, and rest."""
         self._trial = "none"
         self._next = "smaller" if trial == "larger" and self._least > 1 else "larger"
         self._rest_ms, self._rests_ms = self._rests_ms, min(2 * self._rests_ms, _REST_MS[1])

@@ -93,7 +93,6 @@ def deal_table(counts: dict[int, int], table: Table, timestamps: list[int]) -> l
 
 
 def pick_rows(places: Sequence[int], table: Table, timestamps: list[int]) -> tuple[Table, Times]:
-    """Return the rows at some places, in this order."""
     import pyarrow as pa  # noqa: PLC0415 - there is a table, so Arrow is there
 
     column = pa.array(places, pa.int64())

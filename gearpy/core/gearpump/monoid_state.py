@@ -89,16 +89,13 @@ class MonoidState(Generic[T]):
             self.left = self._monoid.plus(self.left, self._later.pop(later))
 
     def enter(self, epoch: int) -> None:
-        """Set the epoch of the record at hand."""
         self._entered = epoch
 
     def update(self, value: T) -> None:
-        """Add a value of the entered epoch, to left or to right."""
         self.part = self._monoid.plus(self.part, value)
 
     @property
     def part(self) -> T:
-        """The part for values of the entered epoch: left, or its own part of right."""
         if self._entered <= self.epoch:
             return self.left
         if self._entered not in self._later:
@@ -114,7 +111,6 @@ class MonoidState(Generic[T]):
 
     @property
     def parts(self) -> list[T]:
-        """Left, and right epoch by epoch."""
         return [self.left, *self._right_until(None)]
 
     @property
@@ -124,12 +120,10 @@ class MonoidState(Generic[T]):
 
     @property
     def right(self) -> T:
-        """All that belongs to epochs after the next checkpoint."""
         return self._sum(self._right_until(None))
 
     @property
     def value(self) -> T:
-        """All that belongs to the entered epoch and to older ones; not to be changed."""
         visible = self.visible
         return visible[0] if len(visible) == 1 else self._sum(visible)
 

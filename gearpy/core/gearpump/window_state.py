@@ -241,7 +241,6 @@ class _Sums(Generic[T]):
         self.sums[start_ms] = group.plus(self.sums[start_ms], value)
 
     def between(self, start_ms: int, end_ms: int) -> list[T]:
-        """Return the sums of the pieces that begin in there."""
         low, high = bisect_left(self.starts, start_ms), bisect_left(self.starts, end_ms)
         return [self.sums[start] for start in self.starts[low:high]]
 
@@ -272,7 +271,6 @@ class _SumsMonoid(Generic[T]):
         self._group = group
 
     def zero(self) -> _Sums[T]:
-        """Return no sums."""
         return _Sums(self._group.zero())
 
     def plus(self, a: _Sums[T], b: _Sums[T]) -> _Sums[T]:
@@ -307,5 +305,4 @@ def _decode(data: bytes) -> _Checkpoint:
 
 
 def _next(time_ms: int, step_ms: int) -> int:
-    """Return the first multiple of a step that is later."""
     return (time_ms // step_ms + 1) * step_ms

@@ -167,7 +167,6 @@ class Handoff:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no batch was begun that is not taken."""
         return self._phase == "idle"
 
     @property
@@ -177,7 +176,6 @@ class Handoff:
 
     @property
     def was_called(self) -> bool:
-        """Whether the function has taken a batch, and that is not written down: worth the time."""
         return self._phase == "delivered"
 
     def next(self, log: Admission, now_ms: int) -> Step:
@@ -221,12 +219,10 @@ class Handoff:
             self._resume_ms = now_ms + self._pause_ms(self._losses)
 
     def on_intent_written(self) -> None:
-        """Note that a restart will find the batch."""
         assert self._phase == "chosen", self._phase
         self._phase = "intended"
 
     def on_called(self) -> None:
-        """Note that the function has returned."""
         assert self._phase == "intended", self._phase
         self._phase = "delivered"
         self._forget_troubles()
@@ -242,7 +238,6 @@ class Handoff:
             self._resume_ms = now_ms + self._pause_ms(self._failures)
 
     def on_call_void(self) -> None:
-        """Note that the function has raised for no fault of its own: it is called again."""
         assert self._phase == "intended", self._phase
         self._attempt += 1
 
@@ -279,7 +274,6 @@ class Handoff:
 
 
 def _known(position: Mapping[str, int]) -> dict[str, int]:
-    """Return a position without the lanes that were not read."""
     return {lane: last for lane, last in position.items() if last > 0}
 
 

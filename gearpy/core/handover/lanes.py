@@ -61,17 +61,14 @@ class Lanes:
 
     @property
     def names(self) -> Iterable[str]:
-        """All lanes that were seen."""
         return self.places.keys() | self._ends.keys()
 
     @property
     def is_finished(self) -> bool:
-        """Whether there is an end, and all lanes were read up to it."""
         until = self._until
         return until is not None and all(self.of(name).seq >= until[name] for name in until)
 
     def of(self, lane: str) -> LanePlace:
-        """Return where the reader is in a lane."""
         return self.places.get(lane, _BEGIN)
 
     def on_look(self, starts: Position, ends: Position, *, now_ms: int) -> None:
@@ -98,7 +95,6 @@ class Lanes:
         return min(waiting, key=lambda each: (not each[0].row, each[0].watermark_ms, each[1]))[1]
 
     def on_rows(self, lane: str, count: int) -> None:
-        """Learn that rows of the batch behind the place were read, and not all of them."""
         place = self.of(lane)
         self.places[lane] = place._replace(row=place.row + count)
 
@@ -110,7 +106,6 @@ class Lanes:
         self._promise(now_ms)
 
     def is_idle(self, now_ms: int) -> bool:
-        """Tell whether no lane holds back the promises of other lanes of the application."""
         return not any(self._holds(lane, now_ms) for lane in self._ends)
 
     def _has_more(self, lane: str) -> bool:
@@ -186,7 +181,6 @@ class LaneOwner:
             ) from error
 
     def to_json(self) -> bytes:
-        """Return the text that `parse` reads."""
         return json.dumps(asdict(self)).encode()
 
     def succeeds(self, before: "LaneOwner | None", *, lane: str) -> "LaneOwner":

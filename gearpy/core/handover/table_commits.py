@@ -23,12 +23,10 @@ class Lane(NamedTuple):
 
     @property
     def owner_id(self) -> str:
-        """The name by which the table notes the owner."""
         return f"gearpy/{self.run}/{self.sink}/{self.task}/owner"
 
     @property
     def epoch_id(self) -> str:
-        """The name by which the table notes the last epoch."""
         return f"gearpy/{self.run}/{self.sink}/{self.task}/epoch"
 
 

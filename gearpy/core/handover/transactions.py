@@ -117,12 +117,10 @@ class EpochTransactions:
 
     @property
     def waiting(self) -> Sequence[int]:
-        """The epochs that are complete and not known to be shown, oldest first."""
         return self._waiting
 
     @property
     def is_settled(self) -> bool:
-        """Whether the name is claimed and nothing waits."""
         return self._is_claimed and not self._waiting
 
     def next(self, now_ms: int) -> Step:
@@ -143,13 +141,11 @@ class EpochTransactions:
     # -- what happens ----------------------------------------------------------------------
 
     def on_complete(self, epoch: int) -> None:
-        """Take an epoch that is complete; newer than all before."""
         assert epoch > self._newest, (epoch, self._newest)
         self._newest = epoch
         self._waiting.append(epoch)
 
     def on_opened(self) -> None:
-        """Note that nobody else has the name."""
         assert self._phase == "closed", self._phase
         self._phase = "open"
 

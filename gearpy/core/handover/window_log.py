@@ -56,7 +56,6 @@ class LogSegment(NamedTuple):
 
     @property
     def batches(self) -> int:
-        """The number of its batches."""
         return self.last - self.first + 1
 
 
@@ -69,30 +68,25 @@ class LogPiece(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether these are all batches of the file."""
         return (self.first, self.last) == (self.segment.first, self.segment.last)
 
     @property
     def batches(self) -> int:
-        """The number of batches."""
         return self.last - self.first + 1
 
     @property
     def rows(self) -> int:
-        """The number of rows; of a part, as if all batches of the file were alike."""
         if self.is_whole:
             return self.segment.rows
         return -(-self.segment.rows * self.batches // self.segment.batches)
 
 
 def is_writer_name(text: str) -> bool:
-    """Tell whether lanes can begin with it."""
     is_word = text.isascii() and text.isidentifier() and not text.startswith("_")
     return is_word and len(text) <= WRITER_CHARS_MAX
 
 
 def lane_name(writer: str, task: int) -> str:
-    """Return the name of the lane of a task of a writer."""
     assert is_writer_name(writer), writer
     return f"{writer}-{task:05d}"
 
@@ -155,16 +149,13 @@ class LogView:
 
     @property
     def lanes(self) -> tuple[str, ...]:
-        """The names of all lanes, in order."""
         return tuple(self._pieces)
 
     def pieces(self, lane: str) -> Sequence[LogPiece]:
-        """Return the files of a lane to read, oldest first, with the batches to take of each."""
         return self._pieces.get(lane, ())
 
     @property
     def hidden(self) -> Sequence[LogSegment]:
-        """Files whose batches are all in other files; they may be removed."""
         return sorted(self._hidden)
 
     @property
@@ -178,15 +169,12 @@ class LogView:
         ]
 
     def ends(self) -> dict[str, int]:
-        """Return the last batch of each lane: the position of a reader that has read everything."""
         return {lane: pieces[-1].last for lane, pieces in self._pieces.items()}
 
     def begins(self) -> dict[str, int]:
-        """Return the first batch of each lane that is kept."""
         return {lane: pieces[0].first for lane, pieces in self._pieces.items()}
 
     def start(self) -> dict[str, int]:
-        """Return the position of a new reader: before the first batches kept."""
         return {lane: first - 1 for lane, first in self.begins().items()}
 
     def between(self, start: Position, end: Position, *, skip_gaps: bool = False) -> list[LogPiece]:
@@ -205,11 +193,9 @@ class LogView:
         return found
 
     def rows_between(self, start: Position, end: Position) -> int:
-        """Return how many rows are left there; nearly so where a compacted file is cut."""
         return sum(piece.rows for piece in self.between(start, end, skip_gaps=True))
 
     def batches_between(self, start: Position, end: Position) -> int:
-        """Return how many batches are left there."""
         return sum(piece.batches for piece in self.between(start, end, skip_gaps=True))
 
     def advance(
@@ -258,7 +244,6 @@ class LogView:
         )
 
     def _from(self, lane: str, begin: int, *, until: int) -> Iterator[LogPiece]:
-        """Yield the pieces behind a batch of a lane, up to another."""
         for segment, first, last in self._pieces.get(lane, ()):
             if last > begin and first <= until:
                 yield LogPiece(segment, max(first, begin + 1), min(last, until))
@@ -307,12 +292,10 @@ class _Budget:
 
 
 def _cut(piece: LogPiece, batches: int) -> LogPiece:
-    """Return the first batches of a piece; there may be none."""
     return LogPiece(piece.segment, piece.first, min(piece.last, piece.first + batches - 1))
 
 
 def is_tiny(rows: int, *, since_ms: float) -> bool:
-    """Tell whether files are so small, and come so fast, that opening them costs the most."""
     return rows <= TINY_ROWS_MAX and since_ms <= TINY_EVERY_MS
 
 

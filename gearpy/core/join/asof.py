@@ -146,7 +146,6 @@ class AsOfJoin:
             yield rows, times
 
     def changes(self) -> Iterator[CellChange]:
-        """Tell the records that came, and those of the past that are still needed."""
         yield from self._log.changes()
         yield from self._newest_cells.changes()
         yield from self._waiting_cells.changes()
@@ -159,11 +158,9 @@ class AsOfJoin:
         self._waiting_cells.tell_again()
 
     def held(self) -> Iterable[Collection[Any]]:
-        """Return all that is kept."""
         return (self._newest, self._waiting, self._ahead)
 
     def load(self, namespace: Any, pairs: dict[Any, Any]) -> None:
-        """Load pairs of an earlier `CellChange`."""
         for part in (self._log, self._newest_cells, self._waiting_cells):
             if part.load(namespace, pairs):
                 return
@@ -183,7 +180,6 @@ class AsOfJoin:
 
     @property
     def hold_ms(self) -> int:
-        """Oldest left record that has not come out."""
         lefts, waiting = self._ahead_lefts, self._waiting_times
         return min(lefts[0] if lefts else MAX_MS, waiting[0][0] if waiting else MAX_MS)
 
@@ -253,7 +249,6 @@ class AsOfJoin:
         heappush(self._waiting_times, (left.time_ms, turn, left))
 
     def _end_of(self, left: _Left) -> int:
-        """Return the latest time of a right record that would be nearer than the present match."""
         if left.found is not None:
             return 2 * left.time_ms - left.found.time_ms - 1
         return MAX_MS - 1 if self._tolerance_ms is None else left.time_ms + self._tolerance_ms

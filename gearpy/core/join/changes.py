@@ -81,7 +81,6 @@ class RecordLog:
         self._loaded_matches: set[tuple[Any, int]] = set()
 
     def open(self, span: int) -> Fresh:
-        """Return where records of a span go that is not open."""
         fresh = self.fresh[span] = defaultdict(list)
         return fresh
 
@@ -105,7 +104,6 @@ class RecordLog:
         yield from self.fresh.get(span, ())
 
     def drop(self, span: int) -> Iterator[None]:
-        """Forget the records of a span; what is returned frees them, with pauses."""
         self._gone += self._told.pop(span, ())
         parts: tuple[dict[int, Any], ...] = (self.fresh, self._matched)
         return chain.from_iterable([emptied(part.pop(span, {})) for part in parts])
@@ -161,7 +159,6 @@ class RecordLog:
         return False
 
     def resume(self) -> list[tuple[int, Any, Kept]]:
-        """Return spans, keys and records that were loaded, in the order in which they came."""
         for span, key, kept in self._loaded:
             if (key, kept.seq) in self._loaded_matches:
                 kept.is_waiting = False
@@ -227,11 +224,9 @@ class KeyCells:
         self._copying: Iterator[int] = iter(())
 
     def touch(self, key: Any) -> None:
-        """Note that a key is about to change."""
         self._touched.add(key)
 
     def remove(self, key: Any) -> None:
-        """Note that a key is about to lose its state."""
         self._touched.add(key)
         if key not in self._told:  # Nobody knows of it.
             self._touched.discard(key)
@@ -284,7 +279,6 @@ class KeyCells:
         return True
 
     def resume(self) -> dict[Any, Any]:
-        """Return the pairs that were loaded."""
         pairs, self._pairs = self._pairs, {}
         return pairs
 

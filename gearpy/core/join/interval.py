@@ -131,7 +131,6 @@ class IntervalJoin:
             yield from self._forget(heappop(self._spans)[1])
 
     def changes(self) -> Iterator[CellChange]:
-        """Tell the records that came, found partners, or were forgotten."""
         return self._log.changes()
 
     def tell_again(self) -> None:
@@ -144,11 +143,9 @@ class IntervalJoin:
         )
 
     def held(self) -> Iterable[Collection[Any]]:
-        """Return all that is kept."""
         return (self._sides,)
 
     def load(self, namespace: Any, pairs: dict[Any, Any]) -> None:
-        """Take records back."""
         self._log.load(namespace, pairs)
 
     def resume(self, watermark_ms: int) -> None:
@@ -168,7 +165,6 @@ class IntervalJoin:
 
     @property
     def hold_ms(self) -> int:
-        """Oldest record that may come out alone."""
         return min((waiting[0][0] for waiting in self._waiting if waiting), default=MAX_MS)
 
     def _keep(

@@ -25,12 +25,10 @@ class KeysOfSides:
 
     @property
     def is_settled(self) -> bool:
-        """Whether no more keys are looked at."""
         return not any(self._room)
 
     @property
     def is_sure(self) -> bool:
-        """Whether keys of each side have come that say enough of all of them."""
         return max(self._room) <= _LOOKED_AT_MAX - _SURE_FROM
 
     def take(self, records: Sequence[tuple[int, Any, Any]]) -> None:

@@ -61,7 +61,6 @@ class LatestJoin:
         return iter(())
 
     def changes(self) -> Iterator[CellChange]:
-        """Tell the keys that have another value."""
         return self._cells.changes()
 
     def tell_again(self) -> None:
@@ -69,11 +68,9 @@ class LatestJoin:
         self._cells.tell_again()
 
     def held(self) -> Iterable[Collection[Any]]:
-        """Return all that is kept."""
         return (self._table,)
 
     def load(self, namespace: Any, pairs: dict[Any, Any]) -> None:
-        """Take the table back."""
         self._cells.load(namespace, pairs)
 
     def resume(self, watermark_ms: int) -> None:
@@ -86,7 +83,6 @@ class LatestJoin:
 
     @property
     def hold_ms(self) -> int:
-        """Nothing waits."""
         return MAX_MS
 
     def _set(self, key: Any, value: Any, time: int) -> None:

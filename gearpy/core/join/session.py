@@ -89,7 +89,6 @@ class SessionJoin:
                 yield [], []
 
     def changes(self) -> Iterator[CellChange]:
-        """Tell all sessions of the keys that have changed."""
         return self._cells.changes()
 
     def tell_again(self) -> None:
@@ -97,11 +96,9 @@ class SessionJoin:
         self._cells.tell_again()
 
     def held(self) -> Iterable[Collection[Any]]:
-        """Return all that is kept."""
         return (self._sessions,)
 
     def load(self, namespace: Any, pairs: dict[Any, Any]) -> None:
-        """Take sessions back."""
         self._cells.load(namespace, pairs)
 
     def resume(self, watermark_ms: int) -> None:

@@ -67,7 +67,6 @@ class WindowJoin:
             yield from self._drop_pieces()
 
     def changes(self) -> Iterator[CellChange]:
-        """Tell the records that came, and the windows that are over."""
         return self._log.changes()
 
     def tell_again(self) -> None:
@@ -81,11 +80,9 @@ class WindowJoin:
         )
 
     def held(self) -> Iterable[Collection[Any]]:
-        """Return all that is kept."""
         return self._panes.values()
 
     def load(self, namespace: Any, pairs: dict[Any, Any]) -> None:
-        """Take records back."""
         self._log.load(namespace, pairs)
 
     def resume(self, watermark_ms: int) -> None:
@@ -144,7 +141,6 @@ class WindowJoin:
         log.seq = seq
 
     def _begin(self, piece: int) -> dict[Any, _Pane]:
-        """Begin a piece of time, and the windows that are made of it."""
         panes = self._panes[piece] = {}
         insort(self._pieces, piece)
         for start in self._windows.starts_of(piece):
@@ -162,7 +158,6 @@ class WindowJoin:
             yield key, _values(of_key, LEFT), _values(of_key, RIGHT)
 
     def _drop_pieces(self) -> Iterator[Rows]:
-        """Forget the pieces before the first open window."""
         first = self._open[0] if self._open else MAX_MS
         over = bisect_left(self._pieces, first)
         for piece in self._pieces[:over]:

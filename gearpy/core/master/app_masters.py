@@ -136,17 +136,14 @@ class AppMasters:
     # -- questions -------------------------------------------------------------------------
 
     def phase(self, app_id: AppId) -> Phase | None:
-        """Return the phase of an application; None when it is over."""
         kept = self._kept.get(app_id)
         return None if kept is None else kept.phase
 
     def path(self, app_id: AppId) -> ActorPath | None:
-        """Return the app master that can be talked to, if there is one."""
         kept = self._kept.get(app_id)
         return kept.path if kept is not None and kept.phase == "running" else None
 
     def of_path(self, path: ActorPath) -> AppId | None:
-        """Return the application whose app master has this path."""
         return self._by_path.get(path)
 
     @property
@@ -161,13 +158,11 @@ class AppMasters:
         return None
 
     def is_current(self, app_id: AppId, launch: int) -> bool:
-        """Whether this launch of an app master is the one to listen to; counted if not."""
         is_current = not self.is_over(app_id, launch)
         self.stale += not is_current
         return is_current
 
     def is_over(self, app_id: AppId, launch: int) -> bool:
-        """Whether this launch of an app master was given up, or its application has ended."""
         newest = self._state.newest_launch(app_id)
         is_newest = newest is not None and newest.number == launch and not newest.is_lost
         return app_id not in self._kept or not is_newest
@@ -190,16 +185,13 @@ class AppMasters:
         return actions
 
     def on_submitted(self, app_id: AppId) -> list[KeeperAction]:
-        """Begin with a new application."""
         return self._request(app_id, None)
 
     def on_ended(self, app_id: AppId) -> None:
-        """Forget an application."""
         self._leave_path(app_id)
         self._kept.pop(app_id, None)
 
     def on_launched(self, app_id: AppId, now: LaunchTimes) -> None:
-        """Wait for an app master whose launch was stored, and sent to a worker."""
         assert self._kept[app_id].phase == "waiting-for-slot", self._kept[app_id]
         due_ms = now.now_ms + self._times.start_timeout_ms
         self._keep(app_id, _Kept("launching", due_ms))
@@ -237,7 +229,6 @@ class AppMasters:
         return [Kill(app_id, newest.worker_id, newest.number, cause)]
 
     def on_worker_leaving(self, worker_id: WorkerId) -> None:
-        """Note that a worker was told to end: an app master lost with it is no failure."""
         self._leaving.add(worker_id)
 
     def on_worker_lost(self, worker_id: WorkerId, now: LaunchTimes) -> list[KeeperAction]:
@@ -278,7 +269,6 @@ class AppMasters:
         return actions
 
     def on_tick(self, now: LaunchTimes) -> list[KeeperAction]:
-        """Do the actions that are due."""
         actions: list[KeeperAction] = []
         due = set[AppId]()
         while (due_ms := self.next_due_ms) is not None and due_ms <= now.now_ms:

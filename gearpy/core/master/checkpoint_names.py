@@ -40,12 +40,10 @@ _TEXT: Final = re.compile(
 
 
 def new_cluster_id(rng: "Random") -> str:
-    """Return an id for a cluster that has none."""
     return "".join(rng.choices(_ALPHABET, k=CLUSTER_ID_CHARS))
 
 
 def prefix_of(cluster_id: str, app_id: AppId) -> str:
-    """Return the name below which everything of an application is."""
     return f"{cluster_id}/app{app_id}"
 
 
@@ -96,7 +94,6 @@ class ResumePoint:
 
     @property
     def prefix(self) -> str:
-        """The name below which everything of the other application is."""
         return prefix_of(self.cluster_id, self.app_id)
 
     def __str__(self) -> str:

@@ -29,7 +29,6 @@ class WorkerFlaps:
         self._aside: dict[WorkerId, int] = {}
 
     def on_worker(self, worker_id: WorkerId, home: str, now_ms: int) -> bool:
-        """Take a worker that has come, or is there; return whether it is aside."""
         is_new = worker_id not in self._homes
         self._homes[worker_id] = home
         losses = [each for each in self._losses.get(home, ()) if each > now_ms - _WINDOW_MS]
@@ -39,12 +38,10 @@ class WorkerFlaps:
         return worker_id in self._aside
 
     def on_leaving(self, worker_id: WorkerId) -> None:
-        """Note that a worker was told to end, which is no fault of it."""
         if worker_id in self._homes:
             self._homes[worker_id] = ""
 
     def on_lost(self, worker_id: WorkerId, now_ms: int) -> None:
-        """Note that a worker is lost."""
         self._aside.pop(worker_id, None)
         home = self._homes.pop(worker_id, "")
         if home:
@@ -53,12 +50,10 @@ class WorkerFlaps:
         self._losses = {each: at for each, at in self._losses.items() if at[-1] > oldest_ms}
 
     def until_ms(self, worker_id: WorkerId) -> int | None:
-        """Return until when a worker is aside; None if it is not."""
         return self._aside.get(worker_id)
 
     @property
     def next_due_ms(self) -> int | None:
-        """The next time at which `on_tick` lets one back."""
         return min(self._aside.values(), default=None)
 
     def on_tick(self, now_ms: int) -> list[WorkerId]:

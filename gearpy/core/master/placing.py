@@ -49,11 +49,9 @@ class SpreadPolicy:
     """
 
     def order(self, request: ResourceRequest) -> tuple[int, ...]:
-        """See `PlacingPolicy`."""
         return -request.priority, not request.is_for_app_master
 
     def rank(self, request: ResourceRequest, offer: Offer) -> tuple[int, ...]:
-        """See `PlacingPolicy`."""
         return offer.on_host, offer.on_worker, -offer.room
 
 
@@ -61,5 +59,4 @@ class PackPolicy(SpreadPolicy):
     """Fills the worker that is in use most, so that others stay empty and can be taken away."""
 
     def rank(self, request: ResourceRequest, offer: Offer) -> tuple[int, ...]:
-        """See `PlacingPolicy`."""
         return -offer.used, offer.room

@@ -26,11 +26,9 @@ class UnneededSince(Generic[_Name]):
         self._since: dict[_Name, int] = {}
 
     def on_used(self, name: _Name) -> None:
-        """Note that somebody asks for a thing, and may need it soon."""
         self._since.pop(name, None)
 
     def look(self, there: Iterable[_Name], needed: Collection[_Name], now_ms: int) -> list[_Name]:
-        """Return the things that may go."""
         self._since = {each: self._since.get(each, now_ms) for each in there if each not in needed}
         return [each for each, at_ms in self._since.items() if now_ms - at_ms >= self._grace_ms]
 
@@ -49,7 +47,6 @@ class ProgramsKept:
     def of(
         cls, sizes: Mapping[str, int], needed: Mapping[str, ApplicationSummary]
     ) -> "ProgramsKept":
-        """Add up the sizes of stored programs, by their names."""
         sums = dict.fromkeys(("living", "ended", "others"), (0, 0))
         largest: tuple[int, ApplicationSummary | None] = (0, None)
         for name, size in sizes.items():

@@ -23,15 +23,12 @@ class Quotas:
         self.user_of = user_of
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
         return bool(self._limits)
 
     def limit(self, user: str) -> int | None:
-        """Return the slots of a user; None for any number."""
         return self._limits.get(user, self._limits.get(_ANYBODY))
 
     def used(self, user: str, slots: Mapping[AppId, int]) -> int:
-        """Return the slots that the applications of a user have, of those of all."""
         return sum(taken for app_id, taken in slots.items() if self.user_of(app_id) == user)
 
 

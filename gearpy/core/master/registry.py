@@ -46,7 +46,6 @@ _NAME_CHARS_MAX: Final = 128
 
 
 def is_legal(old: ApplicationStatus, new: ApplicationStatus) -> bool:
-    """Return whether an application may go from one state to another."""
     return TRANSITIONS.get((old, _EVENT_OF[new])) == new
 
 
@@ -70,7 +69,6 @@ class Registry:
 
     @property
     def next_id(self) -> int:
-        """The id of the next application."""
         return self._next_id
 
     def submit(self, request: SubmitApplication, now_ms: int) -> AppId:
@@ -136,36 +134,29 @@ class Registry:
             self._applications[app_id] = replace(old, progress=progress)
 
     def forget(self, app_id: AppId) -> None:
-        """Forget an application that has ended; its id is not used again."""
         old = self._applications.pop(app_id)
         assert old.status in TERMINAL, f"application {app_id} is {old.status}"
 
     def shutdown(self, app_id: AppId, now_ms: int) -> bool:
-        """End an application as ``terminated``; return False if it is unknown or over."""
         return self.on_status(app_id, "terminated", now_ms=now_ms)
 
     def get(self, app_id: AppId) -> ApplicationSummary | None:
-        """Return one application, or None if there was never one of this id."""
         return self._applications.get(app_id)
 
     def living(self, name: str) -> ApplicationSummary | None:
-        """Return the application of this name that is pending or active, if there is one."""
         app_id = self._living.get(name)
         return None if app_id is None else self._applications[app_id]
 
     @property
     def ended_count(self) -> int:
-        """The number of applications that are over and not forgotten."""
         return len(self._applications) - len(self._living)
 
     def oldest_ended(self) -> AppId | None:
-        """Return the application that ended first, of all that are not forgotten."""
         while self._ended and self._ended[0][1] not in self._applications:
             heappop(self._ended)
         return self._ended[0][1] if self._ended else None
 
     def summaries(self) -> tuple[ApplicationSummary, ...]:
-        """Return all applications, oldest first."""
         return tuple(self._applications.values())
 
     def refusal_of(self, request: SubmitApplication, *, instead_of: AppId | None = None) -> str:

@@ -80,11 +80,9 @@ class ResourceRequest:
 
     @property
     def is_divisible(self) -> bool:
-        """Whether it is divided as there is room."""
         return self.executors == 0 and self.relaxation is Relaxation.ANY
 
     def parts(self) -> list[int]:
-        """Return the slots of each executor, biggest first; one part if that is not decided."""
         if self.executors == 0 or self.relaxation is Relaxation.SPECIFIC_WORKER:
             return [self.slots]
         return sorted(self.sizes, reverse=True) or equal_parts(self.slots, self.executors)

@@ -49,7 +49,6 @@ class SlotScheduler:
         self._held_at: dict[bool, tuple[tuple[int, int], HeldSlots]] = {}
 
     def workers(self) -> dict[WorkerId, WorkerSlots]:
-        """Return the slots of the workers, by id."""
         return dict(sorted(self._ledger.workers.items()))
 
     # -- requests --------------------------------------------------------------------------
@@ -66,12 +65,10 @@ class SlotScheduler:
         self._lines.add(request, self._policy.order(request), is_alone=is_alone)
 
     def cancel(self, app_id: AppId) -> None:
-        """Drop the requests of an application that has ended, or asks anew."""
         self._changes += 1
         self._lines.cancel(app_id)
 
     def waiting_slots(self, app_id: AppId) -> int:
-        """Return the number of slots that an application still waits for."""
         return sum(sum(each.parts) for each in self._lines.of(app_id))
 
     def missing(self, worker_slots: int) -> int:
@@ -123,7 +120,6 @@ class SlotScheduler:
         return text
 
     def _lacks_quota(self, waiting: Waiting) -> str:
-        """Return the text that says which quota a request waits for; empty if it is not that."""
         request = waiting.request
         user, left = self._quotas.user_of(request.app_id), self._quota_left(request)
         is_granted_whole = request.is_divisible or _is_whole(request)
@@ -156,7 +152,6 @@ class SlotScheduler:
             self._reservations.on_lost(had._replace(slots=slots), now_ms)
 
     def on_total(self, app_id: AppId, slots: int) -> None:
-        """Note how many slots all executors of an application have together, if none is lost."""
         self._totals[app_id] = slots
 
     def _lacks(self, app_id: AppId) -> int:
@@ -171,11 +166,9 @@ class SlotScheduler:
         return max(0, self._totals[app_id] - has)
 
     def kept_slots(self, app_id: AppId) -> int:
-        """Return the number of slots kept for an application that has lost them."""
         return self._reservations.slots_of(app_id)
 
     def on_regained(self, grant: Grant) -> None:
-        """Note that an application has slots that the master did not know of any more."""
         self._changes += 1
         self._reservations.on_granted(grant)
 
@@ -191,18 +184,15 @@ class SlotScheduler:
         self._expected.add(app_id)
 
     def on_heard(self, app_id: AppId) -> bool:
-        """Note that an application has asked for its slots; whether first starts may go on now."""
         was_expected = app_id in self._expected
         self._expected.discard(app_id)
         return was_expected and not self._expected
 
     @property
     def next_due_ms(self) -> int | None:
-        """The next time at which `on_tick` acts."""
         return self._reservations.next_due_ms
 
     def on_tick(self, now_ms: int) -> None:
-        """Give up reservations that were kept for too long."""
         self._changes += 1
         self._reservations.on_tick(now_ms)
 
@@ -221,7 +211,6 @@ class SlotScheduler:
         return grants
 
     def _has_turn(self, waiting: Waiting, stopped: set[str]) -> bool:
-        """Whether no earlier request of the same user waits for the quota that this one needs."""
         left = self._quota_left(waiting.request)
         if left is None:
             return True
@@ -232,7 +221,6 @@ class SlotScheduler:
         return is_first
 
     def _quota_left(self, request: ResourceRequest) -> int | None:
-        """Return the slots that a request may get of its user's quota; None for any number."""
         if request.is_restart or request.is_for_app_master or not self._quotas:
             return None
         user = self._quotas.user_of(request.app_id)
@@ -266,7 +254,6 @@ class SlotScheduler:
         return grants
 
     def _serve_on_one(self, waiting: Waiting, held: HeldSlots, now_ms: int) -> list[Grant]:
-        """Grant all of it on one worker."""
         parts, request = waiting.parts, waiting.request
         worker_id = self._best_worker(waiting, sum(parts), held)
         if worker_id is None:
@@ -275,7 +262,6 @@ class SlotScheduler:
         return [self._grant(request, worker_id, part, now_ms) for part in parts]
 
     def _serve_divided(self, waiting: Waiting, held: HeldSlots, now_ms: int) -> list[Grant]:
-        """Grant all of it, on one worker if it has room, else on as few as can be."""
         request, (left,) = waiting.request, waiting.parts
         room = self._room(request, held, at_least=1)
         if sum(room.values()) < left:
@@ -293,7 +279,6 @@ class SlotScheduler:
     def _room(
         self, request: ResourceRequest, held: HeldSlots, *, at_least: int
     ) -> dict[WorkerId, int]:
-        """Return the free slots for a request on each worker that has enough."""
         room = {
             worker_id: held.room(worker_id, request.app_id)
             for worker_id, each in self._candidates(request).items()
@@ -400,5 +385,4 @@ class SlotScheduler:
 
 
 def _is_whole(request: ResourceRequest) -> bool:
-    """Whether a request is granted on one worker, or not at all."""
     return request.relaxation is Relaxation.ONE_WORKER

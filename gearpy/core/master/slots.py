@@ -75,7 +75,6 @@ class Grant(NamedTuple):
     named: tuple[str, ...] = ()
 
     def is_like(self, other: "Grant") -> bool:
-        """Whether both are the same to their holder, whatever was asked for."""
         return self._replace(named=()) == other._replace(named=())
 
 
@@ -104,11 +103,9 @@ class WorkerPlace(NamedTuple):
 
     @property
     def host(self) -> str:
-        """The name that workers of one machine share; empty where it is not known."""
         return self.names[0] if self.names else ""
 
     def is_one_of(self, names: Iterable[str]) -> bool:
-        """Whether a name is one of this machine; capital letters do not count."""
         own = {each.lower() for each in (*self.names, self.rack) if each}
         return any(each.lower() in own for each in names)
 
@@ -130,7 +127,6 @@ class WorkerSlots:
 
     @property
     def free(self) -> int:
-        """Slots that can be granted."""
         return 0 if self.is_aside else max(0, self.total - self.used)
 
 
@@ -165,7 +161,6 @@ class _Account:
         )
 
     def holders(self) -> Iterator[tuple[AppId, int]]:
-        """Yield the slots of each executor and grant, without those of app masters."""
         for grant in (each.grant for each in self.grants):
             if not grant.is_for_app_master:
                 yield grant.app_id, grant.slots
@@ -202,12 +197,10 @@ class SlotLedger:
 
     @property
     def workers(self) -> Mapping[WorkerId, WorkerSlots]:
-        """The free and used slots of each worker; a live view."""
         return MappingProxyType(self._summaries)
 
     @property
     def grants(self) -> list[Grant]:
-        """The grants that are neither used nor given back."""
         return [each.grant for account in self._accounts.values() for each in account.grants]
 
     def taken(self) -> Counter[AppId]:
@@ -229,7 +222,6 @@ class SlotLedger:
 
     @property
     def next_due_ms(self) -> int | None:
-        """The next time at which `on_tick` acts."""
         outstanding = (each for account in self._accounts.values() for each in account.grants)
         return min((each.until_ms for each in outstanding), default=None)
 
@@ -265,7 +257,6 @@ class SlotLedger:
         return RunningChange(begun, unasked, [_grant_of(worker_id, each) for each in ended])
 
     def put_aside(self, worker_id: WorkerId, *, is_aside: bool) -> None:
-        """Give out no slots of a worker for now, or do so again."""
         if worker_id in self._accounts:
             self._accounts[worker_id].is_aside = is_aside
             self._count(worker_id)
@@ -278,7 +269,6 @@ class SlotLedger:
             self._count(worker_id)
 
     def on_refused(self, worker_id: WorkerId, executor: RunningExecutor) -> list[Grant]:
-        """End the grant of an executor that was not started; return it if it had not ended."""
         grant = _grant_of(worker_id, executor)
         return [grant] if self.give_back(grant) else []
 
@@ -295,7 +285,6 @@ class SlotLedger:
     # -- grants ----------------------------------------------------------------------------
 
     def on_granted(self, grant: Grant, now_ms: int) -> None:
-        """Take the slots of a grant."""
         assert grant.slots <= self._summaries[grant.worker_id].free, grant
         until_ms = now_ms + self._grant_timeout_ms
         self._accounts[grant.worker_id].grants.append(_Outstanding(grant, until_ms))
@@ -318,7 +307,6 @@ class SlotLedger:
         )
 
     def on_tick(self, now_ms: int) -> list[Grant]:
-        """End the grants that were not heard of for too long; return them."""
         return self._end_all(lambda each: each.until_ms <= now_ms)
 
     # --------------------------------------------------------------------------------------
@@ -375,15 +363,12 @@ class Reservations:
 
     @property
     def next_due_ms(self) -> int | None:
-        """The next time at which `on_tick` acts."""
         return min((each.until_ms for each in self._reservations), default=None)
 
     def slots_of(self, app_id: AppId) -> int:
-        """Return the number of slots kept for an application."""
         return sum(each.slots for each in self._reservations if each.app_id == app_id)
 
     def of_executors(self, app_id: AppId) -> int:
-        """Return the number of slots kept for the executors of an application."""
         own = (each for each in self._reservations if each.app_id == app_id)
         return sum(each.slots for each in own if not each.is_for_app_master)
 
@@ -396,7 +381,6 @@ class Reservations:
         return taken
 
     def held(self, workers: Mapping[WorkerId, WorkerSlots]) -> "HeldSlots":
-        """Return the slots that are kept on each worker."""
         held = HeldSlots(workers)
         homeless = []
         for each in self._reservations:
@@ -410,7 +394,6 @@ class Reservations:
         return held
 
     def on_lost(self, had: Grant, now_ms: int) -> None:
-        """Keep the slots of an executor that has ended before its application."""
         until_ms = now_ms + self._timeout_ms
         kept = _Reservation(had.app_id, had.slots, had.worker_id, until_ms, had.is_for_app_master)
         self._reservations.append(kept)
@@ -427,11 +410,9 @@ class Reservations:
         self._reservations = [each for each in self._reservations if each.slots]
 
     def on_application_over(self, app_id: AppId) -> None:
-        """End all reservations of an application."""
         self._reservations = [each for each in self._reservations if each.app_id != app_id]
 
     def on_tick(self, now_ms: int) -> None:
-        """End the reservations that nobody has come for."""
         self._reservations = [each for each in self._reservations if each.until_ms > now_ms]
 
 
@@ -443,7 +424,6 @@ class HeldSlots:
         self._held: dict[WorkerId, list[tuple[AppId, int]]] = {}
 
     def hold(self, worker_id: WorkerId, app_id: AppId, slots: int) -> None:
-        """Hold slots of a worker, whether they are free already or will be."""
         self._held.setdefault(worker_id, []).append((app_id, slots))
 
     def hold_somewhere(
@@ -495,6 +475,5 @@ def _key(executor: RunningExecutor) -> _Key:
 
 
 def _grant_of(worker_id: WorkerId, executor: RunningExecutor) -> Grant:
-    """Return the grant of an executor, if its app master used it as it was given."""
     is_app_master = executor.executor_id == MASTER_EXECUTOR
     return Grant(executor.app_id, executor.app_master, worker_id, executor.slots, is_app_master)

@@ -131,7 +131,6 @@ class MasterState:
                 assert_never(command)
 
     def on_progress(self, app_id: AppId, progress: ApplicationProgress) -> None:
-        """Take how far a living application is, as `whole` gives it; this is not stored."""
         self._registry.on_progress(app_id, progress)
 
     def _submit(self, command: Submit) -> AppId:
@@ -253,13 +252,11 @@ class MasterState:
         return ""
 
     def submitted_as(self, key: str) -> AppId | None:
-        """Return the application that was submitted with a key, which is not empty."""
         known = self._by_key.get(key)
         return known[0] if known else None
 
     @property
     def cluster_id(self) -> str:
-        """The cluster's id; empty before it has one."""
         return self._cluster_id
 
     def whole(self, app_id: AppId, reported: ApplicationProgress) -> ApplicationProgress:
@@ -281,29 +278,23 @@ class MasterState:
         return replace(reported, restarts=known.restarts + reported.restarts)
 
     def get(self, app_id: AppId) -> ApplicationSummary | None:
-        """Return one application, or None if it is unknown or forgotten."""
         return self._registry.get(app_id)
 
     def is_living(self, app_id: AppId) -> bool:
-        """Whether an application is known and not over."""
         known = self._registry.get(app_id)
         return known is not None and known.status not in TERMINAL
 
     def summaries(self) -> tuple[ApplicationSummary, ...]:
-        """Return all applications, oldest first."""
         return self._registry.summaries()
 
     def summaries_from(self, first: int) -> Iterator[ApplicationSummary]:
-        """Yield the applications with this id and those after it, oldest first."""
         return dropwhile(lambda each: each.app_id < first, self._registry.summaries())
 
     @property
     def ended_count(self) -> int:
-        """The number of applications that are over and not forgotten."""
         return self._registry.ended_count
 
     def request_of(self, app_id: AppId) -> SubmitApplication | None:
-        """Return the request of an application."""
         known = self._applications.get(app_id)
         return None if known is None else known.request
 
@@ -327,7 +318,6 @@ class MasterState:
         return replace(request, resume_from=str(point))
 
     def program_again(self, app_id: AppId) -> Artifact | None:
-        """Return the program that an application runs instead of the one it was submitted with."""
         known = self._applications.get(app_id)
         program = known.values.get(PROGRAM_KEY) if known is not None else None
         return None if program is None else msgspec.json.decode(program, type=Artifact)
@@ -361,28 +351,23 @@ class MasterState:
         return (known.request.launches if newest is None else newest.number) + 1
 
     def newest_launch(self, app_id: AppId) -> AppMasterLaunch | None:
-        """Return the newest launch of an app master, or None before the first."""
         known = self._applications.get(app_id)
         return known.launches[-1] if known is not None and known.launches else None
 
     def values(self, app_id: AppId) -> dict[str, bytes]:
-        """Return the values that the app masters of an application have stored."""
         known = self._applications.get(app_id)
         return {} if known is None else dict(known.values)
 
     def quarantined(self, app_id: AppId) -> tuple[QuarantinedRecord, ...]:
-        """Return the records of an application that were put aside, oldest first."""
         known = self._applications.get(app_id)
         return () if known is None else tuple(known.quarantined.values())
 
     def is_given(self, worker_id: WorkerId) -> bool:
-        """Whether a worker has ever had this id."""
         return 0 <= worker_id < self._next_worker
 
     # -- snapshots -------------------------------------------------------------------------
 
     def to_bytes(self, version: int = MASTERS.newest) -> bytes:
-        """Return everything that is stored, in one of the versions of `MASTERS`."""
         snapshot = _Snapshot(
             next_app=self._registry.next_id,
             next_worker=self._next_worker,
@@ -430,7 +415,6 @@ def _programs_of(application: _Application) -> Iterator[str]:
 
 
 def _stored(summary: ApplicationSummary) -> ApplicationSummary:
-    """Leave out the parts that the log does not hold either."""
     if summary.status in TERMINAL:
         return summary
     return replace(summary, progress=ApplicationProgress())

@@ -36,12 +36,10 @@ class WaitingLines:
         self._number = 0
 
     def __iter__(self) -> Iterator[Waiting]:
-        """Yield all, line by line."""
         for line in self._lines.values():
             yield from line.values()
 
     def of(self, app_id: AppId) -> Collection[Waiting]:
-        """Return the requests of an application."""
         return self._by_app.get(app_id, {}).values()
 
     def restarts(self) -> list[Waiting]:
@@ -82,7 +80,6 @@ class WaitingLines:
             self._put(waiting)
 
     def cancel(self, app_id: AppId) -> None:
-        """Drop the requests of an application."""
         for waiting in list(self.of(app_id)):
             self._remove(waiting)
 
@@ -112,6 +109,5 @@ def _rank(waiting: Waiting) -> Rank:
 
 
 def _likeness(request: ResourceRequest, order: tuple[int, ...]) -> Hashable:
-    """Return the traits of a request of one part that decide where it fits."""
     place = request.relaxation, request.worker_id, request.hosts
     return request.is_restart, order, request.slots, request.is_for_app_master, place

@@ -114,7 +114,6 @@ class Autoscale:
         self._wait(now_ms, cooldowns=_COOLDOWNS_AFTER_TROUBLE)
 
     def on_pause(self) -> None:
-        """Learn that not all tasks run: measurements do not count."""
         self._lags.clear()
         for demand in self._demands.values():
             demand.clear()
@@ -126,7 +125,6 @@ class Autoscale:
 
     @property
     def is_on(self) -> bool:
-        """Tell whether there is any step whose tasks it may choose."""
         return bool(self._scaled)
 
     def on_load(self, load: AppLoad, now_ms: int, *, wall_ms: int) -> ScaleDecision | None:
@@ -280,7 +278,6 @@ class Autoscale:
         return f"{change}: work for {work:.1f}, each is to be busy for {bounds.busy:.0%}"
 
     def _executor_bounds(self, tasks: int) -> ScaleBounds:
-        """Return the bounds of the executors, where so many tasks share them."""
         busy = max((each.bounds.busy for each in self._scaled.values()), default=0.7)
         return ScaleBounds(least=min(self._executors_min, tasks), most=tasks, busy=busy)
 

@@ -67,7 +67,6 @@ def tasks_and_bounds(
 
 
 def bounds_text(bounds: ScaleBounds) -> str:
-    """Return bounds as `bounds_in` takes them."""
     return f"{bounds.least}..{bounds.most}@{bounds.busy:.0%}"
 
 
@@ -101,7 +100,6 @@ def _too_many(spec: ProcessorSpec) -> Iterator[str]:
 
 
 def without_bounds(dag: Dag) -> Dag:
-    """Return a dag without any bounds."""
     processors = {
         pid: replace(spec, steps=tuple(replace(each, bounds=None) for each in spec.steps))
         for pid, spec in dag.processors.items()

@@ -41,7 +41,6 @@ class Demand:
             self._began_ms, self._total, self._count = now_ms, 0.0, 0
 
     def clear(self) -> None:
-        """Forget all: the step has other tasks, or has not run."""
         self._slices.clear()
         self._began_ms, self._total, self._count = None, 0.0, 0
 

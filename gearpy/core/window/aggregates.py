@@ -310,7 +310,6 @@ def _number(value: Any) -> Any:
 
 
 def _real(value: Any) -> Any:
-    """Return a number of the language that is real; a float of one that is not exact."""
     if isinstance(value, Real | Decimal):
         return _number(value)
     raise TypeError(f"{short_repr(value)} has no variance: it is no number")
@@ -406,14 +405,12 @@ class _Top:
     n: int
 
     def add(self, kept: list[Any], value: Any) -> list[Any]:
-        """Return a list with the value in its place, or the same one if it does not belong."""
         if value is None or (len(kept) == self.n and not self._belongs(kept, value)):
             return kept
         at = falling_place(kept, value)
         return [*kept[:at], value, *kept[at : self.n - 1]] if at < self.n else kept
 
     def merge(self, kept: list[Any], other: list[Any]) -> list[Any]:
-        """Join two lists; equal values of the first come first."""
         return sorted([*kept, *other], key=Falling)[: self.n]
 
     def _belongs(self, kept: list[Any], value: Any) -> bool:
@@ -431,7 +428,6 @@ class Falling:
 
 
 def is_before(value: Any, other: Any) -> bool:
-    """Tell whether a value comes before another one in falling order, as `Falling` has it."""
     return _after(value, other) or bool(other != other and value == value)  # noqa: PLR0124 - NaN
 
 

@@ -208,7 +208,6 @@ class AlignedPanes(TimedPanes[int, tuple[int, Any]]):
     def _fire_at(
         self, key: Any, bounds: Bounds, now_ms: int, *, closes: bool, is_freed: bool
     ) -> Sequence[Fired]:
-        """Let a pane fire that time has passed for, if it has a reason."""
         pane = self.panes[bounds.start_ms][key]
         timing = self._timing_of(pane, bounds.end_ms, now_ms, closes=closes, is_freed=is_freed)
         if timing is None:
@@ -235,7 +234,6 @@ class AlignedPanes(TimedPanes[int, tuple[int, Any]]):
                 yield
 
     def _turned(self) -> set[Bounds]:
-        """Return the windows that close or are freed by now."""
         turned = [start_ms for _, starts in self._turns.due(self.clock_ms) for start_ms in starts]
         return set(map(self._bounds_of, turned))
 
@@ -273,7 +271,6 @@ class AlignedPanes(TimedPanes[int, tuple[int, Any]]):
 
 
 def _oldest_of(pane: Pane | None) -> int | None:
-    """Return the oldest event time of a pane that was not fired yet."""
     return pane[OLDEST_MS] if pane is not None and pane[FRESH] else None
 
 

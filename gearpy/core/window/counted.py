@@ -74,7 +74,6 @@ class CountPanes(ChangedKeys):
 
     @property
     def hold_ms(self) -> int:
-        """Oldest event time that is in no result so far."""
         return self._unfired.oldest_ms
 
     def restore(self, clock_ms: int, panes: Mapping[Any, Pane]) -> None:

@@ -74,7 +74,6 @@ class EventOrder:
 
     @property
     def first_ms(self) -> int:
-        """The first place at which a record waits; `MAX_MS` if none does."""
         return min(self._sorted[0].place_ms if self._sorted else MAX_MS, self._fresh_ms)
 
     def hold(
@@ -134,7 +133,6 @@ class EventOrder:
         return all(map(lt, places, islice(places, 1, None)))
 
     def _by_content(self, due: list[Held]) -> list[Held]:
-        """Sort records of one place without a partition by their time, key and content."""
         content_of, key_of = self._content_of, self._key_of
         ordered: list[Held] = []
         for (_, _, rank), same in groupby(due, key=_known_order):

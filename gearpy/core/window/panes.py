@@ -132,11 +132,9 @@ class PaneRules:
         return Phase(timing, trigger, delays_of(trigger, EveryEvent), delays_of(trigger, EveryWall))
 
     def begun(self, order: int, record: Any, time_ms: int, now_ms: int) -> Pane:
-        """Return a pane with its first record."""
         return order, self._begun(record, time_ms), 1, 0, time_ms, now_ms, time_ms, None
 
     def grown(self, pane: Pane, record: Any, time_ms: int, now_ms: int) -> Pane:
-        """Return a pane with one more record."""
         order, value, fresh, firing, oldest_ms, since_ms, newest_ms, shown = pane
         if not fresh and not self._keeps_all:
             value = self._begun(record, time_ms)
@@ -151,7 +149,6 @@ class PaneRules:
         return order, value, fresh + 1, firing, oldest_ms, since_ms, newest_ms, shown
 
     def merged(self, panes: Iterable[Pane]) -> Pane:
-        """Return several panes as one; their values are merged in this order, and then theirs."""
         parts = list(panes)
         values = [pane[VALUE] for pane in parts if pane[FRESH] or self._keeps_all]
         pending = [pane for pane in parts if pane[FRESH]] or parts
@@ -167,14 +164,12 @@ class PaneRules:
         )
 
     def holds(self, phase: Phase, pane: Pane, *, event_ms: int, now_ms: int) -> bool:
-        """Tell whether a pane fires by its trigger."""
         if phase.trigger is None or not pane[FRESH]:
             return False
         pending = Pending(pane[FRESH], pane[OLDEST_MS], pane[SINCE_MS], event_ms, now_ms)
         return phase.trigger.holds(pending)
 
     def has_something(self, pane: Pane) -> bool:
-        """Tell whether a pane fires when its window closes."""
         return self._keeps_all or pane[FRESH] > 0
 
     def fired(self, key: Any, bounds: Bounds, pane: Pane, timing: str) -> tuple[list[Fired], Pane]:
@@ -191,7 +186,6 @@ class PaneRules:
         return out, (order, value, 0, firing + 1, oldest_ms, since_ms, newest_ms, shown)
 
     def last_of(self, key: Any, bounds: Bounds, pane: Pane, timing: str) -> list[Fired]:
-        """Return the last firings of a pane."""
         value, shown = pane[VALUE], pane[SHOWN]
         start_ms, end_ms = bounds
         if self._result is not None:
@@ -244,7 +238,6 @@ class ChangedKeys:
         self._told = 0  # Those before it were told.
 
     def tell(self, touched: KeyCopy) -> set[Any]:
-        """Go on with other touched keys, as all so far are told; return those that are gone."""
         gone, self.gone, self.touched, self._told = self.gone, set(), touched, self._orders
         return gone
 
@@ -256,7 +249,6 @@ class ChangedKeys:
             self._untouch(key)
 
     def _untouch(self, key: Any) -> None:
-        """Forget a key that has nothing, and of which nothing was told."""
         if key not in self.panes and key not in self.gone:
             self.touched.discard(key)
 
@@ -288,18 +280,15 @@ class TimedPanes(Generic[TurnT, AskT]):
 
     @property
     def hold_ms(self) -> int:
-        """Oldest event time that is in no result so far, of windows that have still to close."""
         return self._unfired.oldest_ms
 
     @property
     def wake_ms(self) -> int:
-        """The wall time of the next ``advance`` that acts; `MAX_MS` for never."""
         closes_ms = self._turns.next_ms if self._rules.is_wall else MAX_MS
         return min(self._wall_asks.next_ms, closes_ms)
 
     @property
     def fires_early(self) -> bool:
-        """Whether windows may fire that have still to close."""
         return self._rules.early.trigger is not None
 
     @property
@@ -336,7 +325,6 @@ class TimedPanes(Generic[TurnT, AskT]):
         raise NotImplementedError
 
     def _waits_for(self, ask_ms: int, pane: Pane, end_ms: int) -> bool:
-        """Tell whether the trigger of a pane is asked at an event time."""
         delays = self._phase_of(end_ms).event_delays
         return pane[FRESH] > 0 and ask_ms - pane[OLDEST_MS] in delays
 
@@ -368,7 +356,6 @@ class TimedPanes(Generic[TurnT, AskT]):
     def _marked_by_time(
         self, out: Sequence[Fired], pane: Pane, timing: str, end_ms: int, *, is_freed: bool
     ) -> Sequence[Fired]:
-        """Mark the results that a pane gives as time passes with the time at which it does."""
         if timing == "on-time":
             return self._marked(out, end_ms - 1) if pane[SHOWN] else out
         expiry_ms = min(end_ms + self._rules.lateness_ms, MAX_MS)

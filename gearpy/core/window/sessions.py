@@ -104,7 +104,6 @@ class SessionPanes(ChangedKeys, TimedPanes[Any, Any]):
     # tell whether they have taken the record.
 
     def _begin_plainly(self, key: Any, _: _Session, record: Any, time_ms: int) -> bool:
-        """Take the first record of a key."""
         end_ms = min(time_ms + self._gap_ms, MAX_MS)
         if end_ms <= self.clock_ms:
             return False
@@ -144,7 +143,6 @@ class SessionPanes(ChangedKeys, TimedPanes[Any, Any]):
         others: Sequence[_Session],
         now_ms: int,
     ) -> Sequence[Fired]:
-        """Put a session where others were, fired if its trigger says so."""
         bounds, pane = session
         phase = self._phase_of(bounds.end_ms)
         out = _NOTHING
@@ -374,7 +372,6 @@ class SessionPanes(ChangedKeys, TimedPanes[Any, Any]):
         return (start_ms, end_ms, turn_ms, *pane)
 
     def _turn_ms(self, end_ms: int) -> int:
-        """Return when a session closes, or when it is freed, if it has closed."""
         return end_ms if self.clock_ms < end_ms else self._expiry_ms(end_ms)
 
     def _expiry_ms(self, end_ms: int) -> int:
@@ -388,7 +385,6 @@ def _each(sessions: _Session) -> list[_Session]:
 
 
 def _split(sessions: _Session, bounds: Bounds) -> tuple[Sequence[_Session], Sequence[_Session]]:
-    """Return the sessions that overlap a window, and the others."""
     mine: list[_Session] = []
     others: list[_Session] = []
     for each in _each(sessions):

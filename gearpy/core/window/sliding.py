@@ -23,11 +23,9 @@ class SlidingPieces:
         self._windows = windows
 
     def start_of(self, timestamp_ms: int) -> int:
-        """Return the piece that holds this time."""
         return self._windows.piece_of(timestamp_ms)
 
     def end_of(self, piece_ms: int) -> int:
-        """Return the end of the last window that holds this piece."""
         return self._windows.end_of(self._windows.starts_of(piece_ms)[-1])
 
     def closing(

@@ -29,7 +29,6 @@ class EveryCount:
     records: int
 
     def holds(self, pending: Pending) -> bool:
-        """Tell whether the pane fires."""
         return pending.records >= self.records
 
 
@@ -40,7 +39,6 @@ class EveryEvent:
     interval_ms: int
 
     def holds(self, pending: Pending) -> bool:
-        """Tell whether the pane fires."""
         return pending.event_ms >= pending.oldest_ms + self.interval_ms
 
 
@@ -51,7 +49,6 @@ class EveryWall:
     interval_ms: int
 
     def holds(self, pending: Pending) -> bool:
-        """Tell whether the pane fires."""
         return pending.now_ms >= pending.since_ms + self.interval_ms
 
 
@@ -62,7 +59,6 @@ class AnyOf:
     triggers: "tuple[Repeat, ...]"
 
     def holds(self, pending: Pending) -> bool:
-        """Tell whether the pane fires."""
         return any(each.holds(pending) for each in self.triggers)
 
 
@@ -73,7 +69,6 @@ class AllOf:
     triggers: "tuple[Repeat, ...]"
 
     def holds(self, pending: Pending) -> bool:
-        """Tell whether the pane fires."""
         return all(each.holds(pending) for each in self.triggers)
 
 
@@ -186,14 +181,12 @@ def check_trigger(trigger: object) -> None:
 
 
 def phases_of(trigger: Trigger) -> tuple[Repeat | None, Repeat]:
-    """Return the triggers of a pane before its window closes, and after."""
     if isinstance(trigger, AfterWatermark):
         return trigger.early, trigger.late or EACH_RECORD
     return trigger, trigger
 
 
 def by_wall_time(trigger: Repeat) -> Repeat:
-    """Return a trigger for windows over wall time, where that stands for event time."""
     if isinstance(trigger, EveryEvent):
         return EveryWall(trigger.interval_ms)
     if isinstance(trigger, AnyOf | AllOf):

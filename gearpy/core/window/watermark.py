@@ -33,11 +33,9 @@ class WatermarkTracker:
 
     @property
     def is_idle(self) -> bool:
-        """Whether all open links are idle, and there are any."""
         return bool(self._open) and not self._active
 
     def on_link(self, link: TaskId, watermark_ms: int, *, idle: bool) -> bool:
-        """Take the promise of a link; return whether the task's watermark moved."""
         before = self._watermarks[link]
         known = max(before, watermark_ms)
         self._watermarks[link] = known
@@ -74,6 +72,5 @@ class BoundedOutOfOrder:
         self.watermark_ms = MIN_MS
 
     def on_records(self, timestamps: Sequence[int]) -> None:
-        """Take the event times of the next records."""
         if timestamps:
             self.watermark_ms = max(self.watermark_ms, max(timestamps) - self._bound_ms)

@@ -161,5 +161,4 @@ def _read_by_sinks(steps: Sequence[Operator]) -> Iterator[Operator]:
 
 
 def _maker(step: Operator) -> Operator:
-    """Return the step that makes the records of a step."""
     return step.inputs[0] if isinstance(step, SideOperator) else step

@@ -302,7 +302,6 @@ class _Part(TakesRows, GivesNewRecords, KeepsNothing, IgnoresOrder, NeverWritten
     def _columnar(
         self,
     ) -> tuple[_ColumnarWindows, tuple[str, ...], Aggregate | Mapping[str, Aggregate]]:
-        """Return windows, columns of the key, and aggregates; one alone gives its value alone."""
         assert isinstance(self.of.windows, _ColumnarWindows)
         columns = () if self.of.key is None else self.of.key.columns
         (first, *_) = self.of.aggregates.values()

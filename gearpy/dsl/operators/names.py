@@ -63,7 +63,6 @@ def check_function(
 
 
 def _where(function: Callable[..., Any]) -> str:
-    """Return a function's name, and where it is written."""
     code = getattr(function, "__code__", None)
     place = "" if code is None else f" ({code.co_filename}:{code.co_firstlineno})"
     return f"{name_of(function)}{place}"

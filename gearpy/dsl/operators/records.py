@@ -190,7 +190,6 @@ class ToColumnsOperator(TakesRows, GivesNewRecords, KeepsNothing, IgnoresOrder, 
 
 
 def _annotated(function: Callable[[Any], Any], *, is_flat: bool) -> RowSchema | None:
-    """Return the schema of the records that a function returns, if its annotation has fields."""
     try:
         found = get_type_hints(function).get("return")
     except (NameError, TypeError, AttributeError):  # Names known to checkers only; no function.

@@ -90,7 +90,6 @@ def _origins(step: Operator, from_: Mapping[Operator, str]) -> list[str]:
 
 
 def _origin(step: Operator, from_: Mapping[Operator, str]) -> str:
-    """Return the origin of the records that a step passes on."""
     return " ".join(sorted(set(_origins(step, from_))))
 
 
@@ -101,7 +100,6 @@ def _origin_of(step: Operator, from_: Mapping[Operator, str]) -> str:
 
 
 def _of_name(given: str) -> str:
-    """Return the id of a step with a name: that name, if state can be named so."""
     if len(given) <= _CHARS_MAX and _PLAIN.fullmatch(given):
         return given
     return f"name-{sha256(given.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"

@@ -187,7 +187,6 @@ class Previews(ProgramStream[T]):
         return sink
 
     def _up_to(self, last: Operator) -> StreamApplication:
-        """Return the application that ends with a step."""
         program, needed = self._program, _before(last)
         steps = [*(step for step in program.steps if step in needed), last]
         return lower(program.name, steps, parallelism=program.parallelism)

@@ -46,7 +46,6 @@ _NO_RESOURCE_MANAGER: Final = ""
 
 
 def partitioner_names(kinds: Sequence[type[Partitioner]]) -> list[str]:
-    """Return partitioners by the names that a JSON graph may use."""
     return [f"{each.__module__}.{each.__name__}" for each in kinds]
 
 
@@ -92,12 +91,10 @@ def worker_data(summary: WorkerSummary, detail: WorkerDetail, now_ms: int) -> Wo
 
 
 def worker_path(worker: WorkerSummary) -> str:
-    """Return the path of a worker's actor."""
     return f"{worker.address}/worker{worker.worker_id}"
 
 
 def app_master_data(summary: ApplicationSummary, workers: Sequence[WorkerSummary]) -> AppMasterData:
-    """Answer ``appmaster/ID``."""
     on = [each for each in workers if each.worker_id == summary.worker_id]
     return AppMasterData(
         status=summary.status,
@@ -189,7 +186,6 @@ def stalling_tasks(summary: ApplicationSummary, detail: ApplicationDetail) -> St
 
 
 def last_failure(summary: ApplicationSummary, detail: ApplicationDetail | None) -> LastFailure:
-    """Answer ``errors``: the last failure, survived or not."""
     if summary.cause is not None and summary.status == "failed":
         return LastFailure(time=summary.finished_ms, error=summary.cause.cause)
     if detail is None or not detail.failures:
@@ -224,7 +220,6 @@ def _processor(processor: ProcessorSummary, detail: ApplicationDetail, kind: str
 
 
 def _life(processor: ProcessorSummary) -> LifeTime:
-    """Return the life of a processor; it has no death, but ends when another takes its place."""
     birth_ms = processor.birth_ms
     return LifeTime(birth=MIN_MS if birth_ms is None else birth_ms, death=MAX_MS)
 

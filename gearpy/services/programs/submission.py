@@ -137,7 +137,6 @@ class Submitting:
         return settings
 
     def _merge(self, uploads: Sequence[Path], program: Path, folder: Path) -> None:
-        """Put what was uploaded into one folder."""
         program.mkdir(mode=0o700)
         for number, each in enumerate(uploads):
             unpacked = folder / f"unpacked-{number}"

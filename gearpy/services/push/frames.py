@@ -30,5 +30,4 @@ def as_message(sent: bytes) -> str:
 
 
 def id_of(header: str | None) -> int | None:
-    """Return the id in the header Last-Event-ID; None for none, or for one that is not ours."""
     return int(header) if header is not None and _ID.fullmatch(header) else None

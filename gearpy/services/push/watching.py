@@ -59,7 +59,6 @@ class Watching:
         return view
 
     def overview(self) -> OverviewView:
-        """Return the view of the cluster."""
         view: OverviewView = self._shared(("overview",), ClusterWatch.overview)
         return view
 

@@ -134,7 +134,6 @@ def get_application_metrics(
 
 
 def series_shape(data: SeriesData) -> SeriesShape:
-    """Return a series with its processors by number."""
     columns = {
         name: getattr(data, name)
         for name in SeriesShape.__dataclass_fields__

@@ -20,6 +20,5 @@ class Caller:
 
 
 def asker_of(caller: Caller) -> Asker:
-    """Return a caller as the master knows it, which has the rule who may change what."""
     is_admin = caller.scope >= TokenScope.ADMIN
     return Asker(user=caller.name, is_admin=is_admin, address=caller.address)

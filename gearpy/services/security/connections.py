@@ -38,12 +38,10 @@ class LimitedProtocol(H11Protocol):
         self._look = self.loop.call_later(self.limits.idle_s, self._end_if_idle)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Watch the connection no more."""
         super().connection_lost(exc)
         self._watch_no_more()
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
-        """Hand the connection over to `LimitedSocket`."""
         self._watch_no_more()
         super().handle_websocket_upgrade(event)
 
@@ -53,18 +51,15 @@ class LimitedProtocol(H11Protocol):
                 timer.cancel()
 
     def pause_writing(self) -> None:
-        """Wait with the answer; give a client up that does not read for long."""
         super().pause_writing()
         self._unread = self.loop.call_later(self.limits.send_s, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """Go on, as the client has read."""
         super().resume_writing()
         if self._unread is not None:
             self._unread.cancel()
 
     def on_response_complete(self) -> None:
-        """Wait for the next request from now on."""
         super().on_response_complete()
         self._waits_since_s = self.loop.time()
 
@@ -80,7 +75,6 @@ class LimitedProtocol(H11Protocol):
             self.transport.close()
 
     def _cycle(self) -> Any:
-        """Return the request that is being answered, or was last; None before the first."""
         return self.cycle
 
 
@@ -96,18 +90,15 @@ class LimitedSocket(WSProtocol):
         return type(cls.__name__, (cls,), {"limits": limits})
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Watch the connection no more."""
         super().connection_lost(exc)
         if self._unread is not None:
             self._unread.cancel()
 
     def pause_writing(self) -> None:
-        """Wait with what is sent; give a client up that does not read for long."""
         super().pause_writing()
         self._unread = self.loop.call_later(self.limits.send_s, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """Go on, as the client has read."""
         super().resume_writing()
         if self._unread is not None:
             self._unread.cancel()

@@ -295,7 +295,6 @@ class _Body:
 def _note(
     caller: Caller | None, action: TakenAction, request: "_Seen", refused: ProblemRaised
 ) -> None:
-    """Log a refusal of the services themselves; the master logs what it was asked for."""
     user, outcome = caller.name if caller else None, f"refused: {refused.problem.error}"
     note_action(user, action.name, action.target, request.client, outcome)
 

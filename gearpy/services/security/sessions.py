@@ -28,12 +28,10 @@ class Logins:
         return login
 
     def token_of(self, login: str, now_ms: int) -> str | None:
-        """Return the hash of the token that a login was made with; None if it has ended."""
         token, until_ms = self._tokens.get(_key(login), ("", 0))
         return token if now_ms < until_ms else None
 
     def end(self, login: str) -> None:
-        """Forget a login, if there is such a one."""
         self._tokens.pop(_key(login), None)
 
 

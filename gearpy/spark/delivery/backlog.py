@@ -47,19 +47,16 @@ class Backlog:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Mark the backlog as closed, and wake the threads that wait on it."""
         with self._changed:
             self.is_closed = True
             self._changed.notify_all()
 
     @property
     def has_room(self) -> bool:
-        """Whether the stream may go on."""
         return not self._pressure.is_full
 
     @property
     def is_empty(self) -> bool:
-        """Whether all that was shown was handed over."""
         with self._changed:
             return self._is_all and self._looked == self._shown
 
@@ -84,7 +81,6 @@ class Backlog:
         return self._looked != self._shown
 
     def on_looking(self) -> None:
-        """Note that a look at the log begins; files that are shown from now on count as new."""
         with self._changed:
             self._looking = self._shown
             self._new_rows = 0
@@ -97,7 +93,6 @@ class Backlog:
             self._weigh()
 
     def on_batch_id(self, batch_id: int) -> None:
-        """Note which batch was taken last, before this start."""
         with self._changed:
             self._batch_id = batch_id
 
@@ -119,12 +114,10 @@ class Backlog:
             self._trouble = what
 
     def wait_for_more(self) -> None:
-        """Wait until something is shown, or it is closed."""
         with self._changed:
             self._changed.wait_for(lambda: self.is_closed or self._looked != self._shown)
 
     def wait_for_end(self, timeout_s: float) -> None:
-        """Wait until it is closed, or so long."""
         with self._changed:
             self._changed.wait_for(lambda: self.is_closed, timeout=max(0.0, timeout_s))
 

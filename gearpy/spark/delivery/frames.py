@@ -46,7 +46,6 @@ class BatchFrames:
         self._files: list[str] = []  # Names of files that Spark reads itself.
 
     def key_of(self, batch_id: int) -> str:
-        """Return the batch key: no other batch has it, of any sink or log."""
         return f"{self._log.schema.log}-{self._sink}-{batch_id:012d}"
 
     def describe(self, batch: HandoffBatch, *, attempt: int) -> SparkBatch:
@@ -84,7 +83,6 @@ class BatchFrames:
 
     @property
     def is_stale(self) -> bool:
-        """Whether files are gone that the last frame reads: compaction has put others there."""
         return any(self._log.store.look(name) is None for name in self._files)
 
     def drop(self) -> None:
@@ -124,7 +122,6 @@ class BatchFrames:
         return [*files, self._stage(batch, rest)] if rest else files
 
     def _stage(self, batch: HandoffBatch, pieces: Iterable[LogPiece]) -> str:
-        """Write the other pieces into one Parquet file; return its place."""
         table = pa.concat_tables([self._log.read(piece) for piece in pieces])
         name = f"{HANDOVERS}{self._sink}.{batch.batch_id:012d}.parquet"
         self._log.store.remove(name)  # Of an earlier attempt.

@@ -90,7 +90,6 @@ class QueryNotes:
         self._last: dict[str, ReaderReport] = {}
 
     def on_progress(self, progress: Mapping[str, Any]) -> None:
-        """Note the progress that Spark reports after a batch."""
         if self._query is not None and progress.get("name") != self._query:
             return
         try:
@@ -139,12 +138,10 @@ def report_of(progress: Mapping[str, Any], view: LogView, *, now_ms: int) -> Rea
 
 
 def _reader_name(name: str, query: str) -> str:
-    """Return the name of a report, which is also the name of a file."""
     return re.sub(r"[^A-Za-z0-9_.-]", "_", name).lstrip("_.-")[:_NAME_CHARS] or f"spark-{query}"
 
 
 def _reads(source: Mapping[str, Any], view: LogView) -> bool:
-    """Tell whether a source's offset is a position in this log."""
     offset, ends = source.get("endOffset"), view.ends()
     if not isinstance(offset, Mapping) or not offset:
         return False

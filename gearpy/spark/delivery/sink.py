@@ -125,7 +125,6 @@ class SparkWriter(WindowLogWriter, PacedWriter):
         self._rows = 0  # Written and not prepared.
 
     def begin(self, context: SinkContext) -> None:
-        """Note for whom it writes."""
         self._context = context
         super().begin(context)
 
@@ -140,7 +139,6 @@ class SparkWriter(WindowLogWriter, PacedWriter):
         self._delivery.start()
 
     def write_batch(self, batch: Batch) -> None:
-        """Add the records to the next batch of the log, and count them."""
         super().write_batch(batch)
         self._rows += len(batch.values)
 
@@ -151,7 +149,6 @@ class SparkWriter(WindowLogWriter, PacedWriter):
         return None if kept is None else {_ROWS: rows, _KEPT: kept}
 
     def commit(self, epoch: int, prepared: Any) -> None:
-        """Show the epoch's rows, and hand them over some time later."""
         super().commit(epoch, prepared[_KEPT])
         self._running.on_shown(prepared[_ROWS])
 
@@ -165,24 +162,20 @@ class SparkWriter(WindowLogWriter, PacedWriter):
         return own, *(each for each in others if not each.name.startswith(READER_PREFIX))
 
     def close(self, *, completed: bool) -> None:
-        """End; a call that is under way is not waited for."""
         if self._delivery is not None:
             self._delivery.close(wait_s=_CLOSE_S if completed else 0.0)
         super().close(completed=completed)
 
     @property
     def has_room(self) -> bool:
-        """See `PacedWriter`."""
         return self._running.has_room
 
     @property
     def is_delivered(self) -> bool:
-        """See `PacedWriter`."""
         return self._running.is_delivered
 
     @property
     def failure(self) -> BaseException | None:
-        """See `PacedWriter`."""
         return None if self._delivery is None else self._delivery.failure
 
     @property

@@ -110,11 +110,9 @@ class Delivery:
         self._thread.start()
 
     def on_shown(self, rows: int) -> None:
-        """Learn that there is more in the log."""
         self._backlog.on_shown(rows)
 
     def close(self, *, wait_s: float = 0.0) -> None:
-        """End; a call that is under way goes on, and is the last one."""
         self._backlog.close()
         if wait_s:
             self._thread.join(wait_s)
@@ -123,12 +121,10 @@ class Delivery:
 
     @property
     def has_room(self) -> bool:
-        """Whether not too much waits."""
         return self._backlog.has_room
 
     @property
     def is_delivered(self) -> bool:
-        """Whether nothing waits."""
         return self._backlog.is_empty
 
     @property
@@ -140,7 +136,6 @@ class Delivery:
         return self._stuck(most_ms) if monotonic_ms() - since_ms >= most_ms else None
 
     def report(self) -> ConsumerReport:
-        """Return how far it is."""
         return self._backlog.report(self._spec.name)
 
     # -- the thread ------------------------------------------------------------------------
@@ -419,6 +414,5 @@ def _name_of(function: Any) -> str:
 
 
 def _brief(error: BaseException) -> str:
-    """Return the first line; those of Spark have many."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]:.300}" if lines else type(error).__name__

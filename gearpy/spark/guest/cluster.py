@@ -216,7 +216,6 @@ class SparkCluster:
         return ",".join(self._config.cluster.masters)
 
     def _begin_master(self, port: int) -> str:
-        """Begin as the master; return its address."""
         _refuse_log(self.folder / _SEATS, "three masters", "masters=3")
         bound = self._spark.sparkContext.getConf().get("spark.driver.bindAddress") or ""
         is_for_others = bound in _EVERYWHERE and not is_here(_master(self._spark))
@@ -472,7 +471,6 @@ def _task_cores(spark: SparkSession) -> int:
 
 
 def _refuse_log(folder: Path, kind: str, argument: str) -> None:
-    """Refuse a folder that has the log of another kind of cluster."""
     if folder.exists():
         raise ConfigError(
             f"folder {folder.parent} is of a cluster with {kind}, and a log of one master is no "

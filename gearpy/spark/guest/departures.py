@@ -31,11 +31,9 @@ class LeavingTasks:
 
     @property
     def is_on(self) -> bool:
-        """Whether Spark does so at all, as far as can be seen."""
         return self._is_on
 
     def has(self, task: int | None) -> bool:
-        """Tell whether a task has to leave, by its number."""
         if task is None or not self._is_on:
             return False
         try:
@@ -65,7 +63,6 @@ class Departures:
         self._tasks: dict[WorkerId, int | None] = {}
 
     def among(self, workers: Iterable[WorkerId]) -> list[WorkerId]:
-        """Return the workers, of these, that have to leave."""
         if not self._leaving.is_on:
             return []
         self._tasks = {each: self._task(each) for each in workers}

@@ -68,7 +68,6 @@ class GuestJobs:
 
     @property
     def failure(self) -> str:
-        """Why a worker has failed last; empty if none has."""
         return next(iter(self._causes.copy().values()), "")
 
     def resize(self, workers: int) -> None:

@@ -82,7 +82,6 @@ def _executor() -> str:
 
 
 def _await_order(notes: SeatNotes, number: int, seated: Seated) -> SeatOrder:
-    """Wait for as long as the driver needs; Spark ends this process if that is gone."""
     while (told := notes.order_of(number, seated.attempt)) is None:
         time.sleep(_POLL_S)
     return told

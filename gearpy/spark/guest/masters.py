@@ -65,7 +65,6 @@ class GuestMasters:
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """The addresses of the masters."""
         return self._seats.addresses
 
     def start(self, timeout_s: float) -> None:
@@ -90,7 +89,6 @@ class GuestMasters:
         self._thread.start()
 
     def close(self) -> None:
-        """Have Spark end them."""
         self._end.set()
         if self._thread.is_alive():
             self._thread.join()

@@ -79,7 +79,6 @@ def master_config(
 
 
 def seat_folder(folder: Path, number: int) -> Path:
-    """Return the folder in which the master of a seat keeps its state."""
     return folder / str(number)
 
 
@@ -127,7 +126,6 @@ def worker_config(
 
 
 def task_of(folder: str) -> int | None:
-    """Return the number of the task of Spark that is a worker, by the worker's folder."""
     found = _TASK.fullmatch(Path(folder).name)
     return int(found[1]) if found else None
 

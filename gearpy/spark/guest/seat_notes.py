@@ -47,7 +47,6 @@ class SeatNotes:
                 self._folder.remove(name)
 
     def tell(self, number: int, seated: Seated) -> None:
-        """Tell the driver of a task."""
         self._folder.put(_task(number), msgspec.json.encode(seated._asdict()))
 
     def come(self) -> Mapping[int, Seated]:
@@ -59,7 +58,6 @@ class SeatNotes:
         return found
 
     def order(self, number: int, order: SeatOrder) -> None:
-        """Give a task its order."""
         self._folder.put(_order(number), msgspec.json.encode(order))
 
     def order_of(self, number: int, attempt: str) -> SeatOrder | None:

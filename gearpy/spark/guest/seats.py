@@ -78,7 +78,6 @@ class MasterSeats:
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """The addresses of the masters; none before all have come."""
         return tuple(self._seated[number].address for number in sorted(self._seated))
 
     def on_look(
@@ -109,16 +108,13 @@ class MasterSeats:
         ]
 
     def on_begun(self, seats: Mapping[int, Seated]) -> None:
-        """Note that all have begun anew."""
         self._seated, self._moves = dict(seats), 0
         self._begun |= {each.attempt for each in seats.values()}
 
     def on_told(self, seat: Seated) -> None:
-        """Note that a task has begun to be a master, but is no member yet."""
         self._begun.add(seat.attempt)
 
     def on_replaced(self, number: int, by: Seated) -> None:
-        """Note that a master has the place of one that was lost."""
         self._seated[number], self._moves = by, 0
 
     def _members_with(self, number: int, by: Seated) -> tuple[str, ...]:

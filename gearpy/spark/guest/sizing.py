@@ -39,7 +39,6 @@ class WorkerCount:
 
     @property
     def is_fixed(self) -> bool:
-        """Tell whether there is nothing to decide."""
         return self._at_least == self._at_most
 
     def on_look(self, running: Mapping[WorkerId, int], demand: int, now_ms: int) -> list[WorkerId]:

@@ -116,7 +116,6 @@ def config_here(order: WorkerOrder, folder: Path) -> Config:
 
 
 def task_number() -> int:
-    """Return the number that this task has in Spark; 0 outside of any."""
     context = TaskContext.get()
     return 0 if context is None else context.taskAttemptId()
 

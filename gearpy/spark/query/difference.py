@@ -40,7 +40,6 @@ class Difference:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the answers are equal."""
         return not (self.missing or self.extra or self.different)
 
 
@@ -73,7 +72,6 @@ _Group = list[tuple[_Floats, Message]]
 
 
 def _grouped(messages: Iterable[Message]) -> dict[Any, _Group]:
-    """Return the records by all that is exact in them, with their floats."""
     groups: dict[Any, _Group] = {}
     for message in messages:
         floats: list[float] = []

@@ -95,13 +95,11 @@ class TwinFrame:
         yield from decoded(_run(self._records()))
 
     def first(self) -> Batch | None:
-        """Run as much of the query as gives a record; return it and some that come with it."""
         return next(decoded(_run(self._records().limit(1))), None)
 
     def table(
         self, schema: pa.Schema, make: "Callable[[list[Any], list[int]], pa.RecordBatch]"
     ) -> "DataFrame":
-        """Return the query as a table of the columns that a function makes of records."""
         return _mapped(self.frame, self._ending(TableOut(make, self.takes)), schema)
 
     def _records(self) -> "DataFrame":
@@ -219,7 +217,6 @@ def _run(frame: "DataFrame") -> pa.Table:
 
 
 def _cause_of(text: str) -> str:
-    """Return the line of an error that tells the cause, also out of a worker's traceback."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     raised = [line for line in lines if _RAISED.match(line)]
     return (raised or lines or ["it does not say why"])[-1 if raised else 0]

@@ -105,7 +105,6 @@ class Merger:
             raise operator_error(self._name, error) from error
 
     def results(self) -> Iterator[Columns]:
-        """Yield a result for each window and key, in portions, by the ends of the windows."""
         rows = self._rows()
         while portion := list(islice(rows, _ROWS_MAX)):
             yield portion, [row.end - 1 for row in portion]
@@ -131,7 +130,6 @@ def _aligned(windows: object) -> AlignedWindows:
 
 
 def _in_slots(step: GroupStep, fold: Fold) -> bool:
-    """Tell whether sliding windows are folded by slots, the time between two boundaries."""
     return isinstance(step.windows, SlidingWindows) and fold.commutes and fold.merge is not None
 
 

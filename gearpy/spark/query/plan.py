@@ -82,7 +82,6 @@ class GroupStep:
 
     @property
     def is_ordered(self) -> bool:
-        """Whether the order in which records come may change the result."""
         return self.fold is not None or any(
             each.kind in _ORDERED for each in self.aggregates.values()
         )
@@ -108,5 +107,4 @@ class LinearPlan:
 
     @property
     def groups(self) -> tuple[GroupStep, ...]:
-        """The steps that aggregate."""
         return tuple(step for step in self.steps if isinstance(step, GroupStep))

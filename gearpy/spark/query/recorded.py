@@ -111,7 +111,6 @@ class _Part:
         return self._reader.finished
 
     def take(self, limit: float) -> int:
-        """Read a batch and keep it; return how many records it had."""
         if self.is_done or limit <= 0:
             return 0
         size = _READ_ROWS if self._schema is None else _READ_TABLE_ROWS
@@ -162,17 +161,14 @@ class RecordedSource(Source):
 
     @property
     def description(self) -> str:
-        """The name of the recorded source."""
         return f"recorded {self._of}"
 
     @property
     def schema(self) -> RowSchema | None:
-        """The schema that the source had."""
         return self._schema
 
     @property
     def parquet_files(self) -> list[str]:
-        """The files, where they have columns."""
         return [] if self._schema is None else self._paths
 
     @property
@@ -181,11 +177,9 @@ class RecordedSource(Source):
         return _TIME
 
     def partitions(self) -> Sequence[str]:
-        """Return the files."""
         return self._paths
 
     def open(self, partition: str, resume: int | None) -> "_RecordedReader":
-        """Return a reader that goes on behind so many records."""
         return _RecordedReader(Path(partition), self._schema, resume or 0, pauses=self.pauses)
 
 
@@ -235,7 +229,6 @@ class _RecordedReader(SourceReader):
 
     @property
     def watermark_ms(self) -> int:
-        """The watermark of the time when it was recorded."""
         return self._watermark_ms
 
     def close(self) -> None:
@@ -270,20 +263,16 @@ class HeldSource(Source):
 
     @property
     def description(self) -> str:
-        """The answer of the source."""
         return self._source.description
 
     @property
     def schema(self) -> RowSchema | None:
-        """The answer of the source."""
         return self._source.schema
 
     def partitions(self) -> Sequence[str]:
-        """Return the partitions of the source."""
         return self._source.partitions()
 
     def open(self, partition: str, resume: Any) -> SourceReader:
-        """Return a reader without a watermark."""
         return _HeldReader(self._source.open(partition, resume))
 
 

@@ -39,7 +39,6 @@ def send_by_value(plan: LinearPlan) -> dict[str, RecordType]:
 
 
 def own_modules(functions: Iterable[Any]) -> list[ModuleType]:
-    """Return the modules in which functions are, and those beside them, unless installed."""
     folders = {
         file.parent
         for function in functions
@@ -95,7 +94,6 @@ def _functions_of(step: Step) -> Iterator[Any]:
 
 
 def _closed_over(function: Any) -> Iterator[Any]:
-    """Yield the user's functions that a function of gearpy calls."""
     for cell in getattr(function, "__closure__", None) or ():
         with suppress(ValueError):  # Empty still.
             yield cell.cell_contents

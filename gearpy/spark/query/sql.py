@@ -46,7 +46,6 @@ class SqlGroup:
     schema: pa.Schema
 
     def cells(self, batch: pa.RecordBatch) -> tuple[list[Any], list[Any], list[int], list[int]]:
-        """Return keys, values, starts and ends of a batch that SQL has aggregated."""
         columns = self.step.columns
         parts = [batch.column(f"k{at}").to_pylist() for at in range(len(columns))]
         keys: list[Any] = list(zip(*parts, strict=True)) if len(parts) > 1 else [*parts, []][0]
@@ -81,12 +80,10 @@ def sql_group(step: GroupStep, schema: pa.Schema | None) -> SqlGroup | None:
 
 
 def tells_apart(names: Sequence[str]) -> bool:
-    """Tell whether Spark can have columns of these names: it does not look at upper case."""
     return len({name.casefold() for name in [*names, TIME]}) == len(names) + 1
 
 
 def grouped(frame: "DataFrame", group: SqlGroup) -> "DataFrame":
-    """Return the aggregates of the windows of a frame: keys, values, start and end."""
     step = group.step
     keys = [f"k{at}" for at in range(len(step.columns))]
     inputs = {name: f"x{at}" for at, name in enumerate(group.schema.names)}
@@ -172,7 +169,6 @@ def _sessions(
     windows: SessionWindows,
     aggregates: Sequence["Column"],
 ) -> "DataFrame":
-    """Return the sessions: a new one begins where no record was for the gap."""
     from pyspark.sql import Window  # noqa: PLC0415 - only here
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - its usual name
 
@@ -265,7 +261,6 @@ _MAKERS: Final[Mapping[str, Callable[[Aggregate, Any, bool], Any]]] = {
 
 
 def _values(aggregate: Aggregate, at: int, batch: pa.RecordBatch) -> list[Any]:
-    """Return the values of an aggregate as gearpy has them."""
     found: list[Any] = batch.column(f"v{at}").to_pylist()
     if aggregate.kind in {"sum", "mean"}:
         found = [int(value) if isinstance(value, Decimal) else value for value in found]

@@ -74,7 +74,6 @@ class Worker:
     records: Mapping[str, RecordType] = field(default_factory=dict)
 
     def __call__(self, batches: Batches) -> Batches:
-        """Run over one partition of a frame."""
         for record in self.records.values():
             DEFAULT_REGISTRY.adopt(record)
         yield from self.gives.batches(self._parts(batches))
@@ -134,7 +133,6 @@ class _Rows:
 
 
 def _context() -> TaskContext:
-    """Return as much of a task as stages need that keep nothing: here is none."""
     limits = TaskLimits(batch_records=_RECORDS_MAX)
     return cast("TaskContext", SimpleNamespace(rejects=Rejects(), limits=limits))
 
@@ -150,7 +148,6 @@ class PartitionsIn:
     names: Sequence[str]
 
     def parts(self, batches: Batches) -> Iterator[tuple[int, Iterable[Columns]]]:
-        """See `_In`."""
         for batch in batches:
             for number in batch.column("id").to_pylist():
                 yield number, self._read(self.names[number])
@@ -174,7 +171,6 @@ class ColumnsIn:
     schema: pa.Schema
 
     def parts(self, batches: Batches) -> Iterator[tuple[int, Iterable[Columns]]]:
-        """See `_In`."""
         yield 0, (self._columns(batch) for batch in batches if batch.num_rows)
 
     def _columns(self, batch: pa.RecordBatch) -> Columns:
@@ -190,7 +186,6 @@ class PiecesIn:
     step: GroupStep
 
     def parts(self, batches: Batches) -> Iterator[tuple[int, Iterable[Columns]]]:
-        """See `_In`."""
         merger = Merger(self.step)
         pieces: list[tuple[int, int, bytes]] = []
         for batch in batches:
@@ -208,11 +203,9 @@ class WindowsIn:
     group: "SqlGroup"
 
     def parts(self, batches: Batches) -> Iterator[tuple[int, Iterable[Columns]]]:
-        """See `_In`."""
         yield 0, (self.rows(batch) for batch in batches if batch.num_rows)
 
     def rows(self, batch: pa.RecordBatch) -> Columns:
-        """Return the results of windows."""
         keys, values, starts, ends = self.group.cells(batch)
         rows = [
             result_of((key, value, start, end, 0, "on-time", False))
@@ -231,7 +224,6 @@ class ColumnsOut:
     schema: pa.Schema
 
     def batches(self, parts: Iterable[tuple[int, Iterable[Columns]]]) -> Batches:
-        """See `_Out`."""
         schema = self.schema.append(pa.field(TIME, pa.int64()))
         for _, columns in parts:
             for values, times in columns:
@@ -248,7 +240,6 @@ class PiecesOut:
     buckets: int
 
     def batches(self, parts: Iterable[tuple[int, Iterable[Columns]]]) -> Batches:
-        """See `_Out`."""
         for number, columns in parts:
             combiner = Combiner(self.step, self.buckets)
             rows = _Rows(self.step.takes)
@@ -266,7 +257,6 @@ class RecordsOut:
     takes: RowSchema | None = None
 
     def batches(self, parts: Iterable[tuple[int, Iterable[Columns]]]) -> Batches:
-        """See `_Out`."""
         for values, times in _row_lists(parts, self.takes):
             body = b"".join(encode_batch(values, times))
             yield _row(RECORDS, len(values), body)
@@ -285,13 +275,11 @@ class TableOut:
     takes: RowSchema | None = None
 
     def batches(self, parts: Iterable[tuple[int, Iterable[Columns]]]) -> Batches:
-        """See `_Out`."""
         for values, times in _row_lists(parts, self.takes):
             yield self.make(values, times)
 
 
 def decoded(table: pa.Table) -> Iterator[Batch]:
-    """Yield the batches of records encoded by `RecordsOut`."""
     columns = (table.column(name).to_pylist() for name in RECORDS.names)
     for count, body in zip(*columns, strict=True):
         yield decode_batch(body, count)

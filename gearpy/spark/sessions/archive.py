@@ -72,7 +72,6 @@ def archive_file(java: Java, conf: Mapping[str, str] | None = None) -> Path:
 
 
 def recording(java: Java, file: Path) -> list[str]:
-    """Return the arguments for a JVM to write the archive when it ends."""
     if java.version >= _AOT_SINCE:
         return [f"-XX:AOTCacheOutput={file}", "-Xlog:aot*=error", "-Xlog:cds*=error"]
     return [f"-XX:ArchiveClassesAtExit={file}", "-Xlog:cds*=error"]
@@ -168,7 +167,6 @@ def _rehearse(
 
 
 def _account(done: subprocess.CompletedProcess[str]) -> str:
-    """Return how a program ended, and the end of the text that it and its JVM printed."""
     said = done.stdout.strip()[-_SAID_MAX:]
     return f"its program ended with status {done.returncode} and printed {said or 'nothing'}"
 
@@ -196,7 +194,6 @@ def _base(java: Java) -> Path:
 
 
 def _front(conf: Mapping[str, str]) -> list[str]:
-    """Return the front of the class path; entries behind it hide no class."""
     env = {name: value for name, value in os.environ.items() if name not in _BEHIND}
     return class_path(spark_home(), conf, env)
 
@@ -219,7 +216,6 @@ def _stamp(file: Path) -> str:
 
 @functools.cache
 def _reports() -> Path:
-    """Return the folder for the archive reports of JVMs of this process."""
     folder = tempfile.mkdtemp(prefix="gearpy-archive-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Path(folder)

@@ -41,7 +41,6 @@ _CONNECT_PORT: Final = 15002
 
 
 def spark_home() -> Path:
-    """Return where Spark is: ``SPARK_HOME``, else inside the package `pyspark`."""
     return Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
 
 
@@ -58,12 +57,10 @@ class Driver:
 
     @property
     def pid(self) -> int | None:
-        """The process of the JVM; None if it was not started by gearpy."""
         return None if self._jvm is None else self._jvm.pid
 
     @property
     def session(self) -> SparkSession | None:
-        """The session of this process, whether gearpy made it or not; None if it was stopped."""
         context: Any = SparkContext._active_spark_context
         if context is None or context._jsc is None:
             return None
@@ -75,7 +72,6 @@ class Driver:
 
     @property
     def is_given(self) -> bool:
-        """Whether the JVM is there and not ours: of ``spark-submit``, or started by PySpark."""
         return self._jvm is None and (_PORT in os.environ or SparkContext._gateway is not None)
 
     def is_up(self) -> bool:
@@ -90,11 +86,9 @@ class Driver:
         return _is_open("127.0.0.1", gateway.java_parameters.port)
 
     def is_dead(self) -> bool:
-        """Whether there was a JVM, and it is gone."""
         return SparkContext._gateway is not None and not self.is_up()
 
     def runs(self, spark: SparkSession) -> bool:
-        """Whether a session can run a job."""
         context: Any = spark._sc
         if context._jsc is None or not self.is_up():
             return False
@@ -120,7 +114,6 @@ class Driver:
             _connect(self._jvm)
 
     def end(self) -> None:
-        """End the JVM if it is ours. The session on it has been stopped, or is gone for good."""
         if self._jvm is not None:
             self._jvm.end()
             self.forget()
@@ -160,7 +153,6 @@ DRIVER: Final = Driver()
 
 
 def be_quiet() -> None:
-    """Keep the server for accumulators from printing a traceback when the JVM is killed."""
     context: Any = SparkContext._active_spark_context
     context._accumulatorServer.handle_error = lambda *_: None
 
@@ -180,7 +172,6 @@ def server_answers(spark: Any) -> bool:
 
 
 def is_open(url: str) -> bool:
-    """Whether a process listens at the address of a Spark Connect server."""
     where = urlsplit(url)
     return _is_open(where.hostname or "", where.port or _CONNECT_PORT)
 

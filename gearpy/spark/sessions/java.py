@@ -40,12 +40,10 @@ class Java(NamedTuple):
 
     @property
     def program(self) -> Path:
-        """The program to start."""
         return self.home / "bin" / "java"
 
     @property
     def is_complete(self) -> bool:
-        """Whether Spark's own launcher can use it."""
         return VECTOR_MODULE in self.modules
 
 
@@ -108,7 +106,6 @@ def choose(
 
 
 def parse_release(text: str) -> tuple[int, frozenset[str]]:
-    """Return major version (0 if not told) and modules from the file ``release`` of a Java home."""
     fields = dict(re.findall(r'^(\w+)="([^"]*)"', text, re.MULTILINE))
     return _major(fields.get("JAVA_VERSION", "")), frozenset(fields.get("MODULES", "").split())
 
@@ -143,7 +140,6 @@ def shim_script(program: Path) -> str:
 
 
 def cache_folder(env: Mapping[str, str] | None = None) -> Path:
-    """Return gearpy's folder for files that can be made again: ``$XDG_CACHE_HOME/gearpy``."""
     env = os.environ if env is None else env
     base = env.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "gearpy"
@@ -173,7 +169,6 @@ def _packaged_home() -> Path | None:
 
 
 def _read(home: Path) -> tuple[int, frozenset[str]] | None:
-    """Return version and modules of the Java in `home`."""
     if not os.access(home / "bin" / "java", os.X_OK):
         return None
     release = home / "release"

@@ -77,12 +77,10 @@ class Jvm(NamedTuple):
 
     @property
     def pid(self) -> int:
-        """The process."""
         return self.process.pid
 
     @property
     def is_running(self) -> bool:
-        """Whether the process is there."""
         return self.process.poll() is None
 
     def end(self) -> None:
@@ -247,7 +245,6 @@ def connection_file() -> Path:
 
 
 def defaults(spark_home: Path, env: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings in the user's ``spark-defaults.conf``."""
     file = Path(env.get("SPARK_CONF_DIR") or spark_home / "conf") / "spark-defaults.conf"
     return defaults_of(file.read_text("utf-8")) if file.is_file() else {}
 

@@ -190,7 +190,6 @@ def _checked(master: str | None, remote: str | None, memory: str | None) -> str 
 
 
 def _explicit(conf: Mapping[str, str], master: str | None, memory: str | None) -> dict[str, str]:
-    """Return the caller's arguments as settings."""
     said = {"spark.master": master, "spark.driver.memory": memory}
     return {name: value for name, value in said.items() if value is not None} | dict(conf)
 

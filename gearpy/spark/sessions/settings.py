@@ -85,7 +85,6 @@ def session_settings(
     fast_files: bool,
     cores: int,
 ) -> dict[str, str]:
-    """Return all settings of a new session on `master`."""
     settings = {
         "spark.app.name": app,
         "spark.master": master,
@@ -106,7 +105,6 @@ def session_settings(
 
 
 def remote_settings(conf: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of a session on a Spark Connect server; the server has the rest."""
     return {"spark.sql.session.timeZone": "UTC", **conf}
 
 

@@ -75,17 +75,14 @@ class SourceDelivery:
 
 
 def query_run(query: str) -> str:
-    """Return the run of a streaming query, which is the same over its restarts."""
     return f"{_QUERY}{query}"
 
 
 def transaction_run(application: str) -> str:
-    """Return the run of an application that numbers its writes itself."""
     return f"{_TRANSACTION}{sha256(application.encode()).hexdigest()[:32]}"
 
 
 def single_run() -> str:
-    """Return the run of a write that has nothing before it or behind it."""
     return f"{_SINGLE}{uuid4().hex}"
 
 
@@ -111,7 +108,6 @@ def _begun(log: WindowLog, wanted: pa.Schema) -> pa.Schema:
 
 
 def _in_order(kept: pa.Schema, wanted: pa.Schema) -> pa.Schema:
-    """Return the columns of a log in the order of others, if they have the same names."""
     if set(kept.names) != set(wanted.names):
         return kept
     return pa.schema([kept.field(name) for name in wanted.names])
@@ -135,7 +131,6 @@ def write_part(
 
 
 def drop_parts(log: WindowLog, parts: Iterable[Part]) -> None:
-    """Remove the parts of a batch that will not be shown."""
     for part in parts:
         if part.name:
             log.store.remove(PENDING + part.name)
@@ -168,12 +163,10 @@ class _Ledger:
         self.lane = lane
 
     def has(self, delivery: SourceDelivery) -> bool:
-        """Tell whether a batch, or one behind it, was written before."""
         number = delivery.number
         return number is not None and self.last(delivery.run) >= number
 
     def last(self, run: str) -> int:
-        """Return the number of the last batch of a run; -1 if there is none."""
         text = self._store.read(self._file(run))
         return -1 if text is None else int(json.loads(text)["batch"])
 
@@ -307,7 +300,6 @@ def _chained(
 
 
 def _write_all(file: Any, batches: Iterator[pa.RecordBatch]) -> int:
-    """Write batches as a file of Arrow; return how many rows there were."""
     rows, writer = 0, None
     for batch in batches:
         writer = writer or pa.ipc.new_file(file, batch.schema)

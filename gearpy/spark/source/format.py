@@ -27,7 +27,6 @@ class DefaultSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The name of the format."""
         return "gearpy"
 
     def schema(self) -> StructType:
@@ -48,7 +47,6 @@ class DefaultSource(DataSource):
         return StructType.fromJson(dict(log.schema.spark))
 
     def reader(self, schema: StructType) -> "SourceLogReader":
-        """Return a reader that reads the log once."""
         from gearpy.spark.source.reading import FilteringLogReader, SourceLogReader  # noqa: PLC0415
 
         make = FilteringLogReader if _takes_filters() else SourceLogReader
@@ -69,7 +67,6 @@ class DefaultSource(DataSource):
         return LogStreamReader(read_options(self.options), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> "SourceLogWriter":  # noqa: FBT001 - Spark's
-        """Return a writer that appends to the log once."""
         from gearpy.spark.source.writing import SourceLogWriter, check_append  # noqa: PLC0415
 
         check_append(overwrite=overwrite)
@@ -97,6 +94,5 @@ class DefaultSource(DataSource):
 
 
 def _takes_filters() -> bool:
-    """Tell whether this is the process that Spark asks about filters."""
     main = getattr(sys.modules.get("__main__"), "__spec__", None)
     return _PUSHDOWN in sys.modules or getattr(main, "name", "") == _PUSHDOWN

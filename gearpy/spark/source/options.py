@@ -105,7 +105,6 @@ class _Given:
         self._check_names(known)
 
     def get(self, name: str, parse: Callable[[str], T], default: T) -> T:
-        """Return the value of an option; the default if it is missing or empty."""
         text = self._options.get(name.lower())
         if text is None:
             return default
@@ -123,7 +122,6 @@ class _Given:
         return path
 
     def check(self) -> None:
-        """Refuse all mistakes at once."""
         if self.mistakes:
             raise ConfigError(*(f'format "gearpy": {mistake}' for mistake in self.mistakes))
 

@@ -58,7 +58,6 @@ def next_position(
     max_batches: int | None = None,
     until: Position | None = None,
 ) -> dict[str, int]:
-    """Return up to where a reader reads next; ``start`` itself if there is nothing."""
     found = view.advance(start, max_rows=max_rows, max_batches=max_batches, until=until)
     # A lane that has lost a file, or all of them, must not take a reader back.
     forward = {lane: max(last, start.get(lane, 0)) for lane, last in found.items()}
@@ -110,11 +109,9 @@ class Span:
 
     @property
     def is_all(self) -> bool:
-        """Whether these are all windows."""
         return self.ends_after_ms is None and self.starts_before_ms is None
 
     def and_also(self, other: "Span") -> "Span":
-        """Return which windows are asked for by both."""
         afters = [at for at in (self.ends_after_ms, other.ends_after_ms) if at is not None]
         befores = [at for at in (self.starts_before_ms, other.starts_before_ms) if at is not None]
         return Span(max(afters, default=None), min(befores, default=None))
@@ -164,7 +161,6 @@ class ReadingPace:
         self._at_ms = 0
 
     def is_due(self, position: Position, *, has_more: bool, now_ms: int) -> bool:
-        """Tell whether a report is due."""
         if self._position is None:
             return True
         silent_ms = now_ms - self._at_ms
@@ -182,7 +178,6 @@ class ReadingPace:
 
 
 def common_position(position: Position, others: Iterable[Position]) -> dict[str, int]:
-    """Return up to where all have read."""
     everybody = [position, *others]
     return {lane: min(each.get(lane, 0) for each in everybody) for lane in sorted(position)}
 

@@ -33,7 +33,6 @@ class SourceShare(InputPartition):
 
 
 def log_at(options: SourceReadOptions | WriteOptions) -> WindowLog:
-    """Return the log that options name."""
     return WindowLog(options.path, storage_options=options.storage_options)
 
 
@@ -46,7 +45,6 @@ def arrow_schema_of(schema: StructType) -> pa.Schema:
 
 
 def shares_of(pieces: Sequence[LogPiece], options: SourceReadOptions) -> list[SourceShare]:
-    """Return the shares of tasks."""
     return [SourceShare(tuple(share)) for share in shares(pieces, options.partitions)]
 
 
@@ -84,11 +82,9 @@ class SourceLogReader(DataSourceReader):
         return shares_of(self._useful(log, pieces), options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Return the rows of a task."""
         return batches_of(partition, self._options, self._schema)
 
     def _useful(self, log: WindowLog, pieces: Sequence[LogPiece]) -> list[LogPiece]:
-        """Leave out files in which nothing is that is asked for."""
         if self._span.is_all:
             return list(pieces)
         return [piece for piece in pieces if self._span.meets(*_bounds(log, piece))]
@@ -98,14 +94,12 @@ class FilteringLogReader(SourceLogReader):
     """A reader that is told the query's filters, and passes over files by them."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - as Spark has it
-        """Use the filters on windows to leave out files. Spark still looks at each row itself."""
         for each in filters:
             self._span = self._span.and_also(_span_of(each))
         return filters
 
 
 def _bounds(log: WindowLog, piece: LogPiece) -> tuple[int | None, int | None]:
-    """Return when the first window of some batches starts, and the last ends; None: not known."""
     try:
         batches = log.info(piece.segment).batches
     except WindowLogDamaged:  # A compaction has taken the file; its reader finds the other one.

@@ -65,7 +65,6 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._pace = ReadingPace()
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - as Spark has it
-        """Return where a new query begins."""
         options = self._options
         return first_position(self._view(), options.starting, from_end=options.from_end)
 
@@ -78,7 +77,6 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802 - as Spark has it
-        """Return up to where is read next; ``start`` if there is nothing new."""
         view, begin = self._view(), position_of(start)
         if self._options.fail_on_data_loss:
             check_known(view, begin, place=self._options.path)
@@ -95,11 +93,9 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return end
 
     def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802 - as Spark has it
-        """Return the end of the log, from which Spark tells how far behind it is."""
         return position_of(self._view().ends())
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - as Spark has it
-        """Read nothing that comes later than now."""
         self._until = position_of(self._view().ends())
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
@@ -113,7 +109,6 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return shares_of(pieces, self._options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Return the rows of a task."""
         return batches_of(partition, self._options, self._schema)
 
     def commit(self, end: dict[str, int]) -> None:
@@ -164,18 +159,15 @@ class LogStreamWriter(DataSourceStreamArrowWriter):
         self._options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        """Write the batches of a task."""
         run = self._run()
         return Written(write_part(log_at(self._options), self._options, run, iterator), run)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - as Spark has it
-        """Show a batch; nothing if this query has shown it before."""
         (run,) = {each.run for each in messages if isinstance(each, Written)}
         delivery = SourceDelivery(run=run, number=batchId, parts=parts_of(messages))
         show(log_at(self._options), self._options, delivery)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - as Spark has it
-        """Remove the parts that tasks have written."""
         drop_parts(log_at(self._options), parts_of(messages))
 
     def _run(self) -> str:

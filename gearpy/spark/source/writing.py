@@ -44,7 +44,6 @@ class SourceLogWriter(DataSourceArrowWriter):
         self._run = single_run() if application is None else transaction_run(application[0])
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        """Write the batches of a task."""
         part = write_part(log_at(self._options), self._options, self._run, iterator)
         return Written(part, self._run)
 
@@ -56,7 +55,6 @@ class SourceLogWriter(DataSourceArrowWriter):
         show(log_at(self._options), self._options, delivery)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Remove the files of the batch."""
         drop_parts(log_at(self._options), parts_of(messages))
 
 
@@ -70,7 +68,6 @@ def begun_log(options: WriteOptions, schema: StructType) -> None:
 
 
 def parts_of(messages: Sequence[WriterCommitMessage | None]) -> list[Part]:
-    """Return the parts of the tasks that did not fail."""
     return [each.part for each in messages if isinstance(each, Written)]
 
 

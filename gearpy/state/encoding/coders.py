@@ -73,7 +73,6 @@ class AtomCoder:
 
 
 def pack_atom(value: Any) -> bytes:
-    """Return an atom as bytes."""
     return _encoders.pack(value)
 
 
@@ -105,12 +104,10 @@ def atoms_packer() -> Callable[[Collection[Any]], list[bytes]]:
 
 
 def atoms_of(coder: Coder) -> frozenset[type]:
-    """Return the types whose values a coder leaves as they are."""
     return coder.atoms if isinstance(coder, AtomCoder) else frozenset()
 
 
 def keeps_of(coder: Coder) -> Callable[[Any], bool]:
-    """Return what tells of other values whether a coder leaves them as they are."""
     return coder.keeps if isinstance(coder, AtomCoder) else lambda _: False
 
 

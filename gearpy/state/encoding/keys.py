@@ -103,7 +103,6 @@ def decode_key(data: bytes, registry: RecordRegistry = DEFAULT_REGISTRY) -> Any:
 
 
 def group_of(data: bytes) -> int:
-    """Return the key group of a key that was made into bytes."""
     return key_group(decode_key(data)) if data else TASK_GROUP
 
 
@@ -145,7 +144,6 @@ def _nearest(numerator: int, denominator: int) -> float | None:
 
 
 def _ratio(data: bytes) -> Decimal | Fraction:
-    """Return a decimal where it is one, else a fraction."""
     numerator, denominator = map(decode_key, _parts(data))
     twos, rest = _without(denominator, 2)
     fives, rest = _without(rest, 5)

@@ -57,7 +57,6 @@ class AllPairs:
     is_last: bool
 
     def chunks(self) -> Iterator[Chunk]:
-        """Yield the pairs that have changed."""
         for at in range(0, len(self.values), CHUNK):
             end = min(at + CHUNK, len(self.values))
             values = self.values[at:end]
@@ -151,7 +150,6 @@ class BulkState:
 
     @property
     def has_owner(self) -> bool:
-        """Whether somebody keeps all that was restored, and can tell it again."""
         return self._tell_again is not None and not self._restored
 
     def tell_again(self) -> None:
@@ -162,7 +160,6 @@ class BulkState:
 
     @property
     def size_bytes(self) -> int:
-        """The size of all that the owner keeps, estimated from some of it."""
         return estimated_bytes(self._held())
 
     def restored(self) -> Iterator[tuple[Any, dict[Any, Any]]]:
@@ -246,11 +243,9 @@ class BulkState:
         self._copies.add(copying, merging)
 
     def delete(self, keys: list[Any], namespace: Any = None) -> None:
-        """Take keys away. Takes the list, which may be added to by what `go_on_with` is given."""
         self._changes.append(_Gone(self._tag + part_of(namespace), keys))
 
     def delete_first(self, count: int, pairs: dict[Any, Any], namespace: Any = None) -> None:
-        """Take away the first ``count`` keys of a dict. Takes the dict."""
         self._changes.append(_Deleted(self._tag + part_of(namespace), pairs, count))
 
     def snapshot(self) -> "BulkDelta | None":
@@ -282,7 +277,6 @@ class BulkDelta:
             raise _blamed(self._operator, error) from error
 
     def release(self) -> None:
-        """Free the memory."""
         for each in self._changes:
             each.release()
         self._changes = []
@@ -335,11 +329,9 @@ class Bulks:
 
     @property
     def size_bytes(self) -> int:
-        """The size of all that owners keep; see `BulkState.size_bytes`."""
         return sum(state.size_bytes for state in self._states.values())
 
     def snapshot(self) -> list[BulkDelta]:
-        """Hand over the changes."""
         deltas = (state.snapshot() for state in self._states.values())
         return [delta for delta in deltas if delta is not None]
 

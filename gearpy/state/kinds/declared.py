@@ -54,16 +54,13 @@ class Declared:
         return ttl
 
     def add(self, tag: Tag) -> None:
-        """Take a tag of gearpy's own."""
         self._tags[tag.path] = tag
 
     def below(self, path: tuple[str, ...]) -> list[Tag]:
-        """Return all tags of a scope and of scopes in it, also restored ones."""
         known = self._restored | self._tags
         return [tag for tag in known.values() if tag.path[: len(path)] == path]
 
     def sweep(self) -> None:
-        """Free some of the expired cells."""
         for expiry in self._expiries.values():
             expiry.sweep()
 

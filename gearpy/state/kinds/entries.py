@@ -28,19 +28,16 @@ class _Collection(State):
     """A state with entries for each key; each of them expires by itself."""
 
     def clear(self) -> None:
-        """Forget everything that is kept for the key."""
         self._store.clear_entries(self._here(), self._place.key)
 
     @property
     def is_empty(self) -> bool:
-        """Whether the key has no entry."""
         return not self._has_entries(self._place.key)
 
     def __bool__(self) -> bool:
         return not self.is_empty
 
     def keys_here(self) -> Iterator[bytes]:
-        """Yield all keys that have an entry in the namespace at hand, encoded."""
         return filter(self._has_entries, self._store.keys(self._here()))
 
 
@@ -71,12 +68,10 @@ class ListState(_Collection, Generic[V]):
     append = add
 
     def extend(self, values: Iterable[V]) -> None:
-        """Put several values at the end."""
         for value in values:
             self.add(value)
 
     def set(self, values: Iterable[V]) -> None:
-        """Replace all values."""
         after = [*values]
         self.clear()
         self.extend(after)
@@ -88,7 +83,6 @@ class ListState(_Collection, Generic[V]):
         return sum(1 for _ in self._live_entries())
 
     def merge(self, *namespaces: Any) -> None:
-        """Put the values of the key in other namespaces at the end; they are cleared there."""
         found: list[V] = []
         self._absorb(namespaces, lambda: found.extend(self))
         self.extend(found)
@@ -137,12 +131,10 @@ class SetState(_Collection, Generic[V]):
         return is_new
 
     def update(self, values: Iterable[V]) -> None:
-        """Put several values in."""
         for value in values:
             self.add(value)
 
     def discard(self, value: V) -> None:
-        """Take a value out, if it is there."""
         self._store.delete_entry(self._here(), self._place.key, encode_key(value))
 
     def __contains__(self, value: object) -> bool:
@@ -157,7 +149,6 @@ class SetState(_Collection, Generic[V]):
         return sum(1 for _ in self._live_entries())
 
     def merge(self, *namespaces: Any) -> None:
-        """Put in the values of the key in other namespaces, where they are cleared."""
         found: list[V] = []
         self._absorb(namespaces, lambda: found.extend(self))
         self.update(found)
@@ -184,7 +175,6 @@ class MapState(_Collection, Generic[K, V]):
     """
 
     def get(self, key: K, default: Any = None) -> V | Any:
-        """Return the value of an entry, or the default."""
         place = self._place
         table = self._table if place.part is self._part else self._here()
         stored = self._store.get_entry(table, place.key, encode_key(key))
@@ -195,7 +185,6 @@ class MapState(_Collection, Generic[K, V]):
         return self._given(stored) if self._is_there(stored) else default
 
     def put(self, key: K, value: V) -> None:
-        """Set an entry."""
         stored = value if type(value) in self._atoms else self._kept(value)
         self._write_entry(encode_key(key), stored)
 
@@ -208,17 +197,14 @@ class MapState(_Collection, Generic[K, V]):
         return value
 
     def remove(self, key: K) -> None:
-        """Take an entry away, if it is there."""
         self._store.delete_entry(self._here(), self._place.key, encode_key(key))
 
     def pop(self, key: K, default: Any = None) -> V | Any:
-        """Take an entry away and return its value, or the default."""
         found = self.get(key, default)
         self.remove(key)
         return found
 
     def update(self, entries: Iterable[tuple[K, V]]) -> None:
-        """Set several entries, given as pairs."""
         for key, value in entries:
             self.put(key, value)
 
@@ -246,13 +232,10 @@ class MapState(_Collection, Generic[K, V]):
         return sum(1 for _ in self._live_entries())
 
     def keys(self) -> Iterator[K]:
-        """Yield the keys of the entries that are there now."""
         return (decode_key(entry) for entry, _ in self._live_entries())
 
     def values(self) -> Iterator[V]:
-        """Yield the values of the entries that are there now."""
         return (self._given(stored) for _, stored in self._live_entries())
 
     def items(self) -> Iterator[tuple[K, V]]:
-        """Yield the entries that are there now."""
         return ((decode_key(entry), self._given(stored)) for entry, stored in self._live_entries())

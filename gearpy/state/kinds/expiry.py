@@ -46,7 +46,6 @@ class Expiry:
         self.now_ms = now_ms
 
     def add(self, expires_ms: int, cell: bytes) -> None:
-        """Take a cell that was not there before."""
         self._queue.add(expires_ms, cell)
 
     def sweep(self, cells: int = _AT_ONCE) -> None:
@@ -92,17 +91,14 @@ class Ttl:
         return f"{self.duration_ms} ms of {self.name} time"
 
     def is_over(self, stored: Stored) -> bool:
-        """Tell whether a stored value has expired."""
         return expires_ms_of(stored) <= self._expiry.now_ms()
 
     def stamped(self, stored: Stored) -> Stamped:
-        """Return a value, as it is to be stored, with the time at which it expires."""
         clock = self._clock
         written_ms = clock.written_ms if self.name == "event" else clock.now_ms()
         return Stamped(min(written_ms + self.duration_ms, MAX_MS), stored)
 
     def on_write(self, cell: bytes, expires_ms: int, *, is_new: bool) -> None:
-        """Note a written cell; free some of the expired ones."""
         if is_new:
             self._expiry.add(expires_ms, cell)
         self._expiry.sweep(_WITH_A_WRITE)

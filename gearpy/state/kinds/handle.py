@@ -54,7 +54,6 @@ class State:
         return self._table
 
     def _kept(self, value: Any) -> Stored:
-        """Return a value as it is stored."""
         if type(value) in self._atoms or self._keeps(value):
             return value
         return self._encoded(value)
@@ -72,7 +71,6 @@ class State:
         return stored is not None and (self._ttl is None or not self._ttl.is_over(stored))
 
     def _given(self, stored: Stored) -> Any:
-        """Return the value that is stored."""
         if self._ttl is not None:
             stored = value_of(stored)
         return self._decode(stored) if type(stored) is bytes else stored
@@ -122,7 +120,6 @@ class State:
         self._ttl.on_write(entry_cell(table, key, entry), stamped[0], is_new=is_new)
 
     def _live_entries(self) -> Iterator[Entry]:
-        """Yield the present entries of the key that have not expired."""
         return self._live_of(self._place.key)
 
     def _live_of(self, key: bytes) -> Iterator[Entry]:

@@ -31,20 +31,17 @@ class StateClock:
         self.advance(watermark_ms)
 
     def advance(self, watermark_ms: int) -> None:
-        """Advance event time; not to the end of the stream, as no state expires there."""
         if self.watermark_ms < watermark_ms < MAX_MS:
             self.watermark_ms = watermark_ms
 
     @property
     def event_ms(self) -> int:
-        """The event time that has been reached."""
         if self.goes_by_records and self.time_ms > self.watermark_ms:
             return self.time_ms
         return self.watermark_ms
 
     @property
     def written_ms(self) -> int:
-        """Event time of a write at this moment."""
         return self.time_ms if self.time_ms > MIN_MS else self.watermark_ms
 
 
@@ -73,5 +70,4 @@ def part_of(namespace: Any) -> bytes:
 
 
 def namespace_of(part: bytes) -> Any:
-    """Return the namespace that is part of the name of a table."""
     return decode_key(part[len(NO_NAMESPACE) :]) if len(part) > len(NO_NAMESPACE) else None

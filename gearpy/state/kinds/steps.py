@@ -20,7 +20,6 @@ class Copies:
         self._merging: list[Iterator[int]] = []
 
     def add(self, copying: Iterator[int], merging: Iterator[int]) -> None:
-        """Take a copy that has begun."""
         self._copying.append(copying)
         self._merging.append(merging)
 
@@ -36,7 +35,6 @@ class Copies:
         return _steps(chain.from_iterable(copying), chain.from_iterable(merging))
 
     def finish(self) -> None:
-        """Finish all that have begun."""
         for _ in self.steps() or ():
             pass
 

@@ -64,7 +64,6 @@ class _DomainTimers:
         self._queue.add(at_ms, cell)
 
     def set(self, place: Place, name: bytes, at_ms: int) -> None:
-        """Set a timer of the key and namespace at hand, in place of the one that is there."""
         table = self.tag + place.part
         stored = self._store.get_entry(table, place.key, name)
         before_ms = None if stored is None else _time_of(stored)
@@ -86,7 +85,6 @@ class _DomainTimers:
             self._timers -= 1
 
     def clear(self, place: Place) -> None:
-        """Take all timers of the key and namespace at hand away."""
         for name, _ in self._store.entries(self.tag + place.part, place.key):
             self.delete(place, name)
 
@@ -97,7 +95,6 @@ class _DomainTimers:
 
     @property
     def next_ms(self) -> int | None:
-        """The time of the first timer, or an earlier one; None if there is none at all."""
         return self._queue.first_ms if self._timers else None
 
     def pop(self, until_ms: int) -> tuple[int, bytes, bytes, bytes] | None:
@@ -124,7 +121,6 @@ class _DomainTimers:
         self._held = []
 
     def let_go(self) -> None:
-        """End `hold_back`."""
         held, self._held = self._held, None
         for at_ms, cell in held or ():
             self._enqueue(at_ms, cell)
@@ -185,15 +181,12 @@ class KeyTimers:
         self._processing.set(self._place, _name(tag), _time(at_ms))
 
     def delete_event_time(self, tag: str = "") -> None:
-        """Take a timer on event time away, if it is there."""
         self._event.delete(self._place, _name(tag))
 
     def delete_processing_time(self, tag: str = "") -> None:
-        """Take a timer on wall time away, if it is there."""
         self._processing.delete(self._place, _name(tag))
 
     def clear(self) -> None:
-        """Take all timers away that the key has in the namespace at hand."""
         self._event.clear(self._place)
         self._processing.clear(self._place)
 
@@ -236,12 +229,10 @@ class KeyTimers:
 
     @property
     def next_event_ms(self) -> int | None:
-        """The time of the first timer on event time, or an earlier one; None if there is none."""
         return self._event.next_ms
 
     @property
     def next_processing_ms(self) -> int | None:
-        """The time of the first timer on wall time, or an earlier one; None if there is none."""
         return self._processing.next_ms
 
     def _due(
@@ -265,7 +256,6 @@ class KeyTimers:
 
 
 def timers_tag(path: tuple[str, ...], domain: Domain) -> Tag:
-    """Return the tag under which timers of a scope are kept; no user's state can have it."""
     return Tag((*path, f"#{domain}"), "timers", INT.name)
 
 

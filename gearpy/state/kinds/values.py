@@ -21,12 +21,10 @@ class _Single(State):
     """A state with one value for each key."""
 
     def clear(self) -> None:
-        """Forget the value of the key."""
         self._store.delete(self._here(), self._place.key)
 
     @property
     def is_empty(self) -> bool:
-        """Whether the key has no value."""
         return not self._is_there(self._store.get(self._here(), self._place.key))
 
     def keys_here(self) -> Iterator[bytes]:
@@ -57,7 +55,6 @@ class ValueState(_Single, Generic[V]):
         self._default: Stored = None if default is None else self._kept(default)
 
     def get(self) -> V:
-        """Return the value of the key, or the default."""
         value: V = self._read(MISSING)
         return self._default_value() if value is MISSING else value
 
@@ -107,7 +104,6 @@ class ValueState(_Single, Generic[V]):
         return default
 
     def set(self, value: V) -> None:
-        """Set the value of the key."""
         self._write(value)
 
 
@@ -193,11 +189,9 @@ class CombiningState(_Single, Generic[V, R]):
         self._merge = merge
 
     def add(self, value: V) -> None:
-        """Put a value into the accumulator of the key."""
         self._write(self._add(self._accumulator(), value))
 
     def get(self) -> R:
-        """Return the result for the key, that of no values if it has none."""
         kept: R = self._accumulator()
         return kept if self._result is None else self._result(kept)
 

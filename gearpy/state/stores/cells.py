@@ -62,7 +62,6 @@ class Tag(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name as people know it."""
         return "/".join(self.path)
 
     def __str__(self) -> str:
@@ -120,17 +119,14 @@ def namespace_part(namespace: bytes) -> bytes:
 
 
 def is_collection(table: bytes) -> bool:
-    """Tell whether the keys of a table have entries instead of one value."""
     return table[1] in _COLLECTIONS
 
 
 def is_list(table: bytes) -> bool:
-    """Tell whether a table holds lists."""
     return table[1] in b"lL"
 
 
 def order_of(table: bytes) -> Callable[[bytes], Any]:
-    """Return the sort key that puts keys of a table in the order of their cells."""
     return _size_first if is_collection(table) else bytes
 
 
@@ -139,7 +135,6 @@ def _size_first(key: bytes) -> tuple[int, bytes]:
 
 
 def cell_of(table: bytes, key: bytes) -> bytes:
-    """Return the cell of a value."""
     return table + key
 
 
@@ -152,7 +147,6 @@ def head_of(table: bytes, key: bytes) -> bytes:
 
 
 def entry_cell(table: bytes, key: bytes, entry: bytes) -> bytes:
-    """Return the cell of an entry."""
     return head_of(table, key) + entry
 
 
@@ -188,7 +182,6 @@ def split_head(rest: bytes) -> tuple[bytes, bytes]:
 
 
 def split_cell(cell: bytes) -> tuple[bytes, bytes, bytes | None]:
-    """Return table and key of a cell, and the entry, if it is one of a collection."""
     table = table_of(cell)
     rest = cell[len(table) :]
     return (table, *split_head(rest)) if is_collection(table) else (table, rest, None)
@@ -212,7 +205,6 @@ class Stamped(NamedTuple):
 
 
 def pack_stored(value: Stored) -> bytes:
-    """Return a stored value as bytes."""
     if type(value) is bytes:
         return value
     if type(value) is Stamped:

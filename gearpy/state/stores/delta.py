@@ -57,7 +57,6 @@ class Reads:
         self.is_waiting = False
 
     def let_go_on(self) -> None:
-        """Let the task have the interpreter; called if it is waiting."""
         time.sleep(0)
 
 
@@ -69,12 +68,10 @@ class TablesDelta:
         self._is_released = False
 
     def sections(self) -> Iterator[Section]:
-        """Yield all changes."""
         assert not self._is_released, "a released delta is not asked for again"
         return sections_of_cell_chunks(_chunks(self._changes))
 
     def release(self) -> None:
-        """Free the memory."""
         self._is_released = True
         drain(self._changes)
 
@@ -86,24 +83,20 @@ class _Joined:
         self._deltas = deltas
 
     def sections(self) -> Iterator[Section]:
-        """Yield all changes."""
         for delta in self._deltas:
             yield from delta.sections()
 
     def release(self) -> None:
-        """Free the memory."""
         for delta in self._deltas:
             delta.release()
 
 
 def joined(deltas: Iterable[StateDelta | None]) -> StateDelta | None:
-    """Return several deltas as one; None if there is none."""
     found = [delta for delta in deltas if delta is not None]
     return _Joined(found) if len(found) > 1 else next(iter(found), None)
 
 
 def sections_of(changes: Tables, reads: Reads) -> Iterator[Section]:
-    """Yield changed cells group by group."""
     return sections_of_cells(_cells(changes), reads)
 
 
@@ -128,14 +121,12 @@ def drain(tables: Tables) -> None:
 
 
 def drain_all(dicts: Iterable[dict[Any, Any]]) -> None:
-    """Empty dicts that nobody else uses any more, some items at a time."""
     for each in dicts:
         while each:  # What is called for each runs in C; what it yields is forgotten at once.
             deque(map(dict.popitem, repeat(each, min(_FREED_AT_ONCE, len(each)))), maxlen=0)
 
 
 def drain_list(items: list[Any]) -> None:
-    """Empty a list that nobody else uses any more, some items at a time."""
     while items:
         del items[-_FREED_AT_ONCE:]
 

@@ -78,7 +78,6 @@ class DiskStore:
     # -- values ------------------------------------------------------------------------------
 
     def get(self, table: bytes, key: bytes) -> Stored | None:
-        """Return the value of a key."""
         for layer in self._layers:
             cells = layer.get(table)
             if cells is not None and (value := cells.get(key, _ABSENT)) is not _ABSENT:
@@ -86,7 +85,6 @@ class DiskStore:
         return self._file.get(cell_of(table, key))
 
     def put(self, table: bytes, key: bytes, value: Stored) -> None:
-        """Set the value of a key."""
         try:
             self._changes[table][key] = value
         except KeyError:
@@ -94,7 +92,6 @@ class DiskStore:
         self._on_write()
 
     def delete(self, table: bytes, key: bytes) -> None:
-        """Take the value of a key away, if it has one."""
         if self.get(table, key) is not None:
             self._changes.setdefault(table, {})[key] = None
             self._on_write()
@@ -110,12 +107,10 @@ class DiskStore:
         return self._file.get(head_of(table, key) + entry)
 
     def put_entry(self, table: bytes, key: bytes, entry: bytes, value: Stored) -> None:
-        """Set one entry of a collection."""
         self._set_entry(table, key, entry, value)
         self._on_write()
 
     def delete_entry(self, table: bytes, key: bytes, entry: bytes) -> None:
-        """Take one entry of a collection away, if it is there."""
         if self.get_entry(table, key, entry) is not None:
             self._set_entry(table, key, entry, None)
             self._on_write()
@@ -129,13 +124,11 @@ class DiskStore:
         return any(entry not in lately and entry != but for entry, _ in stored)
 
     def entries(self, table: bytes, key: bytes) -> list[Entry]:
-        """Return a collection in the order of its entries."""
         found: Cells = dict(self._stored_entries(table, key))
         found.update(self._lately(table, key))
         return sorted((entry, value) for entry, value in found.items() if value is not None)
 
     def clear_entries(self, table: bytes, key: bytes) -> None:
-        """Take a whole collection away."""
         for entry, _ in self.entries(table, key):
             self._set_entry(table, key, entry, None)
         self._on_write()
@@ -160,7 +153,6 @@ class DiskStore:
     # -- all of it ---------------------------------------------------------------------------
 
     def keys(self, table: bytes) -> Iterator[bytes]:
-        """Yield the keys of a table."""
         lately = {key for layer in self._layers for key in layer.get(table, _NOTHING)}
         has = self.has_entries if is_collection(table) else self._has_value
         order = order_of(table)
@@ -190,11 +182,9 @@ class DiskStore:
 
     @property
     def size_bytes(self) -> int:
-        """The size of the file's pages in use; what has changed lately may be beside them."""
         return self._file.size_bytes
 
     def tables(self, tag: bytes) -> list[bytes]:
-        """Return the tables of a tag that are not empty."""
         known = {table for layer in self._layers for table in layer if table.startswith(tag)}
         known.update(self._stored_tables(tag))
         return sorted(table for table in known if next(self.keys(table), None) is not None)
@@ -207,11 +197,9 @@ class DiskStore:
             yield table
 
     def time_queue(self, name: str) -> DiskQueue:
-        """Return a new queue."""
         return self._file.queue()
 
     def load(self, section: Section) -> None:
-        """Load a section of a checkpoint."""
         for run in runs_of(section):
             self._file.load(list(zip(run.cells, run.values, strict=True)))
 
@@ -287,12 +275,10 @@ class _LayerDelta:
         self._reads = reads
 
     def sections(self) -> Iterator[Section]:
-        """Yield all changes."""
         assert not self.is_released, "a released delta is not asked for again"
         return sections_of(self.changes, self._reads)
 
     def release(self) -> None:
-        """Let the task move the changes to the file."""
         self.is_released = True
 
 

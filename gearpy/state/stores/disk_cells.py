@@ -73,12 +73,10 @@ class DiskCells:
 
     @property
     def folder(self) -> Path | None:
-        """The folder of the file; None before there is one."""
         return None if self._env is None else self._folder
 
     @property
     def size_bytes(self) -> int:
-        """The size of the pages that hold cells."""
         if self._env is None:
             return 0
         stat = self._env.stat()
@@ -99,25 +97,20 @@ class DiskCells:
         return found if found is None or len(cell) < _KEY_BYTES else _split(found)[1]
 
     def put(self, cell: bytes, value: bytes | None) -> None:
-        """Set a cell, or delete it with None."""
         self._write(lambda txn: _put(txn, cell, value))
 
     def put_all(self, cells: Sequence[tuple[bytes, bytes | None]]) -> None:
-        """Set cells; delete cells with None."""
         self._write(lambda txn: _put_all(txn, cells), len(cells), _bytes_of(cells))
 
     def load(self, cells: Sequence[tuple[bytes, bytes | None]]) -> None:
-        """Set cells as `put_all`, faster and with longer pauses."""
         size = _bytes_of(cells)
         self._write(lambda txn: _put_all(txn, cells), len(cells), size, _COMMIT_LOADED_BYTES)
 
     def next_cell(self, start: bytes) -> tuple[bytes, bytes] | None:
-        """Return the first cell from ``start`` on, and the start from which others follow."""
         found = self._read(lambda txn: _first_from(txn, start))
         return None if found is None else (_cell_of(*found), found[0] + b"\0")
 
     def cells_from(self, start: bytes, cells_max: int) -> tuple[list[tuple[bytes, bytes]], bytes]:
-        """Return the next cells with their values, and the start from which others follow."""
         found = self._read(lambda txn: _some_from(txn, start, cells_max)) or []
         return [_cell_and_value(*each) for each in found], found[-1][0] + b"\0" if found else start
 
@@ -166,21 +159,17 @@ class DiskCells:
     # -- queues ------------------------------------------------------------------------------
 
     def queue(self) -> "DiskQueue":
-        """Return a new queue."""
         assert self._queues < _QUEUES_MAX, "two bytes number the queues"
         self._queues += 1
         return DiskQueue(self, _QUEUE.pack(0, self._queues - 1))
 
     def put_key(self, key: bytes, value: bytes) -> None:
-        """Set a key of the database itself."""
         self._write(lambda txn: txn.put(key, value))
 
     def delete_key(self, key: bytes) -> None:
-        """Delete a key of the database itself."""
         self._write(lambda txn: txn.delete(key))
 
     def first_key(self, start: bytes) -> tuple[bytes, bytes] | None:
-        """Return the first key of the database itself from ``start`` on, and its value."""
         return self._read(lambda txn: _first_from(txn, start))
 
     # -- the file ------------------------------------------------------------------------------
@@ -241,7 +230,6 @@ class DiskQueue:
         self._is_known = True
 
     def add(self, time_ms: int, cell: bytes) -> None:
-        """Put a cell in."""
         begin = self._prefix + _TIME.pack(time_ms + _HALF)
         key = begin + cell
         if len(key) > _KEY_BYTES:
@@ -260,7 +248,6 @@ class DiskQueue:
         return self._first_ms
 
     def pop(self) -> tuple[int, bytes]:
-        """Take the first cell out."""
         found = self._first()
         assert found is not None, "there is a first one"
         self._cells.delete_key(found[0])
@@ -268,7 +255,6 @@ class DiskQueue:
         return self._time_of(found[0]), found[1]
 
     def clear(self) -> None:
-        """Take all out."""
         while self.first_ms is not None:
             self.pop()
 
@@ -305,7 +291,6 @@ def _cell_of(key: bytes, data: bytes) -> bytes:
 
 
 def _cell_and_value(key: bytes, data: bytes) -> tuple[bytes, bytes]:
-    """Return the cell and its value that a key of the database and its data are."""
     return (key, data) if len(key) < _KEY_BYTES else _split(data)
 
 

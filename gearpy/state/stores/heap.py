@@ -28,20 +28,16 @@ class HeapQueue:
         self._cells: list[tuple[int, bytes]] = []
 
     def add(self, time_ms: int, cell: bytes) -> None:
-        """Put a cell in."""
         heappush(self._cells, (time_ms, cell))
 
     @property
     def first_ms(self) -> int | None:
-        """The earliest time."""
         return self._cells[0][0] if self._cells else None
 
     def pop(self) -> tuple[int, bytes]:
-        """Take the first cell out."""
         return heappop(self._cells)
 
     def clear(self) -> None:
-        """Take all out."""
         self._cells = []
 
 
@@ -67,7 +63,6 @@ class HeapStore:
             return None
 
     def put(self, table: bytes, key: bytes, value: Stored) -> None:
-        """Set the value of a key."""
         try:
             self._tables[table][key] = value
         except KeyError:
@@ -120,12 +115,10 @@ class HeapStore:
             self._changes.setdefault(table, {}).setdefault(key, {})[entry] = None
 
     def has_entries(self, table: bytes, key: bytes, *, but: bytes | None = None) -> bool:
-        """Tell whether a collection has any entry, apart from one."""
         entries = self._entries(table, key)
         return len(entries) > (but in entries)
 
     def entries(self, table: bytes, key: bytes) -> list[Entry]:
-        """Return a collection in the order of its entries."""
         return sorted(self._entries(table, key).items(), key=_BY_ENTRY)
 
     def clear_entries(self, table: bytes, key: bytes) -> None:
@@ -152,25 +145,20 @@ class HeapStore:
     # -- all of it ---------------------------------------------------------------------------
 
     def keys(self, table: bytes) -> Iterator[bytes]:
-        """Yield the keys of a table."""
         return iter(sorted(self._tables.get(table, _NOTHING), key=order_of(table)))
 
     @property
     def size_bytes(self) -> int:
-        """The number of keys, times the size of some of the first."""
         return estimated_bytes(self._tables.values())
 
     def tables(self, tag: bytes) -> list[bytes]:
-        """Return the tables of a tag that are not empty."""
         found = self._tables.items()
         return sorted(table for table, cells in found if cells and table.startswith(tag))
 
     def time_queue(self, name: str) -> HeapQueue:
-        """Return a new queue."""
         return HeapQueue()
 
     def load(self, section: Section) -> None:
-        """Load a section of a checkpoint."""
         for run in runs_of(section):
             cells = self._tables.setdefault(run.table, {})
             if is_collection(run.table):
@@ -183,18 +171,15 @@ class HeapStore:
             self._drop_if_empty(run.table, cells)
 
     def snapshot(self) -> StateDelta | None:
-        """Hand over the changes."""
         changes = {table: cells for table, cells in self._changes.items() if cells}
         self._changes = {}
         return TablesDelta(changes) if changes else None
 
     def snapshot_of_all(self) -> tuple[StateDelta | None, Iterator[int]]:
-        """Hand over a copy of all cells."""
         self._changes = {table: _copy(table, cells) for table, cells in self._tables.items()}
         return self.snapshot(), iter(())
 
     def close(self) -> None:
-        """Release the memory."""
         self._tables, self._changes = {}, {}
 
 

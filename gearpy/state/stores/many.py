@@ -127,7 +127,6 @@ def cells_of(table: bytes, keys: Sequence[Any]) -> list[bytes]:
 
 
 def groups_of_keys(keys: Sequence[Any]) -> list[int]:
-    """Return the key group of each key."""
     kinds = set(map(type, keys))
     if kinds == {str}:
         words: Iterable[bytes] = _texts(keys)
@@ -141,7 +140,6 @@ def groups_of_keys(keys: Sequence[Any]) -> list[int]:
 
 
 def groups_of_encoded(keys: Sequence[bytes]) -> list[int]:
-    """Return the key group of each key that was made into bytes."""
     tags = set(map(_TAG_OF, keys))
     if tags == {b"s"}:
         return _groups_of_words(map(_TEXT_OF, keys))
@@ -200,7 +198,6 @@ class _Groups:
         self._size = 0
 
     def add(self, groups: Iterable[int] | None, cells: Iterable[_Cell]) -> None:
-        """Take cells, which belong to these groups."""
         if groups is None:
             self._flat[TASK_GROUP] += chain.from_iterable(cells)
             return
@@ -219,7 +216,6 @@ class _Groups:
             yield from self.sections()
 
     def sections(self) -> Iterator[Section]:
-        """Yield all that is encoded, as sections."""
         for group in sorted(self._bodies):
             yield self._section(group)
 

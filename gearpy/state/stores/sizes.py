@@ -32,7 +32,6 @@ def estimated_bytes(groups: Iterable[Members]) -> int:
 
 
 def _sizes(group: Members, depth: int) -> list[int]:
-    """Return the sizes of the first members."""
     if isinstance(group, dict):
         pairs = islice(group.items(), _SIZED_MEMBERS)
         return [_bytes_of(key, depth) + _bytes_of(value, depth) for key, value in pairs]

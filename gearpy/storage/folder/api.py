@@ -21,12 +21,10 @@ class FileFacts(NamedTuple):
 
 
 def any_folder(_: str) -> bool:
-    """Let `Folder.walk` look into every folder."""
     return True
 
 
 def parent_of(name: str) -> str:
-    """Return the folder in which a name is; empty for the folder itself."""
     return name.rpartition("/")[0]
 
 

@@ -16,7 +16,6 @@ class _ToldFile(FileIO):
     """A file whose errors of writing name it; those of the system do not."""
 
     def write(self, data: "ReadableBuffer", /) -> int:
-        """Write; see `FileIO`."""
         with told(Path(os.fsdecode(self.name))):
             return super().write(data)
 

@@ -154,13 +154,11 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         return {key: value for key, value in found.items() if value}
 
     def unstrip_protocol(self, name: str) -> str:
-        """Return the URL of a path."""
         return f"kafka://{self._servers}/{self._strip_protocol(name)}"
 
     # -- files -------------------------------------------------------------------------------
 
     def find(self, path: str, **_: Any) -> list[str]:
-        """Return the paths of all files below one, or itself."""
         path = self._strip_protocol(path)
         with self._asking():
             found = [
@@ -175,7 +173,6 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         return sorted(found)
 
     def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:  # noqa: FBT001, FBT002 - fsspec's
-        """Return the files and folders in a folder."""
         path = self._strip_protocol(path)
         names = {name[len(path) + 1 :].split("/")[0] for name in self.find(path) if name != path}
         infos = [self.info(f"{path}/{name}") for name in sorted(names)]
@@ -214,7 +211,6 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
             return self._data(kept)[start:end]
 
     def pipe_file(self, path: str, value: bytes, **_: Any) -> None:
-        """Store a file in place of the one that has the path."""
         path = self._strip_protocol(path)
         with self._asking():
             place = _place_of(path)
@@ -229,7 +225,6 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
             self._send(place, dict.fromkeys(_pieces_of(path, before)))
 
     def put_file(self, lpath: str, rpath: str, **_: Any) -> None:
-        """Store a file of this machine."""
         self.pipe_file(rpath, Path(lpath).read_bytes())
 
     def rm_file(self, path: str) -> None:
@@ -246,7 +241,6 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
             self._send(kept.place, dict.fromkeys([path, *_pieces_of(path, kept)]))
 
     def rm(self, path: str, recursive: bool = False, **_: Any) -> None:  # noqa: FBT001, FBT002 - fsspec's
-        """Remove a file, or all that is below a folder."""
         for each in self.find(path):
             self.rm_file(each)
 
@@ -294,7 +288,6 @@ class KafkaFiles(fsspec.AbstractFileSystem):  # type: ignore[misc]
         return topic
 
     def _known(self, path: str) -> _Kept | None:
-        """Return a file as this process knows it."""
         return self._topic(_place_of(path).topic).files.get(path)
 
     def _kept(self, path: str) -> _Kept | None:
@@ -399,12 +392,10 @@ class _Asking:
 
 
 def register() -> None:
-    """Let fsspec know ``kafka://``."""
     fsspec.register_implementation("kafka", KafkaFiles, clobber=True)
 
 
 def _place_of(path: str) -> TopicPlace:
-    """Return where a path is: the topic is of prefix, cluster, application and its folder."""
     prefix, *parts = path.split("/")
     topic = ".".join([prefix, *parts[: max(0, min(_FOLDERS, len(parts) - 1))]])
     found = _PARTITION.search(path)

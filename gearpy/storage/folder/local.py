@@ -47,11 +47,9 @@ class LocalFolder:
 
     @property
     def place(self) -> str:
-        """See `Folder`."""
         return str(self._path)
 
     def make(self, *folders: str) -> None:
-        """See `Folder`."""
         synced: set[Path] = set()
         for folder in [self._path, *(self._path / each for each in folders)]:
             self._make(folder)
@@ -65,7 +63,6 @@ class LocalFolder:
             sync_folder(folder)
 
     def hold(self, folder: str) -> None:
-        """See `Folder`."""
         self._held |= {folder}
         if folder:
             self.hold(parent_of(folder))
@@ -103,13 +100,11 @@ class LocalFolder:
             sync_folder(folder.parent)
 
     def names(self, folder: str = "") -> list[str]:
-        """See `Folder`."""
         with suppress(FileNotFoundError), os.scandir(self._base + folder) as entries:
             return [each.name for each in entries if each.is_file() and each.name != _LOCK]
         return []
 
     def walk(self, folder: str = "", into: Callable[[str], bool] = any_folder) -> list[str]:
-        """See `Folder`."""
         found = []
         for at, folders, files in os.walk(self._path / folder, onerror=_raise_unless_gone):
             folders[:] = filter(into, folders)
@@ -117,15 +112,12 @@ class LocalFolder:
         return [each.removeprefix(self._base) for each in found]
 
     def location(self, name: str) -> str:
-        """See `Folder`."""
         return self._base + name
 
     def open(self, name: str) -> BinaryIO:
-        """See `Folder`."""
         return open(self._base + name, "rb")  # noqa: PTH123 - the reader closes it
 
     def read(self, name: str) -> bytes | None:
-        """See `Folder`."""
         try:
             with self.open(name) as file:
                 return file.read()
@@ -133,7 +125,6 @@ class LocalFolder:
             return None
 
     def look(self, name: str) -> FileFacts | None:
-        """See `Folder`."""
         try:
             info = os.stat(self._base + name)  # noqa: PTH116 - there are many
         except FileNotFoundError:
@@ -141,7 +132,6 @@ class LocalFolder:
         return FileFacts(info.st_size, info.st_mtime_ns // _NS_PER_MS)
 
     def write(self, name: str, chunks: Iterable[bytes]) -> None:
-        """See `Folder`."""
         temporary = self._written(name, chunks)
         if name in self._grown:
             self._let_go()  # It is to be another file.
@@ -153,11 +143,9 @@ class LocalFolder:
             raise
 
     def put(self, name: str, data: bytes) -> None:
-        """See `Folder`."""
         self.write(name, [data])
 
     def put_new(self, name: str, data: bytes) -> bool:
-        """See `Folder`."""
         temporary = self._written(name, [data])
         try:
             os.link(self._base + temporary, self._base + name)
@@ -169,7 +157,6 @@ class LocalFolder:
         return True
 
     def _written(self, name: str, chunks: Iterable[bytes]) -> str:
-        """Write a file that is to get another name; return the one that it has."""
         folder, slash, base = name.rpartition("/")
         temporary = f"{folder}{slash}.{base}.{uuid4().hex}{TEMPORARY}"
         file = self._created_in(folder, temporary)
@@ -198,15 +185,12 @@ class LocalFolder:
         self.prune(parent_of(temporary))
 
     def create(self, name: str) -> BinaryIO:
-        """See `Folder`."""
         return create_file(self._path / name, "xb", buffering=_BUFFER_BYTES, opener=self._opener)
 
     def sync(self, file: BinaryIO) -> None:
-        """See `Folder`."""
         sync_file(file)
 
     def move(self, name: str, *, to: str) -> bool:
-        """See `Folder`."""
         try:
             os.replace(self._base + name, self._base + to)  # noqa: PTH105 - on the fast path
         except FileNotFoundError:
@@ -214,13 +198,11 @@ class LocalFolder:
         return True
 
     def remove(self, name: str) -> None:
-        """See `Folder`."""
         self._let_go()
         with suppress(FileNotFoundError):
             os.unlink(self._base + name)  # noqa: PTH108 - there are many
 
     def remove_tree(self, name: str) -> None:
-        """See `Folder`."""
         path = self._path / name
         if path.is_symlink() or path.is_file():
             path.unlink(missing_ok=True)
@@ -229,7 +211,6 @@ class LocalFolder:
                 shutil.rmtree(path)
 
     def prune(self, folder: str) -> None:
-        """See `Folder`."""
         while folder and folder not in self._held:
             try:
                 os.rmdir(self._base + folder)  # noqa: PTH106 - names are texts here
@@ -240,11 +221,9 @@ class LocalFolder:
             folder = parent_of(folder)
 
     def sync_names(self, folder: str = "") -> None:
-        """See `Folder`."""
         sync_folder(self._path / folder)
 
     def sync_tree(self, into: Callable[[str], bool]) -> None:
-        """See `Folder`."""
         for at, folders, _ in os.walk(self._path, onerror=_raise_unless_gone):
             folders[:] = filter(into, folders)
             sync_folder(Path(at))
@@ -252,7 +231,6 @@ class LocalFolder:
     # -- logs ------------------------------------------------------------------------------
 
     def lock(self) -> None:
-        """See `LogFolder`."""
         handle = os.open(self._path / _LOCK, os.O_RDWR | os.O_CREAT, _PRIVATE_FILE)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -268,14 +246,12 @@ class LocalFolder:
         self._lock = handle
 
     def unlock(self) -> None:
-        """See `LogFolder`."""
         self._let_go()
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
     def append(self, name: str, data: bytes) -> None:
-        """See `LogFolder`."""
         with told(self._path / name):
             # The handle that it was written with: a new one might not hear of an error before it.
             handle = self._add(name, data)
@@ -284,7 +260,6 @@ class LocalFolder:
                 raise FileNotFoundError(errno.ENOENT, "the file was removed while it was in use")
 
     def note(self, name: str, data: bytes) -> None:
-        """See `LogFolder`."""
         with told(self._path / name):
             self._add(name, data)
 
@@ -296,7 +271,6 @@ class LocalFolder:
         return handle
 
     def truncate(self, name: str, size: int) -> None:
-        """See `LogFolder`."""
         os.ftruncate(self._growing(name), size)
 
     def _growing(self, name: str) -> int:
@@ -317,6 +291,5 @@ def _open_private(path: str, flags: int) -> int:
 
 
 def _raise_unless_gone(error: OSError) -> None:
-    """Let no folder be left out in silence, except one that others have removed meanwhile."""
     if not isinstance(error, FileNotFoundError | NotADirectoryError):
         raise error

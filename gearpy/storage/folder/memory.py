@@ -40,11 +40,9 @@ class _MemoryFile(BytesIO):
         self.content = content
 
     def flush(self) -> None:
-        """Hand the buffer to the operating system."""
         self.content.data = self.getvalue()
 
     def close(self) -> None:
-        """Flush, too."""
         if not self.closed:
             self.flush()
         super().close()
@@ -92,20 +90,17 @@ class MemoryFolder:
         self._is_locked = False
 
     def make(self, *folders: str) -> None:
-        """See `Folder`."""
         self.on_step("make")
 
     def hold(self, folder: str) -> None:
         """See `Folder`; there are no folders here but by their files."""
 
     def names(self, folder: str = "") -> list[str]:
-        """See `Folder`."""
         begin = f"{folder.rstrip('/')}/" if folder else ""
         below = [each[len(begin) :] for each in list(self.files) if each.startswith(begin)]
         return [name for name in below if "/" not in name]
 
     def walk(self, folder: str = "", into: Callable[[str], bool] = any_folder) -> list[str]:
-        """See `Folder`."""
         begin = f"{folder}/" if folder else ""
         below = [each for each in list(self.files) if each.startswith(begin)]
         if into is any_folder:
@@ -113,29 +108,24 @@ class MemoryFolder:
         return [each for each in below if all(map(into, each[len(begin) :].split("/")[:-1]))]
 
     def location(self, name: str) -> str:
-        """See `Folder`."""
         return f"{self.place}/{name}"
 
     def open(self, name: str) -> BinaryIO:
-        """See `Folder`."""
         data = self.read(name)
         if data is None:
             raise FileNotFoundError(f"{name} is not there")
         return BytesIO(data)
 
     def read(self, name: str) -> bytes | None:
-        """See `Folder`."""
         content = self.files.get(name)
         return None if content is None else content.data
 
     def look(self, name: str) -> FileFacts | None:
-        """See `Folder`."""
         self.on_step("look")
         content = self.files.get(name)
         return None if content is None else FileFacts(len(content.data), content.changed_ms)
 
     def write(self, name: str, chunks: Iterable[bytes]) -> None:
-        """See `Folder`."""
         data = b"".join(chunks)
         self._number += 1
         temporary = f"{name}.{self._number}{TEMPORARY}"
@@ -144,32 +134,27 @@ class MemoryFolder:
         self.sync_names(parent_of(name))
 
     def put(self, name: str, data: bytes) -> None:
-        """See `Folder`."""
         self.write(name, [data])
 
     def put_new(self, name: str, data: bytes) -> bool:
-        """See `Folder`."""
         if name in self.files:
             return False
         self.write(name, [data])
         return True
 
     def create(self, name: str) -> BinaryIO:
-        """See `Folder`."""
         self.on_step("create")
         if name in self.files:
             raise FileExistsError(name)
         return _MemoryFile(self._begun(name))
 
     def sync(self, file: BinaryIO) -> None:
-        """See `Folder`."""
         self.on_step("sync")
         file.flush()
         assert isinstance(file, _MemoryFile)
         file.content.durable = file.content.data
 
     def move(self, name: str, *, to: str) -> bool:
-        """See `Folder`."""
         self.on_step("move")
         content = self.files.get(name)
         if content is None:
@@ -183,26 +168,21 @@ class MemoryFolder:
         return True
 
     def remove(self, name: str) -> None:
-        """See `Folder`."""
         self.on_step("remove")
         if name in self.files:
             self._change(name, lambda files: files.pop(name, None))
 
     def remove_tree(self, name: str) -> None:
-        """See `Folder`."""
         for each in [name, *self.walk(name)]:
             self.remove(each)
 
     def prune(self, folder: str) -> None:
-        """See `Folder`; there are no empty folders here, so this is the end of a removal."""
         self.sync_names(folder)
 
     def sync_names(self, folder: str = "") -> None:
-        """See `Folder`."""
         self._sync(lambda each: each == folder.rstrip("/"))
 
     def sync_tree(self, into: Callable[[str], bool]) -> None:
-        """See `Folder`."""
         self._sync(lambda each: not each or all(map(into, each.split("/"))))
 
     def _sync(self, is_meant: Callable[[str], bool]) -> None:
@@ -218,27 +198,22 @@ class MemoryFolder:
     # -- logs ------------------------------------------------------------------------------
 
     def lock(self) -> None:
-        """See `LogFolder`."""
         if self._is_locked:
             raise ConfigError("folder memory is in use by this process: close the other one first")
         self._is_locked = True
 
     def unlock(self) -> None:
-        """See `LogFolder`."""
         self._is_locked = False
 
     def append(self, name: str, data: bytes) -> None:
-        """See `LogFolder`."""
         content = self._grown(name, data)
         self.on_step("sync")
         content.durable = content.data
 
     def note(self, name: str, data: bytes) -> None:
-        """See `LogFolder`."""
         self._grown(name, data)
 
     def truncate(self, name: str, size: int) -> None:
-        """See `LogFolder`."""
         self.on_step("truncate")
         content = self.files[name]
         content.data = content.data[:size]

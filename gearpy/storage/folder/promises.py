@@ -33,7 +33,6 @@ class StorePromises(NamedTuple):
 
     @property
     def keeps_checkpoints(self) -> bool:
-        """Whether a checkpoint in it is there whole or not at all, and is found again."""
         return (self.puts_whole or self.moves != "not known") and self.lists_new
 
 
@@ -68,6 +67,5 @@ PROMISES: Final[dict[str, StorePromises]] = {
 
 
 def promises_of(schemes: str | tuple[str, ...]) -> StorePromises:
-    """Return the promises of the store that a scheme, or one of several, names."""
     names = (schemes,) if isinstance(schemes, str) else schemes
     return next((PROMISES[name] for name in names if name in PROMISES), UNKNOWN)

@@ -59,11 +59,9 @@ class TopicClient:
     # -- topics ------------------------------------------------------------------------------
 
     def partitions(self, topic: str) -> int:
-        """Return how many partitions a topic has for readers; 0 if it is not there."""
         return _count(self._consumer, topic)
 
     def all_partitions(self) -> dict[str, int]:
-        """Return how many partitions each topic of the brokers has."""
         topics = self._consumer.list_topics(timeout=_ANSWER_S).topics
         return {name: len(each.partitions) for name, each in topics.items()}
 

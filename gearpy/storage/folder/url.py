@@ -75,7 +75,6 @@ class UrlFolder:
         """See `Folder`; does nothing."""
 
     def names(self, folder: str = "") -> list[str]:
-        """See `Folder`."""
         try:
             infos = self._tried(self._fresh.ls, self._at(folder).rstrip("/"), detail=True)
         except FileNotFoundError:
@@ -83,7 +82,6 @@ class UrlFolder:
         return [each["name"].rpartition("/")[2] for each in infos if each["type"] == "file"]
 
     def walk(self, folder: str = "", into: Callable[[str], bool] = any_folder) -> list[str]:
-        """See `Folder`."""
         begin = f"{self._at(folder).rstrip('/')}/"
         try:
             paths = self._tried(self._fresh.find, begin.rstrip("/"))
@@ -96,11 +94,9 @@ class UrlFolder:
         ]
 
     def location(self, name: str) -> str:
-        """See `Folder`."""
         return f"{self.place}/{name}"
 
     def open(self, name: str) -> BinaryIO:
-        """See `Folder`."""
         found = self._tried(self._fresh.info, self._at(name))
         if found["type"] != "file":
             raise IsADirectoryError(f"{self.location(name)} is a folder")
@@ -108,7 +104,6 @@ class UrlFolder:
         return BufferedReader(_Ranges(read, int(found["size"])), _READ_BYTES)
 
     def read(self, name: str) -> bytes | None:
-        """See `Folder`."""
         try:
             data: bytes = self._tried(self._fresh.cat_file, self._at(name))
         except FileNotFoundError:
@@ -116,7 +111,6 @@ class UrlFolder:
         return data
 
     def look(self, name: str) -> FileFacts | None:
-        """See `Folder`."""
         path = self._at(name)
         try:
             info = self._tried(self._fresh.info, path)
@@ -188,7 +182,6 @@ class UrlFolder:
             self._tried(self._files.mv, path, to)
 
     def put(self, name: str, data: bytes) -> None:
-        """See `Folder`."""
         if self.promises.puts_whole:
             self._tried(self._files.pipe_file, self._at(name), data)
         else:
@@ -241,7 +234,6 @@ class UrlFolder:
         return created
 
     def sync(self, file: BinaryIO) -> None:
-        """See `Folder`; closes it, unless it is gathered."""
         if isinstance(file, _Gathered):
             file.flush()
             self._tried(self._files.put_file, file.name, file.path)
@@ -250,7 +242,6 @@ class UrlFolder:
             file.close()
 
     def move(self, name: str, *, to: str) -> bool:
-        """See `Folder`."""
         try:
             self._move(self._at(name), self._at(to))
         except FileNotFoundError:
@@ -258,12 +249,10 @@ class UrlFolder:
         return True
 
     def remove(self, name: str) -> None:
-        """See `Folder`."""
         with suppress(FileNotFoundError):
             self._tried(self._files.rm_file, self._at(name))
 
     def remove_tree(self, name: str) -> None:
-        """See `Folder`."""
         with suppress(FileNotFoundError):
             self._tried(self._fresh.rm, self._at(name), recursive=True)
 
@@ -281,7 +270,6 @@ class UrlFolder:
 
     @property
     def _fresh(self) -> Any:
-        """The file system, which has forgotten its listings: others write there, too."""
         self._files.invalidate_cache()
         return self._files
 
@@ -317,11 +305,9 @@ class _Gathered(BufferedWriter):
 
     @property
     def name(self) -> str:
-        """The file of this machine."""
         return self._here
 
     def close(self) -> None:
-        """Forget it, here."""
         super().close()
         Path(self._here).unlink(missing_ok=True)
 

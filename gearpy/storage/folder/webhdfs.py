@@ -102,11 +102,9 @@ class WebHdfsFiles(WebHDFS):  # type: ignore[misc]
 
 
 def _told(text: str) -> OSError:
-    """Return the error with a text of a server."""
     is_passing = any(each in text.lower() for each in _PASSING)
     return OSError(errno.EBUSY if is_passing else errno.EIO, text)
 
 
 def register() -> None:
-    """Let fsspec use this for ``webhdfs://``, also for files that are read."""
     fsspec.register_implementation("webhdfs", WebHdfsFiles, clobber=True)

@@ -49,7 +49,6 @@ _OWN: Final = "#"
 
 
 def is_columnar(aggregate: Aggregate) -> bool:
-    """Tell whether an aggregate has a way of its own for columns: of a column, by its name."""
     return aggregate.kind == "count" or (
         aggregate.kind != "custom" and isinstance(aggregate.of, str)
     )
@@ -166,7 +165,6 @@ class PartialAggregateStage:
             yield partials, Times(oldest.array, promised)
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
-        """Nothing waits."""
         return iter(())
 
     def snapshot(self) -> None:
@@ -241,7 +239,6 @@ class _Pieces:
             self.of = windows.piece_of
 
     def of_all(self, times: Times) -> pa.Array | None:
-        """Return a number for each time, alike for those of one piece; None if they all are."""
         low, high = times.bounds()
         if self.of(low) == self.of(high):
             return None
@@ -256,7 +253,6 @@ class _Pieces:
 
 
 def _boundaries(times: pa.Array, low: int, step: int, offset: int) -> pa.Array:
-    """Return how many boundaries lie between the one before ``low`` and each time."""
     before = low - (low - offset) % step
     passed = pc.subtract_checked(times, pa.scalar(before, pa.int64()))
     return pc.divide(passed, pa.scalar(step, pa.int64()))
@@ -291,7 +287,6 @@ class MergeAggregateStage(WindowFold):
         self._reader = _Reader(tuple(key), aggregates)
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        """Merge partials into their windows; yields nothing."""
         if not values:
             return iter(())
         return super().process(self._reader.rows(as_table(values).batch), list(timestamps))
@@ -311,7 +306,6 @@ class _Reader:
         ]
 
     def rows(self, table: pa.RecordBatch) -> list[tuple[Any, ...]]:
-        """Return key, number of records, and accumulators of each row."""
         records: list[int] = table.column(_RECORDS).to_pylist()
         names = table.schema.names
         accumulators: list[list[Any]] = []

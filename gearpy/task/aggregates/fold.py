@@ -121,11 +121,9 @@ class RunningStage(FoldingStage):
         self._changes: Changes | None = None
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
-        """Nothing waits."""
         return iter(())
 
     def snapshot(self) -> None:
-        """Pass the changed values to keyed state; there is nothing else."""
         assert self._changes is not None, "restore comes first"
         self._changes.tell()
 
@@ -145,7 +143,6 @@ class RunningStage(FoldingStage):
 
     @property
     def _current(self) -> Kept:
-        """The values, to fold a batch into."""
         changes = self._changes
         return self._values if changes is None or changes.held is None else changes.held
 
@@ -177,7 +174,6 @@ class RunningFold(RunningStage):
         out: list[tuple[Any, Any]],
         dropped: list[int],
     ) -> None:
-        """Count as `_folded` would, without a call for each record."""
         key_of, state = self._key, self._current
         for record in values:
             try:
@@ -281,7 +277,6 @@ class WindowedStage(FoldingStage):
         context.in_any_order = True  # State has groups of keys: so they come back in their order.
 
     def _in_time(self, values: list[Any], timestamps: list[int]) -> Columns:
-        """Return the records that need not wait for event time; let the others wait."""
         if self._waits_all or self._context.sees_late:
             return self._gate.take(values, timestamps)
         return values, timestamps
@@ -348,7 +343,6 @@ class WindowFold(WindowedStage):
             self._add_split(values, timestamps)
 
     def _due(self, watermark_ms: int) -> Iterator[Columns]:
-        """Take the late records whose turn has come, each when event time is where it was late."""
         for at_ms, values, timestamps in self._gate.due(watermark_ms):
             yield from self._closed(max(at_ms, self._watermark_ms))
             self._fold_in(values, timestamps)
@@ -408,7 +402,6 @@ class WindowFold(WindowedStage):
 
     @property
     def hold_ms(self) -> int:
-        """Oldest record of an open window, or one that waits."""
         return min(self._gate.first_ms, *self._oldest_ms.values(), MAX_MS)
 
     def _add_split(self, values: list[Any], timestamps: list[int]) -> None:
@@ -457,13 +450,11 @@ class WindowFold(WindowedStage):
         return values
 
     def _end_until(self, end: int) -> None:
-        """Forget windows and pieces that no later window needs."""
         end_of = self._pieces.end_of
         for start in [s for s in self._open if end_of(s) <= end]:
             self._end(start)
 
     def _end(self, start: int) -> None:
-        """Forget a window, or a piece."""
         del self._open[start], self._oldest_ms[start]
         self._changes.pop(start).tell_end()
 
@@ -519,7 +510,6 @@ class WindowFold(WindowedStage):
         keys: list[Any],
         reject: Callable[[BaseException, int], None],
     ) -> list[Any]:
-        """Count new keys again of which `one_key` makes others; return the keys that count."""
         again = {key for key in islice(reversed(counts), new) if not is_one_key(key)}
         for key in again:
             del counts[key]
@@ -597,7 +587,6 @@ class WindowFold(WindowedStage):
         timestamps: list[int],
         pending: Iterator[Any],
     ) -> None:
-        """Reject the pending record that was taken last."""
         self._reject_at(values, timestamps, error, len(values) - length_hint(pending) - 1)
 
     def _reject_at(

@@ -114,7 +114,6 @@ class _Told:
         self._deleted: list[Any] = []
 
     def copy(self, keys: list[Any]) -> int:
-        """Copy the panes of keys; return what it costs."""
         amount, found = len(keys), list(map(self._panes.get, keys))
         if not all(found):
             lost = (key for key, pane in zip(keys, found, strict=True) if not pane)

@@ -45,12 +45,10 @@ class Rows:
 
     @cached_property
     def places(self) -> pa.Array:
-        """The number of each row, from 0."""
         ones = pa.repeat(pa.scalar(1, pa.int64()), len(self.times))
         return pc.subtract(pc.cumulative_sum(ones), 1)
 
     def ranks(self) -> pa.Array:
-        """Return the place of each row in the order of times; equal ones stay in theirs."""
         if self._ranks is None:
             times = self.times
             if pc.all(pc.less_equal(times[:-1], times[1:]), min_count=0).as_py():
@@ -61,7 +59,6 @@ class Rows:
         return self._ranks
 
     def of_ranks(self, ranks: pa.Array) -> pa.Array:
-        """Return the rows with these ranks."""
         assert self._order is not None
         return self._order.take(ranks)
 
@@ -107,7 +104,6 @@ _PLAINER: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], ...]] 
 
 
 def key_mistake(kind: pa.DataType) -> str | None:
-    """Return why a column of this type is no key, or None if it is."""
     kind = _plain_type(kind)
     return None if any(is_kind(kind) for is_kind in _HASHABLE) else "is no key"
 
@@ -192,7 +188,6 @@ _FITTING: Final[dict[str, tuple[str, tuple[_IsKind, ...] | None]]] = {
 
 
 def partial_of(aggregate: Aggregate) -> Partial:
-    """Return the partial of an aggregate; there is one for all but `count` and `custom`."""
     return _PARTIALS[aggregate.kind](aggregate)
 
 
@@ -216,7 +211,6 @@ class _Whole:
 
     @staticmethod
     def finish(found: list[pa.Array], column: pa.Array) -> list[pa.Array]:
-        """Return both halves, the lower one in the unit of durations."""
         low = found[0].cast(pa.int64())
         high = found[1] if len(found) > 1 else pa.repeat(pa.scalar(0, pa.int64()), len(low))
         return [low.cast(column.type) if pa.types.is_duration(column.type) else low, high]
@@ -252,7 +246,6 @@ class _Sum:
         return [(column, "sum", None)]
 
     def finish(self, found: list[pa.Array], column: pa.Array, rows: Rows) -> list[pa.Array]:
-        """Return the sums, in halves if they are whole numbers."""
         if _is_whole(column.type):
             return _Whole.finish(found, column)
         return [found[0], pa.nulls(len(found[0]), pa.int64())]
@@ -285,7 +278,6 @@ class _Extreme:
     aggregate: Aggregate
 
     def inputs(self, column: pa.Array, rows: Rows) -> list[Input]:
-        """Return the inputs of Arrow; durations as numbers of their units."""
         if pa.types.is_duration(column.type):
             column = column.cast(pa.int64())
         return [(column, self.aggregate.kind, None)]
@@ -324,7 +316,6 @@ class _Values:
     aggregate: Aggregate
 
     def inputs(self, column: pa.Array, rows: Rows) -> list[Input]:
-        """Return the places of the rows: they can be listed, also if the values cannot."""
         return [(rows.places, "list", None)]
 
     def finish(self, found: list[pa.Array], column: pa.Array, rows: Rows) -> list[pa.Array]:
@@ -336,7 +327,6 @@ class _Values:
         return [pa.LargeListArray.from_arrays(offsets, values)]
 
     def accumulators(self, columns: list[pa.Array]) -> list[Any]:
-        """Return lists, or the accumulators of these lists."""
         lists = [[each for each in values if each is not None] for values in cells_of(columns[0])]
         if self.aggregate.kind == "collect":
             return lists
@@ -377,12 +367,10 @@ class _Spread:
     aggregate: Aggregate
 
     def inputs(self, column: pa.Array, rows: Rows) -> list[Input]:
-        """Return the inputs of Arrow; the least value of a group is the one to measure from."""
         column = _measured(column)
         return [(column, "count", None), (column, "min", None), (rows.places, "list", None)]
 
     def finish(self, found: list[pa.Array], column: pa.Array, rows: Rows) -> list[pa.Array]:
-        """Return the columns that travel: the distances are from the values of the same group."""
         number, least, places = found
         values = _measured(column).take(places.flatten())
         group = pc.list_parent_indices(places)
@@ -427,7 +415,6 @@ class _Truth:
     aggregate: Aggregate
 
     def inputs(self, column: pa.Array, rows: Rows) -> list[Input]:
-        """Return which values are true, to compute on."""
         return [(_truth(column), self.aggregate.kind, _NO_NULLS)]
 
     def finish(self, found: list[pa.Array], column: pa.Array, rows: Rows) -> list[pa.Array]:

@@ -59,7 +59,6 @@ class PartialCount(WindowFold):
     def _sent(
         self, late: list[int], values: list[Any], timestamps: list[int]
     ) -> Generator[Columns, None, Columns]:
-        """Yield the counts of late records; return the other records."""
         pairs: list[Any] = []
         times: list[int] = []
         for at in late:
@@ -74,7 +73,6 @@ class PartialCount(WindowFold):
         return [values[at] for at in others], [timestamps[at] for at in others]
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
-        """Yield all that has been counted."""
         self._watermark_ms = watermark_ms
         return self.drain()
 
@@ -89,7 +87,6 @@ class PartialCount(WindowFold):
             del self._open[start], self._oldest_ms[start]
 
     def snapshot(self) -> None:
-        """Return nothing: it was drained."""
         assert not self._open, "what waits is sent before the epoch ends"
 
     def restore(self, state: Any) -> None:

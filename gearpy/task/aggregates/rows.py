@@ -87,7 +87,6 @@ def fold_of(aggregates: Mapping[str, Aggregate]) -> Fold:
 
 
 def fold_of_one(aggregate: Aggregate) -> Fold:
-    """Return a fold with the result of one aggregate."""
     if aggregate.kind == "count":
         return _count(aggregate, None)
     return _fold([aggregate], lambda kept: aggregate.result(kept[0]))
@@ -273,7 +272,6 @@ class _Code:
         return "; ".join(parts)
 
     def _values(self) -> list[str]:
-        """Return the lines that take the values out of record ``r``."""
         lines = ["d = type(r) is dict"] if any(isinstance(of, str) for of in self._of) else []
         for at, of in enumerate(self._of):
             if of is None:
@@ -286,7 +284,6 @@ class _Code:
         return lines + [f"c{at} = type(x{at})" for at, of in enumerate(self._of) if of in typed]
 
     def _steps(self) -> list[str]:
-        """Return the lines that take the values in."""
         steps: list[str] = []
         commits: list[str] = []
         # Users' code may change its arguments, so it comes when the rest cannot fail.
@@ -302,7 +299,6 @@ class _Code:
         return steps + commits
 
     def _named(self, error: BaseException, record: Any, *keys: KeyFunction) -> BaseException:
-        """Return an error that says which fields there are, if a dict lacks one."""
         if type(error) is not KeyError or type(record) is not dict:
             return error
         getters = [*keys, *(value_getter(of) for of in self._of)]
@@ -316,7 +312,6 @@ class _Code:
 
 
 def _key_lines(key: KeyFunction) -> list[str]:
-    """Return the lines that make the key ``k`` of record ``r``."""
     if not isinstance(key, FieldGetter | FieldsGetter):
         return ["k = key(r)"]
     fields = [f"r[{name!r}]" for name in key.names]

@@ -56,7 +56,6 @@ class _Largest:
         return kept
 
     def merge(self, kept: list[Any], other: list[Any]) -> list[Any]:
-        """Join two lists; equal ones of the first come first."""
         kept[:] = sorted([*kept, *other], key=_falling)[: self.n]
         return kept
 

@@ -147,7 +147,6 @@ class WindowStage(WindowedStage):
             yield results, marked_late(times, MAX_MS - 1)
 
     def on_time(self, now_ms: int) -> Iterator[Columns]:
-        """Yield the results that have waited for wall time."""
         return self._advance(MIN_MS, now_ms)
 
     def snapshot(self) -> list[int]:
@@ -175,12 +174,10 @@ class WindowStage(WindowedStage):
 
     @property
     def hold_ms(self) -> int:
-        """Oldest event time that is in no result, of windows that have still to close."""
         return min(self._panes.hold_ms, self._gate.first_ms)
 
     @property
     def wake_ms(self) -> int | None:
-        """The wall time at which something waits to be done."""
         wake_ms = self._panes.wake_ms
         return wake_ms if wake_ms < MAX_MS else None
 

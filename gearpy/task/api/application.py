@@ -319,7 +319,6 @@ def steps_scaled(scale: Mapping[str, int], steps: Sequence[StepSpec]) -> dict[st
 
 
 def _kind(processor: Processor) -> str:
-    """Name the code that a processor runs, alike in every process that built it."""
     task = processor.task
     module = without_package(getattr(task, "__module__", None) or "")
     return f"{module}.{getattr(task, '__qualname__', type(task).__name__)}"

@@ -111,5 +111,4 @@ def split_sides(values: list[Any], timestamps: list[int]) -> tuple[list[Any], li
 
 
 def _has_sides(values: list[Any]) -> bool:
-    """Tell whether there is a wrapped record; in a table there is none."""
     return type(values) is not Table and Side in set(map(type, values))

@@ -318,7 +318,6 @@ class ChainTask(Task):
         return [kept.get(each, b"") for each in ids]
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the state of each stage, encoded, so that an error names the stage."""
         kept = [state_pieces(stage.name, stage.snapshot()) for stage in self._stages]
         named = zip(self.context.step_ids, kept, strict=True)
         return {STEPS: {name: state for name, state in named if state}}
@@ -331,7 +330,6 @@ class ChainTask(Task):
                 yield from (batch for batch in pushed if batch is not None)
 
     def on_commit(self, epoch: int) -> None:
-        """Let the sinks of the chain show the records of the epoch."""
         for stage in self._committing:
             stage.commit(epoch)
 
@@ -389,17 +387,14 @@ class ChainTask(Task):
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether no work waits for room, and none would at the end of an epoch."""
         return not (self._left or self._draining)
 
     @property
     def passes_ms(self) -> int:
-        """The highest watermark that all deferring stages allow."""
         return min((lane.passes_ms for lane in self._lanes), default=MAX_MS)
 
     @property
     def is_delivered(self) -> bool:
-        """Whether the end of the stream waits for no sink of the chain."""
         return all(stage.is_delivered for stage in self._consumed)
 
     @property
@@ -420,16 +415,13 @@ class ChainTask(Task):
 
     @property
     def is_working(self) -> bool:
-        """Whether a stage waits for work outside of the task."""
         return any(stage.is_working for stage in self._working)
 
     def consumers(self) -> Sequence[ConsumerReport]:
-        """Return the consumers of all sinks of the chain."""
         return [each for stage in self._consumed for each in stage.consumers()]
 
     @property
     def waits_for(self) -> str:
-        """The thing outside that a sink of the chain waits for; of several, the first."""
         return next((waits for stage in self._consumed if (waits := stage.waits_for)), "")
 
     def on_stop(self, *, completed: bool) -> None:
@@ -445,7 +437,6 @@ class ChainTask(Task):
 
     @property
     def hold_ms(self) -> int:
-        """Oldest event time that a stage keeps."""
         return min([stage.hold_ms for stage in self._stages], default=MAX_MS)
 
     def _wake_of(self, lane: _Lane) -> int | None:

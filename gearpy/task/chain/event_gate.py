@@ -83,7 +83,6 @@ class EventGate:
 
     @property
     def first_ms(self) -> int:
-        """The first place at which a record waits; `MAX_MS` if none does."""
         return self._order.first_ms
 
     def take(self, values: list[Any], timestamps: list[int]) -> Columns:
@@ -215,7 +214,6 @@ class OrderedOutput(list[Message]):
         self.reached_ms = max(self.reached_ms, at_ms)
 
     def append(self, message: Message) -> None:
-        """Take a message."""
         if type(message) is Message and message.timestamp < self.reached_ms:
             message = late_message(message, self.reached_ms)
             self._on_late()
@@ -253,29 +251,24 @@ class OrderedStage:
             yield from self._due(self._watermark_ms)
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
-        """Yield the results of the records that event time has passed."""
         self._watermark_ms = watermark_ms
         yield from self._due(watermark_ms)
         yield from self._inner.on_watermark(watermark_ms)
 
     def snapshot(self) -> Any:
-        """Return the state of the stage; records that wait are keyed state."""
         self._gate.tell()
         return self._inner.snapshot()
 
     def restore(self, state: Any) -> None:
-        """Let both go on from there."""
         self._inner.restore(state)
         self._gate.restore(self.place, self.name)
         self._context.state.goes_by_records()
 
     def close(self, *, completed: bool) -> None:
-        """Close the stage."""
         self._inner.close(completed=completed)
 
     @property
     def place(self) -> int:
-        """Number in the chain."""
         return self._inner.place
 
     @place.setter
@@ -284,7 +277,6 @@ class OrderedStage:
 
     @property
     def hold_ms(self) -> int:
-        """Oldest record that waits."""
         return min(self._inner.hold_ms, self._gate.first_ms)
 
     def _due(self, watermark_ms: int) -> Iterator[Columns]:
@@ -298,12 +290,10 @@ class OrderedStage:
 
 
 def marked_late(timestamps: Sequence[int], at_ms: int) -> list[int]:
-    """Return the times of results of a late record, marked late at that event time or later."""
     return [late_time(time_ms, max(at_ms, promise_of(time_ms))) for time_ms in timestamps]
 
 
 def late_message(message: Any, at_ms: int) -> Any:
-    """Return a message as one that is late at that event time; what is none as it is."""
     if type(message) is not Message or type(message.timestamp) not in {int, LateTime}:
         return message
     return Message(message.value, late_time(message.timestamp, at_ms))
@@ -324,7 +314,6 @@ def _content_of(value: Any) -> bytes:
 
 
 def _key_of(value: Any) -> bytes:
-    """Return the key of a window's result or of a pair, if it is text or a number."""
     while isinstance(value, tuple) and value:
         value = value[0]
     return encode_key(value) if type(value) in {str, int} else b""
@@ -333,5 +322,4 @@ def _key_of(value: Any) -> bytes:
 def ordered_stage(
     context: TaskContext, stage: Stage, key: Callable[[Any], Any], *, waits: bool
 ) -> Stage:
-    """Return a stage that gets its records in the order of event time, if it ``waits`` for that."""
     return OrderedStage(context, stage, key) if waits else stage

@@ -35,7 +35,6 @@ def compiled(lines: Sequence[str], names: Mapping[str, Any], *, what: str) -> Ca
 
 
 def indented(lines: Sequence[str], depth: int) -> list[str]:
-    """Return lines that are so deep inside of blocks."""
     return [_INDENT * depth + line for line in lines]
 
 
@@ -104,7 +103,6 @@ class FusedStage:
         raise self._unawaited(out, times)
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
-        """Nothing waits here."""
         return iter(())
 
     def snapshot(self) -> None:

@@ -30,7 +30,6 @@ class HeldDict:
         self._let_go = let_go
 
     def get(self, key: Any, default: Any = None) -> Any:
-        """Return the newest value of a key."""
         value = self.changed.get(key, _MISSING)
         if value is not _MISSING:
             return value
@@ -46,23 +45,19 @@ class HeldDict:
             return value
 
     def __getitem__(self, key: Any) -> Any:
-        """Return the newest value of a key that has one."""
         value = self.get(key, _MISSING)
         if value is _MISSING:
             raise KeyError(key)
         return value
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the keys in their order."""
         held = self._held
         return chain(held, [key for key in self.changed if key not in held])
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        """Set the value of a key, beside the dict."""
         self.changed[key] = value
 
     def __contains__(self, key: Any) -> bool:
-        """Tell whether a key has a value."""
         return key in self.changed or key in self._held
 
     def merge(self) -> Iterator[int]:

@@ -16,14 +16,12 @@ from gearpy.task.chain.held import HeldDict
 
 
 def step_state(context: TaskContext, kind: str, place: int) -> KeyedState:
-    """Return the state of the step of this kind at a place in the chain."""
     return context.state.scope(context.step_ids[place] if context.step_ids else kind)
 
 
 def step_bulk(
     context: TaskContext, kind: str, place: int, *, operator: str, is_keyed: bool = True
 ) -> BulkState:
-    """Return the state of a step that keeps pairs by itself; see `KeyedState.bulk`."""
     return step_state(context, kind, place).bulk(kind, operator=operator, is_keyed=is_keyed)
 
 
@@ -150,7 +148,6 @@ class Changes:
         self._is_changed = True
 
     def tell_end(self) -> None:
-        """Tell that nothing is kept any more; the dict is not used from now on."""
         self.settle()
         if self._stored:
             self._kept.delete_first(self._stored, self.values, self._namespace)
@@ -220,7 +217,6 @@ class Changes:
             columns.is_last = True
 
     def _filled(self, keys: list[Any], now: list[Any]) -> Generator[int, None, bool]:
-        """Copy all values, and keys that are not in the list; tell whether values can change."""
         yield from self._appended(keys)
         values, can_change, known = self.values, False, 0
         left = iter(values.values())
@@ -234,7 +230,6 @@ class Changes:
         return can_change
 
     def _appended(self, keys: list[Any]) -> Iterator[int]:
-        """Append the keys that are not in the list, which are the last ones."""
         values, known = self.values, len(keys)
         if len(values) - known <= CHUNK:
             keys += reversed([*islice(reversed(values), len(values) - known)])

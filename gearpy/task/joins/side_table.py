@@ -66,13 +66,11 @@ class TableRows:
 
     @property
     def columns(self) -> "pa.RecordBatch":
-        """The rows as columns; only of a source that gives them so."""
         assert type(self._values) is Table, "the source has a schema"
         return self._values.batch
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the fields of all rows, in the order in which they come."""
         if type(self._values) is Table:
             return tuple(self._values.batch.schema.names)
         return tuple(dict.fromkeys(name for row in self._values for name in fields_of_row(row)))
@@ -160,7 +158,6 @@ class SideTable:
         return rows
 
     def _refusal(self, error: BaseException) -> OperatorError:
-        """Return an error that says that the table is to blame."""
         blamed = operator_error(self._operator, error)
         cause = str(error) if isinstance(error, ConfigError) else blamed.cause
         return OperatorError(
@@ -209,7 +206,6 @@ class SideTable:
 
 
 def fields_of_row(row: Any) -> Sequence[str]:
-    """Return the names of the fields of a row; none if it has no fields."""
     if isinstance(row, dict):
         return tuple(row)
     return field_names(row) if has_fields(row) else ()

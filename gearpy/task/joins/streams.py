@@ -45,12 +45,10 @@ join_key: Final[Callable[[Any], Any]] = itemgetter(1)
 
 
 def as_left(key: Callable[[Any], Any]) -> Callable[[Any], _Keyed]:
-    """Return a function that wraps a record of the left stream for a `JoinStage`."""
     return lambda value: (LEFT, key(value), value)
 
 
 def as_right(key: Callable[[Any], Any]) -> Callable[[Any], _Keyed]:
-    """Return a function that wraps a record of the right stream for a `JoinStage`."""
     return lambda value: (RIGHT, key(value), value)
 
 
@@ -246,7 +244,6 @@ class JoinStage:
             yield from self._results(rows, times)
 
     def snapshot(self) -> list[Any]:
-        """Give the changes to keyed state; return the join's description, and the watermark."""
         self._gate.tell()
         for namespace, keys, values, steps in self._join.changes():
             if values is None:
@@ -282,14 +279,12 @@ class JoinStage:
 
     @property
     def hold_ms(self) -> int:
-        """Oldest event time of a result that kept records may give."""
         return min(self._join.hold_ms, self._gate.first_ms)
 
     # -- as a stage that defers --------------------------------------------------------------
 
     @property
     def has_room(self) -> bool:
-        """Always true: waiting records are bounded by time."""
         return True
 
     @property
@@ -298,7 +293,6 @@ class JoinStage:
         return False
 
     def release(self) -> Iterator[Columns]:
-        """Yield nothing."""
         return iter(())
 
     @property
@@ -319,7 +313,6 @@ class JoinStage:
         return self._results(rows, timestamps)
 
     def _joinable(self, values: list[Any], timestamps: list[int]) -> tuple[list[Any], list[int]]:
-        """Return the records with what can be a key; reject others."""
         if are_plain(map(join_key, values)):
             return values, timestamps
         good: list[Any] = []
@@ -377,7 +370,6 @@ class JoinStage:
 
 
 def _right_first(value: _Keyed) -> int:
-    """Return the rank of a record among others at its time: rows of the right side come first."""
     return 1 if value[0] == LEFT else 0
 
 
@@ -422,7 +414,6 @@ def _of_windows(windows: object) -> list[str]:
 
 
 def _text_of(windows: Windows) -> str:
-    """Return a text of the windows, without values that are always the same."""
     if isinstance(windows, SessionWindows):
         return f"session windows, {windows.gap_ms} ms"
     numbers = [

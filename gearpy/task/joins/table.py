@@ -67,7 +67,6 @@ class TableJoinStage:
         self._names: tuple[str, ...] = ()  # Of the fields that a merged record gets.
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        """Yield the results of the records."""
         if not len(values):
             return
         table = self._table()
@@ -85,19 +84,15 @@ class TableJoinStage:
                 yield results, times
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
-        """Nothing waits."""
         return iter(())
 
     def snapshot(self) -> str | None:
-        """Return the identity of the table; None if it was not read."""
         return self._digest or None
 
     def restore(self, state: str | None) -> None:
-        """Remember which table it was."""
         self._digest = state or _UNREAD
 
     def close(self, *, completed: bool) -> None:
-        """Let the table go."""
         self._rows = None
 
     def _table(self) -> TableRows:
@@ -233,7 +228,6 @@ class TableJoinStage:
     def _places(
         self, table: TableRows, values: Table, timestamps: list[int]
     ) -> "tuple[pa.Array | None, pa.Array]":
-        """Return the places of records, None for all in order, and those of their rows."""
         import pyarrow as pa  # noqa: PLC0415 - there are columns, so Arrow is there
         import pyarrow.compute as pc  # type: ignore[import-untyped]  # noqa: PLC0415 - the same
 
@@ -297,7 +291,6 @@ class _Refreshed(TableJoinStage):
 
     @property
     def wake_ms(self) -> int | None:
-        """The time at which the table is looked at again."""
         return self._next_ms
 
     def on_time(self, now_ms: int) -> Iterator[Columns]:
@@ -314,7 +307,6 @@ class _Refreshed(TableJoinStage):
 
 
 def table_join_stage(context: TaskContext, name: str, spec: TableJoinSpec) -> TableJoinStage:
-    """Return the stage of a join with a table."""
     return (TableJoinStage if spec.refresh_ms is None else _Refreshed)(context, name, spec)
 
 

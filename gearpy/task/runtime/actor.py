@@ -155,7 +155,6 @@ class ClockBoard:
         self._posted: dict[TaskId, TaskClock] = {}
 
     def post(self, clock: TaskClock) -> None:
-        """Replace the task's clock."""
         with self._lock:
             self._posted[clock.task_id] = clock
 
@@ -317,7 +316,6 @@ class TaskActor(BatchActor[TaskMessage]):
             self._wake = self.context.schedule_once(wake_ms - now_ms, _WAKE)
 
     def _answer_stop(self, messages: list[TaskMessage]) -> None:
-        """Answer requests to stop: a task that has failed has stopped."""
         if any(isinstance(message, StopTask) for message in messages):
             self._events.on_task_stopped(self._task_id, None)
 

@@ -44,7 +44,6 @@ class OutputDigest:
         self._encoder = msgspec.msgpack.Encoder(enc_hook=self._other)
 
     def add(self, values: Sequence[Any], timestamps: Sequence[int]) -> None:
-        """Add records in order."""
         self._records += len(timestamps)
         if self.only_counts or not self._is_told_apart:
             return
@@ -104,7 +103,6 @@ class OutputDigest:
             self._is_told_apart = False
 
     def _other(self, value: Any) -> msgspec.msgpack.Ext:
-        """Encode a value that msgspec does not know; msgspec calls this."""
         return msgspec.msgpack.Ext(_OTHER, self._encoders.pack(value))
 
 

@@ -21,7 +21,6 @@ class CommitRequest:
         self._shown = 0
 
     def ask(self, epoch: int) -> None:
-        """Take a request."""
         self._asked = max(self._asked, epoch)
 
     def show(self, task: Task | None, recorder: Recorder | None) -> None:
@@ -90,16 +89,13 @@ class CutRequest:
             self.has_missed = self._cut_ms < MAX_MS
 
     def read_at_ms(self, wanted_ms: int | None) -> int | None:
-        """Return when the task is to read, given when it wants to; None: not any more."""
         return None if self._is_read else wanted_ms
 
     def begin(self, task: Task) -> None:
-        """Have a task that has just opened halt where it was told to before."""
         if self._halt is not None:
             self.halt(task, self._halt.time_ms)
 
     def halted(self, task: Task | None, watermark_ms: int) -> SourceHalt | None:
-        """Return where the task is to halt, and how far it is."""
         if self._halt is None or self._halt.state != "open" or task is None:
             return self._halt
         context = task.context
@@ -109,7 +105,6 @@ class CutRequest:
         return replace(self._halt, state="reached") if has_reached else self._halt
 
     def is_due(self, task: Task | None, epoch: int) -> bool:
-        """Tell whether the epoch that the task is in was asked to end, and may end now."""
         if self.epoch < epoch or task is None:
             return False
         return self._cut_ms == MAX_MS or task.is_cut
@@ -122,7 +117,6 @@ class CutRequest:
         return was_by_time
 
     def _hold_back(self, task: Task) -> bool:
-        """Have the task hold back what is behind cut or halt; tell whether it ends at the cut."""
         at_ms = min(self._cut_ms, self._halt_ms)
         if at_ms == MAX_MS:
             task.end_cut()
@@ -144,7 +138,6 @@ class LaterOutput:
         self._waiting: deque[tuple[int, list[Any], list[int]]] = deque()
 
     def add(self, epoch: int, values: list[Any], timestamps: list[int]) -> bool:
-        """Keep output for an epoch; tell whether it is too much, though it is kept."""
         self._waiting.append((epoch, values, timestamps))
         self._records += len(values)
         return self._records > self._records_max
@@ -159,5 +152,4 @@ class LaterOutput:
 
     @property
     def oldest_ms(self) -> int:
-        """The oldest event time that waits; `MAX_MS` if nothing does."""
         return min((oldest_of(times, MAX_MS) for _, _, times in self._waiting), default=MAX_MS)

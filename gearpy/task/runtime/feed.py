@@ -94,7 +94,6 @@ class TaskFeed:
             yield from self.fire(self._keyed.advance(watermark_ms))
 
     def fire(self, timers: Iterator[KeyTimer]) -> Job:
-        """Tell the task of key timers, so many at a time."""
         for number, timer in enumerate(timers, 1):
             try:
                 messages = outputs_of(self._task.on_key_timer(timer), "on_key_timer")
@@ -108,13 +107,11 @@ class TaskFeed:
                 yield None
 
     def tell(self) -> None:
-        """Put the waiting records into the snapshot; see `EventGate.tell`."""
         if self._gate is not None:
             self._gate.tell()
 
     @property
     def oldest_ms(self) -> int:
-        """The event time of the oldest record that waits; `MAX_MS` if none does."""
         return MAX_MS if self._gate is None else self._gate.first_ms
 
     def _driven_in_order(self, gate: EventGate, watermark_ms: int) -> Job:
@@ -157,7 +154,6 @@ class TaskFeed:
             yield from self._drive(Batch(values[start:], times[start:]))
 
     def _marked(self, job: Job, promised_ms: int) -> Job:
-        """Mark output as late where it is older than a promise."""
         buffer, seen = self._buffer, len(self._buffer)
         for output in chain(job, [None]):
             buffer[seen:] = [late_message(message, promised_ms) for message in buffer[seen:]]

@@ -62,7 +62,6 @@ class Inlet:
         self._promises: dict[tuple[int, TaskId], tuple[int, bool]] = {}
 
     def hold_nothing_back(self) -> None:
-        """Pass records of later epochs on, too; called before anything was received."""
         epoch = self._alignment.epoch
         self._alignment = LinkAlignment(self._links, epoch, is_holding_back=False)
 
@@ -71,7 +70,6 @@ class Inlet:
         self._alignment.hold_back()
 
     def restore(self, watermark_ms: int) -> None:
-        """Begin at a watermark that was reached before."""
         self.watermarks = WatermarkTracker(self._links, watermark_ms)
 
     def receive(self, message: QueuedMessage) -> None:
@@ -95,7 +93,6 @@ class Inlet:
         self._queue.extend(self._alignment.take(message.source, message, epoch))
 
     def inject(self, record: Injected) -> None:
-        """Queue a record that did not come on a link."""
         self._queue.append(record)
 
     def next(self) -> QueuedMessage | EpochEnd | Injected | None:
@@ -107,7 +104,6 @@ class Inlet:
 
     @property
     def is_at_end(self) -> bool:
-        """Tell whether the oldest message is the end of an epoch."""
         return bool(self._queue) and isinstance(self._queue[0], EpochEnd)
 
     @property
@@ -134,7 +130,6 @@ class Inlet:
         return self.watermarks.on_link(message.source, message.watermark_ms, idle=message.idle)
 
     def begin_epoch(self, epoch: int) -> bool:
-        """Apply the promises up to an epoch; return whether the watermark moved."""
         moved = False
         due = [each for each in self._promises if each[0] <= epoch]
         # Idle links last: while others are still to be counted, not all of them are idle.
@@ -159,7 +154,6 @@ class Inlet:
 
     @property
     def stale(self) -> int:
-        """Messages of stale sessions that were dropped."""
         return self._counts.stale
 
     @property
@@ -169,7 +163,6 @@ class Inlet:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing waits, neither to be processed nor for the end of an epoch."""
         return not self._queue and not self._alignment.is_holding
 
     def __bool__(self) -> bool:

@@ -71,7 +71,6 @@ class TaskMeter:
         self.state_bytes = 0  #: When the last epoch ended.
 
     def begin_turn(self) -> None:
-        """Note that a turn begins."""
         now_ns = self._clock_ns()
         since_ns, self._blocked_since_ns = self._blocked_since_ns, 0
         if since_ns:

@@ -94,7 +94,6 @@ class _Portion(NamedTuple):
 
     @classmethod
     def empty(cls, epoch: int) -> "_Portion":
-        """Return one without records."""
         return cls(Batch([], []), epoch, MAX_MS, 0)
 
     @property
@@ -103,7 +102,6 @@ class _Portion(NamedTuple):
         return self.batch.credit or 1
 
     def split(self, credit: int) -> tuple["_Portion", "_Portion"]:
-        """Return as many of the first records as take so much credit, and the rest."""
         records = credit * ROWS_PER_CREDIT if type(self.batch.values) is Table else credit
         return self.part(0, records), self.part(records, len(self.batch))
 
@@ -161,17 +159,14 @@ class Outlet:
         self.note: Callable[[Sequence[Any], Sequence[int]], None] | None = None
 
     def open(self) -> None:
-        """Open every link."""
         for target in self._by_target:
             self._outbox.append(InitialAckRequest(self._session, self._task_id, target))
 
     def forget_order(self) -> None:
-        """Tell nobody that records come by event time, whatever is known of their partition."""
         for edge in self._edges:
             edge.is_in_order = False
 
     def restore(self, watermark_ms: int) -> None:
-        """Begin with a watermark that was promised before; it is told again."""
         self.announce(watermark_ms, idle=False)
 
     def emit(
@@ -292,7 +287,6 @@ class Outlet:
         self.idle = idle
 
     def on_tick(self, now_ms: int) -> None:
-        """Send the watermarks and ack requests that are due."""
         if self._dirty and (self._is_urgent() or now_ms - self._told_ms >= self._interval):
             self._tell_watermark(now_ms)
         for edge in self._edges:
@@ -300,7 +294,6 @@ class Outlet:
                 self._request_ack(edge.links[index].target, seq)
 
     def wake_ms(self, now_ms: int) -> int | None:
-        """Return when `on_tick` has something to do, if nothing else happens."""
         if self._dirty and not self.is_blocked:
             return self._told_ms + self._interval
         return None if self.is_settled else now_ms + self._limits.flow.quiet_ack_ms
@@ -318,14 +311,12 @@ class Outlet:
 
     @property
     def records_pending(self) -> int:
-        """Records that were sent and are not acknowledged."""
         return sum(
             edge.subscription.pending(at) for edge in self._edges for at in range(len(edge.links))
         )
 
     @property
     def is_settled(self) -> bool:
-        """Whether everything put out was acknowledged."""
         return not self.is_blocked and all(e.subscription.is_settled for e in self._edges)
 
     @property
@@ -339,7 +330,6 @@ class Outlet:
 
     @property
     def is_settled_and_told(self) -> bool:
-        """Whether the latest watermark was told, too."""
         return self.is_settled and not self._dirty
 
     @property
@@ -462,7 +452,6 @@ class Promises:
         self.promised_ms = MIN_MS  #: By the inputs, or by the task itself if it has none.
 
     def restore(self, promised_ms: int, watermark_ms: int) -> None:
-        """Go on from an earlier promise, and from the watermark that was passed on."""
         self.promised_ms = max(promised_ms, watermark_ms)
         self._outlet.restore(watermark_ms)
 
@@ -538,7 +527,6 @@ class _EdgeOutput:
         )
 
     def told(self, origin: Origin) -> Origin:
-        """Return the origin that the tasks behind the edge are told."""
         if origin is not self._told[0]:
             # Where parts of one partition meet again, nobody knows how they were read; those that
             # have no order but that of their arrival have it still.

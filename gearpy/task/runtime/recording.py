@@ -101,7 +101,6 @@ class Recording:
         )
 
     def encode(self) -> bytes:
-        """Return the recording as bytes to store."""
         return msgspec.msgpack.encode(self)
 
     @classmethod
@@ -202,16 +201,13 @@ class InputRecorder:
 
     @property
     def wants_epoch(self) -> bool:
-        """Tell whether so much is recorded that the epoch should end before its time."""
         return self._bytes > self._bytes_max // 2
 
     @property
     def leads_here(self) -> bool:
-        """Tell whether all is recorded that the task has taken since a stored epoch."""
         return self._is_on and self._since <= self._stored + 1
 
     def open(self, busy_ns: Callable[[], int], *, in_any_order: bool) -> None:
-        """Begin; see `Recorder`."""
         self._busy_ns = busy_ns
         self._output.in_any_order = in_any_order
 
@@ -234,18 +230,15 @@ class InputRecorder:
             self._links[source] = max(message.watermark_ms, before_ms), message.idle
 
     def put_out(self, values: Sequence[Any], timestamps: Sequence[int]) -> None:
-        """Note records that the task puts out."""
         if self._is_on:
             began_ns = self._clock_ns()
             self._output.add(values, timestamps)
             self._cost_ns += self._clock_ns() - began_ns
 
     def commit(self, epoch: int) -> None:
-        """Note that an epoch, and all before it, are stored."""
         self._stored = max(self._stored, epoch)
 
     def fail(self, epoch: int, cause: str) -> None:
-        """End the recording of the open epoch: the task has failed."""
         self._finish(epoch, cause)
 
     def _begin(self, first: int) -> None:
@@ -339,7 +332,6 @@ def recorder(
 
 
 def is_same_output(entry: RecordedEntry, outputs: int, digest: int) -> bool:
-    """Tell whether a task has put out the same records as then, as far as that can be told."""
     return entry.outputs == outputs and (
         NO_DIGEST in {entry.digest, digest} or entry.digest == digest
     )

@@ -38,7 +38,6 @@ class RerunClock:
         self._then_ms = 0
 
     def read(self) -> int:
-        """Return the time in ms."""
         return max(self._then_ms, self._wall_ms())
 
     def reach(self, at_ms: int) -> None:
@@ -56,11 +55,9 @@ class RerunOutput:
         self.finished: list[Recording] = []
 
     def open(self, busy_ns: Callable[[], int], *, in_any_order: bool) -> None:
-        """Begin; what it costs does not matter."""
         self.output.in_any_order = in_any_order
 
     def put_out(self, values: Sequence[Any], timestamps: Sequence[int]) -> None:
-        """Add records that the task puts out."""
         self.output.add(values, timestamps)
 
     def commit(self, epoch: int) -> None:
@@ -165,7 +162,6 @@ class Rerun:
                 self._repeat(entry, recording.epoch, place, is_whole=not is_last)
 
     def inject(self, value: bytes, event_time_ms: int) -> None:
-        """Give the task one record, as it was in quarantine."""
         self._runner.inject(value, event_time_ms)
         self.records += 1
         self._settle()
@@ -213,7 +209,6 @@ class Rerun:
             )
 
     def _end_epoch(self, following: Recording) -> None:
-        """Say on all links that the epoch has ended."""
         for source in self._runner.info.upstream:
             packed = source.packed()
             known = self._links.get(packed)

@@ -220,15 +220,12 @@ class TaskRunner:
             self.poke()
 
     def tell_again(self) -> None:
-        """Have the next snapshot hold all of the keyed state, as if none had been handed over."""
         self._is_to_be_whole = True
 
     def commit(self, epoch: int) -> None:
-        """Tell the task in its next turn that an epoch is complete, and all before it."""
         self._commits.ask(epoch)
 
     def inject(self, value: bytes, event_time_ms: int) -> None:
-        """Let the task process a record that did not come on a link; see `RejectedRecord`."""
         self._inlet.inject(Injected(value, event_time_ms))
 
     def turn(self) -> int | None:
@@ -320,7 +317,6 @@ class TaskRunner:
         )
 
     def stop(self, *, completed: bool, shows: bool = False) -> None:
-        """Stop the user's task, once; with ``shows`` when it has shown what is complete."""
         self._job = self._parked = None
         self.context.metrics.enter()
         try:
@@ -336,34 +332,28 @@ class TaskRunner:
             self._keyed.close()
 
     def poke(self) -> None:
-        """Call `Task.produce` in the next turn, however long it said to wait."""
         if self._produce_at_ms is not None:
             self._produce_at_ms = min(self._produce_at_ms, self._clock_ms())
 
     @property
     def epoch(self) -> int:
-        """Epoch of the records that the task processes now."""
         return self._outlet.epoch
 
     @property
     def rejected(self) -> list[RejectedRecord]:
-        """Records that go into quarantine; emptied by the owner."""
         return self._rejects.records
 
     @property
     def is_blocked(self) -> bool:
-        """Whether the task waits for room downstream."""
         return self._outlet.is_blocked
 
     @property
     def is_settled(self) -> bool:
-        """Whether all that came in was processed, and all that went out told and acknowledged."""
         has_work = (self._job or self._parked or self._copying) is not None
         return not has_work and self._inlet.is_empty and self._outlet.is_settled_and_told
 
     @property
     def records_queued(self) -> int:
-        """Records that came in and are not processed."""
         return self._inlet.records_queued
 
     def _busy_ns(self) -> int:
@@ -399,7 +389,6 @@ class TaskRunner:
         return task.may_end_epoch if self._is_at_end(task) else self._inlet.is_at_promise
 
     def _is_at_end(self, task: Task) -> bool:
-        """Tell whether the end of an epoch comes next."""
         return self._inlet.is_at_end or self._cut.is_due(task, self.epoch)
 
     def _new_job(self, now_ms: int) -> Job | None:
@@ -471,19 +460,16 @@ class TaskRunner:
         yield from self._follow(has_moved=self._inlet.on_processed(message, is_early=is_early))
 
     def _follow(self, *, has_moved: bool) -> Job:
-        """Pass on how far the inputs are."""
         if has_moved:
             yield from self._advance(self._inlet.watermarks.watermark_ms)
         self._set_idle(self._inlet.watermarks.is_idle)
 
     def _enter_epoch(self, epoch: int) -> None:
-        """Set the epoch of the records that follow; of an unaligned task it may be a later one."""
         if self.context.epoch != epoch:
             self._flush()
             self.context.epoch = epoch
 
     def _enter(self, origin: Origin) -> None:
-        """Set the origin of the records that follow."""
         if origin is not self.context.origin:
             self._flush()
             self.context.origin = origin
@@ -545,7 +531,6 @@ class TaskRunner:
             yield from self._fed.records(batch, self._inlet.watermarks.watermark_ms)
 
     def _end_epoch(self, epoch: int) -> None:
-        """End an epoch, and with it those before it that the task was not asked to end."""
         self._send_rest(epoch)
         self.context.epoch = epoch
         self._begin_snapshot(epoch)
@@ -574,7 +559,6 @@ class TaskRunner:
             self._blame(error)
 
     def _send_later(self, epoch: int) -> None:
-        """Send the output that waited for an epoch, or for an earlier one."""
         for values, times in self._later.take(epoch):
             self._send(values, times, self._clock_ms())
 

@@ -22,7 +22,6 @@ TURN_OF: Final = "turn of "
 
 
 def named_turn(function: Callable[..., None], operator: str) -> Callable[..., None]:
-    """Return a function under another name, by which stacks tell whose turn it is."""
     assert isinstance(function, FunctionType), "one that is written in Python"
     code = function.__code__.replace(co_name=f"{TURN_OF}{operator}")
     return FunctionType(code, function.__globals__)
@@ -57,11 +56,9 @@ class TurnBoard:
         self._turns[task] = (now_ms, get_ident())
 
     def end(self, task: TaskId) -> None:
-        """Note that it has ended."""
         self._turns.pop(task, None)
 
     def began_ms(self) -> dict[TaskId, int]:
-        """Return when each turn that is under way has begun."""
         return {task: began_ms for task, (began_ms, _) in self._turns.copy().items()}
 
     def work_of(self, task: TaskId) -> Work | None:
@@ -90,7 +87,6 @@ class TurnWatch:
         self._name_of = name_of
 
     def long_turns(self, now_ms: int) -> tuple[LongTurn, ...]:
-        """Return the turns that have lasted for a while, in monotonic ms."""
         return tuple(
             LongTurn(
                 task_id=task,
@@ -104,7 +100,6 @@ class TurnWatch:
         )
 
     def overdue(self, now_ms: int) -> ErrorCard | None:
-        """Return the error of a turn that has come to the limit, once."""
         task = self._limit.overdue(self._board.began_ms(), now_ms)
         if task is None or (work := self._board.work_of(task)) is None:
             return None
@@ -127,7 +122,6 @@ def _is_around(at: tuple[FrameType, int]) -> bool:
 
 
 def _step_of(frames: Sequence[tuple[FrameType, int]]) -> str:
-    """Return the name of the innermost stage: an object with a name and a place."""
     for frame, _ in frames:
         owner = frame.f_locals.get("self")
         if isinstance(owner, FusedStage):

@@ -93,7 +93,6 @@ class BatchJoiner:
 
 
 def _may_join(batch: Batch) -> bool:
-    """Tell whether a batch is of a kind that can join others: rows in a list, or a plain table."""
     values, times = batch.values, batch.timestamps
     if type(values) is not Table:
         return type(values) is list
@@ -101,7 +100,6 @@ def _may_join(batch: Batch) -> bool:
 
 
 def _can_join(first: Batch, other: Batch) -> bool:
-    """Tell whether two batches make one: rows and rows, or tables of one schema."""
     mine, others = first.values, other.values
     if type(mine) is not Table or type(others) is not Table:
         return type(mine) is type(others)
@@ -110,7 +108,6 @@ def _can_join(first: Batch, other: Batch) -> bool:
 
 @lru_cache(maxsize=64)
 def _is_plain(schema: "pa.Schema") -> bool:
-    """Tell whether no column has a dictionary: those of two tables can be too much for one."""
     return all(_has_no_dictionary(field.type) for field in schema)
 
 

@@ -89,7 +89,6 @@ class SourcePartition:
         return self._split(portion, self._cut_ms)
 
     def begin_cut(self, cut_time_ms: int) -> None:
-        """Hold back records that do not belong before this time; another cut is given up."""
         self.end_cut()
         self._cut_ms = cut_time_ms
 
@@ -101,12 +100,10 @@ class SourcePartition:
         self._cut_ms = None
 
     def has_promised(self, time_ms: int) -> bool:
-        """Whether nothing older will come, late records excepted; also where nothing will."""
         return self.promised_ms >= time_ms or (self.reader.finished and not self._backlog)
 
     @property
     def promised_ms(self) -> int:
-        """The promise: no record to come from `read` is older; or than the cut, if there is one."""
         return self._backlog[0].before_ms if self._backlog else self._known_ms
 
     @property
@@ -118,7 +115,6 @@ class SourcePartition:
 
     @property
     def is_finished(self) -> bool:
-        """Whether everything was given."""
         return self.reader.finished and not self._backlog and not self._held
 
     def snapshot(self) -> list[Any]:
@@ -148,7 +144,6 @@ class SourcePartition:
             )
 
     def close(self) -> None:
-        """Close the reader."""
         self.reader.close()
 
     def _read(self, max_records: int, now_ms: int) -> Portion | None:
@@ -170,7 +165,6 @@ class SourcePartition:
         return portion
 
     def _next(self, max_records: int) -> Batch | None:
-        """Return the next batch of the reader, checked; None if it has no records."""
         batch = self.reader.read_batch(max_records)
         self._count_skipped()
         if batch is None or not batch.values:
@@ -222,7 +216,6 @@ class SourcePartition:
 
     @property
     def _known_ms(self) -> int:
-        """The watermark of the reader, or the one that silence has promised."""
         return max(self.reader.watermark_ms, self.floor_ms)
 
     def _count_skipped(self) -> None:

@@ -87,7 +87,6 @@ def _shares(partitions: Iterable[str], parallelism: int, *, are_found: bool) -> 
 
 
 def source_places(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return where the partitions of a source task are, by its snapshot; None has finished."""
     return {**dict.fromkeys(state.get(_FINISHED, ())), **state.get(_OPEN, {})}
 
 
@@ -195,13 +194,11 @@ class SourceTask(ChainTask):
 
     @property
     def waits_for(self) -> str:
-        """The thing outside that a reader waits for; of several, the first; else that of a sink."""
         finder = "" if self._discovery is None else self._discovery.waits_for
         waits = (finder, *(part.reader.waits_for for part in self._parts))
         return next((each for each in waits if each), "") or super().waits_for
 
     def offsets(self) -> Mapping[str, Any]:
-        """Return the position of each partition; None for a finished one."""
         finished: dict[str, Any] = dict.fromkeys(self._finished)
         return finished | {part.name: part.reader.snapshot() for part in self._parts}
 
@@ -216,7 +213,6 @@ class SourceTask(ChainTask):
         self._discovery.on_commit(places)
 
     def produce(self) -> Generator[Batch | None, None, int]:
-        """Read one batch of one partition and pass it on, then the watermark."""
         self._find()
         portion = self._read()
         records = 0 if portion is None else len(portion.values)  # Also some that were held.
@@ -250,7 +246,6 @@ class SourceTask(ChainTask):
         )
 
     def end_cut(self) -> None:
-        """Give the records that were held back, then read on."""
         self._cut_ms = MAX_MS
         for part in self._parts:
             part.end_cut()
@@ -271,7 +266,6 @@ class SourceTask(ChainTask):
 
     @property
     def _is_idle(self) -> bool:
-        """Whether all partitions are, and others that there may be."""
         if self._discovery is not None and not self._discovery.has_looked:
             return False
         return bool(self._parts or self._finds_more) and not self._live()
@@ -285,7 +279,6 @@ class SourceTask(ChainTask):
                 self._parts[-1].begin_cut(self._cut_ms)
 
     def _origins(self, known: Sequence[str], finders: Sequence[Any]) -> dict[str, Origin]:
-        """Return the partitions of this task, by name."""
         first, step = self.context.task_id.task_index, self.context.parallelism
         if self._source.discovers:
             self._discovery = self._source.discover(first, step, finders)

@@ -43,7 +43,6 @@ class Lookup:
         LookupCache(self.cache, self.ttl_ms)  # It checks them.
 
     def bind(self, function: CoroutineFunction, now_ms: Callable[[], int]) -> CoroutineFunction:
-        """Return a function of a record, with a cache of its own."""
         ask = SharedLookup(function, size=self.cache, ttl_ms=self.ttl_ms, now_ms=now_ms).ask
         key, combine = self.key, self.combine
 
@@ -86,7 +85,6 @@ class AsyncFunction:
 
     @property
     def limits(self) -> CallLimits:
-        """The limits of the calls."""
         return CallLimits(
             concurrency=self.concurrency, timeout_ms=self.timeout_ms, retries=self.retries
         )
@@ -107,7 +105,6 @@ def _innermost(function: Any) -> Any:
 
 
 def _mistake_in(function: Any) -> str | None:
-    """Return the mistakes of a function that should be asynchronous."""
     if is_coroutine_function(function):
         return None
     inner = _innermost(function)
@@ -146,12 +143,10 @@ class AsyncStage:
         self._calls: Calls | None = None
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        """Begin with the records."""
         self._begin(values, timestamps)
         return iter(())
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
-        """Learn how far the input is; see `passed_ms` for how far the output is."""
         self._window.advance(watermark_ms)
         return iter(())
 
@@ -198,33 +193,27 @@ class AsyncStage:
         self._begin(values, times)
 
     def close(self, *, completed: bool) -> None:
-        """Cancel the calls in flight."""
         if self._calls is not None:
             self._calls.close()
 
     @property
     def has_room(self) -> bool:
-        """Whether fewer records are in flight than may be."""
         return self._window.has_room
 
     @property
     def is_ready(self) -> bool:
-        """Whether calls have ended."""
         return self._calls is not None and (self._calls.has_outcomes or self._window.is_ready)
 
     @property
     def is_working(self) -> bool:
-        """Whether records are in flight."""
         return any(True for _ in self._window.held())
 
     @property
     def passed_ms(self) -> int:
-        """The event time behind this stage."""
         return self._window.passed_ms
 
     @property
     def hold_ms(self) -> int:
-        """Oldest record in flight."""
         return self._window.hold_ms
 
     def _begin(self, values: list[Any], timestamps: list[int]) -> None:

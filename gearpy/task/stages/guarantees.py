@@ -65,7 +65,6 @@ class PathGuarantee:
 
     @property
     def guarantee(self) -> Guarantee:
-        """The promise that is left with all weaknesses."""
         effects = {each.effect for each in self.weaknesses}
         if {Effect.LOSES, Effect.REPEATS} <= effects:
             return Guarantee.NONE
@@ -76,7 +75,6 @@ class PathGuarantee:
 
     @property
     def weakest(self) -> Weakness | None:
-        """The weakness that decides; of several such the one nearest to the source."""
         order = list(_LEFT)
         return min(self.weaknesses, key=lambda each: order.index(each.effect), default=None)
 
@@ -269,7 +267,6 @@ def _of_end(end: Processor) -> Iterator[Weakness]:
 
 
 def _task_class(processor: Processor) -> type[Task] | None:
-    """Return the class of a processor's tasks; of a function the class in its return annotation."""
     made: Any = processor.task
     if not isinstance(made, type):
         try:
@@ -285,7 +282,6 @@ def _is_overridden(made: type[Task], name: str) -> bool:
 
 
 def _uses_state(made: type[Task]) -> bool:
-    """Tell whether it uses keyed state; then it keeps the rest there, too, one hopes."""
     return any("state" in code.co_names for code in _codes(made))
 
 

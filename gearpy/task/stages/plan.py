@@ -71,7 +71,6 @@ class PhysicalPlan:
 
     @property
     def tasks(self) -> int:
-        """The number of tasks."""
         return sum(each.parallelism for each in self.processors)
 
     def _repr_html_(self) -> str:
@@ -112,7 +111,6 @@ class PhysicalPlan:
         )
 
     def edges_of(self, number: ProcessorId) -> list[PlannedEdge]:
-        """Return the edges that leave a processor."""
         return [each for each in self.edges if each.source == number]
 
 

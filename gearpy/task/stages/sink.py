@@ -39,7 +39,6 @@ def unwritten_after(epoch: int) -> dict[str, int]:
 
 
 def is_all_shown(state: Any) -> bool:
-    """Tell whether nobody need go on from a state, as its epoch is known to be complete."""
     return isinstance(state, dict) and _EPOCH in state and state.get(_KEPT) is None
 
 
@@ -65,7 +64,6 @@ def _joined(own: Any, others: Mapping[int, Any]) -> Any:
 
 
 def _parted(state: Any) -> tuple[Any, Mapping[int, Any]]:
-    """Return the state of a task of its own, and those of tasks that are no more."""
     if isinstance(state, dict) and state.keys() == {_OWN, _OTHERS}:
         return state[_OWN], state[_OTHERS]
     return state, {}
@@ -143,7 +141,6 @@ class SinkStage:
         return writer
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        """Write the records."""
         if self._context.shown is not None:
             self._context.shown(values, timestamps)
         try:
@@ -154,13 +151,11 @@ class SinkStage:
         return iter(())
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
-        """Tell the writer."""
         with self._blamed():
             self._writer.on_watermark(watermark_ms)
         return iter(())
 
     def snapshot(self) -> Any:
-        """Let the writer make its records durable."""
         with self._blamed():
             return _joined(self._snapshot(), self._snapshots_of_others())
 
@@ -232,7 +227,6 @@ class SinkStage:
 
     @property
     def epoch_fill(self) -> float:
-        """The answer of the writer."""
         return self._writer.epoch_fill
 
     def consumers(self) -> Sequence[ConsumerReport]:
@@ -244,11 +238,9 @@ class SinkStage:
 
     @property
     def waits_for(self) -> str:
-        """The answer of the writer."""
         return self._writer.waits_for
 
     def close(self, *, completed: bool) -> None:
-        """Close the writer."""
         with self._blamed():
             for each in (*self._others.values(), self._writer):
                 each.close(completed=completed)
@@ -273,7 +265,6 @@ class SinkStage:
             raise operator_error(self.name, self._away(error) or error) from error
 
     def _away(self, error: BaseException) -> StoreAway | None:
-        """Return an error as that of a store which is away, if it is one."""
         if isinstance(error, StoreAway):
             return error
         cause: BaseException | None = error if self._sink.waits_for_store else None
@@ -302,28 +293,23 @@ class PacedSinkStage(SinkStage):
         self.passed_ms = MIN_MS  #: How far event time has come.
 
     def expect(self, values: list[Any], timestamps: list[int]) -> None:
-        """Tell the writer of the records that come next."""
         if type(self._paced).expect is not PacedWriter.expect:
             with self._blamed():
                 self._paced.expect(Batch(values, timestamps))
 
     @property
     def has_room(self) -> bool:
-        """Whether the writer takes more."""
         return self._paced.has_room
 
     @property
     def may_end_epoch(self) -> bool:  # type: ignore[override] # of others a constant
-        """The answer of the writer; the end comes when its hand-over has failed."""
         return all(each.may_end_epoch or each.failure is not None for each in self._all)
 
     @property
     def is_ready(self) -> bool:
-        """Whether the hand-over has failed."""
         return any(each.failure is not None for each in self._all)
 
     def release(self) -> Iterator[Columns]:
-        """Fail as the hand-over has failed."""
         self._check()
         return iter(())
 
@@ -337,12 +323,10 @@ class PacedSinkStage(SinkStage):
 
     @property
     def is_working(self) -> bool:
-        """Whether something is left to hand over, now or when its epoch is complete."""
         return bool(self._prepared) or not self._is_all_delivered
 
     @property
     def waits_for(self) -> str:
-        """The answer of the first writer that waits."""
         return next((told for each in self._all if (told := each.waits_for)), "")
 
     @property
@@ -355,16 +339,13 @@ class PacedSinkStage(SinkStage):
             return all(each.is_delivered for each in self._all)
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
-        """Tell the writer."""
         self.passed_ms = max(self.passed_ms, watermark_ms)
         return super().on_watermark(watermark_ms)
 
     def _snapshot(self) -> Any:
-        """Add how far event time has come: a restart is not told of the end again."""
         return {**super()._snapshot(), _PASSED: self.passed_ms}
 
     def restore(self, state: Any) -> None:
-        """Go on from there."""
         own, _ = _parted(state)
         self.passed_ms = (own or {}).get(_PASSED, MIN_MS)
         super().restore(state)

@@ -58,18 +58,15 @@ class KeyedStage:
         self._context = context
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        """Yield the results of the function."""
         return (self._expand if self._function.is_flat else self._replace)(values, timestamps)
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
-        """Nothing waits."""
         return iter(())
 
     def snapshot(self) -> None:
         """Keep nothing here: the keyed state is stored by itself."""
 
     def restore(self, state: Any) -> None:
-        """Find keyed state."""
         self._state = step_state(self._context, "map_with_state", self.place)
         self._kept = self._state.value("kept", ttl=self._function.ttl_ms)
 
@@ -182,15 +179,12 @@ class PlaceStage:
             yield from self._in_order(values[passing], timestamps[passing], offset)
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
-        """Nothing waits."""
         return iter(())
 
     def snapshot(self) -> int:
-        """Return the number of records that came."""
         return self._came
 
     def restore(self, state: int | None) -> None:
-        """Go on counting."""
         self._came = state or 0
 
     def close(self, *, completed: bool) -> None:
@@ -248,14 +242,12 @@ class DistinctStage:
             yield out, times
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
-        """Nothing waits."""
         return iter(())
 
     def snapshot(self) -> None:
         """Keep nothing here: the keyed state is stored by itself."""
 
     def restore(self, state: Any) -> None:
-        """Find keyed state."""
         self._state = step_state(self._context, "distinct", self.place)
         self._passed = self._state.value("passed", ttl=self._ttl_ms)
 

@@ -300,7 +300,6 @@ def _alike(times: Times) -> Iterator[tuple[int, int]]:
 
 
 def _promise(time_ms: int) -> int | None:
-    """Return the promise that a time is late against; None if it is not."""
     return promise_of(time_ms) if type(time_ms) is LateTime else None
 
 
@@ -323,7 +322,6 @@ def _without_column(batch: "pa.RecordBatch", name: str, *, promised_ms: int | No
 
 
 def _record_batch(result: Any, form: Form) -> "pa.RecordBatch | None":
-    """Return the result of a function as one record batch."""
     import pyarrow as pa  # noqa: PLC0415 - the function was given columns
 
     if result is None or isinstance(result, pa.RecordBatch):

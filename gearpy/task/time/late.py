@@ -63,7 +63,6 @@ class Portion:
         )
 
     def filtered(self, flags: Any) -> "Portion":
-        """Return the rows of a table that have a flag."""
         values, times = self.values, self.timestamps
         assert type(values) is Table
         assert type(times) is Times
@@ -112,7 +111,6 @@ class LateRecords:
 
     @property
     def sets_aside(self) -> bool:
-        """Whether `judge` may return records of the side output."""
         return self._policy == "side"
 
     def judge(self, portion: Portion) -> Portion:
@@ -203,7 +201,6 @@ def promised_times(times: Times, *, before_ms: int, bound_ms: int) -> Times:
 
 
 def are_sorted(times: Times) -> bool:
-    """Tell whether no row is older than the one before it, at the cost of one look at each."""
     import pyarrow.compute as pc  # noqa: PLC0415 - the times are there, so Arrow is
 
     array = times.array
@@ -211,7 +208,6 @@ def are_sorted(times: Times) -> bool:
 
 
 def late_rows(times: Times, promised: "Times | int") -> "pa.BooleanArray | None":
-    """Return the places of rows that are older than the promise before them; None for none."""
     import pyarrow.compute as pc  # noqa: PLC0415 - the times are there, so Arrow is
 
     late = pc.less(times.array, promised.array if isinstance(promised, Times) else promised)
@@ -219,7 +215,6 @@ def late_rows(times: Times, promised: "Times | int") -> "pa.BooleanArray | None"
 
 
 def marked(times: Times, promised: "Times | int") -> Times:
-    """Return the times with the promise before each."""
     import pyarrow as pa  # noqa: PLC0415 - the times are there, so Arrow is
 
     if isinstance(promised, Times):
@@ -228,7 +223,6 @@ def marked(times: Times, promised: "Times | int") -> Times:
 
 
 def restamped(times: Times, promised: "Times | int") -> Times:
-    """Return the times, none of them older than the promise before it."""
     import pyarrow.compute as pc  # noqa: PLC0415 - the times are there, so Arrow is
 
     least = promised.array if isinstance(promised, Times) else promised
@@ -245,14 +239,12 @@ def rows_before(times: Times, cut_ms: int, *, until: int) -> "pa.BooleanArray":
 
 
 def others(flags: "pa.BooleanArray") -> "pa.BooleanArray":
-    """Return the flags of the rows that have none."""
     import pyarrow.compute as pc  # noqa: PLC0415 - the flags are there, so Arrow is
 
     return pc.invert(flags)
 
 
 def places_of(flags: "pa.BooleanArray") -> list[int]:
-    """Return the places of the rows that have a flag."""
     import pyarrow.compute as pc  # noqa: PLC0415 - the flags are there, so Arrow is
 
     places: list[int] = pc.indices_nonzero(flags).to_pylist()
@@ -260,7 +252,6 @@ def places_of(flags: "pa.BooleanArray") -> list[int]:
 
 
 def flags_at(places: list[int], count: int) -> Any:
-    """Return the flags of ``count`` rows: true at the given places."""
     import pyarrow as pa  # noqa: PLC0415 - there is a table, so Arrow is there
 
     there = set(places)

@@ -24,21 +24,17 @@ class TaskTimers:
         return bool(self._heap)
 
     def add(self, at_ms: int, payload: object) -> None:
-        """Set a timer."""
         heapq.heappush(self._heap, (at_ms, next(self._ids), payload))
 
     def pop(self) -> object:
-        """Take the payload that is due first."""
         return heapq.heappop(self._heap)[2]
 
     def after(self, now_ms: int) -> list[tuple[int, object]]:
-        """Return all delays from now on and payloads, in the order in which they will come."""
         timers = sorted(self._heap, key=_order)
         return [(max(0, at_ms - now_ms), payload) for at_ms, _, payload in timers]
 
     @property
     def due_ms(self) -> int | None:
-        """The time at which the first one is due; None where there is none."""
         return self._heap[0][0] if self._heap else None
 
 
@@ -73,13 +69,11 @@ class Wakes:
         return max(at_ms - now_ms, 1 if now_ms == self._woken_ms else 0)
 
     def wake(self, task: Task) -> Iterator[Batch]:
-        """Call the task."""
         self._woken_ms = self._wall_ms()
         yield from task.on_wake(self._woken_ms) or ()
 
 
 def timer_at_ms(timers: TaskTimers, keyed: KeyedTask, now_ms: int) -> int | None:
-    """Return when the first timer of a task or of one of its keys is due, monotonic ms."""
     due_ms, key_wait_ms = timers.due_ms, keyed.wait_ms
     return due_ms if key_wait_ms is None else earlier_of(due_ms, now_ms + key_wait_ms)
 
@@ -92,5 +86,4 @@ def earlier_of(one_ms: int | None, other_ms: int | None) -> int | None:
 
 
 def is_due(at_ms: int | None, now_ms: int) -> bool:
-    """Tell whether a time is there and has come."""
     return at_ms is not None and at_ms <= now_ms

@@ -113,7 +113,6 @@ class WireProtocol(asyncio.Protocol):
         return taken
 
     def tick(self) -> None:
-        """Close the socket if the peer has stopped amid a frame; to be called now and then."""
         self.connection.on_tick(monotonic_ms())
         self._after_input()
 
@@ -128,7 +127,6 @@ class WireProtocol(asyncio.Protocol):
         self._transport.close()
 
     def abort(self, error: ProtocolError | ConnectionLost | None = None) -> None:
-        """Close the socket now."""
         self._error = self._error or error
         if self._transport is not None:
             self._transport.abort()
@@ -168,11 +166,9 @@ class WireProtocol(asyncio.Protocol):
         self._owner.on_closed(self, self._error or ConnectionLost("the connection was closed"))
 
     def pause_writing(self) -> None:
-        """Note that the peer or the network is slower than we are."""
         self.paused = True
 
     def resume_writing(self) -> None:
-        """Go on."""
         self.paused = False
         self._owner.on_writable(self)
 
@@ -255,7 +251,6 @@ def client_protocol(
 
 
 def server_protocol(shown: Shown, owner: SocketOwner, limits: TransportLimits) -> WireProtocol:
-    """Return the protocol of an accepted socket."""
     tls = credentials_of(shown).tls
     connection = new_connection(Role.SERVER, shown, limits)
     return WireProtocol(connection, owner, limits, None if tls is None else tls.server_pipe())

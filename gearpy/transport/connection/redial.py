@@ -193,17 +193,14 @@ class Redial(ABC):
     # -- what the socket tells -------------------------------------------------------------
 
     def on_connected(self, protocol: WireProtocol) -> None:
-        """Wait for the proof."""
         self._newest = protocol
         if self.ended:
             protocol.abort()
 
     def on_writable(self, protocol: WireProtocol) -> None:
-        """Go on writing."""
         self.flush()
 
     def on_closed(self, protocol: WireProtocol, error: ProtocolError | ConnectionLost) -> None:
-        """End this attempt, or this connection."""
         if protocol is not self._newest:
             return
         self._newest = None

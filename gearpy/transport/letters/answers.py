@@ -59,7 +59,6 @@ class Answers:
             _log.debug("a question came when this process was stopping")
 
     def close(self) -> None:
-        """Start no further question; the running ones are not waited for."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _work(self, find: Find, reply: Reply) -> None:
@@ -130,7 +129,6 @@ class ClientServer:
             )
 
     def close(self) -> None:
-        """Start no further question; the running ones are not waited for."""
         self._answers.close()
 
     def _answer(self, principal: Principal, body: bytes) -> object:

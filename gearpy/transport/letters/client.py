@@ -107,12 +107,10 @@ class ControlClient:
 
     @property
     def is_connected(self) -> bool:
-        """Whether the next question uses the connection of the question before."""
         with self._lock:
             return self._socket is not None and not _has_ended(self._socket)
 
     def close(self) -> None:
-        """Close the connection."""
         with self._lock:
             self._disconnect()
 
@@ -282,7 +280,6 @@ def _seconds_until(deadline_ms: int) -> float:
 
 
 def _has_ended(sock: socket.socket) -> bool:
-    """Tell whether an idle connection was closed by its peer: nothing else makes it readable."""
     return _is_readable(sock, 0)
 
 

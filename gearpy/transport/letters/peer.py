@@ -79,7 +79,6 @@ class LetterPeer(Redial):
 
     @property
     def is_needed(self) -> bool:
-        """Tell whether a local actor depends on the other end."""
         return bool(self.watchers) or self.outbox.untaken > 0
 
     def poke(self) -> None:
@@ -95,12 +94,10 @@ class LetterPeer(Redial):
             await self._progress
 
     def end(self) -> None:
-        """See `Redial.end`."""
         self._tell_progress()
         super().end()
 
     async def close(self) -> None:
-        """See `Redial.close`."""
         self.ended = True
         self._tell_progress()
         await super().close()
@@ -137,7 +134,6 @@ class LetterPeer(Redial):
         return self._beats
 
     def next_buffers(self) -> list[bytes | memoryview]:
-        """Return letters that this connection has not had."""
         assert self.open is not None, "asked while it is of use"
         version, limits = self.open.connection.version, self._limits
         with self._lock:
@@ -169,7 +165,6 @@ class LetterPeer(Redial):
         return pause_ms
 
     def on_broken(self, error: Exception) -> None:
-        """Dial again if there is a need."""
         if self.is_needed:
             _log.info("connection to %s broken: %s", self.node, error)
             self.dial(after=error)

@@ -77,7 +77,6 @@ class LetterPeers:
 
     @property
     def node(self) -> str:
-        """The node by which other processes know this one."""
         return self._node
 
     @property
@@ -95,7 +94,6 @@ class LetterPeers:
             )
 
     def principal_of(self, node: str) -> Principal | None:
-        """Return the principal of a node that writes to this one, by the key it has proved."""
         return self.server.principal_of(node)
 
     def serve(self, deliver: TakeLetter) -> None:
@@ -113,7 +111,6 @@ class LetterPeers:
         ask: int = 0,
         answers: int = 0,
     ) -> bool:
-        """See `Peers.send`."""
         with self._lock:
             link = self._link(node)
             if isinstance(link, str):
@@ -126,7 +123,6 @@ class LetterPeers:
         return kept
 
     def watch(self, node: str, key: object, lost: PeerLost) -> None:
-        """See `Peers.watch`."""
         with self._lock:
             link = self._link(node)
             if isinstance(link, LetterPeer):
@@ -137,14 +133,12 @@ class LetterPeers:
             link.poke()
 
     def unwatch(self, node: str, key: object) -> None:
-        """See `Peers.unwatch`."""
         with self._lock:
             link = self._links.get(node)
             if link is not None:
                 link.watchers.pop(key, None)
 
     def fence(self, node: str) -> None:
-        """See `Peers.fence`."""
         with self._lock:
             link = self._links.get(node)
             self._intake.fence(node, "this process gave it up")

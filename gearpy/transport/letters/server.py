@@ -59,7 +59,6 @@ class LetterServer:
                 self._write(protocol, fenced)
 
     def close(self, reason: str) -> None:
-        """Refuse new greetings, and refuse all nodes that are connected."""
         self._closing = reason
         for protocol in list(self._greetings):
             self._refuse(protocol, reason)
@@ -82,16 +81,13 @@ class LetterServer:
             self._write(protocol, LettersTaken(number=taken))
 
     def reassure(self, protocol: WireProtocol) -> None:
-        """Give a sign of life to a node whose large letter is on its way on a slow network."""
         if protocol in self._greetings and not protocol.paused:
             self._write(protocol, Pong(number=0))
 
     def on_closed(self, protocol: WireProtocol) -> None:
-        """Forget a connection."""
         self._greetings.pop(protocol, None)
 
     def _on_message(self, protocol: WireProtocol, message: PeerMessage) -> int:
-        """Take one message; return the number of a letter that was taken, else 0."""
         greeting = self._greetings.get(protocol)
         match message:
             case Greeting() if greeting is None:

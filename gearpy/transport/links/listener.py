@@ -49,7 +49,6 @@ class Listener:
         self._seen: dict[WireProtocol, int] = {}  # Bytes of frames, when it was last looked at.
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
-        """Listen; return host and port."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(self._new_protocol, host, port)
         self._plan_tick()
@@ -137,7 +136,6 @@ class Listener:
         self._seen[protocol] = 0
 
     def on_frames(self, protocol: WireProtocol, frames: list[Frame]) -> None:
-        """Pass on frames of the peer."""
         if protocol.connection.purpose is Purpose.LINK:
             self._counters.add(frames_in=len(frames), bytes_in=protocol.take_bytes_in())
             self._on_link_frames(frames)
@@ -157,7 +155,6 @@ class Listener:
         """Nothing waits: answers are written as they come."""
 
     def on_closed(self, protocol: WireProtocol, error: ProtocolError | ConnectionLost) -> None:
-        """Forget a closed connection."""
         self._protocols.discard(protocol)
         self._seen.pop(protocol, None)
         if self.letters is not None:

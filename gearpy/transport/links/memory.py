@@ -19,17 +19,14 @@ class MemoryHub:
         self._transports: dict[str, MemoryTransport] = {}
 
     def find(self, address: str) -> "MemoryTransport | None":
-        """Return the running transport with an address."""
         return self._transports.get(address)
 
     def add(self, transport: "MemoryTransport") -> None:
-        """Let others find a transport."""
         with self._lock:
             assert transport.address not in self._transports, f"{transport.address} runs twice"
             self._transports[transport.address] = transport
 
     def remove(self, transport: "MemoryTransport") -> None:
-        """Let others find it no more."""
         with self._lock:
             if self._transports.get(transport.address) is transport:
                 del self._transports[transport.address]
@@ -52,16 +49,13 @@ class MemoryTransport(RoutedTransport):
 
     @property
     def address(self) -> str:
-        """``memory:name``."""
         return self._address
 
     def start(self) -> str:
-        """Let others find this transport; return its address."""
         self._hub.add(self)
         return self._address
 
     def stop(self) -> None:
-        """Take no more messages."""
         self._hub.remove(self)
 
     def _send_to(self, address: str, messages: list[LinkMessage]) -> None:

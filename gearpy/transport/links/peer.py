@@ -67,7 +67,6 @@ class LinkPeer(Redial):
         )
 
     def enqueue(self, frame: _Buffers) -> None:
-        """Queue the buffers of one frame; drops it if the queue is full or closed."""
         size = sum(map(len, frame))
         with self._lock:
             full = self.ended or self._queued_bytes + size > self._limits.queue_bytes_max
@@ -91,7 +90,6 @@ class LinkPeer(Redial):
 
     @property
     def is_needed(self) -> bool:
-        """Tell whether frames wait to be sent."""
         return bool(self._queue)
 
     def next_buffers(self) -> _Buffers:
@@ -158,7 +156,6 @@ class LinkPeer(Redial):
         self.opened(protocol)
 
     def on_frames(self, protocol: WireProtocol, frames: list[Frame]) -> None:
-        """Note receipts of the peer; its other messages have a connection of their own."""
         for frame in frames:
             self._unreceived.on_receipt(frame, monotonic_ms())
 
@@ -176,7 +173,6 @@ class LinkPeer(Redial):
         return pause_ms
 
     def on_broken(self, error: Exception) -> None:
-        """Drop the queue; the next frame connects again."""
         self._lose(str(error))
 
     def on_rest(self) -> None:

@@ -34,17 +34,14 @@ class Routes:
         self._logged: set[TaskId] = set()
 
     def register(self, task: TaskId, handler: LinkHandler) -> None:
-        """Deliver messages for ``task`` here."""
         with self._lock:
             self._handlers = {**self._handlers, task: handler}
 
     def unregister(self, task: TaskId) -> None:
-        """Deliver messages for ``task`` here no more."""
         with self._lock:
             self._handlers = {t: h for t, h in self._handlers.items() if t != task}
 
     def locate(self, routes: Mapping[TaskId, str]) -> None:
-        """Add addresses of tasks, or replace them."""
         with self._lock:
             self._addresses = {**self._addresses, **routes}
 
@@ -95,15 +92,12 @@ class RoutedTransport(ABC):
         return self._counters.snapshot()
 
     def register(self, task: TaskId, handler: LinkHandler) -> None:
-        """Deliver messages for ``task`` to ``handler`` from now on."""
         self._routes.register(task, handler)
 
     def unregister(self, task: TaskId) -> None:
-        """Drop and count messages for ``task`` from now on."""
         self._routes.unregister(task)
 
     def locate(self, routes: Mapping[TaskId, str]) -> None:
-        """Learn the addresses of the transports where tasks are registered."""
         self._routes.locate(routes)
 
     def send(self, messages: Sequence[LinkMessage]) -> None:

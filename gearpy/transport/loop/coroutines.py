@@ -134,14 +134,12 @@ class LoopCalls:
     # -- on the task's thread --------------------------------------------------------------
 
     def start(self, calls: Sequence[tuple[int, Any]]) -> None:
-        """See `Calls`."""
         self._inbox.append(calls)
         if not self._posted_s:
             self._posted_s = time.monotonic()
             self._post(self._take_calls)
 
     def take(self) -> list[Outcome]:
-        """See `Calls`."""
         taken = []
         outcomes = self._outcomes
         while outcomes:
@@ -150,11 +148,9 @@ class LoopCalls:
 
     @property
     def has_outcomes(self) -> bool:
-        """See `Calls`."""
         return bool(self._outcomes)
 
     def close(self) -> None:
-        """See `Calls`."""
         if not self._is_closed:
             self._is_closed = True
             self._post(self._cancel_all)
@@ -288,7 +284,6 @@ class CoroutineThread:
     def open(
         self, function: AsyncCall, limits: CallLimits, on_ready: Callable[[], object], name: str
     ) -> LoopCalls:
-        """See `Coroutines`."""
         with self._lock:
             if self._loop is None:
                 self._loop = LoopThread(self._name)

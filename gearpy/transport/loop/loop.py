@@ -25,11 +25,9 @@ class LoopThread:
 
     @property
     def running(self) -> bool:
-        """Tell whether the loop takes calls."""
         return self._thread.is_alive()
 
     def start(self) -> None:
-        """Start the thread; once."""
         self._loop = _new_loop()
         self._loop.set_exception_handler(_log_exception)
         self._thread.start()
@@ -43,7 +41,6 @@ class LoopThread:
             self._thread.join()
 
     def call(self, coroutine: Coroutine[Any, Any, _T], timeout_s: float | None = None) -> _T:
-        """Run a coroutine on the loop and wait for its result; raises the coroutine's error."""
         assert not self._is_current(), "the loop thread cannot wait for itself"
         assert self._loop is not None, "start the loop thread first"
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
@@ -54,7 +51,6 @@ class LoopThread:
             raise
 
     def call_soon(self, function: Callable[..., object], *args: object) -> bool:
-        """Run a function on the loop soon; return False if the loop does not run."""
         if self._loop is None:
             return False
         try:
@@ -94,6 +90,5 @@ async def _cancel_all() -> None:
 
 
 def _log_exception(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Log an error that nobody awaited; the loop goes on."""
     error = context.get("exception")
     _log.error("in the loop thread: %s", context.get("message"), exc_info=error)

@@ -58,11 +58,9 @@ class VirtualLoop:
             self._plan(1)
 
     def time(self) -> float:
-        """Return virtual seconds."""
         return self._now_ms() / 1000
 
     def call_soon(self, callback: Any, *args: Any, context: Any = None) -> asyncio.Handle:
-        """See `asyncio`."""
         handle = asyncio.Handle(callback, args, cast("Any", self), context)
         self._ready.append(handle)
         if not self.is_running():
@@ -74,13 +72,11 @@ class VirtualLoop:
     def call_later(
         self, delay: float, callback: Any, *args: Any, context: Any = None
     ) -> asyncio.TimerHandle:
-        """See `asyncio`."""
         return self.call_at(self.time() + delay, callback, *args, context=context)
 
     def call_at(
         self, when: float, callback: Any, *args: Any, context: Any = None
     ) -> asyncio.TimerHandle:
-        """See `asyncio`."""
         handle = asyncio.TimerHandle(when, callback, args, cast("Any", self), context)
         heappush(self._timers, (when, next(self._ids), handle))
         delay_s = max(0.0, when - self.time() - _EPSILON_S)
@@ -88,11 +84,9 @@ class VirtualLoop:
         return handle
 
     def create_future(self) -> "asyncio.Future[Any]":
-        """See `asyncio`."""
         return asyncio.Future(loop=cast("Any", self))
 
     def create_task(self, coro: Any, *, name: Any = None, context: Any = None) -> Any:
-        """See `asyncio`."""
         return asyncio.Task(coro, loop=cast("Any", self), name=name, context=context)
 
     def run_in_executor(self, _executor: Any, func: Any, *args: Any) -> "asyncio.Future[Any]":
@@ -105,16 +99,13 @@ class VirtualLoop:
         return future
 
     def get_debug(self) -> bool:
-        """See `asyncio`."""
         return False
 
     def is_running(self) -> bool:
-        """See `asyncio`."""
         running: object = asyncio._get_running_loop()  # noqa: SLF001
         return running is self
 
     def is_closed(self) -> bool:
-        """See `asyncio`."""
         return False
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
@@ -152,7 +143,6 @@ class VirtualCoroutines:
     def open(
         self, function: AsyncCall, limits: CallLimits, on_ready: Callable[[], object], name: str
     ) -> LoopCalls:
-        """See `Coroutines`."""
         calls = LoopCalls(
             function,
             limits,

@@ -70,7 +70,6 @@ Shown: TypeAlias = Credentials | KeyRing | bytes
 
 
 def credentials_of(shown: Shown) -> Credentials:
-    """Return the long form."""
     if isinstance(shown, bytes):
         shown = KeyRing.of_cluster(shown)
     return Credentials(keys=shown) if isinstance(shown, KeyRing) else shown
@@ -97,7 +96,6 @@ def is_loopback(host: str) -> bool:
 
 
 def is_unspecified(host: str) -> bool:
-    """Tell whether a host means every address: peers use another name for it."""
     address = _as_ip(host)
     return host == "" if address is None else address.is_unspecified
 

@@ -30,12 +30,10 @@ class StartToken:
 
     @property
     def page(self) -> str:
-        """The address that logs a browser in."""
         return f"{self.url}/?token={self.token}"
 
 
 def start_tokens_of(token_file: str | Path) -> Path:
-    """Return the folder of start tokens, which is beside the file of tokens."""
     return Path(token_file).expanduser().parent / "services"
 
 

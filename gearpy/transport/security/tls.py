@@ -61,12 +61,10 @@ class TlsPipe:
 
     @property
     def ready(self) -> bool:
-        """Tell whether the handshake has ended; the peer's last word on it may still come."""
         return self._ready
 
     @property
     def peer_expires_s(self) -> float:
-        """The time at which the certificate of the peer expires, in seconds since the epoch."""
         certificate: Any = self._tls.getpeercert()
         return float(ssl.cert_time_to_seconds(certificate["notAfter"]))
 
@@ -90,7 +88,6 @@ class TlsPipe:
             self._early.append(data)
 
     def close(self) -> None:
-        """Tell the peer that nothing follows."""
         if self._ready:
             with suppress(ssl.SSLError):  # The peer has not said so, too, and need not.
                 self._tls.unwrap()
@@ -135,11 +132,9 @@ class TlsContexts:
     client: ssl.SSLContext
 
     def server_pipe(self) -> TlsPipe:
-        """Return TLS for an accepted socket."""
         return TlsPipe(self.server)
 
     def client_pipe(self, host: str) -> TlsPipe:
-        """Return TLS for a socket that is connected to a host."""
         return TlsPipe(self.client, host)
 
     def check_host(self, host: str) -> None:
@@ -193,7 +188,6 @@ def server_context(folder: Path) -> ssl.SSLContext:
 
 
 def page_context(folder: str | Path) -> ssl.SSLContext:
-    """Return the context of an HTTPS server: browsers and Prometheus show no certificate."""
     context = server_context(Path(folder).expanduser())
     context.verify_mode = ssl.CERT_NONE
     return context
@@ -232,7 +226,6 @@ def _no_password() -> str:
 
 
 def _try_handshake(server: TlsPipe, client: TlsPipe) -> None:
-    """Let two pipes of this process shake hands; raises the error of either."""
     while hello := client.data_to_send():
         server.receive(hello)
         client.receive(server.data_to_send())

@@ -30,12 +30,10 @@ class TokenScope(IntEnum):
 
     @property
     def text(self) -> str:
-        """The name of the scope, as users write it."""
         return self.name.lower()
 
     @property
     def names(self) -> list[str]:
-        """The names of this scope and of all that are part of it."""
         return [each.text for each in TokenScope if each <= self]
 
 
@@ -165,12 +163,10 @@ class TokenFile:
 
 
 def new_token() -> str:
-    """Return a token that nobody can guess."""
     return _PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
 
 
 def hash_of(token: str) -> str:
-    """Return a token as it is stored."""
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
 
 

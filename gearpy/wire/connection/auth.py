@@ -134,7 +134,6 @@ def parse_hello(data: bytes, versions: KnownVersions = PROTOCOL) -> Hello:
 def challenge(
     nonce: bytes, principal: Principal = CLUSTER, version: int = PROTOCOL.newest
 ) -> bytes:
-    """Return the server's first message; ``version`` is that of the connection."""
     return _CHALLENGE.pack(_MAGIC, version, principal.number, nonce)
 
 
@@ -150,7 +149,6 @@ def parse_challenge(data: bytes) -> Challenge:
 
 
 def proof(key: bytes, role: Role, proved: Proved) -> bytes:
-    """Return the proof that the end with this role knows the key."""
     text = _PROVED.pack(
         _MAGIC,
         proved.version,

@@ -55,7 +55,6 @@ class FrameLimits:
     ack_bytes_max: int = 64  # Acks, receipts, ack requests, probes: a fixed size below this.
 
     def body_bytes_max(self, kind: FrameKind) -> int:
-        """Return the limit for one kind of frame."""
         if kind is FrameKind.DATA:
             return self.data_bytes_max
         if kind in _FIXED_SIZE:

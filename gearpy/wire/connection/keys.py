@@ -30,17 +30,14 @@ class Principal(NamedTuple):
 
     @property
     def key_name(self) -> str:
-        """Return the name of its key, for an error text."""
         return "the cluster secret" if self.application is None else f"the key of {self}"
 
     @property
     def number(self) -> int:
-        """Return the form on the wire."""
         return _NO_APPLICATION if self.application is None else self.application
 
     @classmethod
     def of_number(cls, number: int) -> "Principal":
-        """Return the principal of a number made by `number`; any below 0 is the cluster."""
         return cls(AppId(number)) if number >= 0 else CLUSTER
 
     def __str__(self) -> str:
@@ -52,7 +49,6 @@ CLUSTER: Final = Principal()
 
 
 def application_key(secret: bytes, app_id: AppId) -> bytes:
-    """Derive the key of an application from the cluster secret."""
     derived = _APPLICATION_KEY.pack(_APPLICATION_KEY_DOMAIN, app_id)
     return hmac.digest(secret, derived, "sha256")
 
@@ -71,12 +67,10 @@ class KeyRing:
 
     @classmethod
     def of_cluster(cls, secret: bytes) -> "KeyRing":
-        """Return the ring of a process that knows the cluster secret, and so every key."""
         return cls(CLUSTER, secret)
 
     @classmethod
     def of_application(cls, app_id: AppId, key: bytes) -> "KeyRing":
-        """Return the ring of a process that runs code of an application."""
         return cls(Principal(app_id), key)
 
     def key_of(self, principal: Principal) -> bytes | None:
@@ -124,7 +118,6 @@ class LaunchToken:
 
     @property
     def keys(self) -> KeyRing:
-        """Return the ring of the process that was given this token."""
         return KeyRing.of_application(self.app_id, self.key)
 
     def check(self, now_ms: int) -> None:
@@ -140,7 +133,6 @@ class LaunchToken:
             )
 
     def as_line(self) -> str:
-        """Return the token as one line of text. It is a secret."""
         numbers = [self.app_id, self.executor_id, self.launch, self.expires_ms]
         return json.dumps([*numbers, self.key.hex()]) + "\n"
 

@@ -23,7 +23,6 @@ _LETTER_OVERHEAD_BYTES: Final = 160
 
 
 def letter_bytes_max(body: bytes, to: str, reply_to: ActorPath | None) -> int:
-    """Return how many bytes a letter takes on the wire at most."""
     texts = to if reply_to is None else to + reply_to.node + reply_to.name
     escaped = len(texts.encode("utf-8", "backslashreplace"))
     return _LETTER_OVERHEAD_BYTES + len(body) + escaped
@@ -54,7 +53,6 @@ class Outbox:
 
     @property
     def untaken(self) -> int:
-        """The number of letters that are kept."""
         return len(self._kept)
 
     def post(
@@ -88,7 +86,6 @@ class Outbox:
         return True
 
     def greeting(self, *, sender: str, receiver: str) -> Greeting:
-        """Return how a connection begins."""
         return Greeting(
             sender=sender, receiver=receiver, session=self.session, resumes=self._welcomed
         )
@@ -103,7 +100,6 @@ class Outbox:
         return True
 
     def on_taken(self, number: int) -> None:
-        """Forget the letters up to ``number``, or raise `ProtocolError`."""
         if number > self._given:
             raise ProtocolError(f"letter {number} was taken but not sent, only {self._given} were")
         self._drop(number)
@@ -123,7 +119,6 @@ class Outbox:
 
     @property
     def _kept_from(self) -> int:
-        """The number of the first letter that is kept, or will be."""
         return self._posted - len(self._kept) + 1
 
     def _drop(self, number: int) -> None:
@@ -174,7 +169,6 @@ class Intake:
             del self._taken[key]
 
     def reason(self, node: str) -> str | None:
-        """Return why a node is fenced, or None."""
         return self._fenced.get(node)
 
     def on_greeting(self, greeting: Greeting) -> Welcome | Fenced:
@@ -206,7 +200,6 @@ class Intake:
         return LetterVerdict.HAND_ON
 
     def on_ping(self, greeting: Greeting) -> bool:
-        """Tell whether to answer on a connection that began with ``greeting``."""
         is_zombie = greeting.sender in self._fenced
         self.zombies += is_zombie
         return not is_zombie
@@ -269,12 +262,10 @@ class Heartbeat:
         self.is_doubtful = False  # As of the last tick: half of the time has passed in silence.
 
     def start(self, now_ms: int) -> None:
-        """Begin to care; silence counts from now. Call `on_tick` every ``interval_ms``."""
         self._heard_ms = self._tick_ms = now_ms
         self._late = 0
 
     def on_heard(self, now_ms: int) -> None:
-        """Note a sign of life of the other end."""
         self._heard_ms = now_ms
         self._late = 0
 
@@ -318,7 +309,6 @@ class Patience:
         self._refusals = 0
 
     def on_welcome(self) -> None:
-        """Note that the node was reached."""
         self._is_known = True
         self._refusals = 0
 

@@ -131,7 +131,6 @@ class Connection:
 
     @property
     def authenticated(self) -> bool:
-        """Tell whether both ends have proved themselves and the connection is open."""
         return self._state is _State.OPEN
 
     @property
@@ -144,7 +143,6 @@ class Connection:
 
     @property
     def closed(self) -> bool:
-        """Tell whether the connection has ended, for any reason."""
         return self._state is _State.CLOSED
 
     @property

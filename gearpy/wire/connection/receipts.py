@@ -38,7 +38,6 @@ class Unreceived:
 
     @property
     def is_settled(self) -> bool:
-        """Tell whether all that was written has arrived."""
         return self._received == self._written
 
     def on_written(self, size: int, now_ms: int) -> None:
@@ -65,7 +64,6 @@ class Unreceived:
         self._heartbeat.on_heard(now_ms)
 
     def is_lost(self, now_ms: int) -> bool:
-        """Tell whether a receipt is overdue, and the other end was silent for too long."""
         return not self.is_settled and self._heartbeat.on_tick(now_ms) is None
 
     def reason(self, now_ms: int) -> str:

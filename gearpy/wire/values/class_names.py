@@ -42,7 +42,6 @@ class ClassPlace(NamedTuple):
 
     @property
     def is_current(self) -> bool:
-        """Whether the class is still found by its name: not loaded anew, in no cell run again."""
         is_loaded = sys.modules.get(self.module.__name__) is self.module
         return is_loaded and _class_in(self.module, self.path) is self.cls
 
@@ -74,13 +73,11 @@ def name_of_class(cls: type) -> str:
 
 
 def full_name(cls: type) -> str:
-    """Return the name of a class for people."""
     module = module_name(cls.__module__)
     return cls.__qualname__ if module == "builtins" else f"{module}.{cls.__qualname__}"
 
 
 def place_of_class(cls: type) -> ClassPlace | None:
-    """Return where a class of this process is found by its own name, if it is."""
     module = sys.modules.get(cls.__module__)
     return None if module is None else _place_in(module, cls.__qualname__)
 

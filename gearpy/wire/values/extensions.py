@@ -88,7 +88,6 @@ class ValueEncoder:
 
     @property
     def is_slow(self) -> bool:
-        """Whether it has met text that makes it pack all text slowly from then on."""
         return self._unicode_errors is not None
 
     def pack(self, value: Any) -> bytes:
@@ -133,7 +132,6 @@ class ValueEncoder:
         )
 
     def _extension(self, value: Any) -> msgpack.ExtType | int:
-        """Encode a value unknown to msgpack; msgpack calls this."""
         encode = _ENCODERS.get(type(value))
         if encode is not None:
             return encode(self, value)
@@ -166,7 +164,6 @@ class EncoderPool:
         self._idle: list[ValueEncoder] = []  # One operation on a list at a time: needs no lock.
 
     def pack(self, value: Any) -> bytes:
-        """Return a value as msgpack, as `ValueEncoder.pack` does."""
         try:
             encoder = self._idle.pop()
         except IndexError:
@@ -203,7 +200,6 @@ class ValueDecoder:
         return value
 
     def _extension(self, code: int, data: bytes) -> Any:
-        """Decode an extension value; msgpack calls this."""
         decode = _DECODERS.get(code)
         if decode is None:
             raise ProtocolError(f"unknown extension type {code} in a record")
@@ -263,7 +259,6 @@ def _parts(value: Any, registry: RecordRegistry) -> Iterable[tuple[str, Any]]:
 
 
 def _nested(code: int) -> Callable[[ValueEncoder, Any], msgpack.ExtType]:
-    """Return an encoder for a collection that travels as a list."""
     return lambda encoder, value: msgpack.ExtType(code, encoder.pack_nested(list(value)))
 
 

@@ -84,7 +84,6 @@ class RecordType(ABC):
         return self._build(columns, count)
 
     def parts(self, value: Any) -> Iterable[tuple[str, Any]]:
-        """Yield the parts of an instance, each with the expression that leads to it, for errors."""
         columns = self.columns([value])
         return [(f".{name}", column[0]) for name, column in zip(self.fields, columns, strict=True)]
 
@@ -174,7 +173,6 @@ def _keeps_hash(cls: type, slots: Sequence[str]) -> bool:
 
 
 def _field_names(cls: type) -> tuple[str, ...] | None:
-    """Return the fields of a dataclass, NamedTuple or attrs class; None for another class."""
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
         return tuple(cls._fields)
     is_bare = _can_be_made_bare(cls)
@@ -312,7 +310,6 @@ class _PlainForm(RecordType):
 
 
 def _slots_of(cls: type) -> tuple[str, ...]:
-    """Return the names of the slots of a class and of its base classes."""
     return tuple(
         name
         for base in cls.__mro__
@@ -351,7 +348,6 @@ class SerializerForm(RecordType):
         self._decode = decode
 
     def columns(self, values: Sequence[Any]) -> list[list[Any]]:
-        """See `RecordType`."""
         try:
             return [list(map(self._encode, values))]
         except Exception as error:

@@ -98,7 +98,6 @@ def _types_in(descr: Any, depth: int = 0) -> Iterator[Any]:
 
 
 def _plain(descr: Any) -> Any:
-    """Return a description of a type as text and lists."""
     if isinstance(descr, str):
         return descr
     return [[name, _plain(each), *map(list, shape)] for name, each, *shape in descr]

@@ -114,7 +114,6 @@ def decode_batch(
 def encode_value(
     value: Any, registry: RecordRegistry = DEFAULT_REGISTRY, *, where: str = "a value"
 ) -> bytes:
-    """Return one value as bytes; raises `CannotTravel` that calls it ``where``."""
     try:
         return ValueEncoder(registry).pack(value)
     except CannotTravel as error:
@@ -135,7 +134,6 @@ def decode_value(body: bytes | memoryview, registry: RecordRegistry = DEFAULT_RE
 
 
 def _with_place(values: list[Any], registry: RecordRegistry, error: Exception) -> Exception:
-    """Return the error of the first record that alone cannot travel."""
     for value in values:
         try:
             encode_value(value, registry, where="a record")

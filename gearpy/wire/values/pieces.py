@@ -109,12 +109,10 @@ class Pieces:
         return self.size
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield the bytes in portions."""
         for piece in self.pieces:
             yield piece if isinstance(piece, bytes) else piece.joined()
 
     def joined(self) -> bytes:
-        """Return the bytes."""
         return b"".join(self.chunks())
 
 
@@ -123,12 +121,10 @@ Encoded: TypeAlias = bytes | Pieces
 
 
 def chunks_of(encoded: Encoded) -> Iterable[bytes]:
-    """Return the bytes of an encoded value in portions."""
     return encoded.chunks() if isinstance(encoded, Pieces) else (encoded,)
 
 
 def joined(encoded: Encoded) -> bytes:
-    """Return the bytes of an encoded value."""
     return encoded.joined() if isinstance(encoded, Pieces) else encoded
 
 

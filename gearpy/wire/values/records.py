@@ -124,7 +124,6 @@ class RecordRegistry:
         return record
 
     def _derived(self, cls: type) -> RecordType:
-        """Return the form of a class that others can find by its name, or raise `NotAllowed`."""
         if not self._finds_classes:
             raise NotAllowed("it was not registered")
         record = form_of(cls, name_of_class(cls))

@@ -94,23 +94,18 @@ class AppAutoscale:
 
     @property
     def asks_for_slots(self) -> bool:
-        """The next tick needs the workers first: `on_free_slots` is to be called before it."""
         return self._scaler is not None and self._scaler.asks_for_slots
 
     def on_free_slots(self, free: float) -> None:
-        """Learn how many slots are free."""
         self._free_slots = free
 
     def on_stays(self) -> None:
-        """Learn that the trial of the version has passed."""
         self._has_asked = False
 
     def on_trouble(self, reason: str, now_ms: int) -> None:
-        """Learn that a change was refused, was given up, or has failed."""
         if self._has_asked and self._scaler is not None:
             self._scaler.on_trouble(reason, now_ms)
         self._has_asked = False
 
     def shown(self) -> tuple[ScaledStep, ...]:
-        """Return the steps that are scaled, for people."""
         return () if self._scaler is None else self._scaler.shown()

@@ -88,12 +88,10 @@ class Dialect:
 
     @property
     def note(self) -> str:
-        """What a plan says of it; empty if Arrow reads it as it is."""
         return "" if self._is_plain else "its dialect is translated for Arrow, which takes longer"
 
     @cached_property
     def quotes(self) -> bytes:
-        """The quote; empty if there is none."""
         return (self.quote or "").encode()
 
     def parse_options(self, separator: str, *, keeps_blank: bool) -> pa_csv.ParseOptions:
@@ -133,7 +131,6 @@ class Dialect:
         return lines, mark.decode()
 
     def in_its_words(self, error: pa.ArrowInvalid, separator: str) -> pa.ArrowInvalid:
-        """Return an error of Arrow with the delimiter that the file has."""
         return pa.ArrowInvalid(str(error).replace(separator, self.delimiter))
 
     def cells(self, line: str) -> list[str]:
@@ -155,11 +152,9 @@ class Dialect:
         return next(reader, [])
 
     def is_comment(self, line: bytes) -> bool:
-        """Tell whether a line is none."""
         return self.comment is not None and line.startswith(self.comment.encode())
 
     def ends(self, data: bytes) -> Iterable[int]:
-        """Yield the places behind the line endings that are not in a cell."""
         return (found.end() for found in self._line_ends.finditer(data) if found[0] == b"\n")
 
     def last_end(self, data: bytes) -> int:
@@ -179,7 +174,6 @@ class Dialect:
         return end
 
     def lines(self, data: bytes) -> list[bytes]:
-        """Return lines with their endings; a line goes on as long as a cell does."""
         places = [0, *self.ends(data)]
         found = [data[at:end] for at, end in pairwise(places)]
         return found + ([data[places[-1] :]] if places[-1] < len(data) else [])
@@ -201,7 +195,6 @@ class Dialect:
 
     @cached_property
     def _space(self) -> bytes:
-        """The pattern of what does not count around cells."""
         spaces = b" \t".replace(self._delimiter, b"") if self.delimiter != " " else b" \t"
         return b"[" + spaces + b"]*" if self.trim else b""
 
@@ -215,7 +208,6 @@ class Dialect:
 
     @cached_property
     def _of_quoted(self) -> bytes:
-        """The pattern of a cell between quotes."""
         quote, escape = re.escape(self.quotes), re.escape(self._escape)
         inner = b"[^" + quote + escape + (b"" if self.multiline else rb"\n") + b"]"
         return quote + b"(?:" + inner + b"|" + quote * 2 + b"|" + self._of_escaped + b")*+" + quote

@@ -52,7 +52,6 @@ def is_inexact(number: int) -> bool:
 
 
 def are_numbers(texts: pa.Array) -> bool:
-    """Tell whether texts that a parser takes for numbers are no codes, such as 007 or +49."""
     return not pc.any(pc.match_substring_regex(texts, _NO_NUMBER)).as_py()
 
 
@@ -77,7 +76,6 @@ def changed_text(texts: pa.Array, numbers: pa.Array) -> str | None:
 
 
 def are_uint64(texts: pa.Array) -> bool:
-    """Tell whether all texts are whole numbers from 0 to 2**64 - 1."""
     present = texts.drop_null().to_pylist()
     return all(text.strip().isdecimal() and int(text) < _UINT64_END for text in present)
 
@@ -144,5 +142,4 @@ def _whole_in(values: Any) -> Iterator[int]:
 
 
 def large_columns(batch: pa.RecordBatch, names: Sequence[str]) -> list[str]:
-    """Return those of some columns that may have other fractions than were written."""
     return [name for name in names if has_large(batch.column(name))]

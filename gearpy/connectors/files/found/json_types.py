@@ -37,12 +37,10 @@ class JsonColumns:
 
     @property
     def finer(self) -> pa.Schema:
-        """What Arrow reads where texts have more digits than microseconds."""
         fields = [field.with_type(with_leaves(field.type, finer)) for field in self.by_arrow]
         return pa.schema(fields)
 
     def column(self, field: pa.Field, read: pa.Array) -> pa.Array:
-        """Return a column of the schema, made of one that Arrow has read."""
         try:
             return changed_leaves(read, field.type, _changed)
         except pa.ArrowInvalid as error:
@@ -61,7 +59,6 @@ class JsonColumns:
 
 @lru_cache(maxsize=256)
 def json_columns(schema: pa.Schema) -> JsonColumns:
-    """Return how the columns of a schema are read."""
     fields = [pa.field(field.name, with_leaves(field.type, _read)) for field in schema]
     by_python = frozenset(field.name for field in fields if not _is_by_arrow(field))
     by_arrow = pa.schema([field for field in fields if field.name not in by_python])

@@ -76,11 +76,9 @@ class Brokers:
         return {topic: known for topic, known in found.items() if known != _NO_ID}
 
     def low(self, name: str) -> int:
-        """Return the offset of the oldest record."""
         return self.range(name)[0]
 
     def high(self, name: str) -> int:
-        """Return the offset behind the newest record that readers may see."""
         return self.range(name)[1]
 
     def range(self, name: str) -> tuple[int, int]:
@@ -91,13 +89,11 @@ class Brokers:
         return low, high
 
     def committed(self, names: Sequence[str]) -> Mapping[str, int]:
-        """Return the offsets that the group has committed, where it has."""
         asked = [self._make(*topic_of(name)) for name in names]
         told = self._consumer.committed(asked, timeout=_ANSWER_S)
         return self._offsets(names, told)
 
     def at_time(self, names: Sequence[str], time_ms: int) -> Mapping[str, int]:
-        """Return the offsets of the first records of this time or later, where there are."""
         asked = [self._make(*topic_of(name), time_ms) for name in names]
         told = self._consumer.offsets_for_times(asked, timeout=_ANSWER_S)
         return self._offsets(names, told)
@@ -117,7 +113,6 @@ class Brokers:
                 )
 
     def close(self) -> None:
-        """End the client."""
         self._consumer.close()
 
     def _offsets(self, names: Sequence[str], told: Sequence[Any]) -> dict[str, int]:

@@ -114,7 +114,6 @@ class Reading:
 
     @property
     def columns(self) -> RawColumns:
-        """The parts of records that are taken beside their values."""
         return RawColumns(
             times=self.records or not self.has_time, rest=self.records, joins=self.joins
         )
@@ -156,12 +155,10 @@ class RecordDecoder:
 
     @property
     def skipped(self) -> int:
-        """The number of bad records that were left out."""
         return self._bad.skipped
 
     @property
     def watermark_ms(self) -> int:
-        """The watermark: no later record has an older event time."""
         return self._order.watermark_ms
 
     def begin(self, raw: Raw, executor: Executor) -> Begun:
@@ -281,7 +278,6 @@ class RecordDecoder:
 
 
 def _int64s(numbers: list[int]) -> pa.Array:
-    """Return a column of numbers; `pa.array` would load pandas first, where it is installed."""
     body = pa.py_buffer(array("q", numbers))
     return pa.Array.from_buffers(pa.int64(), len(numbers), [None, body])
 
@@ -300,7 +296,6 @@ def _json_rows(bodies: Sequence[bytes | None], schema: pa.Schema) -> pa.RecordBa
 
 
 def _is_of_parser(error: Exception) -> bool:
-    """Tell whether a parser has refused a value, and not its place in a table."""
     return isinstance(error, pa.ArrowException) or str(error) in {_NOT_ONE, NOT_AN_OBJECT}
 
 

@@ -71,7 +71,6 @@ class KafkaReading:
 
     @property
     def operator(self) -> str:
-        """The name of the source."""
         return self.records.operator
 
 
@@ -162,11 +161,9 @@ class KafkaDiscovery(Discovery[Any]):
         )
 
     def snapshot(self) -> Looked:
-        """Return whether the partitions of the beginning are known."""
         return {"looked": self.has_looked}
 
     def on_commit(self, places: Mapping[str, KafkaPlace]) -> None:
-        """Commit the offsets that have changed to the group, for others to see."""
         if self._reading.group is None:
             return
         offsets = {name: place["offset"] for name, place in places.items()}
@@ -176,7 +173,6 @@ class KafkaDiscovery(Discovery[Any]):
             self._errands.post(lambda: self._commit(changed))
 
     def close(self) -> None:
-        """Close the clients, behind the last commit."""
         self._parser.shutdown(wait=False, cancel_futures=True)
         self._errands.post(self._brokers.close)
         self._errands.close(self._consumer.close, _LAST_S)
@@ -200,7 +196,6 @@ class KafkaDiscovery(Discovery[Any]):
         return {}
 
     def _topic_id(self, topic: str) -> str | None:
-        """Return the id of a topic; empty if it has none, None if that is not known yet."""
         return None if self._ids is None else self._ids.get(topic, "")
 
     def _take(self, look: _Look) -> Mapping[str, KafkaPlace]:
@@ -338,7 +333,6 @@ class KafkaReader(SourceReader[Any]):
 
     @property
     def watermark_ms(self) -> int:
-        """The watermark by the times of the records."""
         return self._decoder.watermark_ms
 
     @property
@@ -349,14 +343,12 @@ class KafkaReader(SourceReader[Any]):
         return self._offset - self._first, max(0, self._end - self._first)
 
     def close(self) -> None:
-        """Read no more."""
         if self._is_open:
             self._is_open = False
             self._feed.remove(self._name)
 
     @property
     def _ahead(self) -> Raw | None:
-        """The records that were taken of the client, and are not given yet."""
         return self._held if self._begun is None else self._begun.raw
 
     def _next(self, max_records: int) -> tuple[Raw, Callable[[], Any]] | tuple[Raw] | None:
@@ -516,7 +508,6 @@ def _settings(reading: KafkaReading) -> dict[str, Any]:
 
 
 def _kafka_error(caught: Exception) -> "KafkaError | None":
-    """Return the client's error that an exception carries; None: it is another one."""
     told = caught.args[0] if caught.args else None
     return told if hasattr(told, "retriable") and hasattr(told, "str") else None
 

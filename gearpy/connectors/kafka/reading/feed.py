@@ -55,7 +55,6 @@ class Feed:
         self._topics: set[str] = set()
 
     def add(self, name: str, offset: int) -> None:
-        """Begin to read a partition."""
         self._items[name], self._waiting[name] = deque(), [0, 0]
         self._known.add(name)
         self._topics.add(topic_of(name)[0])
@@ -176,7 +175,6 @@ class Feed:
         self._note(name, raw, 1)
 
     def _note(self, name: str, raw: Raw, sign: int) -> None:
-        """Count what waits; pause a partition of which too much does, until it was read."""
         waiting = self._waiting[name]
         waiting[0] += sign * len(raw)
         waiting[1] += sign * raw.size_bytes

@@ -61,7 +61,6 @@ class Gap(NamedTuple):
 
     @property
     def lost(self) -> int:
-        """The number of records that are known to be stepped over."""
         return max(0, self.going - (self.low if self.is_anew else self.wanted))
 
     def __str__(self) -> str:
@@ -100,17 +99,14 @@ class Offsets(Protocol):
 
 
 def name_of(topic: str, number: int) -> str:
-    """Return the name of a partition, such as ``orders/3``."""
     return f"{topic}/{number}"
 
 
 def names_of(topics: Mapping[str, int]) -> list[str]:
-    """Return the names of the partitions of topics, by their numbers of partitions."""
     return [name_of(topic, at) for topic, count in topics.items() for at in range(count)]
 
 
 def topic_of(name: str) -> tuple[str, int]:
-    """Return topic and number of a partition by its name."""
     topic, _, number = name.rpartition("/")
     return topic, int(number)
 
@@ -179,7 +175,6 @@ class ReadBounds:
 
     @property
     def starts_ms(self) -> int:
-        """The event time to begin at: no older record is read."""
         return self.start if isinstance(self.start, int) else MIN_MS
 
     def begin(

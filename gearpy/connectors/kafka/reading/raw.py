@@ -100,7 +100,6 @@ class Raw:
 
     @classmethod
     def none(cls) -> Self:
-        """Return no records."""
         return cls([], range(0), [], [], [])
 
     def __len__(self) -> int:
@@ -124,7 +123,6 @@ class Raw:
         )
 
     def before(self, offset: int) -> "Raw":
-        """Return the records before an offset."""
         if self.offsets[-1] < offset:
             return self
         return self.part(0, bisect_left(self.offsets, offset))

@@ -219,12 +219,10 @@ class KafkaSource(Source[Any]):
 
     @property
     def description(self) -> str:
-        """The function and the topics."""
         return self._reading.operator
 
     @property
     def schema(self) -> RowSchema | None:
-        """The columns as given, and those of `KafkaRecord` where they are asked for."""
         records = self._reading.records
         if records.schema is None or not records.records:
             return records.schema
@@ -235,11 +233,9 @@ class KafkaSource(Source[Any]):
         return ()
 
     def open(self, partition: str, resume: Any | None) -> KafkaReader:
-        """Refuse: partitions are opened by `discover`."""
         raise ConfigError(f"{self.description}: its partitions are found while an application runs")
 
     def discover(
         self, task_index: int, parallelism: int, resume: Sequence[Looked]
     ) -> KafkaDiscovery:
-        """Return the finder of one task."""
         return discovery_of(self._reading, task_index, parallelism, resume, self._now_ms)

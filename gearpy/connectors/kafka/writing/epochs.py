@@ -92,7 +92,6 @@ class EpochSender:
         self._thread = threading.Thread(target=self._run, name=f"kafka-{operator}", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
         self._thread.start()
 
     def on_complete(self, epoch: int, records: OutgoingEpoch) -> None:
@@ -114,25 +113,21 @@ class EpochSender:
 
     @property
     def has_room(self) -> bool:
-        """Whether it knows what topics take, and not too much waits."""
         if not self._is_prepared:
             return False
         return self.has_little or len(self._new) + len(self._plan.records) < _WAITING_EPOCHS_MAX
 
     @property
     def has_little(self) -> bool:
-        """Tell whether a checkpoint may have all that waits: it is stored again with each one."""
         return self._waiting_bytes < _WAITING_BYTES_MAX
 
     @property
     def is_delivered(self) -> bool:
-        """Whether all epochs that were handed to it are in Kafka."""
         with self._changed:
             return not self._new and not any(plan.records for plan in self._plans)
 
     @property
     def waits_for(self) -> str:
-        """The thing that it waits for, for people; empty if there is no trouble."""
         return self._at.lane.state.waits_for or self.trouble
 
     def kept(self) -> Sequence[tuple[str, int, Mapping[int, OutgoingEpoch]]]:

@@ -125,7 +125,6 @@ class TransactionLane:
         self._refused: tuple[str, KafkaError] | None = None  # A topic, and why.
 
     def open(self) -> None:
-        """Fence all producers with this id; their transactions are settled then."""
         self.drop()
         batch = batch_settings(self._topics.batch_bytes_max, self._cluster.settings)
         self._batch_bytes = batch["batch.size"]
@@ -179,7 +178,6 @@ class TransactionLane:
         self.state.on_answer()
 
     def drop(self) -> None:
-        """Forget the producer; its unsent records are not sent any more."""
         made, self._producer = self._producer, None
         if made is not None:
             made.purge()
@@ -293,7 +291,6 @@ class TransactionLane:
         return TransactionTrouble(f"{error.str()} ({error.name()})")
 
     def _on_delivery(self, error: "KafkaError", message: "Message") -> None:
-        """Note why a record was refused: the error of the transaction does not say it."""
         if self._refused is None and lasting_cause(error):
             self._refused = message.topic() or "", error
 

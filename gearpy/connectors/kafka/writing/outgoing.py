@@ -83,7 +83,6 @@ class Outgoing:
         self.size_bytes += more.size_bytes
 
     def each_topic(self) -> list[str]:
-        """Return the topic of each record."""
         return self.topics * len(self) if len(self.topics) == 1 else self.topics
 
     def encoded(self) -> Pieces:
@@ -163,7 +162,6 @@ class OutgoingEpoch:
 
     @property
     def topics(self) -> set[str]:
-        """The topics of all records."""
         return {topic for each in self.portions for topic in each.topics}
 
     def add(self, more: Outgoing) -> None:
@@ -184,11 +182,9 @@ class OutgoingEpoch:
 
     @classmethod
     def decoded(cls, bodies: Sequence[Encoded]) -> Self:
-        """Return the records of `encoded`."""
         return cls(map(Outgoing.decoded, bodies))
 
     def sends(self) -> Iterator[tuple[Any, ...]]:
-        """See `Outgoing`."""
         return chain.from_iterable(each.sends() for each in self.portions)
 
 
@@ -264,7 +260,6 @@ class RecordForm:
         return each(self.operator, _checked("topic", self.topic, str), rows)
 
     def _times(self, rows: Sequence[Any], times: list[int]) -> tuple[list[int], int]:
-        """Return the times of the records, and the newest one; 0 without records."""
         if self.timestamp is not None:
             asked = each(self.operator, _checked("timestamp", self.timestamp, int), rows)
             return asked, max(asked, default=0)
@@ -371,7 +366,6 @@ def _sizes(made: Outgoing) -> list[int]:
 
 
 def _size_columns(made: Outgoing) -> list[list[int]]:
-    """Return the bytes of values, of keys, and of headers, as far as there are any."""
     columns = [_lengths(column) for column in (made.values, made.keys) if column]
     if made.headers:
         columns.append([_headers_size(each) for each in made.headers])

@@ -123,20 +123,16 @@ class KafkaSink(Sink):
 
     @property
     def description(self) -> str:
-        """The function and the topic."""
         return self.plan.form.operator
 
     @property
     def writes(self) -> Sequence[str]:
-        """The transactional ids."""
         return (f"{_NAME} name {self.plan.name!r} at {self.plan.cluster.servers}",)
 
     def settle(self, task_index: int, *, run: str) -> None:
-        """Abort the open transaction of a task: readers of whole transactions stand behind it."""
         settle_lane(self.plan, task_index, run)
 
     def open(self, task_index: int, parallelism: int) -> PacedWriter:
-        """Return the writer of one task."""
         return (EpochsWriter if self.transactional else DirectWriter)(self.plan, task_index)
 
 

@@ -66,16 +66,13 @@ class SinkTopics:
         self.is_asking = False  #: Whether an answer to `ask` is to come.
 
     def knows(self, topics: Iterable[str]) -> bool:
-        """Tell whether nothing has to be asked for these."""
         return all(topic in self._known for topic in topics)
 
     @property
     def batch_bytes_max(self) -> int:
-        """The bytes of a batch that every topic takes that was asked for."""
         return min((each.record_bytes_max for each in self._known.values()), default=2**30)
 
     def partitions_of(self, topics: Iterable[str]) -> int:
-        """Return how many partitions topics have together; one that was not asked for has one."""
         known = self._known
         return sum(known[topic].partitions if topic in known else 1 for topic in topics)
 
@@ -97,7 +94,6 @@ class SinkTopics:
         self._errands.post(lambda: self._learn(unknown, wake))
 
     def close(self) -> None:
-        """End; nobody waits for what is being asked."""
         if self._errands is not None:
             self._errands.close(lambda: None, _SLICE_S)
 

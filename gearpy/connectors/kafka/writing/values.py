@@ -51,7 +51,6 @@ class RecordValues:
         return RecordValues(self._operator, form)
 
     def prepare(self, topic: str) -> None:
-        """Learn the needs of values of a topic; see `ValueForm.prepare`."""
         if self._form is not None:
             self._form.prepare(topic)
 

@@ -68,12 +68,10 @@ class SinkPlan:
 
     @property
     def fixed_topics(self) -> tuple[str, ...]:
-        """The topics that are known before there is a record."""
         return (self.form.topic,) if isinstance(self.form.topic, str) else ()
 
 
 def _lane_id(plan: SinkPlan, task: int, run: str) -> str:
-    """Return the transactional id of a task in a run."""
     return f"gearpy-{run}-{plan.name}-{task}"
 
 
@@ -133,7 +131,6 @@ class _KafkaWriter(PacedWriter):
         )
 
     def begin(self, context: SinkContext) -> None:
-        """Note whom to wake, and for whom it writes."""
         self._wake = context.wake
         self._app = context.app_name
 
@@ -152,7 +149,6 @@ class _KafkaWriter(PacedWriter):
         return self._form.outgoing(addressed, batch.timestamps, self._topics.facts, wall_ms())
 
     def _ask_topics(self, waiting: Collection[str] = ()) -> None:
-        """Ask for the topic that all records have, and for those of records that wait."""
         for topic in sorted({*self._plan.fixed_topics, *waiting}):
             if self._topics.knows([topic]):
                 self._topics.look_again(topic)
@@ -180,7 +176,6 @@ class EpochsWriter(_KafkaWriter):
         self._sender: EpochSender | None = None
 
     def restore(self, state: Mapping[str, Any] | None) -> None:
-        """Take the epochs that were complete, and of which nobody knows whether they were sent."""
         self._kept = state or {_WRITTEN: {}, _WAITING: {}}
 
     def recover(
@@ -257,7 +252,6 @@ class EpochsWriter(_KafkaWriter):
         return {_LANE: self._lane_id, _RECORDS: made.encoded()}
 
     def commit(self, epoch: int, prepared: Mapping[str, Any]) -> None:
-        """Send the records some time."""
         made = self._prepared.pop(epoch, None) or OutgoingEpoch.decoded(prepared[_RECORDS])
         self._running.on_complete(epoch, made)
 
@@ -287,7 +281,6 @@ class EpochsWriter(_KafkaWriter):
 
     @property
     def has_room(self) -> bool:
-        """See `PacedWriter`."""
         return self._running.has_room and not self._topics.is_asking
 
     @property
@@ -297,12 +290,10 @@ class EpochsWriter(_KafkaWriter):
 
     @property
     def is_delivered(self) -> bool:
-        """See `PacedWriter`."""
         return self._running.is_delivered
 
     @property
     def failure(self) -> BaseException | None:
-        """See `PacedWriter`."""
         return None if self._sender is None else self._sender.failure
 
     @property
@@ -370,24 +361,20 @@ class DirectWriter(_KafkaWriter):
 
     @property
     def has_room(self) -> bool:
-        """Whether brokers answer, and the client does not keep too much."""
         if self._producer is None or self._failure is not None or self._topics.is_asking:
             return False
         return len(self._producer) < _WAITING_RECORDS_MAX and not self._state.waits_for
 
     @property
     def may_end_epoch(self) -> bool:
-        """Whether the end would not wait long for the brokers to have all records."""
         return self.has_room or self._producer is None or len(self._producer) == 0
 
     @property
     def is_delivered(self) -> bool:
-        """Whether the brokers have all records: at the end of an epoch they do."""
         return True
 
     @property
     def failure(self) -> BaseException | None:
-        """See `PacedWriter`."""
         return self._failure
 
     @property
@@ -398,7 +385,6 @@ class DirectWriter(_KafkaWriter):
     # -- the client ------------------------------------------------------------------------
 
     def _ready_producer(self) -> "Producer":
-        """Return the producer, or one with smaller batches if a topic needs that."""
         assert self._producer is not None, "it has room"
         if self._topics.batch_bytes_max < self._batch_bytes:
             self._flush()
@@ -434,7 +420,6 @@ class DirectWriter(_KafkaWriter):
             raise GearpyError(f"{self._plan.form.operator}: ended while it waited for Kafka")
 
     def _on_delivery(self, error: "KafkaError", message: "Message") -> None:
-        """Note why a record was refused; it is lost to this start, and comes again."""
         if self._failure is None and not self._is_closed:
             self._failure = failure(self._plan.form.operator, f"topic {message.topic()!r}", error)
             self._wake()
@@ -459,7 +444,6 @@ class DirectWriter(_KafkaWriter):
             self._wake()
 
     def _see_brokers(self) -> None:
-        """Note that brokers answer, if they do."""
         from confluent_kafka import KafkaException  # noqa: PLC0415 - an extra
 
         assert self._producer is not None

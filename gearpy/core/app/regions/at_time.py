@@ -43,12 +43,10 @@ class TimedHalt:
         self._progress: deque[tuple[int, int]] = deque()  # When event time was where.
 
     def is_for(self, task: TaskId) -> bool:
-        """Tell whether a task is one of the sources."""
         return task in self._names
 
     @property
     def has_sources(self) -> bool:
-        """Whether there is a source to halt."""
         return bool(self._names)
 
     def has_passed(self, reports: Mapping[TaskId, TaskClock]) -> str:
@@ -75,19 +73,16 @@ class TimedHalt:
         return [reports[task] for task in self._names if task in reports]
 
     def _state(self, clock: TaskClock) -> HaltState | None:
-        """Return the state of a source on its way there; None as long as it has not heard."""
         return clock.halt.state if halt_ms_of(clock) == self.time_ms and clock.halt else None
 
     def _is_there(self, clock: TaskClock) -> bool:
         return self._state(clock) == "reached" and clock.clock_ms < MAX_MS
 
     def _is_waited_for(self, clock: TaskClock) -> bool:
-        """Tell whether older records of a source may come; of one that is silent they are late."""
         is_silent = clock.idle or clock.clock_ms == MAX_MS
         return not self._is_there(clock) and (self._state(clock) is None or not is_silent)
 
     def _watermark_ms(self, clock: TaskClock) -> int:
-        """Return the promise of a source; the end of its stream is none of a time."""
         return clock.watermark_ms if clock.watermark_ms < MAX_MS else MIN_MS
 
     def _comes_soon(self, clocks: Iterable[TaskClock], now_ms: int) -> bool:
@@ -147,11 +142,9 @@ class HaltOrders:
         self._again_ms: dict[tuple[int, int], int] = {}  # By attempt, and what it was told.
 
     def on_report(self, clock: TaskClock) -> None:
-        """Take a report of any task."""
         self.has_halted = self.has_halted or clock.halt is not None
 
     def note(self, reports: Mapping[TaskId, TaskClock]) -> None:
-        """Take the newest reports of all sources."""
         self.has_halted = any(each.halt is not None for each in reports.values())
 
     def orders(
@@ -162,7 +155,6 @@ class HaltOrders:
         halt: TimedHalt | None,
         now_ms: int,
     ) -> list[Send]:
-        """Return the messages to the executors of one attempt that runs."""
         orders: list[Send] = []
         for time_ms in (MAX_MS, *([] if halt is None else [halt.time_ms])):
             wrong = {
@@ -183,5 +175,4 @@ class HaltOrders:
 
 
 def halt_ms_of(clock: TaskClock) -> int:
-    """Return where a task has reported that it is to halt; `MAX_MS`: nowhere."""
     return MAX_MS if clock.halt is None else clock.halt.time_ms

@@ -82,27 +82,22 @@ class Region:
 
     @property
     def history(self) -> EpochHistory:
-        """Its complete epochs."""
         return self.epochs.history
 
     @property
     def sessions(self) -> Mapping[TaskId, SessionId]:
-        """The sessions of the present attempt; empty before the first one."""
         return self._deployment.sessions if self._deployment else {}
 
     @property
     def attempt(self) -> int | None:
-        """The number of the present attempt."""
         return self._deployment.attempt if self._deployment else None
 
     @property
     def made_at_ms(self) -> int:
-        """The time at which the tasks of the present attempt had their state, or 0."""
         return self._deployment.made_at_ms if self._deployment else 0
 
     @property
     def is_running(self) -> bool:
-        """Whether all tasks of the present attempt were started."""
         return self._deployment is not None and self._deployment.state == "running"
 
     @property
@@ -121,7 +116,6 @@ class Region:
 
     @property
     def may_fail(self) -> bool:
-        """Whether a failure would stop, or spoil, the work in progress."""
         return self.state == "deployed" or (self.state == "stopping" and self.is_completed)
 
     def is_due(self, running: Collection[ExecutorId], now_ms: int) -> bool:
@@ -140,7 +134,6 @@ class Region:
         return self.state != "done" and executor_id in self.executors
 
     def was_hurt_with(self, executor_id: ExecutorId, launch: int) -> bool:
-        """Tell whether a process was part of the attempt that a failure has just stopped."""
         return self._is_hurt and self._launches.get(executor_id) == launch
 
     # -- attempts --------------------------------------------------------------------------
@@ -220,19 +213,16 @@ class Region:
         self.epochs.on_over()
 
     def restart(self, resume_at_ms: int, now_ms: int) -> list[Command]:
-        """Let a failure end the present attempt, or spoil its good end; begin again later."""
         self.resume_at_ms, self._is_hurt = resume_at_ms, True
         self.is_completed = False
         return self.stop(completed=False, now_ms=now_ms)
 
     def on_executor_lost(self, executor_id: ExecutorId, now_ms: int) -> list[Command]:
-        """Tell the present attempt that one of its executors is gone."""
         if self._deployment is None:
             return []
         return self._deployment.on_executor_lost(executor_id, now_ms)
 
     def on_answer(self, answer: StepAnswer, now_ms: int) -> list[Command]:
-        """Take the answer of an executor to a step."""
         assert self._deployment is not None
         match answer:
             case TasksLaunched():
@@ -247,14 +237,11 @@ class Region:
                 return self._deployment.on_tasks_stopped(answer, now_ms)
 
     def ask_again(self, executors: Collection[ExecutorId]) -> list[Send]:
-        """Ask executors whose tasks run for a sign."""
         return self._deployment.ask_again(executors) if self._deployment else []
 
     def on_tick(self, now_ms: int) -> list[Command]:
-        """Let steps that take too long be repeated, or fail."""
         return self._deployment.on_tick(now_ms) if self._deployment else []
 
     def _overrides_of(self, base: Manifest | None) -> tuple[TaskOffsets, ...]:
-        """Return the overrides that count more than an epoch; none if the epoch is newer."""
         overridden = self._overridden.epoch if self._overridden else 0
         return self._overrides if base is None or base.epoch <= overridden else ()

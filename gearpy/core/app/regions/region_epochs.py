@@ -116,7 +116,6 @@ class RegionEpochs:
         self.last_abort = ""  #: Which one was the last, and why.
 
     def place(self, placement: Mapping[TaskId, ExecutorId]) -> None:
-        """Have the tasks run elsewhere, from the next attempt on."""
         self._placement = placement
         self._executors = sorted(set(placement.values()))
 
@@ -124,25 +123,21 @@ class RegionEpochs:
 
     @property
     def next_epoch(self) -> int:
-        """The epoch of the first records of an attempt that begins now."""
         return self._next_epoch
 
     @property
     def next_to_end(self) -> int:
-        """The first epoch that begins to end from now on."""
         if self._coordinator is None:
             return self._next_epoch
         return self._coordinator.epoch + self._coordinator.is_ending
 
     @property
     def unused_epoch(self) -> int:
-        """The first number of an epoch that is not, and will not be, of an attempt of this one."""
         last = self._next_epoch if self._coordinator is None else self._coordinator.epoch
         return last + 1
 
     @property
     def is_finished(self) -> bool:
-        """Whether every task has come to the end of its stream."""
         return self._coordinator is not None and len(self._finished) == len(self._placement)
 
     @property
@@ -169,7 +164,6 @@ class RegionEpochs:
 
     @property
     def last_took_ms(self) -> int:
-        """The time that the last complete epoch took from the beginning of its end."""
         return self._pace.last_took_ms
 
     def is_damage(self, message: SnapshotsDamaged) -> bool:
@@ -180,7 +174,6 @@ class RegionEpochs:
         return self._base is not None and bool(message.location)
 
     def knows(self, attempt: int) -> bool:
-        """Tell whether an attempt was one of the latest of this region."""
         return attempt in self._files
 
     # -- attempts --------------------------------------------------------------------------
@@ -227,7 +220,6 @@ class RegionEpochs:
             self._give_out(self._files[self._attempt].on_over())
 
     def release(self, now_ms: int) -> Manifest:
-        """Return the epoch that is held, to be stored with those of others; hold none any more."""
         assert self.history.unstored is not None, "it is complete"
         self.is_held, self._store_again_ms = False, now_ms + REPEAT_MS
         return self.history.unstored
@@ -240,7 +232,6 @@ class RegionEpochs:
         self._is_draining, self._last_cut_ms = True, cut_time_ms
 
     def go_on(self) -> None:
-        """Take `drain` back, for the attempts that follow."""
         self._is_draining, self._last_cut_ms = False, None
 
     def fall_back(self, damaged: SnapshotsDamaged) -> FellBack | None:
@@ -364,12 +355,10 @@ class RegionEpochs:
         return commands + self._tell_committed(now_ms)
 
     def on_committed(self, message: EpochCommitted) -> None:
-        """Note that the sinks of an executor know of an epoch."""
         if self._commit is not None and message.attempt == self._attempt:
             self._commit.on_committed(message.executor_id, message.epoch)
 
     def take_garbage(self) -> tuple[SnapshotFile, ...]:
-        """Take the files that nobody needs any more."""
         garbage, self._garbage = tuple(self._garbage.values()), {}
         return garbage
 

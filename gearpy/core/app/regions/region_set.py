@@ -53,56 +53,46 @@ class RegionSet:
         return self._regions[number]
 
     def place(self, placement: Mapping[TaskId, ExecutorId]) -> None:
-        """Have all tasks run elsewhere, before anything has begun."""
         for each in self._regions:
             each.place(placement)
 
     # -- one of them -----------------------------------------------------------------------
 
     def of_task(self, task: TaskId) -> Region | None:
-        """Return the region of a task, if there is such a task."""
         return self._region_of.get(task)
 
     def in_attempt(self, attempt: int) -> Region | None:
-        """Return the region whose present attempt this is."""
         return next((each for each in self._regions if each.attempt == attempt), None)
 
     def that_knew(self, attempt: int) -> Region | None:
-        """Return the region that has, or lately had, this attempt."""
         return next((each for each in self._regions if each.epochs.knows(attempt)), None)
 
     # -- all of them -----------------------------------------------------------------------
 
     @property
     def epoch(self) -> int:
-        """The epoch that every region could go back to; 0 for the beginning."""
         newest = [each.history.newest for each in self._regions]
         return min((each.epoch if each else 0) for each in newest)
 
     @property
     def unused_epoch(self) -> int:
-        """The first number of an epoch that none of them uses."""
         return max(each.epochs.unused_epoch for each in self._regions)
 
     @property
     def clock_ms(self) -> int:
-        """The clock of all regions at their newest epochs."""
         return min((each.history.clock_ms for each in self._regions), default=MIN_MS)
 
     @property
     def newest_manifests(self) -> list[Manifest]:
-        """The newest complete epoch of each that has one."""
         newest = (each.history.newest for each in self._regions)
         return [manifest for manifest in newest if manifest is not None]
 
     @property
     def are_active(self) -> bool:
-        """Whether each one runs, or has come to its end."""
         return all(each.is_running or each.state == "done" for each in self._regions)
 
     @property
     def are_done(self) -> bool:
-        """Whether all have come to their end."""
         return all(each.state == "done" for each in self._regions)
 
     def have_finished(self, *, but: Collection[int]) -> bool:
@@ -115,7 +105,6 @@ class RegionSet:
         )
 
     def but(self, numbers: Collection[int]) -> list[Region]:
-        """Return all but those with these numbers."""
         return [each for each in self._regions if each.number not in numbers]
 
     @property
@@ -130,7 +119,6 @@ class RegionSet:
 
     @property
     def tasks_of_executors(self) -> dict[ExecutorId, list[TaskId]]:
-        """The tasks of each executor."""
         tasks: dict[ExecutorId, list[TaskId]] = {}
         for region in self._regions:
             for task, executor_id in region.placement.items():
@@ -147,5 +135,4 @@ class RegionSet:
         )
 
     def take_garbage(self) -> tuple[SnapshotFile, ...]:
-        """Take the files that none of them needs any more."""
         return tuple(file for each in self._regions for file in each.epochs.take_garbage())
