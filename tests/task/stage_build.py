@@ -16,8 +16,9 @@ from gearpy.task.api.interfaces import (
     TaskContext,
     TaskLimits,
 )
-from gearpy.task.chain.chain import ChainTask, Stage
+from gearpy.task.chain.chain import ChainTask
 from gearpy.task.chain.fused import FusedStage, RowOperator
+from gearpy.task.chain.stage import Stage
 from gearpy.task.sources.task import SourceTask
 from gearpy.task.stages.sink import SinkStage
 from gearpy.task.time.late import SourceLate
@@ -184,11 +185,10 @@ class NotedSink(Sink):
         return Written(self.calls, self.fails)
 
 
-class Delayed:
+class Delayed(Stage):
     """Yields each record so many ms of wall time after it came; keeps it in snapshots."""
 
     name = "delayed"
-    place = 0
 
     def __init__(self, context: TaskContext, delay_ms: int = 10) -> None:
         self._context = context
@@ -228,30 +228,13 @@ class Delayed:
     def restore(self, state: Any) -> None:
         self.waiting = [(due_ms, value, time) for due_ms, value, time in state or ()]
 
-    def close(self, *, completed: bool) -> None:
-        """Nothing to release."""
 
-
-class Spread:
+class Spread(Stage):
     name = "spread"
-    place = 0
-    hold_ms = MAX_MS
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
         for value, time in zip(values, timestamps, strict=True):
             yield [value], [time]
-
-    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
-        return iter(())
-
-    def snapshot(self) -> Any:
-        return None
-
-    def restore(self, state: Any) -> None:
-        """Nothing was kept."""
-
-    def close(self, *, completed: bool) -> None:
-        """Nothing to release."""
 
 
 class Held(Spread):
@@ -264,7 +247,7 @@ class Held(Spread):
         self.watermark_ms = MIN_MS
 
     @property
-    def hold_ms(self) -> int:  # type: ignore[override] # of others a constant
+    def hold_ms(self) -> int:
         return min((time for _, time in self.kept), default=MAX_MS)
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:

@@ -11,7 +11,8 @@ from gearpy.messages.data import Batch
 from gearpy.messages.summaries import ConsumerReport
 from gearpy.task.api.interfaces import FINISHED, PacedWriter, Sink, SinkContext, Task
 from gearpy.task.api.snapshots import TaskResume, TaskState, decode_state, encode_state
-from gearpy.task.chain.chain import STEPS, ChainTask, Stage
+from gearpy.task.chain.chain import STEPS, ChainTask
+from gearpy.task.chain.stage import Stage
 from gearpy.task.stages.sink import shared_states, sink_stage
 from tests.task.build import Bench
 

@@ -50,8 +50,9 @@ from gearpy.task.api.application import (
 )
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.sides import MAIN, SidePartitioner
-from gearpy.task.chain.chain import ChainTask, Stage, StagesOfSteps
+from gearpy.task.chain.chain import ChainTask, StagesOfSteps
 from gearpy.task.chain.fused import fused_stages
+from gearpy.task.chain.stage import Stage
 from gearpy.task.sources.task import SourceTask
 from gearpy.task.time.late import LATE
 

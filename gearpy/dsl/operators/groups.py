@@ -41,8 +41,8 @@ from gearpy.task.aggregates.row_count import PartialCount, key_of_part, merging_
 from gearpy.task.aggregates.rows import RunningAggregate, fold_of, fold_of_one
 from gearpy.task.aggregates.windows import window_stage
 from gearpy.task.api.interfaces import TaskContext
-from gearpy.task.chain.chain import Stage
 from gearpy.task.chain.event_gate import ordered_stage
+from gearpy.task.chain.stage import Stage
 from gearpy.task.time.late import LATE, WindowLate
 
 #: Windows over which columns can be aggregated.

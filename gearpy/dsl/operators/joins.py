@@ -28,8 +28,8 @@ from gearpy.dsl.operators.records import FunctionOperator
 from gearpy.dsl.operators.signature import key_text
 from gearpy.errors import ConfigError
 from gearpy.task.api.interfaces import TaskContext
-from gearpy.task.chain.chain import Stage
 from gearpy.task.chain.fused import RowOperator
+from gearpy.task.chain.stage import Stage
 from gearpy.task.joins.streams import JoinSpec, JoinStage, as_left, as_right, join_key
 from gearpy.task.joins.table import TableJoinSpec, merged_schema, table_join_stage
 

@@ -18,8 +18,8 @@ from gearpy.dsl.operators.operator import (
 )
 from gearpy.dsl.operators.signature import by_text
 from gearpy.task.api.interfaces import TaskContext
-from gearpy.task.chain.chain import Stage
 from gearpy.task.chain.event_gate import ordered_stage
+from gearpy.task.chain.stage import Stage
 from gearpy.task.stages.stateful import DistinctStage, KeyedStage, PlaceStage, StateFunction
 
 

@@ -17,8 +17,8 @@ from gearpy.dsl.operators.keys import Key
 from gearpy.dsl.operators.signature import key_text
 from gearpy.spark.query.plan import Step
 from gearpy.task.api.interfaces import Source, TaskContext
-from gearpy.task.chain.chain import Stage
 from gearpy.task.chain.fused import RowOperator
+from gearpy.task.chain.stage import Stage
 from gearpy.task.sources.task import WhenIdle
 from gearpy.task.time.late import SourceLate
 

@@ -22,8 +22,8 @@ from gearpy.dsl.operators.operator import (
 from gearpy.errors import ConfigError
 from gearpy.spark.query.plan import BatchStep, RowsStep
 from gearpy.task.api.interfaces import TaskContext
-from gearpy.task.chain.chain import Stage
 from gearpy.task.chain.fused import RowOperator, fused_stages
+from gearpy.task.chain.stage import Stage
 from gearpy.task.stages.asynchronous import AsyncFunction, AsyncStage
 from gearpy.task.stages.stateless import LogStage
 from gearpy.task.stages.tables import Form, MapBatchesStage, RowsStage, TableStage

@@ -27,7 +27,7 @@ from gearpy.dsl.operators.operator import (
 from gearpy.dsl.operators.signature import by_text
 from gearpy.task.api.application import TaskFactory
 from gearpy.task.api.interfaces import Sink, TaskContext
-from gearpy.task.chain.chain import Stage
+from gearpy.task.chain.stage import Stage
 from gearpy.task.stages.sink import sink_stage
 from gearpy.task.stages.stateless import BranchStage
 

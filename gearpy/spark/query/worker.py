@@ -22,6 +22,7 @@ from gearpy.task.api.interfaces import Columns, Source, TaskContext, TaskLimits
 from gearpy.task.api.rejects import Rejects
 from gearpy.task.api.window_result import result_of
 from gearpy.task.chain.fused import fused_stages
+from gearpy.task.chain.stage import Stage
 from gearpy.task.stages.tables import MapBatchesStage, RowsStage, TableStage
 from gearpy.wire.values.forms import RecordType
 from gearpy.wire.values.payload import decode_batch, encode_batch
@@ -42,10 +43,6 @@ _RECORDS_MAX: Final = 4096
 _PIECES_OF_PART: Final = 1 << 32
 
 Batches = Iterator[pa.RecordBatch]
-
-
-class _Stage(Protocol):
-    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]: ...
 
 
 class _In(Protocol):
@@ -84,7 +81,7 @@ class Worker:
             yield number, _passed(stages, columns)
 
 
-def _passed(stages: Sequence[_Stage], columns: Iterable[Columns]) -> Iterator[Columns]:
+def _passed(stages: Sequence[Stage], columns: Iterable[Columns]) -> Iterator[Columns]:
     """Yield the results of the columns after all of the stages."""
     if not stages:
         yield from columns
@@ -98,8 +95,8 @@ def _passed(stages: Sequence[_Stage], columns: Iterable[Columns]) -> Iterator[Co
 # -- the steps -------------------------------------------------------------------------------------
 
 
-def _stages(steps: Sequence[RowsStep | BatchStep]) -> list[_Stage]:
-    made: list[_Stage] = []
+def _stages(steps: Sequence[RowsStep | BatchStep]) -> list[Stage]:
+    made: list[Stage] = []
     for step in steps:
         if isinstance(step, RowsStep):
             made.append(_Rows(step.takes))
@@ -119,7 +116,7 @@ def _stages(steps: Sequence[RowsStep | BatchStep]) -> list[_Stage]:
     return made
 
 
-class _Rows:
+class _Rows(Stage):
     """Makes rows of tables, and lets rows pass."""
 
     def __init__(self, takes: RowSchema | None) -> None:

@@ -22,7 +22,7 @@ from gearpy.core.base.one_key import one_key, one_keys
 from gearpy.core.window.aggregates import Aggregate
 from gearpy.core.window.windows import GlobalWindows, SlidingWindows, TumblingWindows
 from gearpy.errors import ConfigError, OperatorError
-from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.ids import MIN_MS
 from gearpy.messages.table import Table, Times, cells_of
 from gearpy.task.aggregates.fold import Fold, FoldLoop, Kept, WindowFold
 from gearpy.task.aggregates.partials import (
@@ -38,6 +38,7 @@ from gearpy.task.aggregates.rows import fold_of, fold_of_one
 from gearpy.task.api.failure import operator_error
 from gearpy.task.api.interfaces import Columns, TaskContext
 from gearpy.task.chain.fused import compiled
+from gearpy.task.chain.stage import Stage
 
 #: Named ones, whose results are a dict; or one alone.
 Aggregates: TypeAlias = Mapping[str, Aggregate] | Aggregate
@@ -103,7 +104,7 @@ def _listed(aggregates: Aggregates) -> list[Aggregate]:
 # -- where tables come from --------------------------------------------------------------------
 
 
-class PartialAggregateStage:
+class PartialAggregateStage(Stage):
     """Turns each table into a smaller one: a row for each window and key in it.
 
     Such a row has the columns of the key, and has the oldest of its records' event times. Nothing
@@ -115,9 +116,6 @@ class PartialAggregateStage:
     Raises:
         ConfigError: this cannot be done in columns; see `columnar_mistakes`.
     """
-
-    hold_ms = MAX_MS
-    place = 0
 
     def __init__(
         self,
@@ -163,18 +161,6 @@ class PartialAggregateStage:
             assert type(oldest) is Times
             promised = pa.repeat(pa.scalar(promised_ms, pa.int64()), len(oldest))
             yield partials, Times(oldest.array, promised)
-
-    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
-        return iter(())
-
-    def snapshot(self) -> None:
-        """Nothing is kept."""
-
-    def restore(self, state: Any) -> None:
-        """Nothing was kept."""
-
-    def close(self, *, completed: bool) -> None:
-        """Nothing to release."""
 
     def _check(self, schema: pa.Schema) -> None:
         if self._schema is not None and self._schema.equals(schema):

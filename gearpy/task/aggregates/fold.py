@@ -24,6 +24,7 @@ from gearpy.task.api.sides import Side
 from gearpy.task.api.window_result import result_of
 from gearpy.task.chain.event_gate import EventGate, Waits, marked_late
 from gearpy.task.chain.held import HeldDict
+from gearpy.task.chain.stage import Stage
 from gearpy.task.chain.step_state import Changes, step_bulk
 from gearpy.task.time.late import LATE, WindowLate
 
@@ -81,23 +82,18 @@ class Fold:
     records_in: Callable[[list[Any]], int] = len
 
 
-class FoldingStage:
+class FoldingStage(Stage):
     """A stage that folds records by key; rejects the records on which user code raises.
 
     Args:
         key: of a record; None for one value over all records.
     """
 
-    place = 0
-
     def __init__(self, context: TaskContext, name: str, key: KeyFunction | None) -> None:
         self.name = name
         self._context = context
         self._rejects = context.rejects
         self._key = key or _no_key
-
-    def close(self, *, completed: bool) -> None:
-        """Nothing to release."""
 
     def _bulk(self, tag: str) -> BulkState:
         is_keyed = self._key is not _no_key
@@ -110,7 +106,6 @@ class FoldingStage:
 class RunningStage(FoldingStage):
     """Folds each key over the whole stream. Subclasses fold a record in, in ``process``."""
 
-    hold_ms = MAX_MS
     #: The notes of ``process`` about the keys that it has changed; see `Changes`.
     _gathers: ClassVar[type[dict[Any, Any]] | type[set[Any]]] = set
 
@@ -119,9 +114,6 @@ class RunningStage(FoldingStage):
         self._fold = fold
         self._values: dict[Any, Any] = {}
         self._changes: Changes | None = None
-
-    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
-        return iter(())
 
     def snapshot(self) -> None:
         assert self._changes is not None, "restore comes first"

@@ -31,8 +31,8 @@ from gearpy.task.aggregates.pane_stores import AlignedStore, KeyStore
 from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.task.api.interfaces import Columns, TaskContext
 from gearpy.task.api.window_result import result_of
-from gearpy.task.chain.chain import Stage
 from gearpy.task.chain.event_gate import marked_late
+from gearpy.task.chain.stage import Stage
 
 
 def window_stage(

@@ -20,7 +20,7 @@ from gearpy.state.encoding.keys import encode_key
 from gearpy.state.kinds.bulk import BulkState
 from gearpy.task.api.failure import USER_ERRORS
 from gearpy.task.api.interfaces import Columns, TaskContext
-from gearpy.task.chain.chain import Stage
+from gearpy.task.chain.stage import Stage
 from gearpy.task.chain.step_state import step_bulk
 from gearpy.wire.values.payload import encode_value
 
@@ -228,7 +228,7 @@ class OrderedOutput(list[Message]):
             yield batch
 
 
-class OrderedStage:
+class OrderedStage(Stage):
     """A stage whose records come in the order of event time.
 
     Args:

@@ -13,11 +13,11 @@ from types import CodeType, CoroutineType, FrameType
 from typing import Any, Final, Literal
 
 from gearpy.errors import OperatorError
-from gearpy.ids import MAX_MS
 from gearpy.late_dataclass import dataclass
 from gearpy.task.api.failure import USER_ERRORS, operator_error, raised_by_user, shown
 from gearpy.task.api.interfaces import Columns
 from gearpy.task.api.rejects import Rejects
+from gearpy.task.chain.stage import Stage
 
 _NAME: Final = "made"
 
@@ -58,7 +58,7 @@ class RowOperator:
     function: Callable[[Any], Any]
 
 
-class FusedStage:
+class FusedStage(Stage):
     """A chain of row operators as one generated loop.
 
     Args:
@@ -67,9 +67,6 @@ class FusedStage:
         rejects: the rule for a record that user code raises on. It is the one that entered
             the loop; its results are taken back, as far as they were not handed over.
     """
-
-    hold_ms = MAX_MS
-    place = 0
 
     def __init__(
         self, operators: Sequence[RowOperator], *, limit: int, rejects: Rejects | None = None
@@ -101,18 +98,6 @@ class FusedStage:
         except USER_ERRORS as error:
             raise self._blame(error) from error
         raise self._unawaited(out, times)
-
-    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
-        return iter(())
-
-    def snapshot(self) -> None:
-        """Nothing is kept."""
-
-    def restore(self, state: Any) -> None:
-        """Nothing was kept."""
-
-    def close(self, *, completed: bool) -> None:
-        """Nothing to release."""
 
     def operator_at(self, frames: Iterable[tuple[FrameType, int]]) -> str:
         """Return the name of the operator that works in a stack; of all, if that is not known."""

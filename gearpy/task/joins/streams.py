@@ -27,6 +27,7 @@ from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.task.api.interfaces import Columns, TaskContext
 from gearpy.task.api.window_result import CoGroup, JoinResult
 from gearpy.task.chain.event_gate import EventGate, Waits, marked_late
+from gearpy.task.chain.stage import Stage
 from gearpy.task.chain.step_state import step_bulk
 
 _log = logging.getLogger(__name__)
@@ -173,7 +174,7 @@ class JoinSpec:
         )
 
 
-class JoinStage:
+class JoinStage(Stage):
     """Joins two streams by key. Records are ``(side, key, value)``, as `as_left` makes them.
 
     The records that a join keeps are keyed state. It is encoded beside the task, when it is stored;
@@ -186,13 +187,13 @@ class JoinStage:
 
     A record without a partner comes out with its own time, long after the watermark has passed it.
     So stages behind it are told of the watermark only as far as no such record waits: the stage is
-    a `DeferringStage` whose `process` does yield known results at once.
+    one that `Stage.defers`, whose `process` does yield known results at once.
 
     Args:
         waits: which records wait for event time; all, where it is to see their order.
     """
 
-    place = 0
+    defers = True
 
     def __init__(
         self, context: TaskContext, name: str, spec: JoinSpec, *, waits: Waits = "late"
@@ -274,26 +275,9 @@ class JoinStage:
         self._join.resume(self._watermark_ms)
         self._gate.restore(self.place, self.name)
 
-    def close(self, *, completed: bool) -> None:
-        """Nothing to release."""
-
     @property
     def hold_ms(self) -> int:
         return min(self._join.hold_ms, self._gate.first_ms)
-
-    # -- as a stage that defers --------------------------------------------------------------
-
-    @property
-    def has_room(self) -> bool:
-        return True
-
-    @property
-    def is_ready(self) -> bool:
-        """Always false: results are yielded at once."""
-        return False
-
-    def release(self) -> Iterator[Columns]:
-        return iter(())
 
     @property
     def passed_ms(self) -> int:

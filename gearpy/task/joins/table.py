@@ -10,11 +10,11 @@ from gearpy.core.base.copies import own, own_each
 from gearpy.core.base.fields import FieldGetter, FieldsGetter
 from gearpy.core.flow.table_partition import distinct_keys
 from gearpy.errors import ConfigError
-from gearpy.ids import MAX_MS
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.task.api.interfaces import Columns, TaskContext
 from gearpy.task.api.window_result import JoinResult
+from gearpy.task.chain.stage import Stage
 from gearpy.task.joins.side_table import SideTable, TableRows
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class TableJoinSpec:
     refresh_ms: int | None = None
 
 
-class TableJoinStage:
+class TableJoinStage(Stage):
     """Gives each record the row of its key, at once and in order.
 
     The whole table is read before the first record is joined. Nothing is kept of records. The
@@ -54,9 +54,6 @@ class TableJoinStage:
 
     A record whose key cannot be looked up is rejected, and so is one on which ``combine`` raises.
     """
-
-    hold_ms = MAX_MS
-    place = 0
 
     def __init__(self, context: TaskContext, name: str, spec: TableJoinSpec) -> None:
         self.name = name
@@ -82,9 +79,6 @@ class TableJoinStage:
             results, times = self._results(pairs)
             if results:
                 yield results, times
-
-    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
-        return iter(())
 
     def snapshot(self) -> str | None:
         return self._digest or None
@@ -281,7 +275,7 @@ class _Pairs(NamedTuple):
 
 
 class _Refreshed(TableJoinStage):
-    """The same, with a table that is looked at again after a time: a `TimedStage`."""
+    """The same, with a table that is read again after a time."""
 
     def __init__(self, context: TaskContext, name: str, spec: TableJoinSpec) -> None:
         super().__init__(context, name, spec)

@@ -10,7 +10,8 @@ from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import NOWHERE, Batch, Origin
 from gearpy.messages.table import newest_of
 from gearpy.task.api.interfaces import FINISHED, Discovery, Source, TaskContext
-from gearpy.task.chain.chain import ChainTask, Stage
+from gearpy.task.chain.chain import ChainTask
+from gearpy.task.chain.stage import Stage
 from gearpy.task.sources.gathering import ROWS_SHARE, TABLE_SHARE
 from gearpy.task.sources.partition import SourcePartition
 from gearpy.task.sources.share import partition_number

@@ -13,6 +13,7 @@ from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS
 from gearpy.messages.late_time import late_places, late_time, promise_of
 from gearpy.task.api.interfaces import Columns, TaskContext
+from gearpy.task.chain.stage import Stage
 from gearpy.transport.loop.coroutines import Calls
 from gearpy.transport.loop.shared_lookup import SharedLookup
 
@@ -115,7 +116,7 @@ def _mistake_in(function: Any) -> str | None:
     )
 
 
-class AsyncStage:
+class AsyncStage(Stage):
     """Calls a coroutine function with records, on the executor's event loop for user code.
 
     Records in flight hold the clock and are in snapshots, across the ends of epochs; after a
@@ -123,7 +124,7 @@ class AsyncStage:
     flight, so a result is late only where its record was. The rest of a batch waits here while
     as many as may are in flight; then no more input is taken.
 
-    A call that has failed for good rejects its record. See `DeferringStage`.
+    A call that has failed for good rejects its record.
 
     Args:
         context: of the task; has the event loop.
@@ -131,7 +132,7 @@ class AsyncStage:
         function: the user's.
     """
 
-    place = 0
+    defers = True
 
     def __init__(self, context: TaskContext, name: str, function: AsyncFunction) -> None:
         self.name = name

@@ -19,6 +19,7 @@ from gearpy.task.api.interfaces import (
     TaskContext,
     TransactionalWriter,
 )
+from gearpy.task.chain.stage import Stage
 
 _EPOCH: Final = "epoch"  # Keys of snapshots.
 _PREPARED: Final = "prepared"
@@ -28,6 +29,9 @@ _AFTER: Final = "after"
 _RUN: Final = "run"
 _OWN: Final = "own"
 _OTHERS: Final = "others"
+
+#: Methods of a stage that do nothing but what the writer's do.
+_OF_WRITER: Final = frozenset({"on_watermark", "consumers", "epoch_fill", "waits_for"})
 
 
 def unwritten_after(epoch: int) -> dict[str, int]:
@@ -99,17 +103,12 @@ class _NoWriter(SinkWriter[Any]):
         pass
 
 
-class SinkStage:
+class SinkStage(Stage):
     """Hands records to a sink's writer; the end of a chain.
 
     A writer that raises on one record alone has not taken it. On several, it is not known which one
     it was, so that is a failure; unless the writer is `atomic`: then they are tried one by one.
     """
-
-    hold_ms = MAX_MS
-    place = 0
-    is_delivered = True
-    may_end_epoch = True
 
     def __init__(
         self, context: TaskContext, sink: Sink, name: str, keys: Mapping[str, Any] = _NO_KEYS
@@ -139,6 +138,14 @@ class SinkStage:
             )
         )
         return writer
+
+    def overrides(self, name: str) -> bool:
+        """Tell it of what the writer does, too."""
+        if name in _OF_WRITER:
+            return getattr(type(self._writer), name) is not getattr(SinkWriter, name)
+        if name == "commit":
+            return isinstance(self._writer, TransactionalWriter)
+        return super().overrides(name)
 
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
         if self._context.shown is not None:
@@ -231,8 +238,6 @@ class SinkStage:
 
     def consumers(self) -> Sequence[ConsumerReport]:
         """Return the consumers of the written records."""
-        if type(self._writer).consumers is SinkWriter.consumers:
-            return ()  # At once, as this is asked in each turn.
         with self._blamed():
             return self._writer.consumers()
 
@@ -279,10 +284,12 @@ class SinkStage:
 class PacedSinkStage(SinkStage):
     """The stage of a sink that hands on its shown records, and may make the stream wait.
 
-    A `DeferringStage` that never yields anything: while the writer has no room, records wait
+    It defers, and never yields anything: while the writer has no room, records wait
     in the stages before; when the hand-over has failed, so does the task. The end of the stream
     waits until everything was handed over.
     """
+
+    defers = True
 
     def __init__(
         self, context: TaskContext, sink: Sink, name: str, keys: Mapping[str, Any] = _NO_KEYS
@@ -290,19 +297,29 @@ class PacedSinkStage(SinkStage):
         super().__init__(context, sink, name, keys)
         assert isinstance(self._writer, PacedWriter), "its sink says that it is paced"
         self._paced = self._writer
-        self.passed_ms = MIN_MS  #: How far event time has come.
+        self._passed_ms = MIN_MS
 
     def expect(self, values: list[Any], timestamps: list[int]) -> None:
         if type(self._paced).expect is not PacedWriter.expect:
             with self._blamed():
                 self._paced.expect(Batch(values, timestamps))
 
+    def overrides(self, name: str) -> bool:
+        """Tell it of itself: it has its own answers to all."""
+        return name == "on_watermark" or super().overrides(name)
+
+    @property
+    def passed_ms(self) -> int:
+        """How far event time has come."""
+        return self._passed_ms
+
     @property
     def has_room(self) -> bool:
         return self._paced.has_room
 
     @property
-    def may_end_epoch(self) -> bool:  # type: ignore[override] # of others a constant
+    def may_end_epoch(self) -> bool:
+        """The answer of the writer; the end comes when its hand-over has failed."""
         return all(each.may_end_epoch or each.failure is not None for each in self._all)
 
     @property
@@ -314,9 +331,9 @@ class PacedSinkStage(SinkStage):
         return iter(())
 
     @property
-    def is_delivered(self) -> bool:  # type: ignore[override] # of others a constant
+    def is_delivered(self) -> bool:
         """Whether there is more to come, or nothing left to hand over."""
-        if self.passed_ms < MAX_MS:
+        if self._passed_ms < MAX_MS:
             return True
         self._check()
         return self._is_all_delivered
@@ -339,15 +356,16 @@ class PacedSinkStage(SinkStage):
             return all(each.is_delivered for each in self._all)
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
-        self.passed_ms = max(self.passed_ms, watermark_ms)
+        """Tell the writer."""
+        self._passed_ms = max(self._passed_ms, watermark_ms)
         return super().on_watermark(watermark_ms)
 
     def _snapshot(self) -> Any:
-        return {**super()._snapshot(), _PASSED: self.passed_ms}
+        return {**super()._snapshot(), _PASSED: self._passed_ms}
 
     def restore(self, state: Any) -> None:
         own, _ = _parted(state)
-        self.passed_ms = (own or {}).get(_PASSED, MIN_MS)
+        self._passed_ms = (own or {}).get(_PASSED, MIN_MS)
         super().restore(state)
 
     def _check(self) -> None:

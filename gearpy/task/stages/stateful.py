@@ -12,6 +12,7 @@ from gearpy.state.encoding.keys import encode_key
 from gearpy.task.aggregates.fold import KeyFunction
 from gearpy.task.api.failure import USER_ERRORS, shown
 from gearpy.task.api.interfaces import Columns, TaskContext
+from gearpy.task.chain.stage import Stage
 from gearpy.task.chain.step_state import step_state
 
 
@@ -32,7 +33,7 @@ class StateFunction:
     ttl_ms: int | None = None
 
 
-class KeyedStage:
+class KeyedStage(Stage):
     """Calls a function with the kept state of each record's key, and keeps the state it returns.
 
     One record after the other, so that each finds the state that the one before it has left. A
@@ -43,9 +44,6 @@ class KeyedStage:
         name: for people; the state is found without it.
         key: gives the key of a record; the records must come by it.
     """
-
-    hold_ms = MAX_MS
-    place = 0
 
     def __init__(
         self, context: TaskContext, name: str, key: KeyFunction, function: StateFunction
@@ -60,18 +58,9 @@ class KeyedStage:
     def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
         return (self._expand if self._function.is_flat else self._replace)(values, timestamps)
 
-    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
-        return iter(())
-
-    def snapshot(self) -> None:
-        """Keep nothing here: the keyed state is stored by itself."""
-
     def restore(self, state: Any) -> None:
         self._state = step_state(self._context, "map_with_state", self.place)
         self._kept = self._state.value("kept", ttl=self._function.ttl_ms)
-
-    def close(self, *, completed: bool) -> None:
-        """Nothing to release."""
 
     def _replace(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
         state, key_of, function = self._state, self._key, self._function.function
@@ -142,7 +131,7 @@ def _no_pair(answer: Any) -> ConfigError:
     return ConfigError(f"return what to keep and what to give, as a pair, not {shown(answer)}")
 
 
-class PlaceStage:
+class PlaceStage(Stage):
     """Lets the first records pass, or all but these; counts over restarts.
 
     Args:
@@ -152,9 +141,6 @@ class PlaceStage:
         is_ordered: records come by event time, so that what passes is in order for the steps
             behind, whatever it was read from.
     """
-
-    hold_ms = MAX_MS
-    place = 0
 
     def __init__(
         self, context: TaskContext, name: str, count: int, *, is_first: bool, is_ordered: bool
@@ -178,17 +164,11 @@ class PlaceStage:
         if values[passing]:
             yield from self._in_order(values[passing], timestamps[passing], offset)
 
-    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
-        return iter(())
-
     def snapshot(self) -> int:
         return self._came
 
     def restore(self, state: int | None) -> None:
         self._came = state or 0
-
-    def close(self, *, completed: bool) -> None:
-        """Nothing to release."""
 
     def _in_order(self, values: list[Any], timestamps: list[int], offset: int) -> Iterator[Columns]:
         origin = self._context.origin
@@ -200,7 +180,7 @@ class PlaceStage:
         self._context.enter(origin)
 
 
-class DistinctStage:
+class DistinctStage(Stage):
     """Passes a record on if there was none of its key before, or none near it in event time.
 
     Of each key the event time of the newest record that has passed is kept: for good, or until the
@@ -213,9 +193,6 @@ class DistinctStage:
         key: gives the key of a record; the records must come by it.
         within_ms: None for good.
     """
-
-    hold_ms = MAX_MS
-    place = 0
 
     def __init__(
         self, context: TaskContext, name: str, key: KeyFunction, within_ms: int | None = None
@@ -241,18 +218,9 @@ class DistinctStage:
         if out:
             yield out, times
 
-    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
-        return iter(())
-
-    def snapshot(self) -> None:
-        """Keep nothing here: the keyed state is stored by itself."""
-
     def restore(self, state: Any) -> None:
         self._state = step_state(self._context, "distinct", self.place)
         self._passed = self._state.value("passed", ttl=self._ttl_ms)
-
-    def close(self, *, completed: bool) -> None:
-        """Nothing to release."""
 
     def _is_first(self, record: Any, time: int) -> bool:
         self._state.key = self._key(record)

@@ -3,32 +3,13 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gearpy.ids import MAX_MS
 from gearpy.task.api.failure import USER_ERRORS, shown
 from gearpy.task.api.interfaces import Columns, TaskContext
 from gearpy.task.api.sides import Side
+from gearpy.task.chain.stage import Stage
 
 
-class _Stateless:
-    """The common part of stages that keep nothing."""
-
-    hold_ms = MAX_MS
-    place = 0
-
-    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
-        return iter(())
-
-    def snapshot(self) -> None:
-        """Nothing is kept."""
-
-    def restore(self, state: Any) -> None:
-        """Nothing was kept."""
-
-    def close(self, *, completed: bool) -> None:
-        """Nothing to release."""
-
-
-class BranchStage(_Stateless):
+class BranchStage(Stage):
     """Wraps each record for the side output of the first predicate that is true of it.
 
     The last stage of its chain, since its output is wrapped.
@@ -73,7 +54,7 @@ class BranchStage(_Stateless):
         return self._default
 
 
-class LogStage(_Stateless):
+class LogStage(Stage):
     """Writes a line to the log for the first of every so many records, and passes all on.
 
     Args:

@@ -9,11 +9,11 @@ from gearpy.columns.row_schema import RowSchema, as_table, inferred_schema
 from gearpy.columns.workable import workable_batch
 from gearpy.distribution import require
 from gearpy.errors import ConfigError, OperatorError
-from gearpy.ids import MAX_MS
 from gearpy.messages.late_time import LateTime, promise_of
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.task.api.interfaces import Columns, TaskContext
+from gearpy.task.chain.stage import Stage
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
@@ -24,26 +24,7 @@ Form: TypeAlias = Literal["arrow", "pandas", "polars"]
 FORMS: Final[tuple[Form, ...]] = ("arrow", "pandas", "polars")
 
 
-class _Stateless:
-    """The common part of the stages here, which keep nothing."""
-
-    hold_ms = MAX_MS
-    place = 0
-
-    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
-        return iter(())
-
-    def snapshot(self) -> Any:
-        return None
-
-    def restore(self, state: Any) -> None:
-        """Nothing was kept."""
-
-    def close(self, *, completed: bool) -> None:
-        """Nothing to release."""
-
-
-class RowsStage(_Stateless):
+class RowsStage(Stage):
     """Takes tables, yields rows, in portions that a task hands on at a time.
 
     Args:
@@ -100,7 +81,7 @@ class RowsStage(_Stateless):
             raise raised from error
 
 
-class TableStage(_Stateless):
+class TableStage(Stage):
     """Takes rows, yields a table.
 
     Without a schema it is that of the first rows, as long as rows fit, and then that of those
@@ -152,7 +133,7 @@ class TableStage(_Stateless):
         self._rejects.take(values[0], timestamps[0], blamed, place=self.place)
 
 
-class MapBatchesStage(_Stateless):
+class MapBatchesStage(Stage):
     """Calls a user's function with tables, and yields the tables it returns.
 
     The function gives as many rows as it was given, and row for row they keep their event times;

@@ -30,7 +30,7 @@ from gearpy.task.aggregates.rows import fold_of, fold_of_one
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.snapshots import decode_state, encode_state
 from gearpy.task.api.window_result import WindowResult
-from gearpy.task.chain.chain import Stage
+from gearpy.task.chain.stage import Stage
 from tests.task.build import a_context
 
 AnyWindows: TypeAlias = TumblingWindows | SlidingWindows | GlobalWindows
@@ -426,7 +426,7 @@ def test_partials_have_the_time_of_their_oldest_record() -> None:
     assert [row["user"] for row in values] == ["a", "b", "a"]
     assert list(times) == [3, 5, 12]
     assert partial.hold_ms == MAX_MS
-    assert partial.snapshot() is None  # type: ignore[func-returns-value]
+    assert partial.snapshot() is None
 
 
 def test_nothing_comes_of_nothing() -> None:

@@ -12,7 +12,8 @@ from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Message
 from gearpy.task.api.interfaces import Columns, TaskContext
 from gearpy.task.api.snapshots import TaskResume
-from gearpy.task.chain.chain import ChainTask, Stage
+from gearpy.task.chain.chain import ChainTask
+from gearpy.task.chain.stage import Stage
 from tests.task.build import TARGET, Bench, some_limits
 from tests.task.stage_build import Delayed, Held, Spread
 
@@ -27,12 +28,7 @@ class HoldsUp(Held):
     """Lets no watermark overtake what it keeps, as a join does; has room for all."""
 
     name = "holds up"
-    has_room = True
-    is_ready = False
-
-    def release(self) -> Iterator[Columns]:
-        """Yield nothing: all comes at watermarks."""
-        return iter(())
+    defers = True
 
     @property
     def passed_ms(self) -> int:
@@ -53,6 +49,7 @@ class Slow(Spread):
     """Has room for few records; each is done so many ms of wall time after it came."""
 
     name = "slow"
+    defers = True
 
     def __init__(self, now_ms: Callable[[], int], room: int, delay_ms: int) -> None:
         self._now_ms = now_ms
@@ -85,7 +82,7 @@ class Slow(Spread):
         return bool(self.held) and self.held[0][0] <= self._now_ms()
 
     @property
-    def hold_ms(self) -> int:  # type: ignore[override] # of others a constant
+    def hold_ms(self) -> int:
         return min((time for _, _, time in self.held), default=MAX_MS)
 
     @property

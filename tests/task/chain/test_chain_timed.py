@@ -10,8 +10,9 @@ from gearpy.ids import MAX_MS
 from gearpy.messages.data import Message
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.rejects import Midway
-from gearpy.task.chain.chain import ChainTask, Stage
+from gearpy.task.chain.chain import ChainTask
 from gearpy.task.chain.fused import FusedStage, RowOperator
+from gearpy.task.chain.stage import Stage
 from gearpy.task.stages.asynchronous import AsyncFunction, AsyncStage
 from gearpy.testing.driver import TaskDriver
 from gearpy.transport.loop.virtual_loop import VirtualCoroutines

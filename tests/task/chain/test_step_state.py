@@ -7,12 +7,11 @@ import pytest
 from gearpy.errors import ConfigError
 from gearpy.task.api.snapshots import encode_state
 from gearpy.task.chain.chain import STEPS, ChainTask, StagesOfSteps
+from gearpy.task.chain.stage import Stage
 from tests.task.stages.test_stateful import a_bench
 
 
-class Kept:
-    hold_ms = 0
-    place = 0
+class Kept(Stage):
     name = "kept"
 
     def __init__(self) -> None:

@@ -16,7 +16,8 @@ from gearpy.messages.data import Message
 from gearpy.task.aggregates.fold import WindowFold
 from gearpy.task.api.interfaces import Task, TaskContext
 from gearpy.task.api.snapshots import TaskResume
-from gearpy.task.chain.chain import ChainTask, Stage
+from gearpy.task.chain.chain import ChainTask
+from gearpy.task.chain.stage import Stage
 from gearpy.task.runtime.recording import InputRecorder, Recording
 from gearpy.task.runtime.rerun import Rerun, RerunClock, RerunOutput
 from tests.task.aggregates.test_fold import COUNT

@@ -9,8 +9,9 @@ import pytest
 from gearpy.ids import TaskId
 from gearpy.messages.data import Message
 from gearpy.task.api.interfaces import Task
-from gearpy.task.chain.chain import ChainTask, Stage
+from gearpy.task.chain.chain import ChainTask
 from gearpy.task.chain.fused import FusedStage, RowOperator
+from gearpy.task.chain.stage import Stage
 from gearpy.task.runtime.turns import TurnBoard, Work
 from tests.task.build import Bench
 from tests.task.stage_build import Held, chained, mapped

@@ -12,7 +12,8 @@ from gearpy.ids import MAX_MS
 from gearpy.messages.data import Message
 from gearpy.messages.late_time import late_time, promise_of
 from gearpy.task.api.interfaces import TaskContext
-from gearpy.task.chain.chain import ChainTask, Stage
+from gearpy.task.chain.chain import ChainTask
+from gearpy.task.chain.stage import Stage
 from gearpy.task.stages.asynchronous import AsyncFunction, AsyncStage, lookup_function
 from gearpy.testing.driver import TaskDriver
 

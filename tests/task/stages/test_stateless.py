@@ -10,7 +10,8 @@ from gearpy.errors import OperatorError
 from gearpy.messages.data import Message
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.sides import Side
-from gearpy.task.chain.chain import ChainTask, Stage
+from gearpy.task.chain.chain import ChainTask
+from gearpy.task.chain.stage import Stage
 from gearpy.task.stages.stateless import BranchStage, LogStage
 from tests.task.build import Bench
 

@@ -16,7 +16,7 @@ from gearpy.messages.late_time import late_time, promise_of
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.rejects import Midway, OnError, Rejects
-from gearpy.task.chain.chain import Stage
+from gearpy.task.chain.stage import Stage
 from gearpy.task.stages.tables import MapBatchesStage, RowsStage, TableStage
 from gearpy.wire.values.payload import decode_value
 from tests.task.build import a_context

@@ -13,7 +13,8 @@ from gearpy.messages.data import Message
 from gearpy.task.aggregates.fold import Fold, WindowFold
 from gearpy.task.api.interfaces import TaskContext, TaskCounters
 from gearpy.task.api.sides import Side
-from gearpy.task.chain.chain import ChainTask, Stage
+from gearpy.task.chain.chain import ChainTask
+from gearpy.task.chain.stage import Stage
 from gearpy.task.time.late import (
     SOURCE_LATE,
     WINDOW_LATE,

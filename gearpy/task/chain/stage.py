@@ -1,0 +1,138 @@
+"""The base class of the steps of a chain."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+from gearpy.ids import MAX_MS
+from gearpy.messages.summaries import ConsumerReport
+from gearpy.task.api.interfaces import Columns
+
+
+class Stage:
+    """One step of a chain. Deals with records on which user code raises by itself.
+
+    It overrides what it needs, and nothing else: the chain asks each stage once, by `overrides`,
+    and never calls what is not overridden.
+    """
+
+    name: str = ""  #: For people.
+    place: int = 0  #: Number in the chain, which sets it; for `Midway`.
+    keeps_times: bool = True  #: Whether its results have the event times of their records.
+    #: Its results come some time after its records, by `release`. Work waits before it while it
+    #: has no room; see `ChainTask`.
+    defers: ClassVar[bool] = False
+
+    def overrides(self, name: str) -> bool:
+        """Tell whether it has a method or property of its own in place of one of this class."""
+        return getattr(type(self), name) is not getattr(Stage, name)
+
+    # -- records and event time ----------------------------------------------------------------
+
+    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+        """Take records, yield the results that are ready now."""
+        raise NotImplementedError(f"{type(self).__name__} has no process")
+
+    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
+        """Learn how far event time has come, yield the records that were waiting for it.
+
+        Where that takes long, batches without records let others go on.
+        """
+        return iter(())
+
+    @property
+    def hold_ms(self) -> int:
+        """Oldest event time that is kept here and not yielded; `MAX_MS` if none."""
+        return MAX_MS
+
+    # -- state and epochs ----------------------------------------------------------------------
+
+    def restore(self, state: Any) -> None:
+        """Go on from a snapshot, None at the first start; called once, before all else."""
+
+    def drain(self) -> Iterator[Columns]:
+        """Yield what is kept, but would not be in the snapshot that follows."""
+        return iter(())
+
+    def snapshot(self) -> Any:
+        """Return the state between records, as plain data; None for none."""
+        return None
+
+    def commit(self, epoch: int) -> None:
+        """Learn that an epoch, and all before it, are complete: what it has prepared is shown."""
+
+    @property
+    def epoch_fill(self) -> float:
+        """The share in use of the room for records of an epoch; see `Task.epoch_fill`."""
+        return 0.0
+
+    @property
+    def may_end_epoch(self) -> bool:
+        """Whether an epoch may end now; see `Task.may_end_epoch`."""
+        return True
+
+    def close(self, *, completed: bool) -> None:
+        """Release everything."""
+
+    # -- wall time -----------------------------------------------------------------------------
+
+    @property
+    def wake_ms(self) -> int | None:
+        """The time at which to call `on_time`, in ms since the epoch; None: not at all.
+
+        Asked after each batch: keep it at hand. Nothing of it is in snapshots; a stage that was
+        restored tells again.
+        """
+        return None
+
+    def on_time(self, now_ms: int) -> Iterator[Columns]:
+        """Learn that ``wake_ms`` has come, yield the records that were waiting for it.
+
+        Called at most once in each ms, and never at the end of the stream, when nothing is kept
+        any more.
+        """
+        return iter(())
+
+    # -- a stage that defers -------------------------------------------------------------------
+
+    def expect(self, values: list[Any], timestamps: list[int]) -> None:
+        """Learn of the next records: from now on ``has_room`` tells of these."""
+
+    @property
+    def has_room(self) -> bool:
+        """Whether it takes more. If not, the records wait in the stages before."""
+        return True
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether `release` has something to yield; when that becomes so, the task is woken."""
+        return False
+
+    def release(self) -> Iterator[Columns]:
+        """Yield the results that are there."""
+        return iter(())
+
+    @property
+    def passed_ms(self) -> int:
+        """The event time behind the stage: no older record is in it. Only grows."""
+        raise NotImplementedError(f"{type(self).__name__} defers, and has no passed_ms")
+
+    # -- the world outside ---------------------------------------------------------------------
+
+    @property
+    def is_working(self) -> bool:
+        """Whether something is under way outside of the task; see `Task.is_working`."""
+        return False
+
+    @property
+    def is_delivered(self) -> bool:
+        """Whether the end of the stream need not wait for consumers of its output."""
+        return True
+
+    def consumers(self) -> Sequence[ConsumerReport]:
+        """Return the consumers of its output."""
+        return ()
+
+    @property
+    def waits_for(self) -> str:
+        """The thing outside that it waits for; see `Task.waits_for`."""
+        return ""
