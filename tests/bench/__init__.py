@@ -25,5 +25,7 @@
 - `spark_crash`: windows on their way to Spark's tables, while executors and JVMs are killed;
   `spark_plan`: who is killed when; `spark_program`, `spark_reader`: the program, and a job of
   Spark; `spark_signs`: what files tell.
+- `work`: instructions and calls of Python that records and batches take, exact to the digit;
+  `one_thread` runs the tasks for it, `work_table` compares with the committed table.
 - `measure`: percentiles, memory.
 """

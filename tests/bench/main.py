@@ -103,6 +103,43 @@ def micro(
 
 
 @app.command()
+def work(
+    names: Annotated[list[str] | None, typer.Argument(help="of paths; else all")] = None,
+    *,
+    write: Annotated[bool, typer.Option("--write", help="write the table anew")] = False,
+    reason: Annotated[str, typer.Option(help="why figures have grown, for --write")] = "",
+) -> None:
+    """Instructions and calls of Python that a record, a batch and an epoch take.
+
+    They are the same in each run, and are compared with the committed table, which `--write` writes
+    anew. Ends with 1 if a figure has grown since.
+    """
+    from tests.bench.work import PATHS, measure_work
+    from tests.bench.work_table import TABLE, WorkTable
+
+    if unknown := [name for name in names or () if name not in PATHS]:
+        typer.echo(f"work: no path {unknown[0]!r}: there are {', '.join(PATHS)}", err=True)
+        raise typer.Exit(2)
+    table, found = WorkTable.read(), measure_work(names or ())
+    typer.echo(
+        f"{'[instructions, calls]':22}{'of a record':>20}{'of a batch':>20}{'of an epoch':>20}"
+    )
+    for name, each in found.items():
+        costs = (cost for cost in (each.record, each.batch, each.epoch) if cost)
+        texts = (f"{cost.instructions:12,.1f}{cost.calls:8,.1f}" for cost in costs)
+        typer.echo(f"{name:22}{''.join(texts)}")
+    problems = list(table.problems(found))
+    if write:
+        problems = [] if reason else [each for each in problems if each.is_growth]
+    for problem in problems:
+        typer.echo(problem.text, err=True)
+    if problems:
+        raise typer.Exit(1)
+    if write:
+        TABLE.write_text(table.changed(found, reason).text(), encoding="utf-8")
+
+
+@app.command()
 def slow_sink(
     seconds: Annotated[int, typer.Option(help="how long to run")] = 60,
 ) -> None:
