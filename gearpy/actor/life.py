@@ -206,18 +206,15 @@ class ActorLife(Generic[M]):
             inbox=self.mailbox,
             is_child=self._is_child,
         )
-        self._join_pykka(actor, context)
+        is_first = self._pykka_ref is None
+        ref = self._pykka_ref = actor.join(context, self._pykka_ref)
+        if is_first and self.system.is_registered:
+            pykka.ActorRegistry.register(ref)
         self._actor = actor
         self._handle = self._handle_batch if isinstance(actor, BatchActor) else self._handle_one
         self._commit = actor.commit if isinstance(actor, CommittingActor) else None
         self._receive = actor._handle_receive  # noqa: SLF001 - pykka's, with calls of proxies
         actor._start_actor_loop()  # noqa: SLF001 - pykka's hook
-
-    def _join_pykka(self, actor: Actor[M], context: ActorContext[M]) -> None:
-        is_first = self._pykka_ref is None
-        ref = self._pykka_ref = actor.join(context, self._pykka_ref)
-        if is_first and self.system.is_registered:
-            pykka.ActorRegistry.register(ref)
 
     def _is_child(self, ref: Ref[Any]) -> bool:
         return isinstance(ref, LocalRef) and ref.life in self.children

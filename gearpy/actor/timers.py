@@ -141,7 +141,9 @@ class TimerThread:
             timer.call = None
             self._cancelled += 1
             if self._cancelled > max(_CANCELLED_MAX, len(self._heap) // 2):
-                self._clear_cancelled()
+                self._heap = [entry for entry in self._heap if entry[2].call is not None]
+                heapify(self._heap)
+                self._cancelled = 0
 
     def close(self) -> None:
         """Make no more calls and end the thread."""
@@ -153,25 +155,17 @@ class TimerThread:
     def _add(self, delay_s: float, call: Callable[[], object], *, interval_s: float) -> _Timer:
         timer = _Timer(self, call, interval_s)
         with self._changed:
-            self._start()
+            if self._is_open and not self._is_started:
+                threading.Thread(target=self._run, name=self._name, daemon=True).start()
+                self._is_started = True
             self._push(monotonic() + delay_s, timer)
             if self._heap and self._heap[0][2] is timer:
                 self._changed.notify()
         return timer
 
-    def _start(self) -> None:
-        if self._is_open and not self._is_started:
-            threading.Thread(target=self._run, name=self._name, daemon=True).start()
-            self._is_started = True
-
     def _push(self, due_s: float, timer: _Timer) -> None:
         if self._is_open:
             heappush(self._heap, (due_s, next(self._numbers), timer))
-
-    def _clear_cancelled(self) -> None:
-        self._heap = [entry for entry in self._heap if entry[2].call is not None]
-        heapify(self._heap)
-        self._cancelled = 0
 
     def _run(self) -> None:
         while (call := self._next_call()) is not None:

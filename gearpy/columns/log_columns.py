@@ -148,7 +148,10 @@ class LogColumns:
         try:
             if self.may_grow or len(values) <= _CHUNK_ROWS or type(values) is Table:
                 return self._converted(values, timestamps)
-            return self._converted_in_chunks(values, timestamps)
+            chunks = [slice(at, at + _CHUNK_ROWS) for at in range(0, len(values), _CHUNK_ROWS)]
+            return pa.concat_batches(
+                [self._converted(values[chunk], timestamps[chunk]) for chunk in chunks]
+            )
         except _ERRORS as error:
             self._restore(*before)
             self._blame(values, timestamps)
@@ -223,14 +226,6 @@ class LogColumns:
         refuse_unknown(cells, schema.names)
         columns = [_column(field, cells.get(field.name), rows) for field in schema]
         return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-    def _converted_in_chunks(
-        self, values: Sequence[Any], timestamps: Sequence[int]
-    ) -> pa.RecordBatch:
-        chunks = [slice(at, at + _CHUNK_ROWS) for at in range(0, len(values), _CHUNK_ROWS)]
-        return pa.concat_batches(
-            [self._converted(values[chunk], timestamps[chunk]) for chunk in chunks]
-        )
 
     # -- who is to blame -------------------------------------------------------------------
 

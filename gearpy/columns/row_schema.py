@@ -200,7 +200,9 @@ def row_schema_of(schema: Any) -> RowSchema:
             f"{short_repr(schema)} is no schema: give a pyarrow.Schema, a dataclass, a NamedTuple "
             "or TypedDict class, or a dict of names and types"
         )
-    return RowSchema(workable_schema(pa.schema(fields_of(schema))), _row_type(schema))
+    return RowSchema(
+        workable_schema(pa.schema(fields_of(schema))), None if issubclass(schema, dict) else schema
+    )
 
 
 def inferred_schema(values: Sequence[Any]) -> RowSchema:
@@ -245,10 +247,6 @@ def as_table(values: list[Any], schema: RowSchema | None = None) -> Table:
     if type(values) is Table:
         return values
     return Table((schema or inferred_schema(values)).table(values))
-
-
-def _row_type(schema: type) -> type | None:
-    return None if issubclass(schema, dict) else schema
 
 
 def _check_names(names: Sequence[str]) -> None:

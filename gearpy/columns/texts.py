@@ -20,7 +20,11 @@ def shortened(text: str, chars_max: int = _SHOWN_CHARS_MAX) -> str:
 def is_text(batch: pa.RecordBatch) -> bool:
     try:
         for column in batch.columns:
-            if _may_have_text(column.type) and not _is_ascii(column):
+            kind = column.type
+            types = pa.types
+            of_text = (types.is_string, types.is_large_string, types.is_nested, types.is_dictionary)
+            may_have_text = any(is_one(kind) for is_one in of_text)
+            if may_have_text and not _is_ascii(column):
                 column.validate(full=True)
     except pa.ArrowInvalid:
         return False
@@ -66,9 +70,3 @@ def _is_ascii(column: pa.Array) -> bool:
     (start,) = unpack_from(code, offsets, column.offset * size)
     (stop,) = unpack_from(code, offsets, (column.offset + len(column)) * size)
     return bool(data.slice(start, stop - start).to_pybytes().isascii())
-
-
-def _may_have_text(kind: pa.DataType) -> bool:
-    types = pa.types
-    of_text = (types.is_string, types.is_large_string, types.is_nested, types.is_dictionary)
-    return any(is_one(kind) for is_one in of_text)

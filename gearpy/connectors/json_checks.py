@@ -85,16 +85,14 @@ def values_of(lines: bytes) -> list[Any]:
     # By its bytes, `json` would take some of them for UTF-16.
     values = [json.loads(line) for line in lines.decode().split("\n") if line.strip(" \t\r\f\v")]
     if b"\\u" in lines:
-        _check_characters(values)
+        try:
+            json.dumps(values, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            half = error.object[error.start]
+            raise ValueError(
+                f"\\u{ord(half):x} is half a character: no text can hold it"
+            ) from error
     return values
-
-
-def _check_characters(values: list[Any]) -> None:
-    try:
-        json.dumps(values, ensure_ascii=False).encode()
-    except UnicodeEncodeError as error:
-        half = error.object[error.start]
-        raise ValueError(f"\\u{ord(half):x} is half a character: no text can hold it") from error
 
 
 def cause_of(line: bytes, schema: pa.Schema | None, parse: Any) -> str:

@@ -25,7 +25,16 @@ def aggregated(question: GetHistory, items: Iterable[HistoryItem]) -> Iterator[H
         case "ProcessorAggregator":
             yield from _of_processors(items)
         case "TaskFilterAggregator":
-            yield from _some_tasks(question, items)
+            for item in items:
+                found = _TASK.fullmatch(item.name)
+                if (
+                    found
+                    and _is_within(
+                        found["processor"], question.start_processor, question.end_processor
+                    )
+                    and _is_within(found["task"], question.start_task, question.end_task)
+                ):
+                    yield item
 
 
 def _of_processors(items: Iterable[HistoryItem]) -> Iterator[HistoryItem]:
@@ -41,17 +50,6 @@ def _of_processors(items: Iterable[HistoryItem]) -> Iterator[HistoryItem]:
             for field in members[0].values
         }
         yield HistoryItem(at_ms=at_ms, name=name, kind=members[0].kind, values=values)
-
-
-def _some_tasks(question: GetHistory, items: Iterable[HistoryItem]) -> Iterator[HistoryItem]:
-    for item in items:
-        found = _TASK.fullmatch(item.name)
-        if (
-            found
-            and _is_within(found["processor"], question.start_processor, question.end_processor)
-            and _is_within(found["task"], question.start_task, question.end_task)
-        ):
-            yield item
 
 
 def _is_within(number: str, first: int, last: int) -> bool:

@@ -104,7 +104,10 @@ def _add_application(families: _Families, app: str, data: MetricsData) -> None:
 def _add_tasks(families: _Families, app: str, data: MetricsData) -> None:
     distributions: defaultdict[tuple[MetricInfo, int], list[HistogramSample]] = defaultdict(list)
     for task in data.tasks:
-        processor, labels = task.task_id.processor, _task_labels(app, task)
+        processor, labels = (
+            task.task_id.processor,
+            (app, str(task.task_id.processor), str(task.task_id)),
+        )
         for info, of_task in TASK_METRICS.items():
             value = of_task(task)
             if isinstance(value, HistogramSample):
@@ -116,10 +119,6 @@ def _add_tasks(families: _Families, app: str, data: MetricsData) -> None:
         _add_user_metrics(families, labels, task)
     for (info, processor), samples in distributions.items():
         _add(families, info, (app, str(processor)), merged(samples))
-
-
-def _task_labels(app: str, task: TaskSample) -> tuple[str, ...]:
-    return app, str(task.task_id.processor), str(task.task_id)
 
 
 def _derived(task: TaskSample, at_ms: int) -> Iterator[tuple[str, float]]:

@@ -276,7 +276,10 @@ class KeyedState:
     def timers(self) -> KeyTimers:
         """Timers of the current key and namespace."""
         if self._timers is None:
-            self._timers = self._made_timers()
+            self._declared.begin()
+            for domain in DOMAINS:
+                self._declared.add(timers_tag(self._path, domain))
+            self._timers = KeyTimers(self._place, self._clock, path=self._path, move=self._move)
         return self._timers
 
     # -- all of a key, all keys ----------------------------------------------------------------
@@ -302,12 +305,6 @@ class KeyedState:
             table = tag.encode() + place.part
             clear = store.clear_entries if is_collection(table) else store.delete
             clear(table, place.key)
-
-    def _made_timers(self) -> KeyTimers:
-        self._declared.begin()
-        for domain in DOMAINS:
-            self._declared.add(timers_tag(self._path, domain))
-        return KeyTimers(self._place, self._clock, path=self._path, move=self._move)
 
     # -- for the runner ------------------------------------------------------------------------
 

@@ -126,7 +126,8 @@ def unpack(packed: Path, folder: Path, filename: str, limits: ArtifactLimits) ->
             _copy(packed, folder / filename, filename, limits)
         else:
             _unzip(packed, folder, filename, limits)
-        _sync_folders(folder)
+        for root, _, _ in os.walk(folder):
+            sync_folder(Path(root))
     except BaseException as error:
         shutil.rmtree(folder, ignore_errors=True)
         if _is_damage(error):
@@ -206,11 +207,6 @@ def _make_folders(folder: Path, target: Path) -> None:
         each.mkdir(mode=0o700)
 
 
-def _sync_folders(folder: Path) -> None:
-    for root, _, _ in os.walk(folder):
-        sync_folder(Path(root))
-
-
 # -- what an archive says of itself ----------------------------------------------------------
 
 
@@ -273,16 +269,14 @@ def _clashes(entries: Sequence[zipfile.ZipInfo]) -> Iterator[str]:
         else:
             files[name] += 1
         for each in (*above, name):
-            known = spellings.setdefault(_folded(each), each)
+            known = spellings.setdefault(
+                unicodedata.normalize("NFC", unicodedata.normalize("NFC", each).casefold()), each
+            )
             if known != each:
                 yield f"{known!r} and {each!r} are one name on some systems: rename one"
     for name, times in files.items():
         if times > 1 or name in folders:
             yield f"{name!r} is there twice: keep one"
-
-
-def _folded(name: str) -> str:
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
 def check_listing(file: BinaryIO, filename: str, limits: ArtifactLimits) -> None:

@@ -171,7 +171,11 @@ class RecordedDelta:
     def __call__(self) -> Iterator[tuple[int, bytes]]:
         """Yield the changes; the one reading must be over before the next begins."""
         self._file.seek(0)
-        return self._again() if self._is_recorded else self._first()
+        return (
+            ((group, self._file.read(size)) for group, size in self._sizes)
+            if self._is_recorded
+            else self._first()
+        )
 
     def _first(self) -> Iterator[tuple[int, bytes]]:
         self._sizes.clear()
@@ -180,9 +184,6 @@ class RecordedDelta:
             self._file.write(body)
             yield group, body
         self._is_recorded = True
-
-    def _again(self) -> Iterator[tuple[int, bytes]]:
-        return ((group, self._file.read(size)) for group, size in self._sizes)
 
 
 def store_segment(

@@ -68,7 +68,12 @@ def read_segment(data: bytes, file: str) -> Segment:
     while at < len(data):
         body = _body_at(data, at, salt)
         if body is None:
-            _check_is_the_last(data, at, salt, file)
+            later = data.find(_FRAME_MAGIC, at + 1)
+            while later >= 0:
+                if _body_at(data, later, salt) is not None:
+                    reason = f"a damaged record, with good ones after it from byte {later}"
+                    raise LogDamaged(file=file, offset=at, reason=reason)
+                later = data.find(_FRAME_MAGIC, later + 1)
             break
         records += _records_in(body)
         at += _FRAME.size + len(body)
@@ -158,16 +163,6 @@ def _body_at(data: bytes, at: int, salt: int) -> memoryview | None:
         return None
     body = memoryview(data)[start : start + size]
     return body if _checksum(body, salt) == checksum else None
-
-
-def _check_is_the_last(data: bytes, at: int, salt: int, file: str) -> None:
-    """Refuse a broken record before a whole one: later appends were promised."""
-    later = data.find(_FRAME_MAGIC, at + 1)
-    while later >= 0:
-        if _body_at(data, later, salt) is not None:
-            reason = f"a damaged record, with good ones after it from byte {later}"
-            raise LogDamaged(file=file, offset=at, reason=reason)
-        later = data.find(_FRAME_MAGIC, later + 1)
 
 
 def _records_in(body: memoryview) -> Iterator[bytes]:

@@ -131,7 +131,12 @@ class FileLog:
             frame = frame_of(records, self._salt)
             with self._writing():
                 self._folder.append(self._segment, frame)
-                self._promise(self._bytes + len(frame))
+                size = self._bytes + len(frame)
+                self._marks += 1
+                add = self._folder.note if self._marks < _MARKS_MAX else self._folder.append
+                add(self._head, mark_of(size, self._salt))
+                self._marks %= _MARKS_MAX
+                self._bytes = size
             self._count += len(records)
         return self._start + self._count
 
@@ -174,21 +179,18 @@ class FileLog:
         if not snapshots and not segments:
             self._begin_segment(0)
             return
-        self._check_complete(covered, segments)
-        if segments[-1] < covered:  # The crash came between the snapshot and the next segment.
-            self._begin_segment(covered)
-        else:
-            self._recover_segment(covered)
-        self.replay()  # Damage shows now, not when somebody relies on it.
-        self._remove_before(covered)
-
-    def _check_complete(self, covered: int, segments: list[int]) -> None:
         if not segments:
             path = self._path(_name("segment", covered))
             raise LogDamaged(file=path, offset=0, reason="the file is missing")
         if segments[-1] > covered:
             path = self._path(_name("snapshot", segments[-1]))
             raise LogDamaged(file=path, offset=0, reason="the file is missing")
+        if segments[-1] < covered:  # The crash came between the snapshot and the next segment.
+            self._begin_segment(covered)
+        else:
+            self._recover_segment(covered)
+        self.replay()  # Damage shows now, not when somebody relies on it.
+        self._remove_before(covered)
 
     def _check_promised(self, segments: list[int]) -> None:
         """Refuse to go on when a segment with acknowledged records is gone."""
@@ -205,14 +207,6 @@ class FileLog:
         self._folder.put(_name("head", start), mark_of(len(header), salt))
         self._folder.put(_name("segment", start), header)
         self._start, self._count, self._salt, self._bytes = start, 0, salt, len(header)
-
-    def _promise(self, size: int) -> None:
-        """Note that the segment is so long."""
-        self._marks += 1
-        add = self._folder.note if self._marks < _MARKS_MAX else self._folder.append
-        add(self._head, mark_of(size, self._salt))
-        self._marks %= _MARKS_MAX
-        self._bytes = size
 
     def _recover_segment(self, start: int) -> None:
         name = _name("segment", start)

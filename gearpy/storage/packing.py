@@ -70,7 +70,14 @@ def _entry(name: str) -> zipfile.ZipInfo:
 def _walk(folder: Path) -> Iterator[Path]:
     for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
         path = Path(entry.path)
-        if _is_left_out(path):
+        name = path.name
+        is_left_out = (
+            name.startswith(".")
+            or name in _LEFT_OUT
+            or name.endswith(_LEFT_OUT_SUFFIXES)
+            or (path / _ENVIRONMENT).exists()
+        )
+        if is_left_out:
             continue
         if entry.is_dir():
             if entry.is_symlink():
@@ -80,13 +87,3 @@ def _walk(folder: Path) -> Iterator[Path]:
             yield path
         else:
             raise ConfigError(f"{path} is no plain file, or a link to nothing: remove it")
-
-
-def _is_left_out(path: Path) -> bool:
-    name = path.name
-    return (
-        name.startswith(".")
-        or name in _LEFT_OUT
-        or name.endswith(_LEFT_OUT_SUFFIXES)
-        or (path / _ENVIRONMENT).exists()
-    )

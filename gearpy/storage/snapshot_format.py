@@ -89,7 +89,11 @@ def _pieces(sections: Iterable[NewSection]) -> Iterator[bytes]:
     yield plain + _CHECKSUM.pack(crc32(plain))
     heads, count, offset = set[TaskId](), 0, _HEADER.size
     for section in sections:
-        _check_size(section)
+        if len(section.body) > SECTION_BYTES_MAX:
+            raise ConfigError(
+                f"task {section.task} holds {len(section.body)} bytes in one piece, at most "
+                f"{SECTION_BYTES_MAX} can be stored: keep them in keyed state, under several keys"
+            )
         assert (section.kind == HEAD) != (section.task in heads), f"heads of task {section.task}"
         heads.add(section.task)
         yield _header_of(section)
@@ -98,14 +102,6 @@ def _pieces(sections: Iterable[NewSection]) -> Iterator[bytes]:
     end = _end_of(count, offset)
     yield _header_of(end)
     yield from chunks_of(end.body)
-
-
-def _check_size(section: NewSection) -> None:
-    if len(section.body) > SECTION_BYTES_MAX:
-        raise ConfigError(
-            f"task {section.task} holds {len(section.body)} bytes in one piece, at most "
-            f"{SECTION_BYTES_MAX} can be stored: keep them in keyed state, under several keys"
-        )
 
 
 def _header_of(section: NewSection) -> bytes:
@@ -141,7 +137,9 @@ def _gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 def _begun(file: BinaryIO, wanted: SnapshotFile) -> "_Input":
     source = _Input(file, wanted.location)
-    _check_size_of(source, wanted)
+    if wanted.size_bytes and source.size != wanted.size_bytes:
+        reason = f"the file has {source.size} bytes, stored were {wanted.size_bytes}"
+        raise source.damage(reason, at=min(source.size, wanted.size_bytes))
     _check_header(source)
     return source
 
@@ -276,12 +274,6 @@ class _Input:
     def damage(self, reason: str, *, at: int | None = None) -> SnapshotDamaged:
         where = self.at if at is None else at
         return SnapshotDamaged(location=self._location, reason=f"byte {where}: {reason}")
-
-
-def _check_size_of(source: _Input, wanted: SnapshotFile) -> None:
-    if wanted.size_bytes and source.size != wanted.size_bytes:
-        reason = f"the file has {source.size} bytes, stored were {wanted.size_bytes}"
-        raise source.damage(reason, at=min(source.size, wanted.size_bytes))
 
 
 def _check_header(source: _Input) -> None:

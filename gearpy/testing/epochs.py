@@ -107,7 +107,10 @@ class SimulatedEpochs:
     def begin(self, clocks: Iterable[TaskClock]) -> Cut:
         """Ask for the end of the next epoch; one that is not complete is given up."""
         if self._cut is not None:
-            self._give_up(self._cut)
+            cut = self._cut
+            self.given_up += 1
+            if self._cut_times is not None and cut.cut_time_ms is not None:
+                self._cut_times.on_aborted()
         self.asked_epoch += 1
         self._cut = Cut(self.asked_epoch, self._next_cut_time_ms(list(clocks)))
         self._is_ended = False
@@ -155,11 +158,6 @@ class SimulatedEpochs:
         return is_damaged
 
     # --------------------------------------------------------------------------------------
-
-    def _give_up(self, cut: Cut) -> None:
-        self.given_up += 1
-        if self._cut_times is not None and cut.cut_time_ms is not None:
-            self._cut_times.on_aborted()
 
     def _next_cut_time_ms(self, clocks: Sequence[TaskClock]) -> int | None:
         if self._cut_times is None or all(each.clock_ms == MAX_MS for each in clocks):

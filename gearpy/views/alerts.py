@@ -189,7 +189,14 @@ class _Machine:
         limit = self.rule.above if self.alert is None else self.rule.below
         if measured.value >= limit:
             return self._on_held(measured, at_ms)
-        return self._on_quiet(at_ms)
+        if self.alert is None:
+            self._since_ms = None
+            return None
+        if self._quiet_ms is None:
+            self._quiet_ms = at_ms
+        if at_ms - self._quiet_ms < _QUIET_MS:
+            return None
+        return "resolved"
 
     def _on_held(self, measured: Measured, at_ms: int) -> Literal["firing"] | None:
         self._quiet_ms = None
@@ -205,16 +212,6 @@ class _Machine:
             text=said(self.rule, measured),
         )
         return None if was_firing else "firing"
-
-    def _on_quiet(self, at_ms: int) -> Literal["resolved"] | None:
-        if self.alert is None:
-            self._since_ms = None
-            return None
-        if self._quiet_ms is None:
-            self._quiet_ms = at_ms
-        if at_ms - self._quiet_ms < _QUIET_MS:
-            return None
-        return "resolved"
 
     def reset(self) -> None:
         self.alert = self._since_ms = self._quiet_ms = None

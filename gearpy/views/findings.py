@@ -229,22 +229,18 @@ def _how_far(detail: ApplicationDetail, late: Sequence[RegionSummary]) -> str:
 
 def _beginning(summary: ApplicationSummary, detail: ApplicationDetail | None) -> Headline:
     if summary.status == "active" and detail is not None and detail.of_actors:
-        return _of_actors(detail)
+        up = sum(each.status == "running" for each in detail.executors)
+        if up < len(detail.executors):
+            all_of_them = text.plural(len(detail.executors), "executor")
+            return Headline(
+                level="info", text=f"{up} of {all_of_them} run, the others are being started"
+            )
+        return Headline(level="ok", text=f"it runs, with {text.plural(up, 'executor')}")
     if summary.status == "pending" or detail is not None:
         return Headline(level="info", text="it is being started")
     if stall := summary.progress.stall:
         return Headline(level="warn", text=stall)
     return Headline(level="ok", text="it runs")
-
-
-def _of_actors(detail: ApplicationDetail) -> Headline:
-    up = sum(each.status == "running" for each in detail.executors)
-    if up < len(detail.executors):
-        all_of_them = text.plural(len(detail.executors), "executor")
-        return Headline(
-            level="info", text=f"{up} of {all_of_them} run, the others are being started"
-        )
-    return Headline(level="ok", text=f"it runs, with {text.plural(up, 'executor')}")
 
 
 # -- while it runs -----------------------------------------------------------------------------
@@ -273,7 +269,14 @@ def clock_finding(detail: ApplicationDetail, *, stall: str = "", outside: str = 
     if (nobody := _nobody_to_blame(detail, holder, stall)) is not None:
         return nobody
     if waiting := _waiting_behind(detail, holder, outside):
-        return _waits(holder, waiting, outside, is_stalled=bool(stall))
+        is_stalled = bool(stall)
+        here = processor_of(holder.task)
+        return Headline(
+            level="bad" if is_stalled else "warn",
+            text=_outside(outside),
+            task=holder.task if here in waiting else None,
+            processor=here if here in waiting else min(waiting),
+        )
     task = f"{holder.name} (task {holder.task})"
     if holder.waits_for == _NOT_ADVANCED and holder.watermark_ms == MIN_MS:
         return Headline(level="warn" if stall else "ok", text=f"{task} has given no event time yet")
@@ -286,18 +289,6 @@ def clock_finding(detail: ApplicationDetail, *, stall: str = "", outside: str = 
         advice=advice,
         task=holder.task,
         processor=processor_of(holder.task),
-    )
-
-
-def _waits(
-    holder: ClockHolderSummary, waiting: AbstractSet[int], outside: str, *, is_stalled: bool
-) -> Headline:
-    here = processor_of(holder.task)
-    return Headline(
-        level="bad" if is_stalled else "warn",
-        text=_outside(outside),
-        task=holder.task if here in waiting else None,
-        processor=here if here in waiting else min(waiting),
     )
 
 

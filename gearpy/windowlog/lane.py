@@ -20,7 +20,6 @@ from gearpy.core.handover.window_log import (
     LOG_FOLDERS,
     OWNERS,
     PENDING,
-    LogPiece,
     LogView,
     lane_name,
     segment_name,
@@ -152,7 +151,12 @@ class LaneWriter:
         self._waiting_bytes += batch.nbytes
         self._waiting_rows += batch.num_rows
         if self._waiting_rows >= _GROUP_ROWS or self._waiting_bytes >= _GROUP_BYTES:
-            self._write_group()
+            table = self._waiting_table()
+            if self._part is None:
+                name = self._pending_name(PARQUET)
+                file = self._store.create(PENDING + name)
+                self._part = _Part(name, file, ParquetBody(file, table.schema, self._compression))
+            self._part.rows.write(table)
 
     @property
     def rows(self) -> int:
@@ -238,14 +242,6 @@ class LaneWriter:
 
     # -- one file --------------------------------------------------------------------------
 
-    def _write_group(self) -> None:
-        table = self._waiting_table()
-        if self._part is None:
-            name = self._pending_name(PARQUET)
-            file = self._store.create(PENDING + name)
-            self._part = _Part(name, file, ParquetBody(file, table.schema, self._compression))
-        self._part.rows.write(table)
-
     def _finish(self, table: pa.Table | None, info: SegmentInfo, body: Body) -> tuple[str, int]:
         """Write the rest of the file; return its name and size."""
         if self._part is None:
@@ -322,13 +318,9 @@ class LaneWriter:
         pieces = self._log.view().pieces(self.lane)
         if pieces and pieces[0].first > prepared["seq"]:
             return  # It was seen, and is purged.
-        covering = [piece for piece in pieces if _has(piece, prepared)]
+        covering = [piece for piece in pieces if piece.first <= prepared["seq"] <= piece.last]
         if not covering or covering[0].segment.batches == 1:
             raise StoreAway(
                 f"{missing}: it was removed, another run has begun to write the lane meanwhile, or "
                 "this is not the same folder on all machines; go on from another checkpoint"
             )
-
-
-def _has(piece: LogPiece, prepared: PreparedBatch) -> bool:
-    return piece.first <= prepared["seq"] <= piece.last

@@ -227,21 +227,17 @@ def decode_answer(body: bytes | memoryview) -> object | None:
     if outcome == bytes([_MESSAGE]):
         return decode_control(rest)
     if outcome == bytes([_ERROR]):
-        return _decode_error(rest)
+        try:
+            name, text = _ERROR_DECODER.decode(rest)
+        except (msgspec.DecodeError, ValueError) as error:
+            raise ProtocolError(f"malformed error in an answer: {error}") from error
+        known = _ERRORS.get(name)
+        return GearpyError(f"{name}: {text}") if known is None else known(text)
     if outcome == bytes([_NOTHING]) and not rest:
         return None
     raise ProtocolError(
         f"malformed answer: outcome {outcome.hex() or 'missing'}, {len(body)} bytes"
     )
-
-
-def _decode_error(body: memoryview) -> GearpyError:
-    try:
-        name, text = _ERROR_DECODER.decode(body)
-    except (msgspec.DecodeError, ValueError) as error:
-        raise ProtocolError(f"malformed error in an answer: {error}") from error
-    known = _ERRORS.get(name)
-    return GearpyError(f"{name}: {text}") if known is None else known(text)
 
 
 def encode_peer(

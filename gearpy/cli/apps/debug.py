@@ -86,7 +86,15 @@ def debug(
                 print_lines(_lines(place, again, outcome, verbose=given.verbose))
                 print_hints(again.notes)
             if stop and outcome.error is not None:
-                _look_around(outcome.error)
+                error = outcome.error
+                import pdb  # noqa: T100 - what the user asks for
+
+                raised: BaseException = error
+                while isinstance(raised, OperatorError) and (
+                    inner := raised.__cause__ or raised.__context__
+                ):
+                    raised = inner
+                pdb.post_mortem(raised.__traceback__)
     if not outcome.is_same:
         sys.exit(FAILED)
 
@@ -164,12 +172,3 @@ def _values(again: TaskAgain, outcome: RerunOutcome) -> dict[str, Any]:
         "put_aside_first": None if outcome.rejected is None else asdict(outcome.rejected),
         "notes": again.notes,
     }
-
-
-def _look_around(error: OperatorError) -> None:
-    import pdb  # noqa: T100 - what the user asks for
-
-    raised: BaseException = error
-    while isinstance(raised, OperatorError) and (inner := raised.__cause__ or raised.__context__):
-        raised = inner
-    pdb.post_mortem(raised.__traceback__)

@@ -48,7 +48,10 @@ def application_screen(view: AppView, *, width: int, order: Order = ORDERS[0]) -
     for title, lines in (
         ("metrics of the program", [*_metrics(view)]),
         ("alerts", [f"{each.rule}: {each.text}" for each in view.alerts]),
-        ("latest", [_event(each.at_ms, each.text) for each in view.events[-_EVENTS_MAX:]]),
+        (
+            "latest",
+            [f"{text.moment(each.at_ms)}  {each.text}" for each in view.events[-_EVENTS_MAX:]],
+        ),
     ):
         if lines:
             parts += [Text(), Text(title, style="bold"), *map(_foreign, lines)]
@@ -198,7 +201,10 @@ def _row(
     yield Text(">" if each.holds_clock else "", style="yellow")
     yield _foreign(each.name, style=style)
     yield Text(str(each.parallelism))
-    yield Text(text.rate(_rate_of(each)) or text.count(_records_of(each)))
+    yield Text(
+        text.rate(_rate_of(each))
+        or text.count(each.records_out if each.role == "source" else each.records_in)
+    )
     yield Text(text.span(behind_ms))
     yield Text(text.count(each.late) if each.late else "")
     if has_shares:
@@ -222,18 +228,10 @@ def _rate_of(each: ProcessorFigures) -> float | None:
     return each.records_out_rate if each.role == "source" else each.records_in_rate
 
 
-def _records_of(each: ProcessorFigures) -> int:
-    return each.records_out if each.role == "source" else each.records_in
-
-
 _KEYS: Final[Mapping[str, Callable[[ProcessorFigures], float]]] = {
     "rate": lambda each: _rate_of(each) or 0,
     "busy": lambda each: each.busy or 0,
 }
-
-
-def _event(at_ms: int, what: str) -> str:
-    return f"{text.moment(at_ms)}  {what}"
 
 
 # -- a cluster ---------------------------------------------------------------------------------

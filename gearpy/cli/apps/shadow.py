@@ -96,7 +96,12 @@ def _print(found: ShadowReport, *, verbose: bool) -> None:
         f"{text.printable(found.step)}: {tasks}, {epochs}, {text.count(found.records)} records in"
     )
     rows = [
-        [text.printable(side.program), text.count(number), _cost(side, found.records), change]
+        [
+            text.printable(side.program),
+            text.count(number),
+            (f"{side.seconds * 1e6 / found.records:.1f}" if found.records else ""),
+            change,
+        ]
         for side, number, change in (
             (found.then, compared.then, ""),
             (found.now, compared.now, _change(found)),
@@ -149,10 +154,6 @@ def _are_alike(found: ShadowReport) -> bool:
     then, now = found.then, found.now
     causes = [each.rejected and each.rejected.cause for each in (then, now)]
     return then.rejects == now.rejects and causes[0] == causes[1]
-
-
-def _cost(side: ShadowSide, records: int) -> str:
-    return f"{side.seconds * 1e6 / records:.1f}" if records else ""
 
 
 def _change(found: ShadowReport) -> str:

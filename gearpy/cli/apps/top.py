@@ -51,7 +51,12 @@ def top(
         if given.as_json:
             sys.stdout.write(msgspec.json.encode(_twice(look)).decode() + "\n")
         elif once or not sys.stdout.isatty():
-            _print(_twice(look))
+            view = _twice(look)
+            console = Console(highlight=False)
+            with console.capture() as capture:
+                console.print(_screen(view, console.width, ORDERS[0]))
+            # Cells are padded to the width of their column; at the end of a line nobody wants that.
+            sys.stdout.write("\n".join(line.rstrip(" ") for line in capture.get().split("\n")))
         else:
             _Live(look, every).run()
 
@@ -81,14 +86,6 @@ def _lacks_rates(view: _View) -> bool:
     )
 
 
-def _print(view: _View) -> None:
-    console = Console(highlight=False)
-    with console.capture() as capture:
-        console.print(_screen(view, console.width, ORDERS[0]))
-    # Cells are padded to the width of their column; at the end of a line nobody wants that.
-    sys.stdout.write("\n".join(line.rstrip(" ") for line in capture.get().split("\n")))
-
-
 def _screen(view: _View, width: int, order: str) -> RenderableType:
     if isinstance(view, OverviewView):
         return overview_screen(view, width=width)
@@ -114,7 +111,12 @@ class _Live:
             due_s = 0.0
             while True:
                 if time.monotonic() >= due_s:
-                    self._refresh()
+                    try:
+                        self._view, self._trouble = self._look(), ""
+                    except (AskTimeout, ConnectionLost) as error:
+                        if self._view is None:
+                            raise
+                        self._trouble = str(error)
                     due_s = time.monotonic() + self._every_s
                     self._draw(live)
                 pressed = key()
@@ -123,14 +125,6 @@ class _Live:
                 if pressed == "s":
                     self._order = (self._order + 1) % len(ORDERS)
                     self._draw(live)
-
-    def _refresh(self) -> None:
-        try:
-            self._view, self._trouble = self._look(), ""
-        except (AskTimeout, ConnectionLost) as error:
-            if self._view is None:
-                raise
-            self._trouble = str(error)
 
     def _draw(self, live: Live) -> None:
         if self._view is None:

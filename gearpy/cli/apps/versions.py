@@ -258,19 +258,15 @@ def _change(
     elif not is_asked:
         print("nothing is changed")
     elif not planned.moves:
-        _print_without_moves(message)
+        said = "nothing to change, it has so many tasks already"
+        if message.bounds:
+            chosen = " ".join(f"{step}={bounds_text(each)}" for step, each in message.bounds)
+            said = f"autoscale chooses {text.printable(chosen)}"
+        print(f"application {message.app_id}: {said}")
     else:
         _print_outcome(planned, outcome, versions)
     if outcome is not None and outcome.state == "failed":
         raise typer.Exit(FAILED)
-
-
-def _print_without_moves(message: UpdateApplication) -> None:
-    said = "nothing to change, it has so many tasks already"
-    if message.bounds:
-        chosen = " ".join(f"{step}={bounds_text(each)}" for step, each in message.bounds)
-        said = f"autoscale chooses {text.printable(chosen)}"
-    print(f"application {message.app_id}: {said}")
 
 
 def _print_outcome(

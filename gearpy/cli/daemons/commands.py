@@ -195,17 +195,14 @@ def master(
                 _metrics_at(metrics, daemon.sample, config) as url,
             ):
                 if not is_told:
-                    _tell_ready(given, daemon.address, url)
+                    address = daemon.address
+                    if given.as_json:
+                        print_json({"address": address})
+                    else:
+                        print(f"master ready at {address}{_told(url)}", flush=True)
                     is_told = True
                 daemon.wait()
                 return
-
-
-def _tell_ready(given: Given, address: str, url: str) -> None:
-    if given.as_json:
-        print_json({"address": address})
-    else:
-        print(f"master ready at {address}{_told(url)}", flush=True)
 
 
 @workers.callback(invoke_without_command=True, epilog=HELP)

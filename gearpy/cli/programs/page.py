@@ -64,10 +64,6 @@ class Page:
             finally:
                 if self._keeps and stop.number is None:
                     self._say(f"the run has ended; the page goes on at {page} until Ctrl-C")
-                    _wait_for(stop)
-
-
-def _wait_for(stop: StopSignals) -> None:
-    pause = threading.Event()
-    while stop.number is None:
-        pause.wait(_LOOK_S)
+                    pause = threading.Event()
+                    while stop.number is None:
+                        pause.wait(_LOOK_S)

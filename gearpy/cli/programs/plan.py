@@ -3,7 +3,7 @@
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from textwrap import wrap
@@ -21,7 +21,6 @@ from gearpy.errors import ConfigError
 from gearpy.task.stages.plan import (
     PhysicalPlan,
     PlannedEdge,
-    PlannedPath,
     PlannedProcessor,
     physical_plan,
 )
@@ -119,7 +118,12 @@ def _plan_lines(plan: PhysicalPlan) -> Iterator[str]:
         yield from _processor_lines(plan, processor)
     if plan.paths:
         yield ""
-        yield from _path_lines(plan.paths)
+        paths = plan.paths
+        for path, count in Counter(paths).items():
+            times = "" if count == 1 else f" ({count} paths)"
+            yield from _wrapped(f"{path.source} to {path.sink}: {path.guarantee}{times}", "  ")
+            if path.weakest_link:
+                yield from _wrapped(f"  weakest link: {path.weakest_link}", "    ")
     for same in plan.alike:
         yield ""
         yield from _wrapped(
@@ -152,14 +156,6 @@ def _order_text(step: StepSpec) -> str:
 
 def _form_of(step: StepSpec) -> str:
     return step.takes if step.takes == step.gives else f"{step.takes} to {step.gives}"
-
-
-def _path_lines(paths: Sequence[PlannedPath]) -> Iterator[str]:
-    for path, count in Counter(paths).items():
-        times = "" if count == 1 else f" ({count} paths)"
-        yield from _wrapped(f"{path.source} to {path.sink}: {path.guarantee}{times}", "  ")
-        if path.weakest_link:
-            yield from _wrapped(f"  weakest link: {path.weakest_link}", "    ")
 
 
 def _difference_lines(moves: Iterable[StateMove]) -> Iterator[str]:

@@ -34,10 +34,8 @@ from gearpy.cluster.embedded.run import EMBEDDED, Beside, run_until
 from gearpy.cluster.embedded.run_folder import run_folder_of
 from gearpy.cluster.embedded.signals import StopSignals
 from gearpy.cluster.host.metrics_page import metrics_page
-from gearpy.config.schema import Config
 from gearpy.errors import GearpyError
 from gearpy.messages.summaries import ApplicationSummary
-from gearpy.task.api.application import StreamApplication
 from gearpy.task.stages.guarantees import guarantees_of, short_guarantee
 from gearpy.views import text
 
@@ -104,7 +102,10 @@ def run(
         if not is_silent:
             if config.executor.python_options or config.executor.environment:
                 print_hints([_OF_PROCESSES])
-            _print_guarantee(application, config, is_resumable=folder is not None)
+            is_resumable = folder is not None
+            if is_resumable or config.application.retries:
+                lasts = "" if is_resumable else ", as long as this process lives"
+                print_guarantee([f"{short_guarantee(guarantees_of(application))}{lasts}"])
         with program_arguments(program), stop, view:
             summary = run_until(
                 application,
@@ -149,12 +150,6 @@ def summary_line(summary: ApplicationSummary, now_ms: int) -> str:
         f"{''.join(f'{each}, ' for each in left_out(progress))}"
         f"{text.duration(text.duration_ms_of(summary, now_ms))}"
     )
-
-
-def _print_guarantee(application: StreamApplication, config: Config, *, is_resumable: bool) -> None:
-    if is_resumable or config.application.retries:
-        lasts = "" if is_resumable else ", as long as this process lives"
-        print_guarantee([f"{short_guarantee(guarantees_of(application))}{lasts}"])
 
 
 def _end_at_once(number: int, view: View, *, is_resumable: bool) -> None:

@@ -206,7 +206,7 @@ def _file_row(piece: LogPiece, info: SegmentInfo) -> list[str]:
     starts, ends = _bounds(info)
     return [
         segment.lane,
-        _range(piece),
+        (str(piece.first) if piece.first == piece.last else f"{piece.first}-{piece.last}"),
         text.count(sum(batch.windows for batch in info.batches)),
         text.count(segment.rows),
         text.watermark(starts),
@@ -215,10 +215,6 @@ def _file_row(piece: LogPiece, info: SegmentInfo) -> list[str]:
         segment.run,
         segment.name,
     ]
-
-
-def _range(piece: LogPiece) -> str:
-    return str(piece.first) if piece.first == piece.last else f"{piece.first}-{piece.last}"
 
 
 def _bounds(info: SegmentInfo) -> tuple[int | None, int | None]:

@@ -166,7 +166,13 @@ class ActorAppMaster(Actor[_Message]):
             case AskAppMaster():
                 return self._answer(message)
             case DescribeApplication():
-                return self._detail()
+                return ApplicationDetail(
+                    app_id=self._launch.app_id,
+                    executors=tuple(self._crew.executors.summaries({})),
+                    failures=tuple(self._failures),
+                    restarts=self._restarts,
+                    of_actors=True,
+                )
             case _Tick():
                 self._on_tick()
             case TurnCall():
@@ -280,7 +286,10 @@ class ActorAppMaster(Actor[_Message]):
                 launch, cause = message.launch, message.cause
                 self._do(self._crew.on_gone(message.executor_id, launch, cause, now_ms))
             case RegisterExecutor():
-                self._on_executor(message)
+                is_current = self._crew.on_registered(message)
+                self._executors.on_registered(message, is_current=is_current)
+                if is_current and self._user is not None:
+                    self._user.on_executor(message.executor_id)
             case ActorLetter():
                 self._on_letter(message)
             case WorkerList():
@@ -292,12 +301,6 @@ class ActorAppMaster(Actor[_Message]):
                 self._on_stored(message)
             case _:
                 assert_never(message)
-
-    def _on_executor(self, message: RegisterExecutor) -> None:
-        is_current = self._crew.on_registered(message)
-        self._executors.on_registered(message, is_current=is_current)
-        if is_current and self._user is not None:
-            self._user.on_executor(message.executor_id)
 
     def _on_letter(self, message: ActorLetter) -> None:
         is_current = self._crew.executors.is_current(message.executor_id, message.launch)
@@ -381,15 +384,6 @@ class ActorAppMaster(Actor[_Message]):
             return AppMasterAnswer(app_id=app_id, number=number)
         del self._pending[number]
         return AppMasterAnswer(app_id=app_id, answer=encode_value(pending.value))
-
-    def _detail(self) -> ApplicationDetail:
-        return ApplicationDetail(
-            app_id=self._launch.app_id,
-            executors=tuple(self._crew.executors.summaries({})),
-            failures=tuple(self._failures),
-            restarts=self._restarts,
-            of_actors=True,
-        )
 
     # -- what the user's app master asks for -----------------------------------------------
 

@@ -137,7 +137,11 @@ class AppCheckpoints:
             segments_max=self._segments_max,
             known_launch=known_launch,
         )
-        self._savepoints = self._stored_savepoints()
+        try:
+            found = read_savepoints(self._checkpoints, self.prefix)
+        except OSError as error:
+            raise LogBroken(f"savepoints of {self.prefix} cannot be read: {error}") from error
+        self._savepoints = {each.name: each for each in found}
         version = dag_version(dag)
         is_known = bool(EpochManifests(log.state).regions() or Versions(log.state).read())
         resumes = bool(resume_from) and not is_known
@@ -419,13 +423,6 @@ class AppCheckpoints:
         except OSError as error:
             raise LogBroken(f"savepoint {name} cannot be stored: {error}") from error
         self._savepoints[name] = savepoint
-
-    def _stored_savepoints(self) -> dict[str, Savepoint]:
-        try:
-            found = read_savepoints(self._checkpoints, self.prefix)
-        except OSError as error:
-            raise LogBroken(f"savepoints of {self.prefix} cannot be read: {error}") from error
-        return {each.name: each for each in found}
 
     def _names(self) -> set[str]:
         try:

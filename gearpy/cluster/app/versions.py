@@ -292,21 +292,20 @@ class AppVersions:
         if not message.is_trial_run and not planned.answer.refusal:
             known = self._checkpoints.versions.read()
             first = [] if known else [self._first(self._submitted)]
-            self._note_asked([*first, replace(planned.version, state="preparing")])
+            versions = [*first, replace(planned.version, state="preparing")]
+            try:
+                self._checkpoints.note_versions(versions)
+            except LogBroken:
+                # Its user is told that it is refused, but the next append brings it along. If none
+                # does, a later launch finds a version in preparation at most, and gives it up.
+                refused = replace(
+                    versions[-1], state="failed", reason="it could not be stored in time"
+                )
+                with suppress(LogBroken):
+                    self._checkpoints.note_versions([refused])
+                raise
             self.planned = planned
         return planned
-
-    def _note_asked(self, versions: Sequence[ProgramVersion]) -> None:
-        """Store versions, the last of which is asked for; see `begin` for errors."""
-        try:
-            self._checkpoints.note_versions(versions)
-        except LogBroken:
-            # Its user is told that it is refused, but the next append brings it along. If none
-            # does, a later launch finds a version in preparation at most, and gives it up.
-            refused = replace(versions[-1], state="failed", reason="it could not be stored in time")
-            with suppress(LogBroken):
-                self._checkpoints.note_versions([refused])
-            raise
 
     def start(self, core: ApplicationCore, now_ms: int) -> Iterator[Command]:
         """Have a core prepare the version that `begin` has planned, and so has not refused.

@@ -95,7 +95,8 @@ class LocalCluster:
         self._system = self._endpoint.system if self._endpoint else ThreadedActorSystem()
         self._post = self._endpoint.post if self._endpoint else Post(self._system)
         self._master: Ref[MasterMailbox] = self._system.spawn(self._make_master, "master")
-        self._artifacts = self._artifact_desk()
+        folder = self._temporary.path / "artifacts"
+        self._artifacts = ArtifactDesk(ArtifactStore(folder, self.config.artifact.max_bytes))
         self._alerting = following(self.ask, config)
         self._desk = Desk(
             self._ask_master,
@@ -214,17 +215,13 @@ class LocalCluster:
         launcher = self._launchers[0]
         if isinstance(launcher, ProcessLauncher):
             return launcher.read_log(question)
-        return _no_logs(question)
+        return Refused(reason="this cluster runs applications in its own process; they print there")
 
     def _ask_master(self, message: Any) -> Any:
         return self._master.ask(message, self.config.masterclient.timeout_s)
 
     def _make_master(self) -> MasterActor:
         return MasterActor(self._post, log=MemoryLog(), config=self.config, rng=random.Random())
-
-    def _artifact_desk(self) -> ArtifactDesk:
-        folder = self._temporary.path / "artifacts"
-        return ArtifactDesk(ArtifactStore(folder, self.config.artifact.max_bytes))
 
     def _make_launchers(
         self, workers: int, executors: Literal["thread", "process"]
@@ -298,7 +295,3 @@ def _opened(folder: str) -> Checkpoints:
         return found
     except OSError as error:
         raise ConfigError(f"checkpoint.folder {folder} cannot be used: {error}") from error
-
-
-def _no_logs(_: ReadLog) -> Refused:
-    return Refused(reason="this cluster runs applications in its own process; they print there")

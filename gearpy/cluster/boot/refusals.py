@@ -55,7 +55,9 @@ class RefusalWatch:
         while not self._end.is_set() and not self._is_over():
             for address in self._masters:
                 try:
-                    self._ask(address)
+                    limits = transport_limits(self._config)
+                    with ControlClient(address, self._credentials, limits) as client:
+                        client.ask(GetCluster(), self._config.masterclient.timeout_s)
                     self._refusing.discard(address)
                 except AuthenticationFailed as error:
                     if self._is_enough(address, error):
@@ -73,8 +75,3 @@ class RefusalWatch:
         if is_new:
             self._on_refusal(error)
         return False
-
-    def _ask(self, address: str) -> None:
-        limits = transport_limits(self._config)
-        with ControlClient(address, self._credentials, limits) as client:
-            client.ask(GetCluster(), self._config.masterclient.timeout_s)

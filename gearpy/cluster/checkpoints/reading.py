@@ -160,7 +160,9 @@ class StoredEpochs:
         return {each.task_id: dict(each.offsets) for each in manifest.offsets}
 
     def overrides(self, manifest: Manifest) -> dict[TaskId, dict[str, bytes]]:
-        found = SourcePlaces(self.state).overrides(_tasks_of(manifest), epoch=manifest.epoch)
+        found = SourcePlaces(self.state).overrides(
+            {task for file in manifest.snapshots for task in file.tasks}, epoch=manifest.epoch
+        )
         return {each.task_id: dict(each.offsets) for each in found}
 
     def contents(self, manifest: Manifest) -> EpochContents:
@@ -512,10 +514,6 @@ def _head_bytes(chain: SnapshotChain, task: TaskId) -> int:
 
 
 # --------------------------------------------------------------------------------------------
-
-
-def _tasks_of(manifest: Manifest) -> set[TaskId]:
-    return {task for file in manifest.snapshots for task in file.tasks}
 
 
 def decoded_place(data: bytes) -> Any:

@@ -68,11 +68,8 @@ class Webhook:
                 return
             except queue.Full:
                 _log.warning("too many alerts wait for %s: the oldest is dropped", self._shown)
-                self._drop()
-
-    def _drop(self) -> None:
-        with suppress(queue.Empty):
-            self._waiting.get_nowait()
+                with suppress(queue.Empty):
+                    self._waiting.get_nowait()
 
     def _run(self) -> None:
         while (body := self._waiting.get()) is not None:
@@ -82,26 +79,27 @@ class Webhook:
         pause_s = self._pause_s
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                self._post(body)
+                request = urllib.request.Request(  # noqa: S310 - the configuration allows http and https
+                    self._url,
+                    data=body,
+                    headers={"Content-Type": "application/json"},
+                    method="POST",
+                )
+                with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:  # noqa: S310
+                    answer.read(1)
                 return
             except (OSError, ValueError, HTTPException) as error:
-                _log.warning("alerts for %s, attempt %d: %s", self._shown, attempt, _cause(error))
+                is_about_address = isinstance(error, ValueError | InvalidURL)
+                cause = (
+                    f"{type(error).__name__}: see alerts.webhooks"
+                    if is_about_address
+                    else str(error)
+                )
+                _log.warning("alerts for %s, attempt %d: %s", self._shown, attempt, cause)
             if self._closing.wait(pause_s):
                 return
             pause_s *= 2
         _log.error("alerts for %s were given up: is it there, and does it answer 2xx?", self._shown)
-
-    def _post(self, body: bytes) -> None:
-        request = urllib.request.Request(  # noqa: S310 - the configuration allows http and https
-            self._url, data=body, headers={"Content-Type": "application/json"}, method="POST"
-        )
-        with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:  # noqa: S310
-            answer.read(1)
-
-
-def _cause(error: Exception) -> str:
-    is_about_address = isinstance(error, ValueError | InvalidURL)
-    return f"{type(error).__name__}: see alerts.webhooks" if is_about_address else str(error)
 
 
 class Alerting:

@@ -455,7 +455,9 @@ class Desk:
         give records twice, and never loses one.
         """
         given: list[QuarantinedRecord] = []
-        for part in _parts([_without_traceback(each) for each in records]):
+        for part in _parts(
+            [replace(each, error=replace(each.error, traceback="")) for each in records]
+        ):
             numbers = tuple(each.number for each in part)
             message = ReplayQuarantined(app_id=app_id, numbers=numbers, records=part)
             answer = self._ask_app_master(app_id, message)
@@ -592,11 +594,6 @@ def _brief(record: QuarantinedRecord) -> QuarantinedRecord:
         traceback="",
     )
     return replace(record, value=b"", error=short)
-
-
-def _without_traceback(record: QuarantinedRecord) -> QuarantinedRecord:
-    """Leave out the traceback, which only people read."""
-    return replace(record, error=replace(record.error, traceback=""))
 
 
 def _fitting(app_id: AppId, records: tuple[QuarantinedRecord, ...]) -> QuarantinedList:

@@ -53,7 +53,14 @@ class LogReader:
         name = log_name_of(question.executor_id, launch)
         with closing(_Log(_opened_parts(folder / name))) as log:
             if not log.exists:
-                return Refused(reason=_no_log(question, launches))
+                subject = _role(question.executor_id)
+                if question.launch:
+                    subject = f"launch {question.launch} of {subject}"
+                known = ", ".join(_role(each) for each in sorted(launches)) or "none"
+                no_log = (
+                    f"no log of {subject} of application {question.app_id}; logs there: {known}"
+                )
+                return Refused(reason=no_log)
             text, end = self._read(log, question)
             return LogText(
                 source=f"{folder.name}/{name}",
@@ -182,14 +189,6 @@ def _names_in(folder: Path) -> Iterator[str]:
             yield from (entry.name for entry in entries)
     except OSError:  # It has none, or never ran here.
         return
-
-
-def _no_log(question: ReadLog, launches: dict[int, list[int]]) -> str:
-    subject = _role(question.executor_id)
-    if question.launch:
-        subject = f"launch {question.launch} of {subject}"
-    known = ", ".join(_role(each) for each in sorted(launches)) or "none"
-    return f"no log of {subject} of application {question.app_id}; logs there: {known}"
 
 
 def _role(executor_id: int) -> str:

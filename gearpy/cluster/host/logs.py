@@ -112,24 +112,33 @@ class LogFile:
         with self._lock:
             while lines and not self._closed:
                 piece, lines = _cut(lines, self._bytes_max)
-                self._write(piece)
+                try:
+                    handle = self._opened()
+                    if self._size and self._size + len(piece) > self._bytes_max:
+                        self._close()
+                        names = [
+                            self.path,
+                            *(
+                                self.path.with_name(f"{self.path.name}.{number}")
+                                for number in range(1, self._files + 1)
+                            ),
+                        ]
+                        for older, newer in zip(
+                            reversed(names), reversed(names[:-1]), strict=False
+                        ):
+                            with suppress(FileNotFoundError):
+                                newer.replace(older)
+                        handle = self._opened()
+                    written = os.write(handle, piece)
+                    self._size += written
+                    self.lost_bytes += len(piece) - written
+                except OSError:
+                    self.lost_bytes += len(piece)
 
     def close(self) -> None:
         with self._lock:
             self._closed = True
             self._close()
-
-    def _write(self, piece: bytes) -> None:
-        try:
-            handle = self._opened()
-            if self._size and self._size + len(piece) > self._bytes_max:
-                self._rotate()
-                handle = self._opened()
-            written = os.write(handle, piece)
-            self._size += written
-            self.lost_bytes += len(piece) - written
-        except OSError:
-            self.lost_bytes += len(piece)
 
     def _opened(self) -> int:
         if self._handle is None:
@@ -138,21 +147,10 @@ class LogFile:
             self._size = os.fstat(self._handle).st_size  # Of an earlier process, too.
         return self._handle
 
-    def _rotate(self) -> None:
-        self._close()
-        names = [self.path, *(_aside(self.path, number) for number in range(1, self._files + 1))]
-        for older, newer in zip(reversed(names), reversed(names[:-1]), strict=False):
-            with suppress(FileNotFoundError):
-                newer.replace(older)
-
     def _close(self) -> None:
         if self._handle is not None:
             os.close(self._handle)
             self._handle, self._size = None, 0
-
-
-def _aside(path: Path, number: int) -> Path:
-    return path.with_name(f"{path.name}.{number}")
 
 
 def _cut(lines: bytes, bytes_max: int) -> tuple[bytes, bytes]:
@@ -192,16 +190,14 @@ class StreamLog:
         if not end and len(data) >= _LINE_BYTES_MAX:
             data, end = data + b"\n", len(data) + 1
         self._rest = data[end:]
-        self._write(data[:end])
+        lines = data[:end]
+        if self._is_json:
+            lines = b"".join(self._as_json(line) for line in lines.splitlines())
+        self._file.write(lines)
 
     def end(self) -> None:
         if self._rest:
             self.feed(b"\n")
-
-    def _write(self, lines: bytes) -> None:
-        if self._is_json:
-            lines = b"".join(self._as_json(line) for line in lines.splitlines())
-        self._file.write(lines)
 
     def _as_json(self, line: bytes) -> bytes:
         text = line.decode("utf-8", "replace")

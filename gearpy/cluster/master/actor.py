@@ -271,7 +271,14 @@ class MasterActor(CommittingActor[MasterMailbox]):
     def _serve(self, message: _Request) -> object:
         match message:
             case SubmitApplication():
-                return self._submit(message)
+                if (before := self._state.submitted_as(message.key)) is not None:
+                    return Submitted(app_id=before)
+                refusal = self._state.refusal_of(message) or self._configs.mistakes_in(message)
+                if refusal:
+                    return Refused(reason=refusal)
+                (app_id,) = self._change(Submit(request=message, at_ms=self.context.wall_ms()))
+                self._do(self._app_masters.on_submitted(app_id))
+                return Submitted(app_id=app_id)
             case ShutdownApplication():
                 return self._shutdown(message.app_id)
             case RestartApplication():
@@ -280,16 +287,6 @@ class MasterActor(CommittingActor[MasterMailbox]):
                 return self._mark_replayed(message)
             case _:
                 assert_never(message)
-
-    def _submit(self, request: SubmitApplication) -> Submitted | Refused:
-        if (before := self._state.submitted_as(request.key)) is not None:
-            return Submitted(app_id=before)
-        refusal = self._state.refusal_of(request) or self._configs.mistakes_in(request)
-        if refusal:
-            return Refused(reason=refusal)
-        (app_id,) = self._change(Submit(request=request, at_ms=self.context.wall_ms()))
-        self._do(self._app_masters.on_submitted(app_id))
-        return Submitted(app_id=app_id)
 
     def _shutdown(self, app_id: AppId) -> ShutdownAccepted | Refused:
         known = self._state.get(app_id)
@@ -453,11 +450,18 @@ class MasterActor(CommittingActor[MasterMailbox]):
             case RequestResource() | ReturnResource() | WithdrawRequests():
                 self._on_slot_news(message)
             case FindWorkers():
-                self._tell_workers(message)
+                path = self._app_masters.path(message.app_id)
+                if path is not None and self._app_masters.is_current(
+                    message.app_id, message.launch
+                ):
+                    self._contacts.tell(path, self._answers.answer(ListWorkers()))
             case ApplicationStatusChanged():
                 self._on_status(message)
             case LastAnswer():
-                self._keep_answer(message)
+                known = self._state.get(message.app_id)
+                has_ended = known is not None and known.status in TERMINAL
+                at_ms = self.context.wall_ms()
+                self._last_answers.keep(message, at_ms=at_ms, has_ended=has_ended)
             case PutValue():
                 self._put_value(message)
             case Quarantine():
@@ -512,11 +516,6 @@ class MasterActor(CommittingActor[MasterMailbox]):
                 self._scheduler.on_total(app_id, message.total)
             self._request(app_id, launch, message)
         self._allocate()
-
-    def _tell_workers(self, message: FindWorkers) -> None:
-        path = self._app_masters.path(message.app_id)
-        if path is not None and self._app_masters.is_current(message.app_id, message.launch):
-            self._contacts.tell(path, self._answers.answer(ListWorkers()))
 
     def _request(self, app_id: AppId, launch: int, message: RequestResource) -> None:
         wishes = self._wishes_of(app_id, message.wishes)
@@ -581,12 +580,6 @@ class MasterActor(CommittingActor[MasterMailbox]):
         # What it lacks it has asked for before.
         if self._scheduler.on_heard(message.app_id):
             self._allocate()
-
-    def _keep_answer(self, message: LastAnswer) -> None:
-        known = self._state.get(message.app_id)
-        has_ended = known is not None and known.status in TERMINAL
-        at_ms = self.context.wall_ms()
-        self._last_answers.keep(message, at_ms=at_ms, has_ended=has_ended)
 
     def _put_value(self, message: PutValue) -> None:
         path = self._writer(message)
@@ -660,9 +653,16 @@ class MasterActor(CommittingActor[MasterMailbox]):
                 case Kill():
                     self._kill(action)
                 case RecordLoss():
-                    self._on_loss(action)
+                    app_id = action.app_id
+                    level = logging.INFO if action.is_planned else logging.WARNING
+                    _log.log(
+                        level, "app master of application %s is lost: %s", app_id, action.cause
+                    )
+                    self._scheduler.cancel(app_id)  # The next one asks anew.
+                    self._workers.reserve(self._slots.on_app_master_over(app_id), self._now())
                 case EndApplication():
-                    self._give_up(action)
+                    if known := self._state.get(action.app_id):
+                        self._end(known, "failed", cause=ErrorCard(cause=action.cause))
                 case _:
                     assert_never(action)
         self._allocate()
@@ -691,17 +691,6 @@ class MasterActor(CommittingActor[MasterMailbox]):
             restarts=known.progress.restarts if known else 0,
             is_planned=action.is_planned,
         )
-
-    def _on_loss(self, action: RecordLoss) -> None:
-        app_id = action.app_id
-        level = logging.INFO if action.is_planned else logging.WARNING
-        _log.log(level, "app master of application %s is lost: %s", app_id, action.cause)
-        self._scheduler.cancel(app_id)  # The next one asks anew.
-        self._workers.reserve(self._slots.on_app_master_over(app_id), self._now())
-
-    def _give_up(self, action: EndApplication) -> None:
-        if known := self._state.get(action.app_id):
-            self._end(known, "failed", cause=ErrorCard(cause=action.cause))
 
     def _kill(self, action: Kill, *, at_once: bool = True) -> None:
         """Have a worker kill an app master; not ``at_once``, it has some time to end by itself."""

@@ -89,7 +89,14 @@ class MasterWorkers:
         place = WorkerPlace((*message.hosts, f"worker{worker_id}"), message.rack)
         change = self._slots.on_worker(worker_id, total=message.slots, running=running, place=place)
         self._account(change, now)
-        self._look_for_flaps(worker_id, message.home, now)
+        home = message.home
+        is_aside = self._flaps.on_worker(worker_id, home, now.now_ms)
+        if is_aside and not self._slots.workers[worker_id].is_aside:
+            text = "worker %s at %s was lost again and again: nothing starts there until it stays"
+            _log.warning(text, worker_id, home)
+        self._slots.put_aside(worker_id, is_aside=is_aside)
+        if (until_ms := self._flaps.until_ms(worker_id)) is not None:
+            self._aside_until_ms[worker_id] = now.wall_ms + until_ms - now.now_ms
         self._contacts.watch(message.worker)
         answer = WorkerRegistered(worker_id=worker_id, master=master, cluster_id=cluster_id)
 
@@ -132,15 +139,6 @@ class MasterWorkers:
             self._slots.put_aside(worker_id, is_aside=False)
             self._aside_until_ms.pop(worker_id, None)
             _log.info("worker %s has stayed, and gets executors again", worker_id)
-
-    def _look_for_flaps(self, worker_id: WorkerId, home: str, now: LaunchTimes) -> None:
-        is_aside = self._flaps.on_worker(worker_id, home, now.now_ms)
-        if is_aside and not self._slots.workers[worker_id].is_aside:
-            text = "worker %s at %s was lost again and again: nothing starts there until it stays"
-            _log.warning(text, worker_id, home)
-        self._slots.put_aside(worker_id, is_aside=is_aside)
-        if (until_ms := self._flaps.until_ms(worker_id)) is not None:
-            self._aside_until_ms[worker_id] = now.wall_ms + until_ms - now.now_ms
 
     def _account(self, change: RunningChange, now: LaunchTimes) -> None:
         for each in change.unasked:

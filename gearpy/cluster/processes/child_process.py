@@ -144,7 +144,11 @@ class ChildProcess:
     # -- on the child's own thread ---------------------------------------------------------
 
     def _watch(self) -> None:
-        self._send_spec()
+        assert self._popen.stdin is not None
+        rest = memoryview(self._spec)
+        with suppress(BrokenPipeError):
+            while rest:
+                rest = rest[self._popen.stdin.write(rest) :]
         self._pump()
         self._code = self._bury()
         if self._asked and self._code in _AS_ASKED:
@@ -155,14 +159,6 @@ class ChildProcess:
             return
         self._why_killed = OomKills.now().why_since(self._oom_kills)
         self._on_end(self.why_ended(self._tail))
-
-    def _send_spec(self) -> None:
-        """Write all of it, and leave the pipe open."""
-        assert self._popen.stdin is not None
-        rest = memoryview(self._spec)
-        with suppress(BrokenPipeError):
-            while rest:
-                rest = rest[self._popen.stdin.write(rest) :]
 
     def _pump(self) -> None:
         end = _end_of(self._popen)

@@ -111,7 +111,11 @@ class ForkServer:
                     why_not = "it is not ready yet"
                 except ServerLost as lost:
                     why_not = self._lost(lost)
-            self._tell(why_not)
+            if why_not != self._told:
+                _log.warning(
+                    "a process is not forked from the fork server but started: %s", why_not
+                )
+            self._told = why_not
             return None
 
     def close(self) -> None:
@@ -149,11 +153,6 @@ class ForkServer:
         self._server = None
         self._why_not = str(lost)
         return self._why_not
-
-    def _tell(self, why_not: str) -> None:
-        if why_not != self._told:
-            _log.warning("a process is not forked from the fork server but started: %s", why_not)
-        self._told = why_not
 
 
 def _surroundings() -> Sequence[object]:
@@ -251,7 +250,14 @@ class _Server:
             ServerLost: nor has this process, which is of no use any more.
         """
         with self._lock:
-            ours, theirs = _pipes()
+            with ExitStack() as undone:
+                pipes = []
+                for _ in range(3):
+                    pipes.append(os.pipe())
+                    undone.callback(_close, pipes[-1])
+                undone.pop_all()
+            (to_read, inward), (out, to_write), (err, to_write_errors) = pipes
+            ours, theirs = [inward, out, err], [to_read, to_write, to_write_errors]
             try:
                 answer, child = self._ask(Fork(str(folder), str(mark), orders), theirs)
             except BaseException:
@@ -413,18 +419,6 @@ def _told_by_kernel(child: int) -> int | None:
     """
     has, status = _PidInfo.unpack(fcntl.ioctl(child, _GET_INFO, _PidInfo.pack(_EXIT_INFO, 0)))
     return os.waitstatus_to_exitcode(status) if has & _EXIT_INFO else None
-
-
-def _pipes() -> tuple[list[int], list[int]]:
-    """Return our ends, and those of a child, of its input and its two outputs."""
-    with ExitStack() as undone:
-        pipes = []
-        for _ in range(3):
-            pipes.append(os.pipe())
-            undone.callback(_close, pipes[-1])
-        undone.pop_all()
-    (to_read, inward), (out, to_write), (err, to_write_errors) = pipes
-    return [inward, out, err], [to_read, to_write, to_write_errors]
 
 
 def _close(descriptors: Sequence[int]) -> None:

@@ -13,7 +13,7 @@ import os
 import select
 import signal
 import socket
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -109,7 +109,10 @@ def _obey(worker: socket.socket) -> bool:
     askers = {worker.fileno(): worker}
     asker_of: dict[int, int] = {}  # By the number of a fork that is not buried.
     while True:
-        asker = _next_asker(askers)
+        poll = select.poll()
+        for each in askers:
+            poll.register(each, select.POLLIN)
+        asker = askers[poll.poll()[0][0]]
         data, streams = _received(asker)
         if not data:
             if asker is worker:
@@ -124,13 +127,6 @@ def _obey(worker: socket.socket) -> bool:
             asker_of[pid] = asker.fileno()
         elif pid == 0:
             return asker is not worker
-
-
-def _next_asker(askers: Mapping[int, socket.socket]) -> socket.socket:
-    poll = select.poll()
-    for each in askers:
-        poll.register(each, select.POLLIN)
-    return askers[poll.poll()[0][0]]
 
 
 def _received(asker: socket.socket) -> tuple[bytes, list[int]]:
@@ -184,7 +180,10 @@ def _forked(
         _say(asker, answer)
         return -1
     askers.update((own.fileno(), own) for own in pair[:1])
-    _say_with_descriptor(asker, answer)
+    child = os.pidfd_open(answer.pid)
+    with suppress(BrokenPipeError, ConnectionResetError):
+        socket.send_fds(asker, [msgspec.msgpack.encode(answer)], [child])
+    os.close(child)
     return pid
 
 
@@ -208,29 +207,17 @@ def _become(order: Fork, streams: list[int], others: Iterable[socket.socket], fa
     except OSError as error:
         os.write(failed, str(error.errno).encode())
         os._exit(1)
-    _carry(order.mark)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def _carry(mark: str) -> None:
-    """Carry the mark of a launch where ``/proc`` shows it, too: in the memory that exec made."""
+    mark = order.mark
     libc = ctypes.CDLL(None)
     libc.getenv.restype = ctypes.c_void_p
     place, value = libc.getenv(MARK.encode()), mark.encode()
     if place and len(ctypes.string_at(place)) == len(value):
         ctypes.memmove(place, value, len(value))
     os.environ[MARK] = mark
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _say(worker: socket.socket, answer: Answer) -> None:
     with suppress(BrokenPipeError, ConnectionResetError):  # The next look finds the end.
         worker.send(msgspec.msgpack.encode(answer))
-
-
-def _say_with_descriptor(worker: socket.socket, answer: Forked) -> None:
-    """Tell of a child in a way that means no other process, even when this one is gone."""
-    child = os.pidfd_open(answer.pid)
-    with suppress(BrokenPipeError, ConnectionResetError):
-        socket.send_fds(worker, [msgspec.msgpack.encode(answer)], [child])
-    os.close(child)

@@ -34,7 +34,10 @@ def hold_lifeline() -> None:
 def have_kernel_watch(lifeline: int) -> None:
     """Have the kernel kill the group when the worker is gone, where it can; needs no thread."""
     _ask_kernel(lifeline)
-    if _has_ended(lifeline):  # Before the kernel was asked.
+    poll = select.poll()
+    poll.register(lifeline, 0)  # The end is reported unasked.
+    has_ended = bool(poll.poll(0))
+    if has_ended:  # Before the kernel was asked.
         _die()
 
 
@@ -46,12 +49,6 @@ def _ask_kernel(lifeline: int) -> None:
     fcntl.fcntl(lifeline, set_signal, signal.SIGKILL)
     flags = fcntl.fcntl(lifeline, fcntl.F_GETFL)
     fcntl.fcntl(lifeline, fcntl.F_SETFL, flags | os.O_ASYNC)
-
-
-def _has_ended(lifeline: int) -> bool:
-    poll = select.poll()
-    poll.register(lifeline, 0)  # The end is reported unasked.
-    return bool(poll.poll(0))
 
 
 def _watch(lifeline: int) -> None:

@@ -90,18 +90,15 @@ def main() -> NoReturn:
     hold_lifeline()
     end = os._exit
     os.write(_STDOUT, BEGUN)
-    _limit(spec.memory_max_bytes)
-    _tell_where_it_stands()
-    sys.path += [each for each in spec.path if each not in sys.path]
-    _try(spec, lambda answer: _write(Path(spec.answer), answer))
-    end(0)
-
-
-def _limit(memory_max_bytes: int) -> None:
+    memory_max_bytes = spec.memory_max_bytes
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_DATA, (memory_max_bytes, memory_max_bytes))
     prefer_to_kill(_MOST_LIKELY)
     os.nice(_NICE)
+    _tell_where_it_stands()
+    sys.path += [each for each in spec.path if each not in sys.path]
+    _try(spec, lambda answer: _write(Path(spec.answer), answer))
+    end(0)
 
 
 def _tell_where_it_stands() -> None:

@@ -64,13 +64,29 @@ class ArtifactCache:
         """
         if artifact.kind != "stored":
             return None
-        name = _name_of(artifact)
+        if not is_sha256(artifact.location):
+            raise ConfigError(f"{artifact.location[:80]!r} is no SHA-256 of an artifact")
+        check_filename(artifact.filename)
+        name = f"{artifact.location}-{artifact.filename}"
         ready = self._folder / name
-        self._use(name)
+        with self._lock:
+            if name not in self._used:  # Who removes it is done in a moment.
+                self._used[name] = self._locked(name, _USED, fcntl.LOCK_SH)
+                os.utime(self._used[name])
         if not ready.is_dir():
             with _closing(self._locked(name, _LOCK, fcntl.LOCK_EX)):
                 if not ready.is_dir():
-                    self._get(artifact, name)
+                    packed, unpacked = (
+                        self._folder / f"{name}{_PACKED}",
+                        self._folder / f"{name}{_UNPACKED}",
+                    )
+                    shutil.rmtree(unpacked, ignore_errors=True)  # Of a process that was killed.
+                    try:
+                        self._fetch(artifact.location, packed)
+                        unpack(packed, unpacked, artifact.filename, self._limits)
+                        unpacked.rename(self._folder / name)
+                    finally:
+                        packed.unlink(missing_ok=True)
             self._keep_quota()
         return ready
 
@@ -80,13 +96,6 @@ class ArtifactCache:
             used, self._used = self._used, {}
         for handle in used.values():
             os.close(handle)
-
-    def _use(self, name: str) -> None:
-        """Keep a program from being removed, whether it is there already or not."""
-        with self._lock:
-            if name not in self._used:  # Who removes it is done in a moment.
-                self._used[name] = self._locked(name, _USED, fcntl.LOCK_SH)
-                os.utime(self._used[name])
 
     # -- the quota -------------------------------------------------------------------------
 
@@ -129,16 +138,6 @@ class ArtifactCache:
         return True
 
     # -- fetching --------------------------------------------------------------------------
-
-    def _get(self, artifact: Artifact, name: str) -> None:
-        packed, unpacked = self._folder / f"{name}{_PACKED}", self._folder / f"{name}{_UNPACKED}"
-        shutil.rmtree(unpacked, ignore_errors=True)  # Of a process that was killed.
-        try:
-            self._fetch(artifact.location, packed)
-            unpack(packed, unpacked, artifact.filename, self._limits)
-            unpacked.rename(self._folder / name)
-        finally:
-            packed.unlink(missing_ok=True)
 
     def _fetch(self, sha256: str, path: Path) -> None:
         path.unlink(missing_ok=True)
@@ -218,11 +217,3 @@ def _bytes_in(place: Path) -> int:
         with suppress(OSError):
             total += 0 if path.is_dir() else path.lstat().st_size
     return total
-
-
-def _name_of(artifact: Artifact) -> str:
-    """Name the folder; the same bytes may be several modules, by their file names."""
-    if not is_sha256(artifact.location):
-        raise ConfigError(f"{artifact.location[:80]!r} is no SHA-256 of an artifact")
-    check_filename(artifact.filename)
-    return f"{artifact.location}-{artifact.filename}"

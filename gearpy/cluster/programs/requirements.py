@@ -97,17 +97,14 @@ def _needs(folder: Path, package: str) -> Iterator[_Need]:
     for path in dict.fromkeys((folder / _FILE, folder / package / _FILE)):
         if path.is_file():
             text = path.read_text(encoding="utf-8", errors="replace")
-            yield from _lines_of(text, path.relative_to(folder).as_posix())
+            name = path.relative_to(folder).as_posix()
+            for number, line in enumerate(text.replace("\\\n", " ").splitlines(), 1):
+                need = re.split(r"(?:^|\s)#|\s--", line, maxsplit=1)[0].strip()
+                if need and not need.startswith("-"):
+                    yield _Need(need, f"{name} line {number}")
     for path in sorted(folder.glob("*.dist-info/METADATA")):
         from email.parser import HeaderParser  # noqa: PLC0415 - only for wheels
 
         headers = HeaderParser().parsestr(path.read_text(encoding="utf-8", errors="replace"))
         for text in headers.get_all("Requires-Dist", []):
             yield _Need(text, "Requires-Dist of the wheel")
-
-
-def _lines_of(text: str, name: str) -> Iterator[_Need]:
-    for number, line in enumerate(text.replace("\\\n", " ").splitlines(), 1):
-        need = re.split(r"(?:^|\s)#|\s--", line, maxsplit=1)[0].strip()
-        if need and not need.startswith("-"):
-            yield _Need(need, f"{name} line {number}")

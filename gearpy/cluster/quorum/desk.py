@@ -100,7 +100,16 @@ class MemberDesk:
             return NotLeader(leader=self._standing.leader, masters=self._standing.members)
         if isinstance(message, GetMasters | ChangeMasters):
             return self._of_masters(message)
-        return self._answer(self._leading, message, principal)
+        leading = self._leading
+        try:
+            self._ask(Confirm)
+            return self._completed(message, leading.answer(message, principal))
+        except LeadershipLost:
+            raise
+        except (ActorStopped, LogBroken) as error:
+            raise LeadershipLost(
+                f"the master ended meanwhile, and what it was asked may have been done: {error}"
+            ) from error
 
     def _of_masters(self, asked: GetMasters | ChangeMasters) -> object:
         if isinstance(asked, GetMasters):
@@ -113,17 +122,6 @@ class MemberDesk:
             refusal = f"{by.user or 'a user without a name'} is no admin (master.admins)"
         note_action(by.user, f"master {asked.change}", asked.address, by.address, refusal or "done")
         return Refused(reason=refusal) if refusal else self._ask(LookAround)
-
-    def _answer(self, leading: AnswersClients, message: Any, principal: Principal) -> object:
-        try:
-            self._ask(Confirm)
-            return self._completed(message, leading.answer(message, principal))
-        except LeadershipLost:
-            raise
-        except (ActorStopped, LogBroken) as error:
-            raise LeadershipLost(
-                f"the master ended meanwhile, and what it was asked may have been done: {error}"
-            ) from error
 
     def _completed(self, asked: object, answer: object) -> object:
         """Add what only one of several masters knows."""

@@ -136,7 +136,11 @@ class ReplicaActor(BatchActor[_Message]):
         """Take all new messages, then write once or twice."""
         for message in messages:
             self._take(message)
-        self._choose_version()
+        others = [each for each in self._replica.members if each != self._me]
+        version = self._spoken.of_all(others)
+        if version != self._written:
+            _log.info("the log is written in version %d from here on", version)
+            self._written = version
         for _ in range(2):  # A write may make room for more.
             self._propose_waiting()
             self._write_all()
@@ -306,14 +310,6 @@ class ReplicaActor(BatchActor[_Message]):
         speaks, disk = self._versions.newest, self._disks.own
         for part in parts_of(self._me, disk, action.message, version=version, speaks=speaks):
             self._post.tell(_path(action.to), part)
-
-    def _choose_version(self) -> None:
-        """Write the log in the newest version that all masters know, as far as they were heard."""
-        others = [each for each in self._replica.members if each != self._me]
-        version = self._spoken.of_all(others)
-        if version != self._written:
-            _log.info("the log is written in version %d from here on", version)
-            self._written = version
 
     def _write_all(self) -> None:
         while self._to_write is not None:

@@ -119,7 +119,14 @@ class StateColumns:
         before, size = len(self._values), len(run.cells)
         values = cast("Sequence[bytes]", run.values)
         if is_collection(run.table):
-            self._add_entries(run.rests, values)
+            rests = run.rests
+            is_list = self.tag.kind == "list"
+            for rest, value in zip(rests, values, strict=True):
+                key, entry = split_head(rest)
+                if not (is_list and entry == LIST_SIZE):
+                    self._keys.append(key)
+                    self._entries.append(entry)
+                    self._values.append(value)
             size = len(self._values) - before
         else:
             self._cell_keys += _compact(run.rests)
@@ -131,15 +138,6 @@ class StateColumns:
         self._cell_values.append(run.values)
         namespace = _namespace_of(run.table)
         self._parts += [_Part(group, namespace, size) for group, size in run.groups]
-
-    def _add_entries(self, rests: Sequence[bytes], values: Sequence[bytes]) -> None:
-        is_list = self.tag.kind == "list"
-        for rest, value in zip(rests, values, strict=True):
-            key, entry = split_head(rest)
-            if not (is_list and entry == LIST_SIZE):
-                self._keys.append(key)
-                self._entries.append(entry)
-                self._values.append(value)
 
     def table(self) -> pa.Table:
         """Return the cells as columns: key, namespace, entry, value, when it expires, key group.
@@ -159,7 +157,7 @@ class StateColumns:
         expires = list[int]()
         keys: Sequence[Any] | pa.Array
         values: Sequence[Any] | pa.Array
-        if (numbers := self._numbers()) is not None:
+        if (numbers := (numbers_of(self._cell_values) if self._is_msgpack else None)) is not None:
             keys, values = self._stored_keys(), numbers
         elif self._joins_values:
             keys, values = self._stored_keys(), self._joined_values()
@@ -175,22 +173,16 @@ class StateColumns:
         columns |= self._entries_and_values(values)
         if expires:
             columns["expires_ms"] = pa.array(expires, pa.int64())
-        columns["key_group"] = self._groups()
-        return pa.table(columns)
-
-    def _groups(self) -> pa.Array:
         parts = [each for each in self._parts if each.size]
         groups = [None if each.group >= KEY_GROUPS else each.group for each in parts]
         ends = pa.array(accumulate(each.size for each in parts), pa.int64())
         runs = pa.RunEndEncodedArray.from_arrays(ends, pa.array(groups, pa.int32()))
-        return pc.run_end_decode(runs)
+        columns["key_group"] = pc.run_end_decode(runs)
+        return pa.table(columns)
 
     @property
     def _is_msgpack(self) -> bool:
         return not (self._values or self.tag.expires) and self.tag.coder in _JOINED
-
-    def _numbers(self) -> pa.Array | None:
-        return numbers_of(self._cell_values) if self._is_msgpack else None
 
     @property
     def _joins_values(self) -> bool:
@@ -258,16 +250,14 @@ class StateColumns:
                 tags = [each.decode("utf-8", "surrogatepass") for each in self._entries]
                 return {**_named("tag", tags), "at_ms": pa.array(values, pa.int64())}
             case "set":
-                return _named("value", self._members(values))
+                decoder = ValueDecoder(self._classes)
+                members = [
+                    decoder.unpack(kept[1:]) if kept else decode_key(entry, self._classes)
+                    for entry, kept in zip(self._entries, values, strict=True)
+                ]
+                return _named("value", members)
             case _:
                 return self._value(values)
-
-    def _members(self, beside: list[bytes]) -> list[Any]:
-        decoder = ValueDecoder(self._classes)
-        return [
-            decoder.unpack(kept[1:]) if kept else decode_key(entry, self._classes)
-            for entry, kept in zip(self._entries, beside, strict=True)
-        ]
 
     def _value(self, values: list[Any]) -> dict[str, pa.Array]:
         is_known = self.tag.coder in _JOINED | {"json", "bytes"}
@@ -307,7 +297,10 @@ def _column_of(stored: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray | None:
 
     None unless all are texts, or all are ints of 64 bits.
     """
-    tag = next((tag for tag in (_TEXT_TAG, _INT_TAG) if _all_begin_with(tag, stored)), None)
+    tag = next(
+        (tag for tag in (_TEXT_TAG, _INT_TAG) if bool(pc.all(pc.starts_with(stored, tag)).as_py())),
+        None,
+    )
     if tag is None:
         return None
     rests = pc.binary_slice(stored, len(tag), _END)
@@ -317,10 +310,6 @@ def _column_of(stored: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray | None:
         return rests.cast(pa.string()).combine_chunks()
     except pa.ArrowInvalid:  # There are lone surrogates.
         return None
-
-
-def _all_begin_with(tag: bytes, stored: pa.ChunkedArray) -> bool:
-    return bool(pc.all(pc.starts_with(stored, tag)).as_py())
 
 
 def _namespace_of(table: bytes) -> bytes:

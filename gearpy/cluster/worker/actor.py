@@ -283,7 +283,10 @@ class WorkerActor(Actor[_Message]):
             self._give_up()
             return
         if search.tries == 1:
-            self._tell_that_it_waits(search)
+            text = f"no master at {self._places()} yet; trying again every second"
+            _log.warning("%s", text)
+            if search.until_ms is None:
+                self._settings.on_waiting(text)
         search.tries += 1
         self._master.begin(self._addresses)
         for address in self._addresses:  # The one that leads answers.
@@ -344,7 +347,12 @@ class WorkerActor(Actor[_Message]):
         self._unreported.clear()
         if has_changed:
             self._tell_change()
-        self._tell_that_it_is_ready(is_first=is_first)
+        slots = f"{self._slots} slot{'' if self._slots == 1 else 's'}"
+        master = address_of(self._master.path.node) or self._master.path.name
+        text = f"worker {self._worker_id} ready: {slots}, master {master}"
+        _log.info("%s", text)
+        if is_first:
+            self._settings.on_ready(text)
 
     def _on_masters(self, message: MastersChanged) -> None:
         name = self._addresses[0].name
@@ -362,20 +370,6 @@ class WorkerActor(Actor[_Message]):
             f"belongs to cluster {self._cluster_id}: start the master over its own master.folder, "
             "or this worker anew if it shall change"
         )
-
-    def _tell_that_it_is_ready(self, *, is_first: bool) -> None:
-        slots = f"{self._slots} slot{'' if self._slots == 1 else 's'}"
-        master = address_of(self._master.path.node) or self._master.path.name
-        text = f"worker {self._worker_id} ready: {slots}, master {master}"
-        _log.info("%s", text)
-        if is_first:
-            self._settings.on_ready(text)
-
-    def _tell_that_it_waits(self, search: _Search) -> None:
-        text = f"no master at {self._places()} yet; trying again every second"
-        _log.warning("%s", text)
-        if search.until_ms is None:
-            self._settings.on_waiting(text)
 
     def _give_up(self) -> None:
         seconds = self._settings.reconnect_timeout_ms // 1000
@@ -407,17 +401,13 @@ class WorkerActor(Actor[_Message]):
         elif message.slots > free:
             self._reject(message, f"{message.slots} slots asked, {free} free")
         elif running is not None:
-            self._replace(running, message)
+            if running.successor is not None:
+                self._reject(running.successor, f"launch {message.launch} of it came meanwhile")
+            running.successor = message
+            running.launched.stop(kill=True)
         else:
             self._start(message)
         self._tell_change()
-
-    def _replace(self, running: _Running, message: LaunchExecutor) -> None:
-        """Start it when the older launch, which nobody wants any more, has ended."""
-        if running.successor is not None:
-            self._reject(running.successor, f"launch {message.launch} of it came meanwhile")
-        running.successor = message
-        running.launched.stop(kill=True)
 
     def _start(self, message: LaunchExecutor) -> None:
         key = (message.app_id, message.executor_id)
@@ -432,13 +422,11 @@ class WorkerActor(Actor[_Message]):
         self._running[key] = _Running(message, launched)
         _log.info("started launch %d of executor %d of application %d", message.launch, *key[::-1])
         if message.executor_id != MASTER_EXECUTOR:
-            self._watch_app_master(message.reply_to)
-
-    def _watch_app_master(self, path: ActorPath) -> None:
-        self._lost_app_masters.discard(path)  # It has just spoken.
-        ref = self._post.find(path)
-        if ref is not None:
-            self.context.watch(ref)
+            path = message.reply_to
+            self._lost_app_masters.discard(path)  # It has just spoken.
+            ref = self._post.find(path)
+            if ref is not None:
+                self.context.watch(ref)
 
     def _reject(self, message: LaunchExecutor, reason: str) -> None:
         self._refused.append(_brief(message))
@@ -479,7 +467,14 @@ class WorkerActor(Actor[_Message]):
             message.cause or "as asked",
         )
         self._report(running.message, message.cause)
-        self._on_app_master_ended(running.message)
+        launch = running.message
+        app_id = launch.app_id
+        if launch.executor_id == MASTER_EXECUTOR:
+            self._ended_app_masters.add(app_id)
+            self._expect_orphans(app_id)
+        if all(other != app_id for other, _ in self._running):
+            self._ended_app_masters.discard(app_id)
+        self._lost_app_masters &= {each.message.reply_to for each in self._running.values()}
         if running.successor is not None:
             self._start(running.successor)
         self._tell_change()
@@ -499,15 +494,6 @@ class WorkerActor(Actor[_Message]):
             self._post.tell(self._master.path, exited)
         else:
             self._unreported.append(exited)
-
-    def _on_app_master_ended(self, launch: LaunchExecutor) -> None:
-        app_id = launch.app_id
-        if launch.executor_id == MASTER_EXECUTOR:
-            self._ended_app_masters.add(app_id)
-            self._expect_orphans(app_id)
-        if all(other != app_id for other, _ in self._running):
-            self._ended_app_masters.discard(app_id)
-        self._lost_app_masters &= {each.message.reply_to for each in self._running.values()}
 
     def _expect_orphans(self, app_id: AppId) -> None:
         if any(self._orphans(app_id)):

@@ -76,7 +76,11 @@ def main() -> NoReturn:
 def _run(spec: LaunchSpec) -> str:
     """Run an executor or app master until it ends; return why it failed, "" if it did not."""
     config = from_overrides(spec.config)
-    _log_to_stderr(config)
+    faulthandler.enable(all_threads=False)  # That of the crash; others hide it.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(line_buffering=True, errors="backslashreplace")
+    log_to(logging.StreamHandler(sys.stderr), config.log)
     limit_resources(config.executor)
     tell_if_held(config.cluster.heartbeat_timeout_ms)
     LaunchToken.of_line(spec.token).check(wall_ms())
@@ -193,15 +197,6 @@ def limit_resources(config: ExecutorConfig) -> None:
     prefer_to_kill()
     if most := config.memory_max_bytes:
         resource.setrlimit(resource.RLIMIT_DATA, (most, most))
-
-
-def _log_to_stderr(config: Config) -> None:
-    """Log to where the worker reads; a line that users print is there at once, too."""
-    faulthandler.enable(all_threads=False)  # That of the crash; others hide it.
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(line_buffering=True, errors="backslashreplace")
-    log_to(logging.StreamHandler(sys.stderr), config.log)
 
 
 def _log_given_up(reason: str) -> None:

@@ -243,19 +243,16 @@ class DeltaLog:
             return
         log = self._folder / _LOG
         if self._durable < 0:
-            self._sync_recent(log)
+            since, first = time.time() - _UNSAFE_S, f"{_checkpoint_of(log):020}"
+            for each in log.iterdir():
+                if each.name >= first and each.is_file() and each.stat().st_mtime >= since:
+                    _sync(each)
+            self._durable = self._read().version()
         while (entry := log / f"{self._durable + 1:020}.json").exists():
             _sync(entry)
             self._durable += 1
         self._sync_checkpoints(log)
         sync_folder(log)
-
-    def _sync_recent(self, log: Path) -> None:
-        since, first = time.time() - _UNSAFE_S, f"{_checkpoint_of(log):020}"
-        for each in log.iterdir():
-            if each.name >= first and each.is_file() and each.stat().st_mtime >= since:
-                _sync(each)
-        self._durable = self._read().version()
 
     def _sync_checkpoints(self, log: Path) -> None:
         with suppress(FileNotFoundError):

@@ -69,7 +69,11 @@ class FollowedFiles(Discovery[str]):
         there = self._look()
         self._files = {name: file for name, file in self._files.items() if not file.finished}
         self._end_removed(there, now_ms)
-        self._note(has_files=bool(there or self._files))
+        has_files = bool(there or self._files)
+        lacks = "" if has_files else f"a file that fits {self._wanted}"
+        if lacks and not self.waits_for:
+            _LOG.warning("files: waits for %s", lacks)
+        self.waits_for = lacks
         self._share.known = set(self._files)
         self.has_looked = True
         return dict.fromkeys(self._share.new_of(there))
@@ -89,9 +93,3 @@ class FollowedFiles(Discovery[str]):
         for name in gone:
             if now_ms - self._gone_ms.setdefault(name, now_ms) >= _GONE_MS:
                 self._files[name].let_end()
-
-    def _note(self, *, has_files: bool) -> None:
-        lacks = "" if has_files else f"a file that fits {self._wanted}"
-        if lacks and not self.waits_for:
-            _LOG.warning("files: waits for %s", lacks)
-        self.waits_for = lacks

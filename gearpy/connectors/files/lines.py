@@ -31,7 +31,12 @@ class Decoder:
         self._encoding = name.removesuffix("-sig")
         self._mark = codecs.BOM_UTF8 if name == "utf-8-sig" else b""
         self._errors = errors
-        _check_errors(errors)
+        try:
+            codecs.lookup_error(errors)
+        except LookupError:
+            raise ConfigError(
+                f"errors={errors!r} is unknown to Python: use 'strict', 'replace' or 'ignore'"
+            ) from None
 
     def decode(self, block: bytes, *, name: str, offset: int) -> str:
         """Decode a block that starts at a byte offset of the file with this name.
@@ -152,19 +157,15 @@ class LineBlocks:
             self._at_end = len(data) < size
             whole = len(data) if self._at_end and not self._keep_tail else data.rfind(b"\n") + 1
             if whole or self._at_end:
-                return self._cut(data, whole)
+                if not whole and self._keep_tail:
+                    self._tail.append(data)
+                    self._check_tail()
+                    return b""
+                block = b"".join([*self._tail, data[:whole]])
+                self._tail = [data[whole:]] if whole < len(data) else []
+                return block
             self._tail.append(data)
             self._check_tail()
-
-    def _cut(self, data: bytes, whole: int) -> bytes:
-        """Return the tail and the first bytes of the data; the others are the new tail."""
-        if not whole and self._keep_tail:
-            self._tail.append(data)
-            self._check_tail()
-            return b""
-        block = b"".join([*self._tail, data[:whole]])
-        self._tail = [data[whole:]] if whole < len(data) else []
-        return block
 
     def _check_tail(self) -> None:
         at = self._start + len(self._block)
@@ -196,12 +197,3 @@ def _checked_encoding(encoding: str) -> str:
             "convert the file to utf-8"
         )
     return name
-
-
-def _check_errors(errors: str) -> None:
-    try:
-        codecs.lookup_error(errors)
-    except LookupError:
-        raise ConfigError(
-            f"errors={errors!r} is unknown to Python: use 'strict', 'replace' or 'ignore'"
-        ) from None

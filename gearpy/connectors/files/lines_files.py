@@ -200,7 +200,10 @@ class FileSource(Source):
         All tasks must see the same files, so it looks only once.
         """
         if self.discovers:
-            _check_no_folders(self._patterns)
+            patterns = self._patterns
+            folders = [pattern for pattern in patterns if Path(pattern).is_dir()]
+            if folders:
+                raise ConfigError(*map(_nothing_found, folders))
             return ()
         if not self._found:
             self._found = _look_up(self._patterns)
@@ -346,12 +349,6 @@ def _check_patterns(patterns: Sequence[str | Path]) -> None:
             raise ConfigError(
                 f"files() got {pattern!r}, which is no path: write files(*paths) for a list"
             )
-
-
-def _check_no_folders(patterns: Sequence[str]) -> None:
-    folders = [pattern for pattern in patterns if Path(pattern).is_dir()]
-    if folders:
-        raise ConfigError(*map(_nothing_found, folders))
 
 
 def _info_of(path: str, offset: int) -> os.stat_result:

@@ -1,7 +1,7 @@
 """Decides which file of a partition is read next: each once, by name, also later ones."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Final
 
@@ -45,7 +45,7 @@ class FileQueue:
         now_ms: Callable[[], int],
     ) -> None:
         self._look = look
-        self._seen = set(_cut(seen))
+        self._seen = {seen[at : at + _DIGEST_BYTES] for at in range(0, len(seen), _DIGEST_BYTES)}
         self._follows = follows
         self._poll_ms = poll_ms
         self._settle_ms = settle_ms
@@ -114,10 +114,6 @@ class FileQueue:
 
 def _digest(name: str) -> bytes:
     return blake2b(name.encode("utf-8", "surrogateescape"), digest_size=_DIGEST_BYTES).digest()
-
-
-def _cut(seen: bytes) -> Iterable[bytes]:
-    return (seen[at : at + _DIGEST_BYTES] for at in range(0, len(seen), _DIGEST_BYTES))
 
 
 def _name(file: FoundFile) -> str:

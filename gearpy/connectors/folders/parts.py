@@ -164,11 +164,23 @@ class PartFolder:
                 self._folder.sync_names(PENDING)
             else:
                 self._folder.make(PENDING)
-            self._check_incarnation()
+            later = [
+                each.name
+                for each in (*self._pending_parts(), *self._shown_parts())
+                if self._is_mine(each) and each.incarnation >= self._incarnation
+            ]
+            if later:
+                raise GearpyError(
+                    f"{self._name}: {self._folder.place} has {later[-1]} of a later start of task "
+                    f"{self._share.task}: this one was given up"
+                )
             for files in prepared:
                 self.show(files)
             # Pending files first: one that an earlier incarnation shows meanwhile is then found.
-            self._drop_pending()
+            for part in self._pending_parts():
+                if self._is_left_by_me(part) or self._is_over(part):
+                    self._folder.remove(PENDING + part.name)
+            self._folder.sync_names(PENDING)
             self._drop_shown(epoch)
         except OSError as error:
             raise ConfigError(
@@ -240,20 +252,17 @@ class PartFolder:
             self._folder.sync_names(PENDING)  # Where it is away, nothing is made.
             self._folder.make(*sorted(below))
         for each in files:
-            self._show(each)
+            pending, name = each["pending"], each["name"]
+            found = self._folder.look(PENDING + pending)
+            if found is not None and found.size != each["size"]:
+                raise GearpyError(
+                    f"{self._name}: {pending} in {self._folder.place} has {found.size} bytes, "
+                    f"{each['size']} were written: it was changed or is damaged"
+                )
+            is_shown = self._folder.move(PENDING + pending, to=name)
+            if not is_shown and self._folder.look(name) is None:
+                self._miss(pending, name)
         self._sync_shown(names)  # Also those that another incarnation has given.
-
-    def _show(self, file: PreparedPart) -> None:
-        pending, name = file["pending"], file["name"]
-        found = self._folder.look(PENDING + pending)
-        if found is not None and found.size != file["size"]:
-            raise GearpyError(
-                f"{self._name}: {pending} in {self._folder.place} has {found.size} bytes, "
-                f"{file['size']} were written: it was changed or is damaged"
-            )
-        is_shown = self._folder.move(PENDING + pending, to=name)
-        if not is_shown and self._folder.look(name) is None:
-            self._miss(pending, name)
 
     def _sync_shown(self, names: Iterable[str]) -> None:
         for folder in sorted(set(map(parent_of, names))):
@@ -274,29 +283,11 @@ class PartFolder:
 
     # -- what others have left -------------------------------------------------------------
 
-    def _check_incarnation(self) -> None:
-        later = [
-            each.name
-            for each in (*self._pending_parts(), *self._shown_parts())
-            if self._is_mine(each) and each.incarnation >= self._incarnation
-        ]
-        if later:
-            raise GearpyError(
-                f"{self._name}: {self._folder.place} has {later[-1]} of a later start of task "
-                f"{self._share.task}: this one was given up"
-            )
-
     def _earlier_runs(self) -> frozenset[str]:
         if not self._share.overwrite:
             return frozenset()
         found = {part.run for part in (*self._pending_parts(), *self._shown_parts())}
         return frozenset(found - {self._run})
-
-    def _drop_pending(self) -> None:
-        for part in self._pending_parts():
-            if self._is_left_by_me(part) or self._is_over(part):
-                self._folder.remove(PENDING + part.name)
-        self._folder.sync_names(PENDING)
 
     def _drop_shown(self, epoch: int) -> None:
         shown = self._shown_parts()

@@ -43,12 +43,9 @@ class TextTable:
         texts = [[_one_line(cell) for cell in row] for row in rows]
         for row in texts:
             self._widths = list(map(max, self._widths, map(len, row)))
-        lines = [] if self._has_header or not rows else [self._header(rows[0])]
+        lines = [] if self._has_header or not rows else [self._line(rows[0], self._titles)]
         self._has_header = self._has_header or bool(rows)
         return lines + [self._line(row, text) for row, text in zip(rows, texts, strict=True)]
-
-    def _header(self, first: Sequence[Any]) -> str:
-        return self._line(first, self._titles)
 
     def _line(self, row: Sequence[Any], texts: Sequence[str]) -> str:
         cells = zip(row, texts, self._widths, strict=True)
@@ -57,15 +54,14 @@ class TextTable:
 
     def _row(self, record: Any) -> list[Any]:
         if isinstance(record, tuple | list) and not set(_names(record)) & set(self._fields):
-            return self._by_place(record)
+            if len(record) < len(self._fields):
+                raise ConfigError(
+                    f"{len(self._fields)} columns, but {len(record)} items in the record"
+                )
+            return list(record[: len(self._fields)])
         if len(self._fields) == 1 and isinstance(record, _SCALARS):
             return [record]
         return [_cell(record, field) for field in self._fields]
-
-    def _by_place(self, record: Sequence[Any]) -> list[Any]:
-        if len(record) < len(self._fields):
-            raise ConfigError(f"{len(self._fields)} columns, but {len(record)} items in the record")
-        return list(record[: len(self._fields)])
 
 
 class _Time(int):

@@ -97,14 +97,7 @@ class ProtobufForm:
         """Return where the message begins: behind the number of its schema and its place there."""
         if self._registry is None:
             return 0
-        self._check_kind(number_of(body))
-        count, at = _number(body, HEAD_BYTES)
-        for _ in range(count):
-            _, at = _number(body, at)
-        return at
-
-    def _check_kind(self, number: int) -> None:
-        """Refuse a record of another kind: its bytes may be those of a message by chance."""
+        number = number_of(body)
         assert self._registry is not None
         if number not in self._known:
             kind = self._registry.schema(number).kind
@@ -113,6 +106,10 @@ class ProtobufForm:
                     f"its schema, {number} of the registry, is {kind} and none of Protobuf"
                 )
             self._known.add(number)
+        count, at = _number(body, HEAD_BYTES)
+        for _ in range(count):
+            _, at = _number(body, at)
+        return at
 
     def _message_of(self, value: Any) -> Any:
         if isinstance(value, self._base):

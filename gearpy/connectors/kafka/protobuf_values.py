@@ -31,7 +31,15 @@ def filled(message: Any, value: Any) -> Any:
     elif isinstance(value, Mapping):
         for name, part in value.items():
             if part is not None:
-                _set_named(message, _field_of(message, name), part)
+                of = message.DESCRIPTOR
+                field = of.fields_by_name.get(name) or of.fields_by_camelcase_name.get(name)
+                if field is None:
+                    known = ", ".join(of.fields_by_name)
+                    raise ValueError(f"{_name(message)} has no field {name!r:.100}; it has {known}")
+                try:
+                    _set(message, field, part)
+                except (TypeError, ValueError, OverflowError) as error:
+                    raise ValueError(f"{field.name}: {error}") from error
     else:
         raise TypeError(f"{value!r:.100} is no dict of the fields of {_name(message)}")
     return message
@@ -71,22 +79,6 @@ def _single(field: Any, value: Any) -> Any:
 
 
 # -- writing ---------------------------------------------------------------------------------
-
-
-def _field_of(message: Any, name: str) -> Any:
-    of = message.DESCRIPTOR
-    field = of.fields_by_name.get(name) or of.fields_by_camelcase_name.get(name)
-    if field is None:
-        known = ", ".join(of.fields_by_name)
-        raise ValueError(f"{_name(message)} has no field {name!r:.100}; it has {known}")
-    return field
-
-
-def _set_named(message: Any, field: Any, value: Any) -> None:
-    try:
-        _set(message, field, value)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"{field.name}: {error}") from error
 
 
 def _set(message: Any, field: Any, value: Any) -> None:

@@ -159,20 +159,16 @@ def form_of(operator: str, argument: str, given: Any) -> ValueForm:
         ConfigError: it is neither.
     """
     if isinstance(given, str) and given in get_args(FormName):
-        return _named(given)
+        if given == "bytes":
+            return BytesForm()
+        if given == "text":
+            return TextForm()
+        if given == "json":
+            return PlainForm(given, _OF_JSON, _json_bytes)
+        return PlainForm(given, msgpack.unpackb, msgpack.packb)
     if isinstance(given, ValueForm) and not isinstance(given, type):
         return given
     raise ConfigError(
         f"{operator}: {argument} is {given!r:.100}, must be one of "
         f"{', '.join(get_args(FormName))}, or gp.avro(...) or gp.protobuf(...)"
     )
-
-
-def _named(name: str) -> ValueForm:
-    if name == "bytes":
-        return BytesForm()
-    if name == "text":
-        return TextForm()
-    if name == "json":
-        return PlainForm(name, _OF_JSON, _json_bytes)
-    return PlainForm(name, msgpack.unpackb, msgpack.packb)

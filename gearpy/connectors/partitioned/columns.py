@@ -124,7 +124,13 @@ class Partitioning:
         self.names = tuple(field.name for field in fields)
         #: Of files.
         self.file_schema = pa.schema([schema.field(name) for name in self._kept])
-        own = [pa.field(each.name, _type_of(each, schema)) for each in fields]
+        own = [
+            pa.field(
+                each.name,
+                schema.field(each.column).type if each.unit is None else _UNITS[each.unit][1],
+            )
+            for each in fields
+        ]
         #: Of the whole table as readers see it.
         self.table_schema = pa.schema([*self.file_schema, *own])
 
@@ -207,10 +213,6 @@ def _is_plain(kind: pa.DataType) -> bool:
 
 def _is_time(kind: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(kind) or pa.types.is_date32(kind))
-
-
-def _type_of(field: PartitionField, schema: pa.Schema) -> pa.DataType:
-    return schema.field(field.column).type if field.unit is None else _UNITS[field.unit][1]
 
 
 def _derived(field: PartitionField, batch: pa.RecordBatch) -> pa.Array:

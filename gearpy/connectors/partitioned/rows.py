@@ -115,7 +115,9 @@ class PartitionRows:
         """
         if not len(batch.values):
             return
-        rows = self._rows_of(batch)
+        rows = self._columns.batch_of(
+            batch.values, batch.timestamps if self._options.is_stamped else ()
+        )
         if self._files is not None and self.partitioning is not None:
             self._files.write(self._cut(self.partitioning, rows, batch.values))
             return
@@ -148,11 +150,6 @@ class PartitionRows:
 
     def expect(self, keys: Mapping[str, Any]) -> None:
         self._columns.keys = keys
-
-    def _rows_of(self, batch: Batch) -> pa.RecordBatch:
-        return self._columns.batch_of(
-            batch.values, batch.timestamps if self._options.is_stamped else ()
-        )
 
     def _start(self) -> None:
         options, schema = self._options, self._columns.schema

@@ -300,8 +300,12 @@ class PostgresReader(SourceReader[dict[str, Any]]):
             rows = self._next_rows(max(max_records, _ASKED_ROWS))
         except OperatorError:
             raise
-        except Exception as error:  # noqa: BLE001 - it is raised unless it may pass
-            self._on_error(error, now_ms)
+        except Exception as error:
+            self.close()
+            self.waits_for = self._address.trouble(error)
+            if not self.waits_for:
+                raise self._address.failure(error) from error
+            self._ask_at_ms = now_ms + _RETRY_MS
             return False
         self.waits_for = ""
         if rows is None or not rows.num_rows:
@@ -312,7 +316,10 @@ class PostgresReader(SourceReader[dict[str, Any]]):
         return True
 
     def _next_rows(self, max_records: int) -> pa.RecordBatch | None:
-        connection = self._connected()
+        if self._connection is None:
+            self._connection = self._address.connect()
+            self._connection.execute("set timezone = 'UTC'; set datestyle = 'ISO'")
+        connection = self._connection
         if self._end is None and not self._query.follows:
             self._end = self._last(connection)
         if self._end == []:
@@ -423,20 +430,6 @@ class PostgresReader(SourceReader[dict[str, Any]]):
         return found
 
     # -- the server --------------------------------------------------------------------------
-
-    def _connected(self) -> "Connection[Any]":
-        if self._connection is None:
-            self._connection = self._address.connect()
-            self._connection.execute("set timezone = 'UTC'; set datestyle = 'ISO'")
-        return self._connection
-
-    def _on_error(self, error: Exception, now_ms: int) -> None:
-        """Wait for the server; what waiting does not mend ends the task."""
-        self.close()
-        self.waits_for = self._address.trouble(error)
-        if not self.waits_for:
-            raise self._address.failure(error) from error
-        self._ask_at_ms = now_ms + _RETRY_MS
 
 
 def _bytes_of(column: Any) -> pa.Array:

@@ -151,7 +151,16 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
         if self._columns:
             self._batches.append(self._rows(batch))
         else:
-            self._learn(batch)
+            try:
+                made = self._converter.batch_of(batch.values)
+                settled = self._converter.settled_schema()
+                columns = [
+                    PostgresColumn(each.name, type_of(each), each, False) for each in settled
+                ]
+                check_texts(columns, conformed(made, settled))
+            except (ValueError, pa.ArrowException) as error:
+                raise OperatorError(operator=self._name, cause=str(error)) from error
+            self._first.append(made)
 
     @property
     def epoch_fill(self) -> float:
@@ -212,17 +221,6 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
     def _kept_rows(self) -> int:
         return sum(map(len, [*self._first, *self._batches]))
 
-    def _learn(self, batch: Batch[Any]) -> None:
-        """Keep records of the first epoch, which tells the columns of the table."""
-        try:
-            made = self._converter.batch_of(batch.values)
-            settled = self._converter.settled_schema()
-            columns = [PostgresColumn(each.name, type_of(each), each, False) for each in settled]
-            check_texts(columns, conformed(made, settled))
-        except (ValueError, pa.ArrowException) as error:
-            raise OperatorError(operator=self._name, cause=str(error)) from error
-        self._first.append(made)
-
     def _rows(self, batch: Batch[Any]) -> pa.RecordBatch:
         values = batch.values
         is_stamped = any(each.name == EVENT_TIME for each in self._columns)
@@ -260,21 +258,18 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
             if self._is_closed or self._failure is not None:
                 return
             try:
-                self._deliver()
+                self._connected()
+                while self._claims:
+                    self.take_over(*self._claims[0])
+                    del self._claims[0]
+                for epoch in sorted(self._due):
+                    records = self._due[epoch]
+                    batch: Batch[Any] = Batch(records["values"], records["timestamps"])
+                    self.write_epoch(self._owner_of(records["run"]), epoch, batch)
+                    del self._due[epoch]
                 self._trouble = ""
             except Exception as error:  # noqa: BLE001 - it ends the task
                 self._on_error(error)
-
-    def _deliver(self) -> None:
-        self._connected()
-        while self._claims:
-            self.take_over(*self._claims[0])
-            del self._claims[0]
-        for epoch in sorted(self._due):
-            records = self._due[epoch]
-            batch: Batch[Any] = Batch(records["values"], records["timestamps"])
-            self.write_epoch(self._owner_of(records["run"]), epoch, batch)
-            del self._due[epoch]
 
     def _on_error(self, error: Exception) -> None:
         self._disconnect()

@@ -294,18 +294,16 @@ class GeneratorReader(SourceReader):
             if len(values) - before < asked:
                 return values, True
             before_ms, now_ms = now_ms, self._now_ms()
-            self._note_wait(now_ms - before_ms)
+            took_ms = now_ms - before_ms
+            if took_ms >= _WAITS_MS and self._pace is None:
+                self._one_by_one = _ONE_BY_ONE
+            elif self._one_by_one:
+                self._one_by_one -= 1
+            self.may_wait = self._one_by_one > 0
             if now_ms >= until_ms:
                 break
             portion = min(2 * portion, _PORTION_MAX) if now_ms == before_ms else 1
         return values, False
-
-    def _note_wait(self, took_ms: int) -> None:
-        if took_ms >= _WAITS_MS and self._pace is None:
-            self._one_by_one = _ONE_BY_ONE
-        elif self._one_by_one:
-            self._one_by_one -= 1
-        self.may_wait = self._one_by_one > 0
 
     def snapshot(self) -> GeneratorPlace:
         return {"position": self._position, "watermark_ms": self.watermark_ms}

@@ -466,18 +466,15 @@ class WindowLogWriter(TransactionalWriter):
                 files_min=files,
                 compression=self._options.compression,
             )
-        self._expire()
-
-    def close(self, *, completed: bool) -> None:
-        self._lane.close()
-
-    def _expire(self) -> None:
         retain_ms, now_s = self._options.retain_ms, self._clock_s()
         if retain_ms is None or now_s < self._expired_s + _EXPIRE_EVERY_S:
             return
         self._expired_s = now_s
         before_ms = wall_ms() - retain_ms
         self._log.expire({self._lane.lane: self._lane.next_seq}, before_ms=before_ms)
+
+    def close(self, *, completed: bool) -> None:
+        self._lane.close()
 
     def _body(self) -> Body:
         if self._options.body != "auto":

@@ -343,15 +343,6 @@ class WindowLogReader(SourceReader):
         self._looked_ms = now_ms
         self._view = self._log.view()
         starts, ends = self._mine(self._view.start()), self._mine(self._view.ends())
-        self._check_kept(starts, ends)
-        self._lanes.on_look(starts, ends, now_ms=now_ms)
-        return True
-
-    def _mine(self, position: Position) -> dict[str, int]:
-        return {lane: seq for lane, seq in position.items() if self._is_mine(lane)}
-
-    def _check_kept(self, starts: Position, ends: Position) -> None:
-        """Refuse to pass over unread batches, and to go on in another log."""
         for lane, place in self._lanes.places.items():
             if lane not in ends or place.seq > ends[lane]:
                 raise GearpyError(
@@ -361,6 +352,11 @@ class WindowLogReader(SourceReader):
             wanted = place.seq + 1
             if starts[lane] >= wanted and not self._is_done(lane):
                 raise WindowLogGap(lane=lane, wanted=wanted, kept=starts[lane] + 1)
+        self._lanes.on_look(starts, ends, now_ms=now_ms)
+        return True
+
+    def _mine(self, position: Position) -> dict[str, int]:
+        return {lane: seq for lane, seq in position.items() if self._is_mine(lane)}
 
     def _is_done(self, lane: str) -> bool:
         return self._until is not None and self._lanes.of(lane).seq >= self._until.get(lane, 0)

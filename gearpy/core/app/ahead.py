@@ -74,7 +74,11 @@ class ReadingAhead:
         sends = self._next_round(newest)
         self.is_done = not sends
         if self._round > 1:
-            self._go_on(now_ms - self._wanted_ms, now_ms)
+            took_ms = now_ms - self._wanted_ms
+            before_ms, self._took_ms = self._took_ms, took_ms
+            gains = _SHORT_MS <= took_ms < _GAIN * before_ms
+            self.is_done = self.is_done or not gains or self._round == _ROUNDS_MAX
+            self._want_epochs(now_ms)
         return sends
 
     def is_awaited(self, message: StateReadAhead) -> bool:
@@ -107,13 +111,6 @@ class ReadingAhead:
         self._epochs = {number: each.epoch for number, each in newest.items()}
         self._round += 1
         return [*self._sends(newest)]
-
-    def _go_on(self, took_ms: int, now_ms: int) -> None:
-        """Decide if another round is worth it, as the epoch of this one has taken so long."""
-        before_ms, self._took_ms = self._took_ms, took_ms
-        gains = _SHORT_MS <= took_ms < _GAIN * before_ms
-        self.is_done = self.is_done or not gains or self._round == _ROUNDS_MAX
-        self._want_epochs(now_ms)
 
     def _want_epochs(self, now_ms: int) -> None:
         self.wants_epochs, self._wanted_ms = not self.is_done, now_ms

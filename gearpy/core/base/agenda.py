@@ -61,7 +61,8 @@ class OldestTime:
         if number is None:
             self._number_of[time_ms] = 1
             heappush(self._heap, time_ms)
-            self._drop_waste()
+            if len(self._heap) > 2 * len(self._number_of) + 8:
+                self._heap = sorted(self._number_of)
         else:
             self._number_of[time_ms] = number + 1
 
@@ -88,7 +89,3 @@ class OldestTime:
         while heap and heap[0] not in number_of:
             heappop(heap)
         return heap[0] if heap else MAX_MS
-
-    def _drop_waste(self) -> None:
-        if len(self._heap) > 2 * len(self._number_of) + 8:
-            self._heap = sorted(self._number_of)

@@ -85,26 +85,19 @@ class RestartBudget:
 
     def on_failure(self, now_ms: int, rng: "Random") -> RestartDecision:
         """Count a failure at ``now_ms``; times must not go backwards."""
-        self._forget_before(now_ms - self._policy.window_ms)
+        start_ms = now_ms - self._policy.window_ms
+        while self._restarts and self._restarts[0] <= start_ms:
+            self._restarts.popleft()
         if 0 <= self._policy.max_restarts <= len(self._restarts):
             return GiveUp()
         self._restarts.append(now_ms)
-        return RestartAfter(self._jittered(self._backoff_ms(), rng))
-
-    def _forget_before(self, start_ms: int) -> None:
-        while self._restarts and self._restarts[0] <= start_ms:
-            self._restarts.popleft()
-
-    def _backoff_ms(self) -> float:
         delay_ms = float(self._policy.backoff_ms)
         for _ in range(len(self._restarts) - 1):
             if delay_ms >= self._policy.backoff_max_ms:
                 break
             delay_ms *= self._policy.factor
-        return delay_ms
-
-    def _jittered(self, delay_ms: float, rng: "Random") -> int:
         spread = 1 + self._policy.jitter * (2 * rng.random() - 1)
-        return min(
+        jittered = min(
             round(min(delay_ms, self._policy.backoff_max_ms) * spread), self._policy.backoff_max_ms
         )
+        return RestartAfter(jittered)

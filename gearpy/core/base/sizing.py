@@ -46,18 +46,13 @@ def _size(value: Any, depth: int) -> int:
         )
     if isinstance(value, (list, tuple, set, frozenset)):
         return own + _sampled(value, len(value), depth)
-    inner = _attributes(value)
-    return own + _sampled(inner, len(inner), depth)
-
-
-def _attributes(value: Any) -> list[Any]:
-    """Return the attributes of an instance, from its dictionary and its slots."""
     held = list(vars(value).values()) if hasattr(value, "__dict__") else []
     for kind in type(value).__mro__:
         slots = kind.__dict__.get("__slots__", ())
         names = (slots,) if isinstance(slots, str) else slots
         held += [getattr(value, name) for name in names if hasattr(value, name)]
-    return held
+    inner = held
+    return own + _sampled(inner, len(inner), depth)
 
 
 def _sampled(items: Any, count: int, depth: int) -> int:

@@ -62,7 +62,14 @@ class MemberProgress:
     def on_appended(self, message: EntriesAppended) -> None:
         """Note where the logs match, or try again from where they may."""
         if message.is_match:
-            self._on_match(message.index)
+            index = message.index
+            self.match_index = max(self.match_index, index)
+            while self._unanswered and self._unanswered[0] <= index:
+                self._unanswered.popleft()
+            if self._mode == "probe" and index >= self.next_index - 1:
+                self._mode, self._snapshot = "stream", None
+                self.next_index = self.match_index + 1
+            self.next_index = max(self.next_index, self.match_index + 1)
         elif message.previous_index > self.match_index and (
             self._mode == "stream" or message.previous_index == self.next_index - 1
         ):
@@ -85,15 +92,6 @@ class MemberProgress:
     def _is_lacking(self, log: EntryLog) -> bool:
         """Whether the member must be handed a snapshot, since entries are gone."""
         return log.term_at(self.next_index - 1) is None
-
-    def _on_match(self, index: int) -> None:
-        self.match_index = max(self.match_index, index)
-        while self._unanswered and self._unanswered[0] <= index:
-            self._unanswered.popleft()
-        if self._mode == "probe" and index >= self.next_index - 1:
-            self._mode, self._snapshot = "stream", None
-            self.next_index = self.match_index + 1
-        self.next_index = max(self.next_index, self.match_index + 1)
 
     def _probe_from(self, index: int) -> None:
         self._mode, self._is_waiting = "probe", False

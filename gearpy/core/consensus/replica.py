@@ -233,7 +233,13 @@ class Replica:
 
     def _receive(self, sender: str, message: ReplicaMessage) -> None:
         if message.term < self.term:
-            self._on_old_term(sender, message)
+            match message:
+                case AskVote():
+                    self._answer_vote(sender, message, is_granted=False)
+                case AppendEntries() | SendSnapshotPart():
+                    self._answer(sender, is_match=False, index=0, previous_index=0, round_=0)
+                case _:
+                    pass
             return
         if isinstance(message, AskVote):
             self._on_ask_vote(sender, message)
@@ -251,16 +257,6 @@ class Replica:
                     self._actions += self._leading.on_answer(sender, message, self._now_ms)
             case _:
                 assert_never(message)
-
-    def _on_old_term(self, sender: str, message: ReplicaMessage) -> None:
-        """Tell a member that a newer term has begun; a leader of an old one steps down then."""
-        match message:
-            case AskVote():
-                self._answer_vote(sender, message, is_granted=False)
-            case AppendEntries() | SendSnapshotPart():
-                self._answer(sender, is_match=False, index=0, previous_index=0, round_=0)
-            case _:
-                pass
 
     # -- elections -------------------------------------------------------------------------
 
@@ -482,7 +478,14 @@ class Replica:
     def _settled(self) -> list[ReplicaAction]:
         """Return all that follows from what has happened."""
         if self._leading is not None:
-            self._lead(self._leading)
+            leading = self._leading
+            self._actions += leading.advance()
+            self._commit_index = max(self._commit_index, leading.commit_index)
+            self._readable += leading.take_reads()
+            is_removed = self._me not in self.members
+            if is_removed and leading.commit_index >= self.log.members_index:
+                self._actions += leading.last_words()
+                self._follow(self.term, "")
         self._deliver()
         if (write := self.log.begin_write()) is not None:
             self._after_write += self._after_next
@@ -494,15 +497,6 @@ class Replica:
             self._actions.append(role)
         actions, self._actions = self._actions, []
         return actions
-
-    def _lead(self, leading: Leadership) -> None:
-        self._actions += leading.advance()
-        self._commit_index = max(self._commit_index, leading.commit_index)
-        self._readable += leading.take_reads()
-        is_removed = self._me not in self.members
-        if is_removed and leading.commit_index >= self.log.members_index:
-            self._actions += leading.last_words()
-            self._follow(self.term, "")
 
     def _deliver(self) -> None:
         """Return the entries that can be applied, in order, and reads behind all they must see."""

@@ -318,8 +318,13 @@ class CoordinatorLogWriter:
             LogDamaged: what counts cannot be read.
         """
         names: Sequence[str] = yield ListNames()
-        self._check_known(names)
-        self._choose_number(names)
+        opened = [each.opening.launch for each in files_of(names) if each.kind != "segment"]
+        if self._known_launch > max(opened, default=0):
+            raise LogAbsent(log=self._log, launch=self._known_launch, found=max(opened, default=0))
+        launch = self._opening.launch
+        known = [e.opening.number for e in files_of(names) if e.opening.launch == launch]
+        self._opening = self._opening._replace(number=max(known, default=0) + 1)
+        self._last = self._marker
         self._check(names, is_listed=False)
         yield self._save_mark(CommitMark())
         if instead is None:
@@ -328,11 +333,6 @@ class CoordinatorLogWriter:
             instead = contents.state
         self.state = instead
         yield from self._compact()
-
-    def _check_known(self, names: Sequence[str]) -> None:
-        opened = [each.opening.launch for each in files_of(names) if each.kind != "segment"]
-        if self._known_launch > max(opened, default=0):
-            raise LogAbsent(log=self._log, launch=self._known_launch, found=max(opened, default=0))
 
     def _save_mark(self, mark: CommitMark) -> Save:
         name = self._marker.name
@@ -408,12 +408,6 @@ class CoordinatorLogWriter:
                     yield Drop(file.name)
                 except OSError:
                     return  # The next base will replace them, too.
-
-    def _choose_number(self, names: Sequence[str]) -> None:
-        launch = self._opening.launch
-        known = [e.opening.number for e in files_of(names) if e.opening.launch == launch]
-        self._opening = self._opening._replace(number=max(known, default=0) + 1)
-        self._last = self._marker
 
     def _check(self, names: Sequence[str], *, is_listed: bool = True) -> None:
         """Refuse to go on if there is a later opening, or what was stored before is away."""

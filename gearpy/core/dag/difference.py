@@ -52,13 +52,9 @@ def _told(expected: str | None, got: str | None, ours: str, theirs: str) -> str:
         return f"{theirs} has no {_shown(expected or '')}"
     if expected is None:
         return f"{theirs} has {_shown(got)}, which {ours} has not"
-    begin = _first_difference(expected, got)
+    pairs = enumerate(zip(expected, got, strict=False))
+    begin = next((place for place, (a, b) in pairs if a != b), min(len(expected), len(got)))
     return f"{theirs} has {_shown(got, begin)}, {ours} {_shown(expected, begin)}"
-
-
-def _first_difference(one: str, other: str) -> int:
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def _shown(line: str, place: int = 0) -> str:

@@ -166,13 +166,11 @@ class TakenState:
 
 
 def _groups(task: TaskId, parallelism: int) -> KeyGroups:
-    first, behind = (-(-each * KEY_GROUPS // parallelism) for each in _ends(task))
+    first, behind = (
+        -(-each * KEY_GROUPS // parallelism) for each in (task.task_index, task.task_index + 1)
+    )
     assert first == behind or task_of_group(first, parallelism=parallelism) == task.task_index
     return KeyGroups(first, behind - 1)
-
-
-def _ends(task: TaskId) -> tuple[int, int]:
-    return task.task_index, task.task_index + 1
 
 
 def _taken_from(

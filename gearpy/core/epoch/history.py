@@ -66,10 +66,14 @@ class EpochHistory:
     @property
     def newest_whole(self) -> Manifest | None:
         stored = (each for each in reversed(self._manifests) if each.epoch <= self._stored_epoch)
-        return next((each for each in stored if self._is_whole(each)), None)
-
-    def _is_whole(self, manifest: Manifest) -> bool:
-        return not any(file.location in self._damaged for file in manifest.snapshots)
+        return next(
+            (
+                each
+                for each in stored
+                if not any(file.location in self._damaged for file in each.snapshots)
+            ),
+            None,
+        )
 
     # -- what happens ----------------------------------------------------------------------
 

@@ -74,7 +74,13 @@ class LinkAlignment(Generic[M]):
                 raise MessageLost(f"from task {link}: epoch {epoch} came after epoch {newest}")
             self._newest[link] = epoch
         if not self._is_holding_back:
-            return self._passed(link, message, epoch)
+            is_ahead = self._is_enough and epoch is not None and epoch > self.epoch
+            is_held = is_ahead or link in self._held
+            if is_held:
+                self._held.setdefault(link, deque()).append((epoch, message))
+            if min(self._newest.values()) == self.epoch:
+                return () if is_held else (message,)
+            return [*self._let_go(), *(() if is_held else (message,))]
         held = self._held.get(link)
         if held is not None:
             held.append((epoch, message))
@@ -87,15 +93,6 @@ class LinkAlignment(Generic[M]):
     def hold_back(self) -> None:
         """Hold back messages of links that have ended the epoch, until all links have."""
         self._is_enough = True
-
-    def _passed(self, link: TaskId, message: M, epoch: int | None) -> Sequence[M | EpochEnd]:
-        is_ahead = self._is_enough and epoch is not None and epoch > self.epoch
-        is_held = is_ahead or link in self._held
-        if is_held:
-            self._held.setdefault(link, deque()).append((epoch, message))
-        if min(self._newest.values()) == self.epoch:
-            return () if is_held else (message,)
-        return [*self._let_go(), *(() if is_held else (message,))]
 
     def _let_go(self) -> Iterator[M | EpochEnd]:
         held, self._held, self._is_enough = self._held, {}, False

@@ -103,7 +103,16 @@ class ReadSize:
         else:
             self._work.add(records, spent_ms)
             if self._work.is_enough:
-                self._judge()
+                trial, gain = self._trial, self._work.rate / self._before.rate
+                if trial == "larger" and gain >= _GAIN:
+                    self._keep()
+                    self._try(trial, _LARGER[1])
+                elif trial == "smaller" and gain * _GAIN >= 1:
+                    self._keep()
+                    self._try(trial, _LARGER[0])
+                else:
+                    self._work = self._before
+                    self._end(trial)
 
     def _resize(self, *, is_full: bool) -> None:
         fits = self._work.fits(self._most)
@@ -128,19 +137,6 @@ class ReadSize:
         self._trial, self._is_first = trial, True
         self._work = _Work()
         self.size = size
-
-    def _judge(self) -> None:
-        """Keep the size of a trial, or go back; what was worth a step may be worth another."""
-        trial, gain = self._trial, self._work.rate / self._before.rate
-        if trial == "larger" and gain >= _GAIN:
-            self._keep()
-            self._try(trial, _LARGER[1])
-        elif trial == "smaller" and gain * _GAIN >= 1:
-            self._keep()
-            self._try(trial, _LARGER[0])
-        else:
-            self._work = self._before
-            self._end(trial)
 
     def _keep(self) -> None:
         self._least = self.size if self.size > self._work.fits(self._most) else 1

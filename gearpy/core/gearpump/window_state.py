@@ -255,9 +255,7 @@ class _Sums(Generic[T]):
             entered_ms = after.start_ms
         for value in self.between(entered_ms, after.end_ms):
             self.total = group.plus(self.total, value)
-        self._forget(after.start_ms)
-
-    def _forget(self, before_ms: int) -> None:
+        before_ms = after.start_ms
         low = bisect_left(self.starts, before_ms)
         for start in self.starts[:low]:
             del self.sums[start]

@@ -188,7 +188,13 @@ class LogView:
             begin, last = start.get(lane, 0), end[lane]
             pieces = list(self._from(lane, begin, until=last))
             if not skip_gaps:
-                _check_gaps(lane, begin, last=last, pieces=pieces)
+                wanted = begin + 1
+                for piece in pieces:
+                    if piece.first > wanted:
+                        raise WindowLogGap(lane=lane, wanted=wanted, kept=piece.first)
+                    wanted = piece.last + 1
+                if wanted <= last:
+                    raise WindowLogGap(lane=lane, wanted=wanted, kept=last + 1)
             found += pieces
         return found
 
@@ -368,13 +374,3 @@ def _beginning(segment: LogSegment) -> int:
 
 def _reach(segment: LogSegment) -> tuple[int, int, str]:
     return segment.last, segment.incarnation, segment.name
-
-
-def _check_gaps(lane: str, begin: int, *, last: int, pieces: Sequence[LogPiece]) -> None:
-    wanted = begin + 1
-    for piece in pieces:
-        if piece.first > wanted:
-            raise WindowLogGap(lane=lane, wanted=wanted, kept=piece.first)
-        wanted = piece.last + 1
-    if wanted <= last:
-        raise WindowLogGap(lane=lane, wanted=wanted, kept=last + 1)

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from gearpy.core.base.in_pieces import LOOKED_AT_ONCE
-from gearpy.core.join.changes import CellChange, Fresh, Kept, KeyCells, RecordLog
+from gearpy.core.join.changes import CellChange, Kept, KeyCells, RecordLog
 from gearpy.core.join.sides import LEFT, RIGHT, Row, Rows
 from gearpy.ids import MAX_MS, MIN_MS
 
@@ -108,7 +108,8 @@ class AsOfJoin:
             span = time // _SPAN_MS
             fresh = log.fresh.get(span)
             if fresh is None:
-                fresh = self._open_span(span)
+                heappush(self._spans, span)
+                fresh = self._log.open(span)
             fresh[key].append(kept)
             self._await(key, kept)
         return iter(())
@@ -192,10 +193,6 @@ class AsOfJoin:
         if kept.side == LEFT:
             heappush(self._ahead_lefts, time)
 
-    def _open_span(self, span: int) -> Fresh:
-        heappush(self._spans, span)
-        return self._log.open(span)
-
     def _resume_ahead(self, watermark_ms: int) -> None:
         spans = set()
         for span, key, kept in self._log.resume():
@@ -218,17 +215,17 @@ class AsOfJoin:
                 yield from self._on_right(key, _Right(kept.time_ms, kept.value))
             else:
                 heappop(self._ahead_lefts)  # Both heaps are in the order of times.
-                left = _Left(kept.seq, kept.time_ms, kept.value, self._found_before(key, kept))
+                newest = self._newest.get(key) if self._looks_back else None
+                found_before = (
+                    newest if newest is not None and self._is_near(newest, kept.time_ms) else None
+                )
+                left = _Left(kept.seq, kept.time_ms, kept.value, found_before)
                 if self._looks_ahead and self._end_of(left) >= kept.time_ms:
                     self._waiting_cells.touch(key)
                     self._wait(key, left)
                 else:
                     yield key, left, left.found
         yield from self._over(watermark_ms)
-
-    def _found_before(self, key: Any, kept: Kept) -> _Right | None:
-        newest = self._newest.get(key) if self._looks_back else None
-        return newest if newest is not None and self._is_near(newest, kept.time_ms) else None
 
     def _on_right(self, key: Any, right: _Right) -> Iterator[_Decided]:
         """Give a right record to the left ones before it: none that comes later is nearer."""

@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any, Final
 
 from gearpy.core.base.in_pieces import LOOKED_AT_ONCE
-from gearpy.core.join.changes import CellChange, Fresh, Kept, RecordLog
+from gearpy.core.join.changes import CellChange, Kept, RecordLog
 from gearpy.core.join.sides import LEFT, RIGHT, SIDES, How, Row, Rows
 from gearpy.ids import MAX_MS, MIN_MS
 
@@ -178,7 +178,8 @@ class IntervalJoin:
         span = time // self._span_ms[side] * 2 + side
         fresh = log.fresh.get(span)
         if fresh is None:
-            fresh = self._open_span(span)
+            self._note_span(span)
+            fresh = self._log.open(span)
         fresh[key].append(kept)
         if kept.is_waiting:
             self._await(key, kept)
@@ -230,10 +231,6 @@ class IntervalJoin:
 
     def _span_of(self, kept: Kept) -> int:
         return kept.time_ms // self._span_ms[kept.side] * 2 + kept.side
-
-    def _open_span(self, span: int) -> Fresh:
-        self._note_span(span)
-        return self._log.open(span)
 
     def _note_span(self, span: int) -> None:
         """Note until when the records of a span are needed."""

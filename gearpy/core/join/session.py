@@ -84,7 +84,14 @@ class SessionJoin:
             if session is not None:
                 group = (session.key, *session.sides)
                 yield from self._pairing.rows([group], session.start, session.end)
-                self._end(session)
+                session.is_open = False
+                sessions = self._sessions[session.key]
+                if len(sessions) > 1:
+                    self._cells.touch(session.key)
+                    sessions.remove(session)
+                else:
+                    self._cells.remove(session.key)
+                    del self._sessions[session.key]
             if looked % LOOKED_AT_ONCE == 0:
                 yield [], []
 
@@ -144,16 +151,6 @@ class SessionJoin:
         self._sessions.setdefault(key, []).insert(at, session)
         heappush(self._ends, (end, self._seq, self._turn(), session))
         return session
-
-    def _end(self, session: _Session) -> None:
-        session.is_open = False
-        sessions = self._sessions[session.key]
-        if len(sessions) > 1:
-            self._cells.touch(session.key)
-            sessions.remove(session)
-        else:
-            self._cells.remove(session.key)
-            del self._sessions[session.key]
 
     def _due(self, watermark_ms: int) -> Iterator[_Session | None]:
         """Yield the sessions that end by now, in order, and None for all else that is looked at."""

@@ -54,7 +54,9 @@ class RowsOfKeys:
             self._add_all(keys)
         else:
             self._add_versions(keys, times)
-        self._families = {family_of(key) for key in self._sample()}
+        self._families = {
+            family_of(key) for key in list(self._versions if self.is_versioned else self._places)
+        }
 
     @property
     def is_single(self) -> bool:
@@ -117,9 +119,6 @@ class RowsOfKeys:
         for key, found in by_key.items():
             at = sorted(found)
             self._versions[key] = at, [tuple(found[each][pick]) for each in at]
-
-    def _sample(self) -> Sequence[Any]:
-        return list(self._versions if self.is_versioned else self._places)
 
     def _check_fits(self, key: Any) -> None:
         """Refuse a key of a kind that the table has none of: that is a mistake, not a miss."""

@@ -64,7 +64,12 @@ class WindowJoin:
             yield from self._pairing.rows(self._groups(start), start, end_of(start))
             heappop(windows)
             self._is_open.remove(start)
-            yield from self._drop_pieces()
+            first = self._open[0] if self._open else MAX_MS
+            over = bisect_left(self._pieces, first)
+            for piece in self._pieces[:over]:
+                for _ in chain(self._log.drop(piece), emptied(self._panes.pop(piece))):
+                    yield [], []
+            del self._pieces[:over]
 
     def changes(self) -> Iterator[CellChange]:
         return self._log.changes()
@@ -156,14 +161,6 @@ class WindowJoin:
         for key in panes[0] if len(panes) == 1 else _once_each(panes):
             of_key = [pane for each in panes if (pane := each.get(key)) is not None]
             yield key, _values(of_key, LEFT), _values(of_key, RIGHT)
-
-    def _drop_pieces(self) -> Iterator[Rows]:
-        first = self._open[0] if self._open else MAX_MS
-        over = bisect_left(self._pieces, first)
-        for piece in self._pieces[:over]:
-            for _ in chain(self._log.drop(piece), emptied(self._panes.pop(piece))):
-                yield [], []
-        del self._pieces[:over]
 
 
 def _pane_of(panes: dict[Any, _Pane], key: Any) -> _Pane:

@@ -248,7 +248,10 @@ class SlotLedger:
         account = self._accounts.get(worker_id)
         if account is None:
             return RunningChange()
-        before, account.running = account.running, {_key(each): each for each in running}
+        before, account.running = (
+            account.running,
+            {(each.app_id, each.executor_id, each.launch): each for each in running},
+        )
         begun = [each for key, each in account.running.items() if key not in before]
         ended = [each for key, each in before.items() if key not in account.running]
         grants = [_grant_of(worker_id, each) for each in begun]
@@ -468,10 +471,6 @@ class HeldSlots:
     def _emptiness(self, worker_id: WorkerId) -> tuple[int, WorkerId]:
         held = sum(slots for _, slots in self._on(worker_id))
         return held - self._workers[worker_id].free, worker_id
-
-
-def _key(executor: RunningExecutor) -> _Key:
-    return executor.app_id, executor.executor_id, executor.launch
 
 
 def _grant_of(worker_id: WorkerId, executor: RunningExecutor) -> Grant:

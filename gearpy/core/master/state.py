@@ -143,13 +143,6 @@ class MasterState:
         if key := application.request.key:
             self._by_key.setdefault(key, []).append(app_id)
 
-    def _forget(self, app_id: AppId) -> None:
-        self._registry.forget(app_id)
-        if key := self._applications.pop(app_id).request.key:
-            self._by_key[key].remove(app_id)
-            if not self._by_key[key]:
-                del self._by_key[key]
-
     def _change_status(self, command: ChangeStatus) -> bool:
         changed = self._registry.on_status(
             command.app_id,
@@ -220,7 +213,11 @@ class MasterState:
         for _ in range(self._registry.ended_count - keep):
             app_id = self._registry.oldest_ended()
             assert app_id is not None, "some have ended"
-            self._forget(app_id)
+            self._registry.forget(app_id)
+            if key := self._applications.pop(app_id).request.key:
+                self._by_key[key].remove(app_id)
+                if not self._by_key[key]:
+                    del self._by_key[key]
             forgotten.append(app_id)
         return tuple(forgotten)
 

@@ -405,16 +405,13 @@ class _Top:
     n: int
 
     def add(self, kept: list[Any], value: Any) -> list[Any]:
-        if value is None or (len(kept) == self.n and not self._belongs(kept, value)):
+        if value is None or (len(kept) == self.n and not is_before(value, kept[-1])):
             return kept
         at = falling_place(kept, value)
         return [*kept[:at], value, *kept[at : self.n - 1]] if at < self.n else kept
 
     def merge(self, kept: list[Any], other: list[Any]) -> list[Any]:
         return sorted([*kept, *other], key=Falling)[: self.n]
-
-    def _belongs(self, kept: list[Any], value: Any) -> bool:
-        return is_before(value, kept[-1])
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,7 +190,9 @@ class AlignedPanes(TimedPanes[int, tuple[int, Any]]):
                 if number % LOOKED_AT_ONCE == 0:
                     yield None
             if is_freed:
-                self._free(bounds.start_ms)
+                start_ms = bounds.start_ms
+                del self.panes[start_ms]
+                self.touched.pop(start_ms, None)
             else:
                 self._turns.put(self._expiry_ms(bounds), bounds.start_ms)
 
@@ -236,10 +238,6 @@ class AlignedPanes(TimedPanes[int, tuple[int, Any]]):
     def _turned(self) -> set[Bounds]:
         turned = [start_ms for _, starts in self._turns.due(self.clock_ms) for start_ms in starts]
         return set(map(self._bounds_of, turned))
-
-    def _free(self, start_ms: int) -> None:
-        del self.panes[start_ms]
-        self.touched.pop(start_ms, None)
 
     # -- what it is --------------------------------------------------------------------------
 

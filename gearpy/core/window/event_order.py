@@ -110,7 +110,10 @@ class EventOrder:
             return []
         if self._fresh_ms < until_ms:
             self._sorted += self._fresh
-            if not self._is_sorted():
+            places = list(map(_place, self._sorted))
+            # Records of one place may be of several partitions; then they are sorted.
+            is_sorted = all(map(lt, places, islice(places, 1, None)))
+            if not is_sorted:
                 self._sorted.sort(key=_sure_order)
             self._fresh, self._fresh_ms = [], MAX_MS
         end = bisect_left(self._sorted, until_ms, key=_place)
@@ -125,12 +128,6 @@ class EventOrder:
         self._fresh = [held._replace(turn=turn) for turn, held in enumerate(known)]
         self._turn = len(known)
         self._fresh_ms = min(map(_place, known), default=MAX_MS)
-
-    def _is_sorted(self) -> bool:
-        """Whether the records happen to be in order, which costs less to see than to sort."""
-        places = list(map(_place, self._sorted))
-        # Records of one place may be of several partitions; then they are sorted.
-        return all(map(lt, places, islice(places, 1, None)))
 
     def _by_content(self, due: list[Held]) -> list[Held]:
         content_of, key_of = self._content_of, self._key_of

@@ -55,7 +55,9 @@ class SlidingPieces:
         joined: dict[Any, Any] = {}
         if isinstance(inside[0], Counter):
             for piece in inside:
-                _add_counts(joined, piece)
+                get = joined.get
+                for key, count in piece.items():
+                    joined[key] = get(key, 0) + count
             return joined
         for piece in inside:
             _join(joined, piece, fold)
@@ -68,12 +70,6 @@ class SlidingPieces:
         windows = self._windows
         since_ms = (watermark_ms - windows.offset_ms - windows.size_ms) % windows.every_ms
         return watermark_ms - since_ms > before_ms
-
-
-def _add_counts(joined: dict[Any, Any], piece: dict[Any, Any]) -> None:
-    get = joined.get
-    for key, count in piece.items():
-        joined[key] = get(key, 0) + count
 
 
 def _join(joined: dict[Any, Any], piece: dict[Any, Any], fold: PaneFold) -> None:

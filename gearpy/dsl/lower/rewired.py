@@ -129,19 +129,16 @@ class _Maker:
         self._now[step] = made
         self.steps.append(made)
         if gathers:
-            self._gather_late(made)
+            found = self.late.setdefault(made.name, [])
+            side = SideOperator(name=f"late of {made.name}", inputs=(made,), tag=LATE)
+            sink = to_list(found, messages=True)
+            self.steps.append(WriteOperator(name=f"late of {made.name}", inputs=(side,), sink=sink))
         return made
 
     def _of(self, step: Operator) -> Operator:
         if not isinstance(step, SideOperator):
             return self._now[step]
         return replace(step, inputs=(self._now[step.inputs[0]],))
-
-    def _gather_late(self, made: Operator) -> None:
-        found = self.late.setdefault(made.name, [])
-        side = SideOperator(name=f"late of {made.name}", inputs=(made,), tag=LATE)
-        sink = to_list(found, messages=True)
-        self.steps.append(WriteOperator(name=f"late of {made.name}", inputs=(side,), sink=sink))
 
 
 def _may_find_late(step: Operator) -> bool:

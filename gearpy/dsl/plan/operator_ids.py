@@ -37,10 +37,11 @@ def operator_ids(steps: Sequence[Operator]) -> dict[Operator, str]:
         if step.given:
             ids[step] = _of_name(step.given)
         else:
-            derived = _derived(step, from_)
+            text = "\n".join((step.kind, step.structure, *_origins(step, from_)))
+            derived = f"{step.kind}-{sha256(text.encode()).hexdigest()[:_DIGEST_CHARS]}"
             times[derived] += 1
             ids[step] = _numbered(derived, times, taken)
-        from_[step] = ids[step] if step.keeps else _origin(step, from_)
+        from_[step] = ids[step] if step.keeps else " ".join(sorted(set(_origins(step, from_))))
     return ids
 
 
@@ -70,11 +71,6 @@ def _of_part(step: Operator, ids: Mapping[Operator, str], found: Mapping[Operato
     return f"{name}.{step.part}" if step.part else name
 
 
-def _derived(step: Operator, from_: Mapping[Operator, str]) -> str:
-    text = "\n".join((step.kind, step.structure, *_origins(step, from_)))
-    return f"{step.kind}-{sha256(text.encode()).hexdigest()[:_DIGEST_CHARS]}"
-
-
 def _numbered(derived: str, times: Counter[str], taken: set[str]) -> str:
     while True:
         number = times[derived]
@@ -87,10 +83,6 @@ def _numbered(derived: str, times: Counter[str], taken: set[str]) -> str:
 def _origins(step: Operator, from_: Mapping[Operator, str]) -> list[str]:
     found = [_origin_of(source, from_) for source in step.inputs]
     return found if step.keeps else sorted(found)
-
-
-def _origin(step: Operator, from_: Mapping[Operator, str]) -> str:
-    return " ".join(sorted(set(_origins(step, from_))))
 
 
 def _origin_of(step: Operator, from_: Mapping[Operator, str]) -> str:

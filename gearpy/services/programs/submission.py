@@ -122,7 +122,12 @@ class Submitting:
             ConfigError: with all mistakes.
             ChangeForbidden: one is for `admin` alone: daemons make the folders, as their user.
         """
-        overrides = _assignments(lines)
+        parts = [each.partition("=") for each in lines]
+        if mistakes := [
+            f"{key[:80]!r} has no value: write key=value" for key, equals, _ in parts if not equals
+        ]:
+            raise ConfigError(*mistakes)
+        overrides = {key.strip(): value.strip() for key, _, value in parts}
         with self._uploads.work_folder() as folder:
             path = folder / _SETTINGS
             path.write_bytes(toml)
@@ -166,15 +171,6 @@ def _told_without(folder: Path) -> Iterator[None]:
         yield
     except ConfigError as error:
         raise ConfigError(*(each.replace(f"{folder}/", "") for each in error.mistakes)) from None
-
-
-def _assignments(lines: Sequence[str]) -> dict[str, str]:
-    parts = [each.partition("=") for each in lines]
-    if mistakes := [
-        f"{key[:80]!r} has no value: write key=value" for key, equals, _ in parts if not equals
-    ]:
-        raise ConfigError(*mistakes)
-    return {key.strip(): value.strip() for key, _, value in parts}
 
 
 def _check_syntax(path: Path) -> None:

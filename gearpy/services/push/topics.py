@@ -128,7 +128,11 @@ class Topics:
         finally:
             self._viewers -= 1
             for key, topic in topics.items():
-                self._leave(key, topic, wake)
+                topic.viewers.discard(wake)
+                if not topic.viewers and self._topics.get(key) is topic:
+                    del self._topics[key]
+                    if topic.task is not None:
+                        topic.task.cancel()
 
     def _joined(
         self, key: Hashable, look: TopicLook, every_s: float, kept: int, wake: asyncio.Event
@@ -139,13 +143,6 @@ class Topics:
             topic.task = asyncio.get_running_loop().create_task(self._ask(topic))
         topic.viewers.add(wake)
         return topic
-
-    def _leave(self, key: Hashable, topic: _Topic, wake: asyncio.Event) -> None:
-        topic.viewers.discard(wake)
-        if not topic.viewers and self._topics.get(key) is topic:
-            del self._topics[key]
-            if topic.task is not None:
-                topic.task.cancel()
 
     async def _ask(self, topic: _Topic) -> None:
         loop = asyncio.get_running_loop()

@@ -3,10 +3,10 @@
 import asyncio
 import re
 import time
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -143,8 +143,21 @@ class Guard:
         Raises:
             ProblemRaised: the request is refused.
         """
-        self._check_host(request)
-        self._check_rates(request)
+        host = request.headers.get("host", "")
+        if not is_own_host(host, self._settings.names):
+            raise ProblemRaised(
+                403,
+                f"{host or 'no host'} is not a name of these services",
+                "use an address, or start them with --name NAME",
+            )
+        now_s, client = self._now_s(), request.client
+        wait_s = self._asks.wait_s(client, now_s)
+        if request.is_unsafe and not wait_s:
+            wait_s = self._changes.wait_s(client, now_s)
+        if (request.path == f"{API}/login" or request.shows_token) and not wait_s:
+            wait_s = self._tries.wait_s(client, now_s)
+        if wait_s:
+            raise _too_often(wait_s)
         login = self._login_of(request)
         problem = origin_problem(
             request.method,
@@ -167,25 +180,6 @@ class Guard:
                 "those of services that you run on this machine",
             )
         return caller
-
-    def _check_host(self, request: "_Seen") -> None:
-        host = request.headers.get("host", "")
-        if not is_own_host(host, self._settings.names):
-            raise ProblemRaised(
-                403,
-                f"{host or 'no host'} is not a name of these services",
-                "use an address, or start them with --name NAME",
-            )
-
-    def _check_rates(self, request: "_Seen") -> None:
-        now_s, client = self._now_s(), request.client
-        wait_s = self._asks.wait_s(client, now_s)
-        if request.is_unsafe and not wait_s:
-            wait_s = self._changes.wait_s(client, now_s)
-        if (request.path == f"{API}/login" or request.shows_token) and not wait_s:
-            wait_s = self._tries.wait_s(client, now_s)
-        if wait_s:
-            raise _too_often(wait_s)
 
     def _login_of(self, request: "_Seen") -> str:
         """Return the id in the login cookie, unless a token is shown as well."""
@@ -244,19 +238,17 @@ class _Answering:
     async def __call__(self, message: Message) -> None:
         if message["type"] in _STARTS:
             self.status = message["status"]
-            self._add_headers(message)
+            headers = MutableHeaders(scope=message)
+            for name, value in _HEADERS.items():
+                headers[name] = value
+            if self._request.path.startswith(_GUARDED) and "cache-control" not in headers:
+                headers["Cache-Control"] = "no-store"
+            # It holds for a day: who switches TLS off again locks nobody out.
+            if self._request.is_encrypted:
+                headers["Strict-Transport-Security"] = "max-age=86400"
+            if self.status == 401:  # noqa: PLR2004 - a status of HTTP
+                headers["WWW-Authenticate"] = "Bearer"
         await self._send(message)
-
-    def _add_headers(self, message: MutableMapping[str, Any]) -> None:
-        headers = MutableHeaders(scope=message)
-        for name, value in _HEADERS.items():
-            headers[name] = value
-        if self._request.path.startswith(_GUARDED) and "cache-control" not in headers:
-            headers["Cache-Control"] = "no-store"
-        if self._request.is_encrypted:  # For a day: who switches TLS off again locks nobody out.
-            headers["Strict-Transport-Security"] = "max-age=86400"
-        if self.status == 401:  # noqa: PLR2004 - a status of HTTP
-            headers["WWW-Authenticate"] = "Bearer"
 
 
 class _Body:

@@ -192,16 +192,33 @@ class Delivery:
     def _do(self, step: Step) -> None:
         match step:
             case Connect():
-                self._connect()
+                try:
+                    self._session = self._spec.target.connect()
+                except (ConfigError, ImportError):
+                    raise
+                except USER_ERRORS as error:
+                    self._lose(error)
+                else:
+                    self._handoff.on_connected()
             case WriteIntent(batch):
                 self._batches.write_intent(batch)
                 self._handoff.on_intent_written()
             case Call(batch, attempt):
                 self._call(batch, attempt)
             case WriteDone(batch):
-                self._finish(batch)
+                self._batches.write_done(batch)
+                self._handoff.on_done_written()
+                self._backlog.on_taken(batch.batch_id, batch.rows)
+                self._count()
+                if self._backlog.is_empty or monotonic_ms() - self._reported_ms >= _REPORT_MS:
+                    self._tell_others()
+                self._expire()
+                self._wake()
             case Pause(until_ms):
-                self._pause(until_ms)
+                if until_ms is None:
+                    self._backlog.wait_for_more()
+                else:
+                    self._backlog.wait_for_end((until_ms - monotonic_ms()) / 1000)
             case GiveUpBatch(because):
                 raise self._given_up(because)
 
@@ -243,16 +260,6 @@ class Delivery:
         ends = self._view.ends()
         is_all = self._handoff.is_idle and all(start.get(lane, 0) >= ends[lane] for lane in ends)
         self._backlog.on_looked(self._view.rows_between(start, ends), is_all=is_all)
-
-    def _connect(self) -> None:
-        try:
-            self._session = self._spec.target.connect()
-        except (ConfigError, ImportError):
-            raise
-        except USER_ERRORS as error:
-            self._lose(error)
-        else:
-            self._handoff.on_connected()
 
     def _call(self, batch: HandoffBatch, attempt: int) -> None:
         with self._watched():
@@ -320,16 +327,6 @@ class Delivery:
         self._handoff.on_spark_lost(monotonic_ms())
         self._wake()
 
-    def _finish(self, batch: HandoffBatch) -> None:
-        self._batches.write_done(batch)
-        self._handoff.on_done_written()
-        self._backlog.on_taken(batch.batch_id, batch.rows)
-        self._count()
-        if self._backlog.is_empty or monotonic_ms() - self._reported_ms >= _REPORT_MS:
-            self._tell_others()
-        self._expire()
-        self._wake()
-
     def _tell_others(self) -> None:
         """Report the position, for `gear window-log` and for the removal of old files."""
         self._reported_ms = monotonic_ms()
@@ -357,12 +354,6 @@ class Delivery:
             self._log.expire(taken, before_ms=wall_ms() - retain_ms)
         except OSError as error:
             _log.warning("%s cannot remove old files: %s", self._spec.operator, error)
-
-    def _pause(self, until_ms: int | None) -> None:
-        if until_ms is None:
-            self._backlog.wait_for_more()
-        else:
-            self._backlog.wait_for_end((until_ms - monotonic_ms()) / 1000)
 
     def _log_id(self) -> str:
         """Return which log it is; empty while there is none."""

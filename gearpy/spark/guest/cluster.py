@@ -251,7 +251,14 @@ class SparkCluster:
         """Have everybody who starts from now on know the masters."""
         known = {**as_overrides(self._config), "cluster.masters": ",".join(masters)}
         self._config = from_overrides(known)
-        _write_conf(self.folder / CONF_FILE, self._config)
+        file = self.folder / CONF_FILE
+        config = self._config
+        values = as_overrides(config)
+        lines = ["# This cluster, for gear --conf; it is removed when the cluster ends."]
+        for key in (key for key in _CONF_KEYS if key in values):
+            value = values[key].split(",") if key == "cluster.masters" else values[key]
+            lines.append(f"{ROOT}.{key} = {json.dumps(value)}")
+        file.write_text("\n".join([*lines, ""]), encoding="utf-8")
         driver = DriverProcess(os.getpid(), socket.gethostname())
         (self.folder / _DRIVER).write_text(json.dumps(driver), encoding="utf-8")
         if self._jobs is None:
@@ -516,13 +523,3 @@ def _settings(spark: SparkSession, folder: Path, chosen: Overrides, *, is_kept: 
     if "://" not in config.checkpoint.folder:  # Workers look whether they see it.
         private_folder(Path(config.checkpoint.folder), "checkpoint.folder")
     return config
-
-
-def _write_conf(file: Path, config: Config) -> None:
-    """Write the configuration by which commands on this machine find the cluster."""
-    values = as_overrides(config)
-    lines = ["# This cluster, for gear --conf; it is removed when the cluster ends."]
-    for key in (key for key in _CONF_KEYS if key in values):
-        value = values[key].split(",") if key == "cluster.masters" else values[key]
-        lines.append(f"{ROOT}.{key} = {json.dumps(value)}")
-    file.write_text("\n".join([*lines, ""]), encoding="utf-8")

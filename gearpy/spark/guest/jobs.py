@@ -120,9 +120,17 @@ class GuestJobs:
         budget, rng = RestartBudget(_AGAIN), random.Random()
         while True:
             cause = self._run(number)
-            if self._is_over(number):
+            with self._lock:
+                is_over = self._closing.is_set() or len(self._threads) > self._wanted
+                if is_over:
+                    del self._threads[number]
+                    self._causes.pop(number, None)
+            if is_over:
                 return
-            if self._has_to_begin(number):
+            with self._lock:
+                is_told = number in self._beginning and is_alive(self._spark)
+                self._beginning.discard(number)
+            if is_told:
                 continue
             if not is_alive(self._spark):
                 self._causes[number] = "Spark was stopped"
@@ -138,22 +146,6 @@ class GuestJobs:
             )
             if self._closing.wait(again.delay_ms / 1000):
                 return
-
-    def _has_to_begin(self, number: int) -> bool:
-        """Tell whether one has ended since it was told to begin again, which is no failure."""
-        with self._lock:
-            is_told = number in self._beginning and is_alive(self._spark)
-            self._beginning.discard(number)
-        return is_told
-
-    def _is_over(self, number: int) -> bool:
-        """Tell whether a worker that has ended is not to be started again."""
-        with self._lock:
-            is_over = self._closing.is_set() or len(self._threads) > self._wanted
-            if is_over:
-                del self._threads[number]
-                self._causes.pop(number, None)
-        return is_over
 
     def _run(self, number: int) -> str:
         """Have Spark run a worker; return why it has failed, empty if it has ended by itself."""

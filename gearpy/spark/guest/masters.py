@@ -23,7 +23,7 @@ from gearpy.spark.guest.master_task import be_master
 from gearpy.spark.guest.order import MasterOrder, seat_folder
 from gearpy.spark.guest.room import too_few
 from gearpy.spark.guest.seat_notes import NUMBERS, SeatNotes, SeatOrder
-from gearpy.spark.guest.seats import BeginAll, EndTask, MasterSeats, Replace, SeatDecision
+from gearpy.spark.guest.seats import BeginAll, EndTask, MasterSeats, Replace
 from gearpy.spark.sessions.sessions import is_alive
 
 _log = logging.getLogger(__name__)
@@ -122,33 +122,24 @@ class GuestMasters:
         """Look, and keep the error if it was in vain: a master of before may end yet."""
         self._failure = None
         try:
-            self._look()
+            come = self._notes.come()
+            leaving = {each for each, seated in come.items() if self._leaving.has(seated.task)}
+            for decision in self._seats.on_look(come, leaving):
+                match decision:
+                    case EndTask():
+                        if decision.is_waiting:
+                            self._notes.order(decision.number, SeatOrder(attempt=decision.attempt))
+                        else:
+                            self._jobs.begin_again(decision.number)
+                    case Replace():
+                        self._replace(decision)
+                    case BeginAll():
+                        self._begin_all(decision)
+                    case _:
+                        assert_never(decision)
         except (GearpyError, OSError) as error:
             _log.warning("the masters inside Spark: %s", error)
             self._failure = error
-
-    def _look(self) -> None:
-        come = self._notes.come()
-        leaving = {each for each, seated in come.items() if self._leaving.has(seated.task)}
-        for decision in self._seats.on_look(come, leaving):
-            self._do(decision)
-
-    def _do(self, decision: SeatDecision) -> None:
-        match decision:
-            case EndTask():
-                self._end_task(decision)
-            case Replace():
-                self._replace(decision)
-            case BeginAll():
-                self._begin_all(decision)
-            case _:
-                assert_never(decision)
-
-    def _end_task(self, decision: EndTask) -> None:
-        if decision.is_waiting:
-            self._notes.order(decision.number, SeatOrder(attempt=decision.attempt))
-        else:
-            self._jobs.begin_again(decision.number)
 
     def _begin_all(self, decision: BeginAll) -> None:
         is_again = bool(self.addresses)

@@ -60,7 +60,16 @@ class WorkerCount:
             self._content_since = now_ms
         if now_ms - self._content_since >= self._idle_ms:
             self.wanted = max(self._at_least, len(there))  # Nobody needs those that never came.
-        return self._shrink(there, now_ms)
+        idle = [
+            each
+            for each in sorted(there, reverse=True)
+            if now_ms - self._idle_since.get(each, now_ms) >= self._idle_ms
+        ]
+        drained = idle[: max(0, len(there) - self._at_least)]
+        for each in drained:
+            self._leaving_until[each] = now_ms + _LEAVES_MS
+        self.wanted = max(self._at_least, self.wanted - len(drained))
+        return drained
 
     def _that_stay(self, running: Mapping[WorkerId, int], now_ms: int) -> dict[WorkerId, int]:
         self._leaving_until = {
@@ -82,15 +91,3 @@ class WorkerCount:
             more = math.ceil(demand / self.slots)
             self.wanted = min(self._at_most, self.wanted + more)
             self._wanting_since = now_ms
-
-    def _shrink(self, there: Mapping[WorkerId, int], now_ms: int) -> list[WorkerId]:
-        idle = [
-            each
-            for each in sorted(there, reverse=True)
-            if now_ms - self._idle_since.get(each, now_ms) >= self._idle_ms
-        ]
-        drained = idle[: max(0, len(there) - self._at_least)]
-        for each in drained:
-            self._leaving_until[each] = now_ms + _LEAVES_MS
-        self.wanted = max(self._at_least, self.wanted - len(drained))
-        return drained

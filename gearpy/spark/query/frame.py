@@ -140,7 +140,15 @@ class _Query:
 
     def add(self, step: RowsStep | BatchStep | GroupStep) -> None:
         if isinstance(step, GroupStep):
-            self._add_group(step)
+            group = sql_group(step, self._schema)
+            if group is not None:
+                self._frame = grouped(self._columns(group.schema), group)
+                self._reads, self._group = WindowsIn(group), group
+            else:
+                pieces = _mapped(self._frame, self._worker(PiecesOut(step, self._buckets)), PIECES)
+                self._frame = pieces.repartition(self._buckets, "bucket")
+                self._reads, self._group = PiecesIn(step), None
+            self._steps, self._schema = [], None
             return
         self._steps.append(step)
         self._group = None
@@ -150,17 +158,6 @@ class _Query:
     def made(self, gives: RowSchema | None) -> TwinFrame:
         worker = self._worker(RecordsOut())
         return TwinFrame(frame=self._frame, worker=worker, takes=gives, group=self._group)
-
-    def _add_group(self, step: GroupStep) -> None:
-        group = sql_group(step, self._schema)
-        if group is not None:
-            self._frame = grouped(self._columns(group.schema), group)
-            self._reads, self._group = WindowsIn(group), group
-        else:
-            pieces = _mapped(self._frame, self._worker(PiecesOut(step, self._buckets)), PIECES)
-            self._frame = pieces.repartition(self._buckets, "bucket")
-            self._reads, self._group = PiecesIn(step), None
-        self._steps, self._schema = [], None
 
     def _columns(self, schema: pa.Schema) -> "DataFrame":
         """Return the columns that SQL needs, as Spark's."""

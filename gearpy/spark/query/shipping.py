@@ -87,16 +87,13 @@ def _functions_of(step: Step) -> Iterator[Any]:
         yield step.key
         for each in step.aggregates.values():
             yield from (each.of, each.create, each.add, each.merge, each.result)
-            yield from _closed_over(each.add)
+            function = each.add
+            for cell in getattr(function, "__closure__", None) or ():
+                with suppress(ValueError):  # Empty still.
+                    yield cell.cell_contents
         if step.fold is not None:
             yield from (step.fold.first, step.fold.add, step.fold.merge)
     yield getattr(step.takes, "row_type", None)
-
-
-def _closed_over(function: Any) -> Iterator[Any]:
-    for cell in getattr(function, "__closure__", None) or ():
-        with suppress(ValueError):  # Empty still.
-            yield cell.cell_contents
 
 
 def _module_of(function: Any) -> ModuleType | None:

@@ -49,7 +49,9 @@ class DefaultSource(DataSource):
     def reader(self, schema: StructType) -> "SourceLogReader":
         from gearpy.spark.source.reading import FilteringLogReader, SourceLogReader  # noqa: PLC0415
 
-        make = FilteringLogReader if _takes_filters() else SourceLogReader
+        main = getattr(sys.modules.get("__main__"), "__spec__", None)
+        takes_filters = _PUSHDOWN in sys.modules or getattr(main, "name", "") == _PUSHDOWN
+        make = FilteringLogReader if takes_filters else SourceLogReader
         return make(read_options(self.options), schema)
 
     def streamReader(self, schema: StructType) -> "LogStreamReader":  # noqa: N802 - as Spark has it
@@ -91,8 +93,3 @@ class DefaultSource(DataSource):
             ) from error
         check_append(overwrite=overwrite)
         return LogStreamWriter(write_options(self.options), schema)
-
-
-def _takes_filters() -> bool:
-    main = getattr(sys.modules.get("__main__"), "__spec__", None)
-    return _PUSHDOWN in sys.modules or getattr(main, "name", "") == _PUSHDOWN

@@ -127,7 +127,10 @@ def _span_of(condition: Filter) -> Span:
 def _fitting(table: pa.Table, wanted: pa.Schema, *, since_ms: int | None) -> pa.Table:
     """Return the rows of windows since a time, with exactly these columns."""
     if since_ms is not None:
-        table = _since(table, since_ms)
+        if "window_start" not in table.schema.names:
+            raise ConfigError("option windowsSince: the window log has no column window_start")
+        since: Any = pa.scalar(since_ms * 1000, pa.int64()).cast(pa.timestamp("us", tz="UTC"))
+        table = table.filter(pc.greater_equal(table.column("window_start"), since))
     if table.schema.equals(wanted):
         return table
     lacking = [name for name in wanted.names if name not in table.schema.names]
@@ -137,10 +140,3 @@ def _fitting(table: pa.Table, wanted: pa.Schema, *, since_ms: int | None) -> pa.
             f"{', '.join(table.schema.names)}"
         )
     return table.select(wanted.names).cast(wanted)
-
-
-def _since(table: pa.Table, since_ms: int) -> pa.Table:
-    if "window_start" not in table.schema.names:
-        raise ConfigError("option windowsSince: the window log has no column window_start")
-    since: Any = pa.scalar(since_ms * 1000, pa.int64()).cast(pa.timestamp("us", tz="UTC"))
-    return table.filter(pc.greater_equal(table.column("window_start"), since))

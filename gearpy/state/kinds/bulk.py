@@ -60,7 +60,15 @@ class AllPairs:
         for at in range(0, len(self.values), CHUNK):
             end = min(at + CHUNK, len(self.values))
             values = self.values[at:end]
-            is_changed = _changed(values, self.before[at:end])
+            before = self.before[at:end]
+            if bytes in set(map(type, values)):
+                known = zip(values, before, strict=False)
+                changed = [
+                    now is not old and (type(now) is not bytes or now != old) for now, old in known
+                ]
+            else:  # Of what cannot change there is a new object.
+                changed = list(map(is_not, values, before))
+            is_changed = changed + [True] * (len(values) - len(before))
             keys = list(compress(self.keys[at:end], is_changed))
             if keys:
                 yield Chunk(self.table, keys, list(compress(values, is_changed)))
@@ -173,7 +181,13 @@ class BulkState:
             pairs = dict[Any, Any]()
             for key, data in cells.items():
                 if data is not None:
-                    _take_in(pairs, key, data)
+                    if data[:1] == WITH_KEY[:1]:
+                        if not data.startswith(WITH_KEY):
+                            raise ProtocolError(f"malformed value of bulk state: {data[:40]!r}")
+                        kept, value = decode_value(data[1:])
+                        pairs[one_key(kept)] = value
+                    else:
+                        pairs[decode_key(key)] = decode_value(data)
             if pairs:
                 yield namespace_of(table[len(self._tag) :]), pairs
 
@@ -364,26 +378,6 @@ def _can_change(values: list[Any]) -> bool:
         tuples = within if len(kinds) == 1 else [each for each in within if type(each) is tuple]
         within = list(chain.from_iterable(tuples))
     return True
-
-
-def _changed(values: list[Any], before: list[Any]) -> list[bool]:
-    """Yield for each value whether it differs from before; values behind the old ones do."""
-    if bytes in set(map(type, values)):
-        known = zip(values, before, strict=False)
-        changed = [now is not old and (type(now) is not bytes or now != old) for now, old in known]
-    else:  # Of what cannot change there is a new object.
-        changed = list(map(is_not, values, before))
-    return changed + [True] * (len(values) - len(before))
-
-
-def _take_in(pairs: dict[Any, Any], key: bytes, data: bytes) -> None:
-    if data[:1] == WITH_KEY[:1]:
-        if not data.startswith(WITH_KEY):
-            raise ProtocolError(f"malformed value of bulk state: {data[:40]!r}")
-        kept, value = decode_value(data[1:])
-        pairs[one_key(kept)] = value
-    else:
-        pairs[decode_key(key)] = decode_value(data)
 
 
 def _blamed(operator: str, error: ConfigError) -> OperatorError:

@@ -65,13 +65,10 @@ class Expiry:
         elif entry is None:
             self._store.delete(table, key)
         else:
-            self._forget(table, key, entry)
-
-    def _forget(self, table: bytes, key: bytes, entry: bytes) -> None:
-        self._store.delete_entry(table, key, entry)
-        # A list keeps the number of its next element; it is of no use without elements.
-        if is_list(table) and not self._store.has_entries(table, key, but=LIST_SIZE):
-            self._store.delete_entry(table, key, LIST_SIZE)
+            self._store.delete_entry(table, key, entry)
+            # A list keeps the number of its next element; it is of no use without elements.
+            if is_list(table) and not self._store.has_entries(table, key, but=LIST_SIZE):
+                self._store.delete_entry(table, key, LIST_SIZE)
 
 
 class Ttl:

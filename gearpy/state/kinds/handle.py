@@ -94,14 +94,12 @@ class State:
         if self._ttl is None:
             self._store.put(table, place.key, stored)
         else:
-            self._write_stamped(self._ttl, table, stored)
-
-    def _write_stamped(self, ttl: Ttl, table: bytes, stored: Stored) -> None:
-        key = self._place.key
-        stamped = ttl.stamped(stored)
-        is_new = self._store.get(table, key) is None
-        self._store.put(table, key, stamped)
-        ttl.on_write(cell_of(table, key), stamped[0], is_new=is_new)
+            ttl = self._ttl
+            key = self._place.key
+            stamped = ttl.stamped(stored)
+            is_new = self._store.get(table, key) is None
+            self._store.put(table, key, stamped)
+            ttl.on_write(cell_of(table, key), stamped[0], is_new=is_new)
 
     # -- entries -----------------------------------------------------------------------------
 

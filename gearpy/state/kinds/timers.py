@@ -75,7 +75,9 @@ class _DomainTimers:
         # a timer that is moved on with each record does not fill the queue.
         if before_ms is None or at_ms < before_ms:
             self._enqueue(at_ms, entry_cell(table, place.key, name))
-            self._tidy()
+            if self._entries > 2 * self._timers + _SPARE_ENTRIES and self._held is None:
+                self._queue.clear()
+                self._fill()
 
     def delete(self, place: Place, name: bytes) -> None:
         """Take a timer away, if it is there."""
@@ -87,11 +89,6 @@ class _DomainTimers:
     def clear(self, place: Place) -> None:
         for name, _ in self._store.entries(self.tag + place.part, place.key):
             self.delete(place, name)
-
-    def _tidy(self) -> None:
-        if self._entries > 2 * self._timers + _SPARE_ENTRIES and self._held is None:
-            self._queue.clear()
-            self._fill()
 
     @property
     def next_ms(self) -> int | None:

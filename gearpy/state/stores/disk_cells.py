@@ -149,7 +149,10 @@ class DiskCells:
             action(self._txn or self._begun())
             self._uncommitted_bytes += cells * _PAGE_BYTES + value_bytes
             if self._uncommitted_bytes >= commit_bytes:
-                self._commit()
+                assert self._txn is not None, "something was written"
+                self._txn.commit()
+                self._uncommitted_bytes = 0
+                self._begun()
         except (lmdb.Error, OSError) as error:
             self._fail(error)
             raise self._failure or error from error
@@ -190,12 +193,6 @@ class DiskCells:
             )
         self._txn = self._env.begin(write=True)
         return self._txn
-
-    def _commit(self) -> None:
-        assert self._txn is not None, "something was written"
-        self._txn.commit()
-        self._uncommitted_bytes = 0
-        self._begun()
 
     def _fail(self, error: Exception) -> None:
         self.close()

@@ -7,7 +7,6 @@ from typing import Final
 
 from gearpy.state.stores.cells import (
     Cells,
-    Run,
     Tables,
     is_collection,
     order_of,
@@ -162,7 +161,14 @@ class HeapStore:
         for run in runs_of(section):
             cells = self._tables.setdefault(run.table, {})
             if is_collection(run.table):
-                _load_entries(cells, run)
+                for rest, value in zip(run.rests, run.values, strict=True):
+                    key, entry = split_head(rest)
+                    if value is not None:
+                        cells.setdefault(key, {})[entry] = value
+                    elif (entries := cells.get(key)) is not None:
+                        entries.pop(entry, None)
+                        if not entries:
+                            del cells[key]
             else:
                 rests = run.rests
                 cells.update(zip(rests, run.values, strict=True))
@@ -190,17 +196,6 @@ def _copy(table: bytes, cells: Cells) -> Cells:
     if is_collection(table):
         return {key: dict(entries) for key, entries in cells.items()}
     return dict(cells)
-
-
-def _load_entries(cells: Cells, run: Run) -> None:
-    for rest, value in zip(run.rests, run.values, strict=True):
-        key, entry = split_head(rest)
-        if value is not None:
-            cells.setdefault(key, {})[entry] = value
-        elif (entries := cells.get(key)) is not None:
-            entries.pop(entry, None)
-            if not entries:
-                del cells[key]
 
 
 def _drop_none(cells: Cells, keys: Iterable[bytes]) -> None:

@@ -306,14 +306,10 @@ class _Reader:
         return list(zip(self._keys(table), records, *accumulators, strict=True))
 
     def _keys(self, table: pa.RecordBatch) -> list[Any]:
-        columns = [_key_values(table.column(name)) for name in self._key]
+        columns = [one_keys(cells_of(table.column(name))) for name in self._key]
         if not columns:
             return [None] * table.num_rows
         return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
-
-
-def _key_values(column: pa.Array) -> list[Any]:
-    return one_keys(cells_of(column))
 
 
 #: How a partial ``{p}`` joins an accumulator ``{s}``; for the rest there is `Aggregate.merge`.

@@ -113,16 +113,12 @@ def unfit(aggregate: Aggregate, kind: pa.DataType) -> str | None:
     kind = _plain_type(kind)
     what, fitting = _FITTING[aggregate.kind]
     if fitting is None or pa.types.is_null(kind) or any(is_kind(kind) for is_kind in fitting):
-        return _too_long(aggregate, kind)
+        if aggregate.kind in {"sum", "mean"} and pa.types.is_decimal(kind):
+            most = _DIGITS_MAX - _MORE_DIGITS
+            if kind.precision > most:
+                return f"has more than {most} digits and cannot be added up"
+        return None
     return what
-
-
-def _too_long(aggregate: Aggregate, kind: pa.DataType) -> str | None:
-    if aggregate.kind in {"sum", "mean"} and pa.types.is_decimal(kind):
-        most = _DIGITS_MAX - _MORE_DIGITS
-        if kind.precision > most:
-            return f"has more than {most} digits and cannot be added up"
-    return None
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:

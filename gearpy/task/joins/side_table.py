@@ -185,7 +185,14 @@ class SideTable:
                     times += part_times
         schema = source.schema
         if schema is not None:
-            values = _one_table(tables, schema)
+            import pyarrow as pa  # noqa: PLC0415 - there are columns, so Arrow is there
+
+            batches = [each.batch for each in tables]
+            whole = pa.Table.from_batches(
+                batches, None if batches else schema.arrow
+            ).combine_chunks()
+            (batch,) = whole.to_batches() or [pa.RecordBatch.from_pylist([], schema=whole.schema)]
+            values = Table(batch)
         keys = self._keys(values)
         of_keys = RowsOfKeys(keys, times=times if self.versioned else None, many=self._many)
         return TableRows(values, schema, of_keys, version)
@@ -222,12 +229,3 @@ def _batches(source: Source, partition: str) -> Any:
                 time.sleep(_POLL_S)  # It makes rows at a rate.
     finally:
         reader.close()
-
-
-def _one_table(tables: Sequence[Table], schema: RowSchema) -> Table:
-    import pyarrow as pa  # noqa: PLC0415 - there are columns, so Arrow is there
-
-    batches = [each.batch for each in tables]
-    whole = pa.Table.from_batches(batches, None if batches else schema.arrow).combine_chunks()
-    (batch,) = whole.to_batches() or [pa.RecordBatch.from_pylist([], schema=whole.schema)]
-    return Table(batch)

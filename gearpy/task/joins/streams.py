@@ -210,7 +210,9 @@ class JoinStage(Stage):
         """Yield the results that are known now."""
         values, timestamps = self._joinable(values, timestamps)
         if values and values[0][0] == PAIR:  # Given again: one alone.
-            yield from self._once_more(values, timestamps)
+            rows = [(key, *pair) for _, key, pair in values]
+            once_more = self._results(rows, timestamps)
+            yield from once_more
             return
         if not self._keys.is_settled:
             self._judge_keys(partial(self._keys.take, values))
@@ -291,10 +293,6 @@ class JoinStage(Stage):
         for rows, times in self._join.on_records(values, timestamps):
             yield from self._results(rows, times)
         self._context.counters.late_records += self._join.late_records - late
-
-    def _once_more(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        rows = [(key, *pair) for _, key, pair in values]
-        return self._results(rows, timestamps)
 
     def _joinable(self, values: list[Any], timestamps: list[int]) -> tuple[list[Any], list[int]]:
         if are_plain(map(join_key, values)):

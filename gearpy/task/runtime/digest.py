@@ -49,7 +49,8 @@ class OutputDigest:
             return
         try:
             if self.in_any_order:
-                self._add_each(values, timestamps)
+                for row, time in zip(values, timestamps, strict=True):
+                    self._values = self._values + crc32(self._row(row), int(time) & _WORD) & _WORD
                 return
             if type(values) is Table:
                 self._tables.append(values)
@@ -78,10 +79,6 @@ class OutputDigest:
                 self._values = crc32(self._row(row), self._values)
         else:
             self._values = crc32(encoded, self._values)
-
-    def _add_each(self, values: Sequence[Any], timestamps: Sequence[int]) -> None:
-        for row, time in zip(values, timestamps, strict=True):
-            self._values = self._values + crc32(self._row(row), int(time) & _WORD) & _WORD
 
     def _row(self, row: Any) -> bytes:
         """Encode one record among which some are unusual, such as numbers of more than 64 bits."""

@@ -277,17 +277,14 @@ class InputRecorder:
                 failed=failed,
             )
             self.finished.append(recording)
-            self._tell_share()
+            if self._share is not None:
+                self._share.on_recorded(
+                    self._cost_ns,
+                    busy_ns=self._busy_ns() - self._busy_before_ns,
+                    open_ms=self._wall_ms() - self._began_ms,
+                )
         self._starts = False
         self._begin(epoch + 1)
-
-    def _tell_share(self) -> None:
-        if self._share is not None:
-            self._share.on_recorded(
-                self._cost_ns,
-                busy_ns=self._busy_ns() - self._busy_before_ns,
-                open_ms=self._wall_ms() - self._began_ms,
-            )
 
     def _add(self, message: _Taken) -> None:
         try:

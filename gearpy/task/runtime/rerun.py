@@ -259,16 +259,13 @@ class Rerun:
         for ack in self._acks(sent):
             self._runner.receive(ack)
         self._runner.snapshots.clear()
-        self._count_rejects()
-        is_due = wake_ms is not None and wake_ms <= self._clock.read()
-        return bool(sent) or is_due or self._runner.is_blocked
-
-    def _count_rejects(self) -> None:
         rejected = self._runner.rejected
         if rejected and self.rejected is None:
             self.rejected = rejected[0].error
         self.rejects += len(rejected)
         rejected.clear()
+        is_due = wake_ms is not None and wake_ms <= self._clock.read()
+        return bool(sent) or is_due or self._runner.is_blocked
 
     def _acks(self, sent: Sequence[LinkMessage]) -> Iterator[Ack]:
         me = self._runner.info.task_id

@@ -159,7 +159,11 @@ class AsyncStage(Stage):
             if error is None:
                 window.finish(number, result)
             else:
-                self._reject(number, error)
+                held = self._window.fail(number)
+                if held is not None:
+                    self._rejects.blame(
+                        self.name, error, held.value, held.time_ms, place=self.place
+                    )
         while window.is_ready:
             yield window.release(self._limit)
 
@@ -221,11 +225,6 @@ class AsyncStage(Stage):
         assert self._calls is not None, "restore comes first"
         if values:
             self._calls.start(list(self._window.take(values, timestamps)))
-
-    def _reject(self, number: int, error: BaseException) -> None:
-        held = self._window.fail(number)
-        if held is not None:
-            self._rejects.blame(self.name, error, held.value, held.time_ms, place=self.place)
 
 
 def lookup_function(

@@ -210,7 +210,9 @@ def _of_task(processor: Processor, *, is_head: bool) -> Iterator[Weakness]:
             "is made by a function that does not say which Task",
             "annotate what it returns",
         )
-    elif _is_overridden(made, "snapshot") or _uses_state(made):
+    elif (made.snapshot is not Task.snapshot) or any(
+        "state" in code.co_names for code in _codes(made)
+    ):
         return
     elif is_head and processor.source is None:
         yield Weakness(
@@ -275,14 +277,6 @@ def _task_class(processor: Processor) -> type[Task] | None:
             return None
     is_known = isinstance(made, type) and issubclass(made, Task) and made is not Task
     return made if is_known else None
-
-
-def _is_overridden(made: type[Task], name: str) -> bool:
-    return getattr(made, name) is not getattr(Task, name)
-
-
-def _uses_state(made: type[Task]) -> bool:
-    return any("state" in code.co_names for code in _codes(made))
 
 
 def _may_keep(made: type[Task]) -> bool:

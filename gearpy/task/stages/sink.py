@@ -154,7 +154,18 @@ class SinkStage(Stage):
             self._writer.write_batch(Batch(values, timestamps))
             self._counters.records_out += len(values)
         except USER_ERRORS as error:
-            self._reject(error, values, timestamps)
+            if (away := self._away(error)) is not None:  # No record is to blame.
+                raise operator_error(self.name, away) from error
+            if len(values) == 1:
+                record, time = values[0], timestamps[0]
+                self._rejects.blame(self.name, error, record, time, place=self.place)
+            elif (
+                self._rejects.may_go_on and self._writer.atomic and isinstance(error, OperatorError)
+            ):
+                for value, time in zip(values, timestamps, strict=True):
+                    self.process([value], [time])
+            else:
+                raise operator_error(self.name, error) from error
         return iter(())
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
@@ -200,7 +211,16 @@ class SinkStage(Stage):
         with self._blamed():
             self._recover(self._writer, own)
             for index, kept in others.items():
-                self._settle(index, kept)
+                writer = self._open(index)
+                if isinstance(writer, PacedWriter):
+                    self._others[index] = writer
+                try:
+                    self._recover(writer, kept)
+                    if isinstance(writer, TransactionalWriter):
+                        writer.leave()
+                finally:
+                    if index not in self._others:
+                        writer.close(completed=False)
 
     def _recover(self, writer: SinkWriter, state: Any) -> None:
         after = 0
@@ -219,19 +239,6 @@ class SinkStage(Stage):
             incarnation=self._context.incarnation,
         )
 
-    def _settle(self, index: int, state: Any) -> None:
-        """Let a task that is no more show what it had prepared, and no more than that."""
-        writer = self._open(index)
-        if isinstance(writer, PacedWriter):
-            self._others[index] = writer
-        try:
-            self._recover(writer, state)
-            if isinstance(writer, TransactionalWriter):
-                writer.leave()
-        finally:
-            if index not in self._others:
-                writer.close(completed=False)
-
     @property
     def epoch_fill(self) -> float:
         return self._writer.epoch_fill
@@ -249,18 +256,6 @@ class SinkStage(Stage):
         with self._blamed():
             for each in (*self._others.values(), self._writer):
                 each.close(completed=completed)
-
-    def _reject(self, error: BaseException, values: list[Any], timestamps: list[int]) -> None:
-        if (away := self._away(error)) is not None:  # No record is to blame.
-            raise operator_error(self.name, away) from error
-        if len(values) == 1:
-            record, time = values[0], timestamps[0]
-            self._rejects.blame(self.name, error, record, time, place=self.place)
-        elif self._rejects.may_go_on and self._writer.atomic and isinstance(error, OperatorError):
-            for value, time in zip(values, timestamps, strict=True):
-                self.process([value], [time])
-        else:
-            raise operator_error(self.name, error) from error
 
     @contextmanager
     def _blamed(self) -> Iterator[None]:

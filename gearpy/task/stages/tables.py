@@ -55,7 +55,9 @@ class RowsStage(Stage):
     def _converted(self, part: Table, timestamps: list[int]) -> Columns:
         """Return rows; if the row class refuses one, each row is looked at alone."""
         try:
-            return self._rows(part), list(timestamps)
+            return (list(part) if self._schema is None else self._schema.rows(part.batch)), list(
+                timestamps
+            )
         except USER_ERRORS as error:
             if len(part) == 1:
                 self._reject(error, part[0], timestamps[0])
@@ -67,9 +69,6 @@ class RowsStage(Stage):
             rows += row
             times += time
         return rows, times
-
-    def _rows(self, part: Table) -> list[Any]:
-        return list(part) if self._schema is None else self._schema.rows(part.batch)
 
     def _reject(self, error: BaseException, record: dict[str, Any], time: int) -> None:
         blamed = operator_error(self.name, error, record=record, event_time_ms=time)
@@ -202,7 +201,12 @@ class MapBatchesStage(Stage):
     def _called(self, table: Table, times: Times) -> Columns | None:
         given = table.batch
         if self._times is not None:
-            given = _with_column(given, self._times, times)
+            name = self._times
+            if name in given.schema.names:
+                raise ConfigError(
+                    f"there is a column {name!r} already: choose another name for the times"
+                )
+            given = given.append_column(name, times.array)
         result = self._function(_INTO[self._form](given))
         batch = _record_batch(result, self._form)
         if batch is None or not batch.num_rows:
@@ -260,12 +264,6 @@ def _check_columns(batch: "pa.RecordBatch", promised: RowSchema) -> None:
             f"the function returned no column {', '.join(missing)}, which is in the schema= of "
             f"what it returns: there are {', '.join(names) or 'none'}"
         )
-
-
-def _with_column(batch: "pa.RecordBatch", name: str, times: Times) -> "pa.RecordBatch":
-    if name in batch.schema.names:
-        raise ConfigError(f"there is a column {name!r} already: choose another name for the times")
-    return batch.append_column(name, times.array)
 
 
 def _alike(times: Times) -> Iterator[tuple[int, int]]:

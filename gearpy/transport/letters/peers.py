@@ -225,7 +225,10 @@ class LetterPeers:
         self._loop.call_soon(link.end)
         self._loop.call_soon(self._drop, link.node)
         for lost in watchers:
-            _tell(lost, reason)
+            try:
+                lost(reason)
+            except Exception:  # noqa: BLE001 - one watcher must not cost the others their news
+                _log.exception("a watcher of a lost node failed")
 
     def _drop(self, node: str) -> None:
         """Drop the connections of a fenced node. Runs on the loop thread."""
@@ -245,10 +248,3 @@ class LetterPeers:
         del self._links[link.node]
         self._resent += link.outbox.resent
         self._reconnects += link.reconnects
-
-
-def _tell(lost: PeerLost, reason: str) -> None:
-    try:
-        lost(reason)
-    except Exception:  # noqa: BLE001 - one watcher must not cost the others their news
-        _log.exception("a watcher of a lost node failed")

@@ -95,7 +95,10 @@ class LetterServer:
             case Letter() if greeting is not None:
                 return self._on_letter(protocol, greeting, message)
             case Ping(number=number) if greeting is not None:
-                self._on_ping(protocol, greeting, number)
+                with self._lock:
+                    is_answered = self._intake.on_ping(greeting)
+                if is_answered:
+                    self._write(protocol, Pong(number=number))
             case _:
                 raise ProtocolError(f"unexpected {type(message).__name__} of a node")
         return 0
@@ -147,21 +150,13 @@ class LetterServer:
             return 0
         if verdict is LetterVerdict.HAND_ON:
             self.letters_in += 1
-            self._hand_on(greeting.sender, letter)
+            sender = greeting.sender
+            assert self.deliver is not None, "nobody was welcome before"
+            try:
+                self.deliver(sender, letter)
+            except Exception:  # noqa: BLE001 - one letter must not end what others use
+                _log.exception("a letter of %s to %s was not taken", sender, letter.to)
         return letter.number
-
-    def _on_ping(self, protocol: WireProtocol, greeting: Greeting, number: int) -> None:
-        with self._lock:
-            is_answered = self._intake.on_ping(greeting)
-        if is_answered:
-            self._write(protocol, Pong(number=number))
-
-    def _hand_on(self, sender: str, letter: Letter) -> None:
-        assert self.deliver is not None, "nobody was welcome before"
-        try:
-            self.deliver(sender, letter)
-        except Exception:  # noqa: BLE001 - one letter must not end what others use
-            _log.exception("a letter of %s to %s was not taken", sender, letter.to)
 
     def _refuse(self, protocol: WireProtocol, reason: str, *, given_up: bool = False) -> None:
         self._greetings.pop(protocol, None)

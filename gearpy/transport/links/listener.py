@@ -92,15 +92,11 @@ class Listener:
             arrived = protocol.connection.frame_bytes_in
             if self._seen.get(protocol, arrived) != arrived:
                 self._seen[protocol] = arrived
-                self._confirm(protocol, arrived)
-
-    def _confirm(self, protocol: WireProtocol, arrived: int) -> None:
-        """Confirm received bytes to the sender, if no other message will do it now."""
-        connection = protocol.connection
-        if connection.purpose is Purpose.LINK and not protocol.paused:
-            protocol.write(encode_receipt(arrived, self._limits.frames))
-        elif connection.held_bytes and self.letters is not None:
-            self.letters.reassure(protocol)
+                connection = protocol.connection
+                if connection.purpose is Purpose.LINK and not protocol.paused:
+                    protocol.write(encode_receipt(arrived, self._limits.frames))
+                elif connection.held_bytes and self.letters is not None:
+                    self.letters.reassure(protocol)
 
     # -- what sockets tell -----------------------------------------------------------------
 
@@ -140,16 +136,13 @@ class Listener:
             self._counters.add(frames_in=len(frames), bytes_in=protocol.take_bytes_in())
             self._on_link_frames(frames)
         elif protocol.connection.purpose is Purpose.PEER:
-            self._on_peer_frames(protocol, frames)
+            if self.letters is None:
+                raise ProtocolError("this process takes no letters")
+            self.letters.on_frames(protocol, frames)
         elif self.clients is not None:
             self.clients.on_frames(protocol, frames)
         else:
             raise ProtocolError("this process answers no questions")
-
-    def _on_peer_frames(self, protocol: WireProtocol, frames: list[Frame]) -> None:
-        if self.letters is None:
-            raise ProtocolError("this process takes no letters")
-        self.letters.on_frames(protocol, frames)
 
     def on_writable(self, protocol: WireProtocol) -> None:
         """Nothing waits: answers are written as they come."""

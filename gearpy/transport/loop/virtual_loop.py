@@ -41,7 +41,9 @@ class VirtualLoop:
     def run(self) -> None:
         """Run the callbacks that are due."""
         self._is_planned = False
-        self._take_due()
+        now_s = self.time() + _EPSILON_S
+        while self._timers and self._timers[0][0] <= now_s:
+            self._ready.append(heappop(self._timers)[2])
         before = asyncio._get_running_loop()  # noqa: SLF001 - how an event loop says so
         asyncio._set_running_loop(cast("Any", self))  # noqa: SLF001
         try:
@@ -120,11 +122,6 @@ class VirtualLoop:
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"an event loop in virtual time has no {name}: no I/O in simulations")
-
-    def _take_due(self) -> None:
-        now_s = self.time() + _EPSILON_S
-        while self._timers and self._timers[0][0] <= now_s:
-            self._ready.append(heappop(self._timers)[2])
 
     def _plan(self, delay_ms: int) -> None:
         if not self._is_planned:

@@ -72,7 +72,10 @@ def load_or_create_secret(path: str | Path) -> bytes:
     file = Path(path).expanduser()
     with contextlib.suppress(FileNotFoundError):
         return _load(file)
-    _create(file)
+    try:
+        write_private(file, f"{secrets.token_hex(SECRET_BYTES)}\n".encode(), replaces=False)
+    except OSError as error:
+        raise ConfigError(f"secret file {file} cannot be created: {error.strerror}") from error
     return _load(file)
 
 
@@ -96,10 +99,3 @@ def _load(file: Path) -> bytes:
             "or delete it on all machines and copy the new one"
         )
     return secret
-
-
-def _create(file: Path) -> None:
-    try:
-        write_private(file, f"{secrets.token_hex(SECRET_BYTES)}\n".encode(), replaces=False)
-    except OSError as error:
-        raise ConfigError(f"secret file {file} cannot be created: {error.strerror}") from error

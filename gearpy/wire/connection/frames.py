@@ -175,15 +175,11 @@ class FrameDecoder:
             self._hold(missing)
             start += len(missing)
             if self._held == self._needed:
-                self._take_held(frames)
+                whole = memoryview(b"".join(self._parts))
+                self._parts, self._held = [], 0
+                if self._cut(whole, 0, frames) == 0:
+                    self._hold(whole)
         return start
-
-    def _take_held(self, frames: list[Frame]) -> None:
-        """Emit the held bytes if they are a frame; else their header tells how many are missing."""
-        whole = memoryview(b"".join(self._parts))
-        self._parts, self._held = [], 0
-        if self._cut(whole, 0, frames) == 0:
-            self._hold(whole)
 
     def _hold(self, part: memoryview) -> None:
         if part:

@@ -208,18 +208,16 @@ class Connection:
         while data and not (self.authenticated or self.closed):
             missing = _EXPECTED_BYTES[self._state] - len(self._received)
             self._received += data[:missing]
-            self._count_handshake_bytes(min(missing, len(data)))
+            received = min(missing, len(data))
+            self._received_total += received
+            if self._received_total > self._handshake.bytes_max:
+                raise ProtocolError(f"more than {self._handshake.bytes_max} bytes before a proof")
             data = data[missing:]
             if len(self._received) == _EXPECTED_BYTES[self._state]:
                 message = bytes(self._received)
                 self._received.clear()
                 self._steps[self._state](message)
         return data
-
-    def _count_handshake_bytes(self, received: int) -> None:
-        self._received_total += received
-        if self._received_total > self._handshake.bytes_max:
-            raise ProtocolError(f"more than {self._handshake.bytes_max} bytes before a proof")
 
     def _on_hello(self, message: bytes) -> None:
         hello = auth.parse_hello(message, self._versions)
@@ -240,7 +238,11 @@ class Connection:
             raise self._other_version(challenge.version)
         self.version = challenge.version
         self._peer_nonce, self._named = challenge.nonce, challenge.principal
-        self._check_named()
+        allowed = self._follow or self._named == self._asked
+        if not (allowed and self._keys.key_of(self._named) is not None):
+            raise ProtocolError(
+                f"the peer belongs to {self._named}, this side spoke for {self._asked}"
+            )
         self._outgoing.append(self._proof(Role.CLIENT))
         self._state = _State.EXPECT_WELCOME
 
@@ -249,14 +251,6 @@ class Connection:
             f"the peer speaks protocol version {version}, this side {self._versions.text}: run "
             "gearpy versions that follow each other, and upgrade through each one between"
         )
-
-    def _check_named(self) -> None:
-        """Refuse to prove a key that was not asked for, or that this side does not have."""
-        allowed = self._follow or self._named == self._asked
-        if not (allowed and self._keys.key_of(self._named) is not None):
-            raise ProtocolError(
-                f"the peer belongs to {self._named}, this side spoke for {self._asked}"
-            )
 
     def _on_proof(self, message: bytes) -> None:
         try:

@@ -24,7 +24,7 @@ import msgpack
 from gearpy.errors import CannotTravel, ProtocolError
 from gearpy.messages.late_time import LateTime
 from gearpy.wire.values.class_names import full_name
-from gearpy.wire.values.forms import NotAllowed, RecordType
+from gearpy.wire.values.forms import NotAllowed
 from gearpy.wire.values.numpy_values import decode_array, decode_scalar, encode_array, encode_scalar
 from gearpy.wire.values.records import RecordRegistry
 
@@ -137,20 +137,17 @@ class ValueEncoder:
             return encode(self, value)
         record = self._registry.of_class(type(value))
         if record is not None:
-            return self._record(record, value)
+            try:
+                fields = [column[0] for column in record.columns([value])]
+            except NotAllowed as error:
+                raise _refusal(type(value), str(error)) from error
+            packed = self.pack_nested([record.name, record.fingerprint, fields])
+            return msgpack.ExtType(_RECORD, packed)
         if (raw := encode_scalar(value)) is not None:
             return msgpack.ExtType(_NUMPY, raw)
         if (parts := encode_array(value)) is not None:
             return msgpack.ExtType(_ARRAY, self.pack_nested(parts))
         raise _refusal(type(value), self._registry.why_not(type(value)))
-
-    def _record(self, record: RecordType, value: Any) -> msgpack.ExtType:
-        try:
-            fields = [column[0] for column in record.columns([value])]
-        except NotAllowed as error:
-            raise _refusal(type(value), str(error)) from error
-        packed = self.pack_nested([record.name, record.fingerprint, fields])
-        return msgpack.ExtType(_RECORD, packed)
 
 
 class EncoderPool:

@@ -102,7 +102,9 @@ def form_of(cls: type, name: str) -> RecordType:
         return _EnumForm(cls, name, ("member",), crc32(b"an enum"))
     if issubclass(cls, msgspec.Struct):
         return _StructForm(cls, name, cls.__struct_fields__, _fingerprint(cls.__struct_fields__))
-    if _is_model(cls):
+    pydantic = sys.modules.get("pydantic")
+    is_model = pydantic is not None and issubclass(cls, pydantic.BaseModel)
+    if is_model:
         return _model_form(cls, name)
     fields = _field_names(cls)
     if fields is not None:
@@ -239,11 +241,6 @@ class _EnumForm(RecordType):
 
 
 # -- pydantic ------------------------------------------------------------------------------
-
-
-def _is_model(cls: type) -> bool:
-    pydantic = sys.modules.get("pydantic")
-    return pydantic is not None and issubclass(cls, pydantic.BaseModel)
 
 
 def _model_form(cls: type, name: str) -> RecordType:

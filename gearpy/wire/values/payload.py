@@ -95,7 +95,9 @@ def decode_batch(
         ProtocolError: ``body`` is malformed or holds another number of records.
     """
     if not count:
-        return _empty(body)
+        if len(body):
+            raise ProtocolError(f"a batch without records has a body of {len(body)} bytes")
+        return Batch([], [])
     try:
         size = 4 + _U32.unpack_from(body)[0]
         view = memoryview(body)
@@ -142,12 +144,6 @@ def _with_place(values: list[Any], registry: RecordRegistry, error: Exception) -
     return CannotTravel(str(error), "a record")
 
 
-def _empty(body: bytes | memoryview) -> Batch:
-    if len(body):
-        raise ProtocolError(f"a batch without records has a body of {len(body)} bytes")
-    return Batch([], [])
-
-
 class _Encoder:
     """Encodes the columns of one batch."""
 
@@ -165,12 +161,9 @@ class _Encoder:
                 return self._records(record, values, depth)
             # Without a column nothing would bound the count, so () is stored one by one.
             if alike and cls is tuple and values[0] and len(set(map(len, values))) == 1:
-                return self._tuples(values, depth)
+                columns = list(map(list, zip(*values, strict=True)))
+                return [bytes((_TUPLES,)), *self._columns(columns, depth)]
         return [bytes((_PLAIN,)), self._encoders.pack(values)]
-
-    def _tuples(self, values: list[Any], depth: int) -> list[bytes]:
-        columns = list(map(list, zip(*values, strict=True)))
-        return [bytes((_TUPLES,)), *self._columns(columns, depth)]
 
     def _records(self, record: RecordType, values: list[Any], depth: int) -> list[bytes]:
         columns = record.columns(values)
@@ -216,18 +209,15 @@ class _Decoder:
             raise ProtocolError(f"columns nested deeper than {COLUMN_DEPTH_MAX} levels")
         kind, rest = view[0], view[1:]
         if kind == _PLAIN:
-            return self._plain(rest)
+            values = self._values.unpack(rest)
+            if type(values) is not list or len(values) != self._count:
+                raise ProtocolError(f"a column does not hold {self._count} values")
+            return values
         if kind == _TUPLES:
             return list(zip(*self._columns(rest, depth), strict=True))
         if kind == _RECORDS:
             return self._records(rest, depth)
         raise ProtocolError(f"unknown column kind {kind} in a batch")
-
-    def _plain(self, view: memoryview) -> list[Any]:
-        values = self._values.unpack(view)
-        if type(values) is not list or len(values) != self._count:
-            raise ProtocolError(f"a column does not hold {self._count} values")
-        return values
 
     def _records(self, view: memoryview, depth: int) -> list[Any]:
         size = 4 + _U32.unpack_from(view)[0]

@@ -117,21 +117,18 @@ class Feed:
             return False
         self._state.on_answer()
         if any(map(self._error_of, messages)):
-            self._split_at_errors(messages)
+            begin = 0
+            for at, message in enumerate(messages):
+                error = message.error()
+                if error is None:
+                    continue
+                self._deal(messages[begin:at])
+                begin = at + 1
+                self._take_error(message, error)
+            self._deal(messages[begin:])
         else:
             self._deal(messages)
         return True
-
-    def _split_at_errors(self, messages: "list[Message]") -> None:
-        begin = 0
-        for at, message in enumerate(messages):
-            error = message.error()
-            if error is None:
-                continue
-            self._deal(messages[begin:at])
-            begin = at + 1
-            self._take_error(message, error)
-        self._deal(messages[begin:])
 
     def _take_error(self, message: "Message", error: "KafkaError") -> None:
         topic, number = message.topic(), message.partition()

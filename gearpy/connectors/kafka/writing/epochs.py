@@ -160,12 +160,20 @@ class EpochSender:
         own = plan is self._plan
         while not self._is_closed and (own or not plan.transactions.is_settled):
             if own:
-                self._take_new()
+                with self._changed:
+                    new, self._new = self._new, []
+                    for epoch, records in new:
+                        self._plan.records[epoch] = records
+                        self._plan.transactions.on_complete(epoch)
             step = plan.transactions.next(monotonic_ms())
             try:
                 self._do(plan, step)
             except TransactionTrouble as error:
-                self._on_trouble(error)
+                self._troubles += 1
+                self.trouble = f"kafka: {error}"
+                level = logging.WARNING if self._troubles >= _TROUBLES_TOLD else logging.INFO
+                _log.log(level, "%s begins its transaction anew: %s", self._operator, error)
+                self._wake()
                 plan.transactions.on_failed(monotonic_ms())
         if not own:
             plan.lane.drop()
@@ -181,13 +189,6 @@ class EpochSender:
         self._prepare({topic for records in waiting for topic in records.topics})
         self._is_prepared = True
         self._wake()
-
-    def _take_new(self) -> None:
-        with self._changed:
-            new, self._new = self._new, []
-            for epoch, records in new:
-                self._plan.records[epoch] = records
-                self._plan.transactions.on_complete(epoch)
 
     def _do(self, plan: LanePlan, step: Open | ReadMarker | Write | Pause | Refuse) -> None:
         match step:
@@ -219,13 +220,6 @@ class EpochSender:
             if self._is_closed or (until_ms is None and self._new):
                 return
             self._changed.wait(None if until_ms is None else (until_ms - monotonic_ms()) / 1000)
-
-    def _on_trouble(self, error: TransactionTrouble) -> None:
-        self._troubles += 1
-        self.trouble = f"kafka: {error}"
-        level = logging.WARNING if self._troubles >= _TROUBLES_TOLD else logging.INFO
-        _log.log(level, "%s begins its transaction anew: %s", self._operator, error)
-        self._wake()
 
     def _refused(self, because: str, marker: EpochMarker, plan: LanePlan) -> GearpyError:
         lane_id = plan.lane.lane_id

@@ -341,7 +341,12 @@ class DirectWriter(_KafkaWriter):
         if not batch.values:
             return
         made = self._outgoing(batch)
-        hand_over(self._ready_producer(), made, self._check)
+        assert self._producer is not None, "it has room"
+        if self._topics.batch_bytes_max < self._batch_bytes:
+            self._flush()
+            self._producer = self._made()
+        ready_producer = self._producer
+        hand_over(ready_producer, made, self._check)
 
     def prepare(self, epoch: int) -> None:
         """Wait until the brokers have all records."""
@@ -383,13 +388,6 @@ class DirectWriter(_KafkaWriter):
         return self._state.waits_for or self._topics.waits_for
 
     # -- the client ------------------------------------------------------------------------
-
-    def _ready_producer(self) -> "Producer":
-        assert self._producer is not None, "it has room"
-        if self._topics.batch_bytes_max < self._batch_bytes:
-            self._flush()
-            self._producer = self._made()
-        return self._producer
 
     def _made(self) -> "Producer":
         batch = batch_settings(self._topics.batch_bytes_max, self._plan.cluster.settings)
@@ -434,7 +432,12 @@ class DirectWriter(_KafkaWriter):
             had_room = False
             while not self._is_closed:
                 if self._producer.poll(_POLL_S) == 0 and self._state.waits_for:
-                    self._see_brokers()
+                    from confluent_kafka import KafkaException  # noqa: PLC0415 - an extra
+
+                    assert self._producer is not None
+                    with suppress(KafkaException):
+                        self._producer.list_topics(timeout=1.0)
+                        self._state.on_answer()
                 if self.has_room and not had_room:
                     self._wake()
                 had_room = self.has_room
@@ -442,11 +445,3 @@ class DirectWriter(_KafkaWriter):
         except USER_ERRORS as error:
             self._failure = self._failure or error
             self._wake()
-
-    def _see_brokers(self) -> None:
-        from confluent_kafka import KafkaException  # noqa: PLC0415 - an extra
-
-        assert self._producer is not None
-        with suppress(KafkaException):
-            self._producer.list_topics(timeout=1.0)
-            self._state.on_answer()
