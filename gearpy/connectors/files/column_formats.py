@@ -14,7 +14,7 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from gearpy.columns.texts import check_texts, is_text, shortened, without_texts
 from gearpy.columns.values import check_cast
-from gearpy.columns.widening import wider_schema
+from gearpy.columns.widening import wider_schema, wider_type
 from gearpy.columns.workable import workable_type
 from gearpy.connectors.files.tables import (
     ARROW_ERRORS,
@@ -186,7 +186,7 @@ class ArrowFormat(ParquetFileFormat):
 def _begun(operator: str, file: FoundFile, fit: Fit, bad: BadRows, place: Any) -> GroupTables:
     groups = _opened_groups(operator, file)
     try:
-        _check_schema(operator, file, groups.schema, fit.schema)
+        _check_schema(operator, file, groups.schema, fit)
         check_whole(operator, file, groups.schema.names, fit)
     except BaseException:
         groups.close()
@@ -315,11 +315,9 @@ def _joined(parts: Sequence[FilePiece]) -> FilePiece:
     return FilePiece(batch, pa.concat_arrays(times) if times else None)
 
 
-def _check_schema(
-    operator: str, file: FoundFile, found: pa.Schema, wanted: pa.Schema | None
-) -> None:
+def _check_schema(operator: str, file: FoundFile, found: pa.Schema, fit: Fit) -> None:
     """Refuse a file that cannot have such rows; whether all of them fit is seen later."""
-    for field in wanted or ():
+    for field in fit.schema or ():
         if field.name not in found.names:
             if field.nullable:
                 continue
@@ -332,6 +330,8 @@ def _check_schema(
             if pa.types.is_integer(kind) and pa.types.is_timestamp(field.type):
                 check_cast(kind, field.type)  # Arrow would count them as microseconds.
             pa.nulls(0, kind).cast(field.type)
+            if fit.is_found:
+                wider_type(kind, field.type)  # Else a text 007 would be a number.
         except ARROW_ERRORS as error:
             raise ConfigError(
                 f"{operator}: column {field.name!r} of {file.name} is {kind}, which does not "

@@ -55,11 +55,10 @@ def csv(
     each file's header, in any order; one that a file lacks is null, if the schema allows it.
 
     Without a schema the types are those of all rows of all files, up to 16 MiB of 64 files; of
-    more, parts are looked at. A column has numbers only if all of them are kept: with a code such
-    as 007 or +49, or with whole numbers that no fraction keeps, it is text, and so is one without
-    values.
-    A row further on that does not fit is a bad row. A program that is to be relied on gives a
-    schema.
+    more, parts are looked at, and a row with a value that these types would change, such as 007
+    among numbers, or the first value of a column, is a bad row. A column has numbers only if all of
+    them are kept: with a code such as 007 or +49, or with whole numbers that no fraction keeps, it
+    is text, and so is one without values. A program that is to be relied on gives a schema.
 
     A cell without anything is a missing value, where the column may have one; ``""`` is an empty
     text. A line without anything is such a row in a table of one column.

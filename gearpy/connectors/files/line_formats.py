@@ -25,7 +25,10 @@ from gearpy.connectors.files.found.exact import (
     are_numbers,
     changed_text,
     check_values,
+    code_pattern,
+    has_code,
     has_large,
+    is_number,
     large_columns,
     number_type,
     refined,
@@ -60,6 +63,10 @@ _PLAIN: Final = Dialect()
 _MARK: Final = b"\xef\xbb\xbf"
 #: What Arrow says of a cell, by a number of the column and of a row in the block.
 _IN_COLUMN: Final = re.compile(r"^In CSV column #(\d+): (?:Row #\d+: )?")
+
+#: Arrow takes 1 and 0 for flags, too.
+_TRUE: Final = ["true", "True", "TRUE"]
+_FALSE: Final = ["false", "False", "FALSE"]
 
 _IS_OPEN: Final = (
     "quotes are not closed in this line; where cells go over more than one line, give "
@@ -102,6 +109,7 @@ class CsvFormat:
             _check_names(names)
         Decoder(encoding, "strict")  # Refuses what has no lines.
         self.note = dialect.note
+        self.code = code_pattern(dialect.delimiter)
         self._dialect = dialect
         self._skip = skip
         self._header = int(header)
@@ -203,11 +211,13 @@ class CsvFormat:
         kinds: dict[str, Any] | None,
         *,
         keeps_blank: bool = False,
+        is_found: bool = False,
     ) -> pa.RecordBatch:
         """Return the columns of lines; those of ``kinds``, or all, whose types are then found.
 
         Args:
             keeps_blank: a line without anything is a row without a value.
+            is_found: nobody gave the types.
         """
         lines, separator = self._dialect.plain(self._as_utf8(lines))
         if not (lines if keeps_blank else lines.strip(b"\r\n")):
@@ -216,7 +226,9 @@ class CsvFormat:
         quote = self._dialect.quotes
         if may_be_open := bool(quote) and not self.multiline and quote in lines:
             self._check_closed(lines, separator)
-        read = partial(self._columns, lines, separator, names, keeps_blank=keeps_blank)
+        read = partial(
+            self._columns, lines, separator, names, keeps_blank=keeps_blank, is_found=is_found
+        )
         try:
             table = read(kinds)
         except pa.ArrowInvalid as error:
@@ -241,6 +253,7 @@ class CsvFormat:
         kinds: dict[str, Any] | None,
         *,
         keeps_blank: bool,
+        is_found: bool,
         is_quoted: bool = False,
     ) -> pa.Table:
         converting = pa_csv.ConvertOptions(
@@ -250,6 +263,8 @@ class CsvFormat:
             strings_can_be_null=self.nulls == [""],
             quoted_strings_can_be_null=is_quoted or kinds is None,
             decimal_point=self._dialect.decimal,
+            true_values=_TRUE if is_found else None,
+            false_values=_FALSE if is_found else None,
         )
         reading = pa_csv.ReadOptions(column_names=list(names))
         return self._read(lines, separator, reading, converting, keeps_blank=keeps_blank)
@@ -297,7 +312,8 @@ class _CsvParser:
         self._names = names
         self._schema = schema
         self._is_found = fit.is_found
-        self._may_be_code = fit.is_followed
+        self._is_sure = fit.is_sure
+        self._empty = fit.empty
         self._kinds = dict.fromkeys(names, pa.string())
         self._in_utc: list[str] = []  # Arrow refuses texts without a zone for these: they are UTC.
         self._whole_texts = names  # A cell without anything is an empty text.
@@ -330,7 +346,9 @@ class _CsvParser:
         return _with_missing(batch, self._schema)
 
     def _read(self, lines: bytes, kinds: dict[str, Any]) -> pa.RecordBatch:
-        return self._form.parse(lines, self._names, kinds, keeps_blank=self._keeps_blank)
+        return self._form.parse(
+            lines, self._names, kinds, keeps_blank=self._keeps_blank, is_found=self._is_found
+        )
 
     def _read_finer(self, lines: bytes, error: pa.ArrowInvalid) -> pa.RecordBatch:
         """Read texts of times with more digits than microseconds have, or refuse them."""
@@ -340,6 +358,8 @@ class _CsvParser:
         text = _IN_COLUMN.sub(self._named, str(error))
         if "invalid UTF8" in text:
             text += ': give encoding=, such as encoding="latin-1"'
+        elif not self._is_sure:
+            text += ", as all had where types were looked for: give schema="
         raise ValueError(text) from error
 
     def _check_numbers(self, batch: pa.RecordBatch, lines: bytes) -> None:
@@ -348,8 +368,14 @@ class _CsvParser:
         Raises:
             ValueError: there is one.
         """
+        may_be_code = not self._is_sure and has_code(lines, self._form.code)
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            is_code = self._may_be_code and pa.types.is_integer(column.type)
+            if name in self._empty and pc.any(pc.not_equal(column, "")).as_py():
+                raise ValueError(
+                    f"column {name!r} has a value, and had none where types were looked for: give "
+                    f"schema=, with {{{name!r}: str}} or what it is"
+                )
+            is_code = may_be_code and is_number(column.type)
             if not (is_code or has_large(column)):
                 continue
             texts = self._read(lines, {name: pa.string()}).column(0)
@@ -396,7 +422,13 @@ class _CsvTypes:
     def parse(self, lines: bytes) -> Any:
         if not lines.strip(b"\r\n"):
             return _empty(pa.schema([(name, pa.null()) for name in self._names]))
-        read = partial(self._form.parse, lines, self._names, keeps_blank=len(self._names) == 1)
+        read = partial(
+            self._form.parse,
+            lines,
+            self._names,
+            keeps_blank=len(self._names) == 1,
+            is_found=True,
+        )
         found = read(None)
         fields = []
         for field, column in zip(found.schema, found.columns, strict=True):
@@ -406,7 +438,7 @@ class _CsvTypes:
                     f"column {field.name!r} is no text in this encoding: give encoding=, such as "
                     'encoding="latin-1"'
                 )
-            if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+            if is_number(kind):
                 texts = read({field.name: pa.string()}).column(0)
                 kind = number_type(texts, column)
             fields.append(field.with_type(kind))

@@ -13,7 +13,7 @@ from gearpy.clocks import wall_ms
 from gearpy.columns.row_schema import RowSchema, row_schema_of
 from gearpy.columns.workable import note_of
 from gearpy.connectors.files.column_times import TimeUnit, check_time_column, check_unit
-from gearpy.connectors.files.found.sampling import schema_of_files
+from gearpy.connectors.files.found.sampling import FoundColumns, columns_of_files
 from gearpy.connectors.files.queue import FileQueue, part_of
 from gearpy.connectors.files.tables import (
     BadRows,
@@ -108,6 +108,7 @@ class RowFiles(Source):
         self.bounded = not options.follow
         self._found: list[FoundFile] = []
         self._schemas: tuple[RowSchema, pa.Schema] | None = None  # Given, and read.
+        self._columns = FoundColumns(pa.schema([]), frozenset(), is_sure=True)
         self._note = ""
 
     @property
@@ -198,6 +199,7 @@ class RowFiles(Source):
         given, read = self._both_schemas()
         names = None if given.arrow.names == read.names else given.arrow.names
         is_found = options.schema is None
+        is_sure = not is_found or (self._columns.is_sure and not options.follow)
         return Fit(
             read,
             names,
@@ -205,7 +207,8 @@ class RowFiles(Source):
             options.time_unit,
             is_found=is_found,
             is_whole=is_found and options.columns is None,
-            is_followed=is_found and options.follow,
+            is_sure=is_sure,
+            empty=frozenset() if is_sure else self._columns.empty,
         )
 
     def _both_schemas(self) -> tuple[RowSchema, pa.Schema]:
@@ -215,9 +218,10 @@ class RowFiles(Source):
 
     def _found_schemas(self) -> tuple[RowSchema, pa.Schema]:
         options, operator = self._options, self._form.name
-        found = self._schema_of_files()
-        if isinstance(options.schema, pa.Schema):
-            found = options.schema
+        if options.schema is None:
+            self._columns = self._columns_of_files()
+        is_arrow = isinstance(options.schema, pa.Schema)
+        found = options.schema if is_arrow else self._columns.schema
         self._note = note_of(found)
         whole = RowSchema(plain_schema(found))
         if options.schema is not None:
@@ -235,9 +239,7 @@ class RowFiles(Source):
             fields.append(whole.arrow.field(options.time))
         return given, pa.schema(fields)
 
-    def _schema_of_files(self) -> pa.Schema:
-        if self._options.schema is not None:
-            return pa.schema([])
+    def _columns_of_files(self) -> FoundColumns:
         try:
             files = [file for file in self._files() if file.size]
         except ConfigError as error:
@@ -249,7 +251,7 @@ class RowFiles(Source):
                 f"{self._form.name}: all files of {self._locations} are empty, so that none tells "
                 "what the columns are: give schema="
             )
-        return schema_of_files(self._form, files, self._options.on_bad)
+        return columns_of_files(self._form, files, self._options.on_bad)
 
 
 class FilesReader(SourceReader):

@@ -146,7 +146,8 @@ class Fit:
         unit: of whole numbers in that column.
         is_found: nobody gave the schema, so that it may change no value.
         is_whole: all columns are read, so that there may be no others.
-        is_followed: and later files were not looked at.
+        is_sure: the types of such a schema are those of all rows; else some were not looked at.
+        empty: columns of it for which no value was seen.
     """
 
     def __init__(
@@ -158,12 +159,14 @@ class Fit:
         *,
         is_found: bool = False,
         is_whole: bool = False,
-        is_followed: bool = False,
+        is_sure: bool = True,
+        empty: frozenset[str] = frozenset(),
     ) -> None:
         self.schema = schema
         self.is_found = is_found
         self.is_whole = is_whole
-        self.is_followed = is_followed
+        self.is_sure = is_sure
+        self.empty = empty
         self._columns = None if columns is None else list(columns)
         self._time = time
         self._unit: TimeUnit = unit

@@ -163,6 +163,81 @@ def test_parts_of_large_files_tell_what_columns_are(
     assert "give schema=" in found
 
 
+@pytest.mark.parametrize("on_bad", ["error", "skip"])
+@pytest.mark.parametrize(
+    ("column", "cell", "refusal"),
+    [
+        ("n", "007", "column 'n' has a code"),
+        ("n", "+49", "give schema="),
+        ("n", '" -07"', "column 'n' has a code"),
+        ("n", "0x1F", "column 'n' has a code"),
+        ("n", "1.5", "give schema="),
+        ("f", "007.5", "column 'f' has a code"),
+        ("f", "9007199254740993", "column 'f'"),
+        ("flag", "1", "invalid value '1'"),
+        ("none", "7", "column 'none' has a value"),
+        ("n", "0", None),
+        ("n", "-12", None),
+        ("f", "0.25", None),
+        ("text", "007", None),
+        ("flag", "FALSE", None),
+        ("none", '""', None),
+    ],
+)
+def test_no_value_between_the_parts_is_changed(  # noqa: PLR0917 - cases
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    column: str,
+    cell: str,
+    refusal: str | None,
+    on_bad: Any,
+) -> None:
+    """It is kept as it is, or its row is a bad one."""
+    monkeypatch.setattr(sampling, "_WHOLE_MAX", 1 << 10)
+    monkeypatch.setattr(sampling, "PIECE_BYTES", 1 << 8)
+    monkeypatch.setattr("gearpy.connectors.files.line_formats.PIECE_BYTES", 1 << 8)
+    names = ["n", "f", "flag", "none", "text", "day"]
+    plain = dict(zip(names, ["1", "0.5", "true", "", "a", "2024-01-01 08:30:00"], strict=True))
+    rows = [dict(plain) for _ in range(3000)]
+    rows[1234][column] = cell
+    file = tmp_path / "rows.csv"
+    file.write_text("\n".join([",".join(names), *(",".join(row.values()) for row in rows)]))
+
+    found = rows_or_refusal(lambda: csv(file, on_bad=on_bad))
+    if refusal and on_bad == "error":
+        assert refusal in found
+        assert "rows.csv, line 1236" in found
+        return
+    read_rows: Any = found
+    assert len(read_rows) == 3000 - bool(refusal)
+    usual = {"n": 1, "f": 0.5, "flag": True, "none": None, "text": "a"}
+    odd = {"0": 0, "-12": -12, "0.25": 0.25, "007": "007", "FALSE": False, '""': ""}
+    wanted = [] if refusal else [usual | {column: odd[cell]}]
+    assert [row for row in ({k: r[k] for k in usual} for r in read_rows) if row != usual] == wanted
+
+
+def test_no_file_between_those_looked_at_is_changed(tmp_path: Path) -> None:
+    """Texts do not become numbers."""
+    for number in range(70):
+        value: Any = "007" if number == 11 else number
+        pq.write_table(pa.table({"n": [value]}), tmp_path / f"{number:02}.parquet")
+
+    assert "column 'n' of" in rows_or_refusal(lambda: parquet(tmp_path))
+    assert [row["n"] for row in read(parquet(tmp_path, on_bad="skip"))] == [
+        *range(11),
+        *range(12, 70),
+    ]
+
+
+def test_flags_are_no_numbers(tmp_path: Path) -> None:
+    """Whichever is first, where all rows are looked at."""
+    for cells in (["true", "1"], ["1", "true"], ["0", "False"]):
+        (tmp_path / "f.csv").write_text("\n".join(["a", *cells]))
+        assert [row["a"] for row in read(csv(tmp_path / "f.csv"))] == cells
+    (tmp_path / "f.csv").write_text("a\n1\n0\n")
+    assert [row["a"] for row in read(csv(tmp_path / "f.csv", schema={"a": bool}))] == [True, False]
+
+
 def test_later_files_of_a_followed_folder_lose_nothing(tmp_path: Path) -> None:
     """A column that was not there, or a code among numbers, is refused."""
     for name, text, refusal in (

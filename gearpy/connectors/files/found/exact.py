@@ -5,6 +5,7 @@ is then another one, and a number that is too large is infinite. In columns of w
 nobody has asked for, what begins with 0 is no number, as 007 is not 7.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -49,6 +50,23 @@ def is_inexact(number: int) -> bool:
 
 
 # -- texts ------------------------------------------------------------------------------------
+
+
+def code_pattern(delimiter: str) -> str:
+    """Return the pattern of a cell that may be a code, such as 007 or +49, in lines."""
+    edge = rf"[^0-9A-Za-z.:/_-]|{re.escape(delimiter)}"
+    return rf"(?:^|{edge})(?:\+|-?0[0-9xX])[0-9A-FXa-fx.,+-]*(?:$|{edge})"
+
+
+def has_code(lines: bytes, pattern: str) -> bool:
+    """Tell whether there may be a code in lines; see `code_pattern`."""
+    found: bool = pc.match_substring_regex(pa.scalar(lines), pattern).as_py()
+    return found
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Tell whether a type is one of those that Arrow finds for numbers in texts."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
 def are_numbers(texts: pa.Array) -> bool:

@@ -6,9 +6,9 @@ asks for a schema.
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import BinaryIO, Final
 
-# Ships no type information.
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
 
@@ -26,7 +26,22 @@ _PIECES: Final = 8
 PIECE_BYTES: Final = 1 << 20
 
 
-def schema_of_files(form: FileFormat, files: Sequence[FoundFile], on_bad: OnBad) -> pa.Schema:
+@dataclass(frozen=True, slots=True)
+class FoundColumns:
+    """The columns of files, and how sure they are.
+
+    Attributes:
+        schema: those without any value are texts.
+        empty: names of the columns without any value.
+        is_sure: all rows were looked at.
+    """
+
+    schema: pa.Schema
+    empty: frozenset[str]
+    is_sure: bool
+
+
+def columns_of_files(form: FileFormat, files: Sequence[FoundFile], on_bad: OnBad) -> FoundColumns:
     """Return the columns of files.
 
     Raises:
@@ -48,12 +63,16 @@ def schema_of_files(form: FileFormat, files: Sequence[FoundFile], on_bad: OnBad)
                     f"{error}: give schema="
                 ) from error
     assert merged is not None, "a file that is none has raised"
-    return pa.schema([field.with_type(settled_type(field.type)) for field in merged])
+    return FoundColumns(
+        pa.schema([field.with_type(settled_type(field.type)) for field in merged]),
+        frozenset(field.name for field in merged if pa.types.is_null(field.type)),
+        _are_small(files),
+    )
 
 
 def looks(files: Sequence[FoundFile]) -> Iterator[tuple[FoundFile, Places]]:
     """Yield which files of lines to look at, and where in them."""
-    if sum(file.size for file in files) <= _WHOLE_MAX and len(files) <= _FILES_MAX:
+    if _are_small(files):
         for file in files:
             yield file, None
         return
@@ -62,6 +81,10 @@ def looks(files: Sequence[FoundFile]) -> Iterator[tuple[FoundFile, Places]]:
     for file in chosen:
         end = max(0.0, 1 - PIECE_BYTES / max(1, file.size))
         yield file, [end * at / max(1, each - 1) for at in range(each)]
+
+
+def _are_small(files: Sequence[FoundFile]) -> bool:
+    return sum(file.size for file in files) <= _WHOLE_MAX and len(files) <= _FILES_MAX
 
 
 def spread(files: Sequence[FoundFile], count: int = _FILES_MAX) -> Sequence[FoundFile]:
