@@ -18,7 +18,7 @@ from gearpy.late_dataclass import dataclass
 from gearpy.messages.data import Message
 from gearpy.messages.table import newest_of, oldest_of
 from gearpy.state.kinds.bulk import BulkState
-from gearpy.task.api.failure import USER_ERRORS, operator_error
+from gearpy.task.api.failure import USER_ERRORS, check_no_messages, operator_error
 from gearpy.task.api.interfaces import Columns, TaskContext
 from gearpy.task.api.sides import Side
 from gearpy.task.api.window_result import result_of
@@ -155,6 +155,7 @@ class RunningFold(RunningStage):
         dropped: list[int] = []
         fold(values, timestamps, out, dropped)
         if out:
+            check_no_messages(self.name, [value for _, value in out[:16]], timestamps)
             if self._changes is not None:
                 self._changes.note(out)
             yield out, _without(timestamps, dropped) if dropped else timestamps

@@ -233,8 +233,11 @@ class Task(Generic[In_contra, Out_co]):
         """
         return FINISHED
 
-    def on_timer(self, payload: object) -> None:
-        """Take the payload given to `TaskContext.schedule`, when its time has come."""
+    def on_timer(self, payload: object) -> Iterable[Message[Out_co | Side]] | None:
+        """Take the payload given to `TaskContext.schedule`, when its time has come.
+
+        The returned messages are sent.
+        """
 
     def on_key_timer(self, timer: KeyTimer) -> Iterable[Message[Out_co | Side]] | None:
         """Take a timer of ``context.state.timers`` that is due; the state's key is the timer's.
@@ -289,8 +292,11 @@ class Task(Generic[In_contra, Out_co]):
         """Return where a task that reads a source is, by partition; called after `snapshot`."""
         return {}
 
-    def on_unmanaged(self, value: Any) -> None:
-        """Take a value sent outside of flow control. Gearpump: `receiveUnManagedMessage`."""
+    def on_unmanaged(self, value: Any) -> Iterable[Message[Out_co | Side]] | None:
+        """Take a value sent outside of flow control. The returned messages are sent.
+
+        Gearpump: `receiveUnManagedMessage`.
+        """
 
     def on_stop(self, *, completed: bool) -> None:
         """Release the resources of `on_start`; ``completed`` when the stream has ended well."""

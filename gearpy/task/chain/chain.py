@@ -12,7 +12,7 @@ from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.summaries import ConsumerReport
-from gearpy.task.api.failure import USER_ERRORS
+from gearpy.task.api.failure import USER_ERRORS, check_no_messages
 from gearpy.task.api.interfaces import Task, TaskContext
 from gearpy.task.api.rejects import Midway
 from gearpy.task.api.snapshots import decode_state, state_pieces
@@ -327,6 +327,8 @@ class ChainTask(Task):
     def _push(
         self, place: int, values: list[Any], timestamps: list[int], *, patient: bool = True
     ) -> Iterator[Batch | None]:
+        name = self._stages[place - 1].name if place else self.context.operator
+        check_no_messages(name, values, timestamps)
         if place == len(self._stages) or not len(values):  # Without any, others may go on.
             yield Batch(values, timestamps)
             return

@@ -95,15 +95,19 @@ class TaskFeed:
 
     def fire(self, timers: Iterator[KeyTimer]) -> Job:
         for number, timer in enumerate(timers, 1):
-            try:
-                messages = outputs_of(self._task.on_key_timer(timer), "on_key_timer")
-            except ProgramFailure as failure:
-                raise failure.error from None
-            for message in messages:
-                self._buffer.append(message)
-                if len(self._buffer) >= self._limit:
-                    yield None
+            yield from self.put_out(self._task.on_key_timer(timer), "on_key_timer")
             if number % _TIMERS_AT_ONCE == 0:
+                yield None
+
+    def put_out(self, returned: Any, method: str) -> Job:
+        """Put out the messages that a method of the task gave back."""
+        try:
+            messages = outputs_of(returned, method)
+        except ProgramFailure as failure:
+            raise failure.error from None
+        for message in messages:
+            self._buffer.append(message)
+            if len(self._buffer) >= self._limit:
                 yield None
 
     def tell(self) -> None:

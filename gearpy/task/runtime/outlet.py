@@ -26,7 +26,7 @@ from gearpy.messages.data import (
 )
 from gearpy.messages.late_time import OrderedTimes
 from gearpy.messages.table import ROWS_PER_CREDIT, Table, oldest_of
-from gearpy.task.api.failure import operator_error
+from gearpy.task.api.failure import check_no_messages, operator_error
 from gearpy.task.api.interfaces import Task
 from gearpy.task.api.sides import SidePartitioner
 from gearpy.wire.values.payload import encode_value
@@ -341,6 +341,7 @@ class Outlet:
 
         Only the first record of each type is tried: others are seen when they are sent.
         """
+        check_no_messages(self._operator, values, timestamps)
         for value, event_time_ms in zip(values, timestamps, strict=True):
             if type(value) not in self._travels:
                 try:

@@ -499,9 +499,8 @@ class TaskRunner:
 
     def _fire_timer(self) -> Job:
         assert self.task is not None
-        self.task.on_timer(self._timers.pop())
+        yield from self._fed.put_out(self.task.on_timer(self._timers.pop()), "on_timer")
         self._end_if_done()
-        yield from ()
 
     def _end_if_done(self) -> None:
         """End the stream of a task without inputs that has nothing more to produce."""
@@ -514,8 +513,7 @@ class TaskRunner:
 
     def _take_unmanaged(self, message: Unmanaged) -> Job:
         assert self.task is not None
-        self.task.on_unmanaged(message.value)
-        yield from ()
+        yield from self._fed.put_out(self.task.on_unmanaged(message.value), "on_unmanaged")
 
     def _take_injected(self, record: Injected) -> Job:
         try:
