@@ -7,8 +7,7 @@
 - `artifacts`: loads the application that an artifact describes.
 - `outline`: ProgramOutline: a loaded program as plain data, for those who run none.
 - `compared`: tells which processors of two versions of a program do the same.
-- `same_code`: compares the code of two functions, with all that it reaches.
-- `setup_code`: finds the statements of a program that set something for all of its code.
+- `sources`: ProgramFiles: finds the definitions in files that some code comes from.
 - `requirements`: checks that the packages that a program needs are installed.
 - `isolation`: imports the modules of a program so that they do not mix with those of others.
 """

@@ -1,20 +1,33 @@
-"""Two versions of a program, compared processor by processor."""
+"""Two versions of a program, compared processor by processor.
 
+A processor is the same if its parameters are, and the definitions in the files of the program that
+its functions and classes come from. What comes from Python, gearpy or installed packages is the
+same for both versions.
+"""
+
+from collections.abc import Sequence
 from dataclasses import fields
-from functools import cached_property
-from pathlib import Path
-from typing import Final
+from functools import _lru_cache_wrapper
+from itertools import zip_longest
+from types import CellType, FunctionType, MappingProxyType, ModuleType
+from typing import Any, Final
 
-from gearpy.cluster.programs.same_code import difference
-from gearpy.cluster.programs.setup_code import setup_of
+from gearpy.cluster.programs.sources import Definition, ProgramFiles, difference
 from gearpy.ids import ProcessorId
 from gearpy.task.api.application import Processor, StreamApplication
 from gearpy.views.text import plural
+from gearpy.wire.values.class_names import without_package
 
 #: Parts of processors that say nothing of code: the graph tells them, and compares them itself.
 _OF_GRAPH: Final = frozenset({"life", "parallelism", "steps"})
 #: By these a step of the language has those before it, which are of other processors, too.
 _BEFORE: Final = frozenset({"inputs", "origin"})
+#: Stands before a number that says nothing to people.
+_NUMBER: Final = "\0"
+_ATOMS: Final = frozenset(
+    {int, bool, float, complex, str, bytes, type(None), type(...), type(NotImplemented)}
+)
+_VALUES_MAX: Final = 300_000
 
 
 class ComparedPrograms:
@@ -27,6 +40,7 @@ class ComparedPrograms:
     def __init__(self, old: StreamApplication, new: StreamApplication) -> None:
         self._old = old
         self._new = new
+        self._files = ProgramFiles(old.folder), ProgramFiles(new.folder)
 
     def difference(self, old: ProcessorId, new: ProcessorId) -> str:
         """Return all ways in which a processor of the old one differs from one of the new one.
@@ -44,35 +58,123 @@ class ComparedPrograms:
             return "it is only in one of them", True
         before, now = self._old.processors[old].parallelism, self._new.processors[new].parallelism
         number = "" if before == now else f"it has {plural(now, 'task')} now, and had {before}"
-        parts = _parts(self._old, old), _parts(self._new, new)
-        own = difference(*parts, but=_BEFORE)
-        found = self._setup, number, own or difference(*parts)
-        return "; ".join(filter(None, found)), bool(self._setup or number or own)
-
-    @cached_property
-    def _setup(self) -> str:
-        """The difference of what files set for all code of a program; empty if there is none."""
-        if self._old.folder == self._new.folder:  # Objects of this process have none.
-            return ""
-        if not (self._old.folder and self._new.folder):
-            return "only one of them was uploaded"
         try:
-            is_same = _setups(self._old) == _setups(self._new)
-        except (OSError, SyntaxError, ValueError) as error:
-            return f"a file of it cannot be read: {error}"
-        return "" if is_same else "what is set for all of the program"
+            setup = difference(*(each.settings for each in self._files))
+            own = self._part_difference(old, new, _BEFORE)
+            parts = own or self._part_difference(old, new, frozenset())
+        except Exception as error:  # noqa: BLE001 - of user code: then nothing is known
+            return f"it cannot be compared: {type(error).__name__}: {error}", True
+        found = setup, number, parts
+        return "; ".join(filter(None, found)), bool(setup or number or own)
+
+    def _part_difference(self, old: ProcessorId, new: ProcessorId, but: frozenset[str]) -> str:
+        one = _Parameters(self._old, self._files[0], old, but)
+        other = _Parameters(self._new, self._files[1], new, but)
+        reached = self._files[0].reached(one.entries), self._files[1].reached(other.entries)
+        return difference(*reached) or _value_difference(one.told, other.told)
 
 
-def _setups(application: StreamApplication) -> list[list[str]]:
-    """Return the settings that files make, without their names: that of a program may differ."""
-    return sorted(filter(None, setup_of(Path(application.folder)).values()))
+class _Parameters:
+    """The parameters of a processor as texts, and the code among them as definitions.
+
+    Objects are told as they would be stored. One that was met before is told by its number, so that
+    what is one object does not equal two, and what holds itself ends.
+    """
+
+    def __init__(
+        self,
+        application: StreamApplication,
+        files: ProgramFiles,
+        pid: ProcessorId,
+        but: frozenset[str],
+    ) -> None:
+        self.told: list[str] = []
+        self.entries: list[Definition] = []
+        self._files = files
+        self._but = but
+        self._met: dict[int, tuple[int, object]] = {}
+        processor = application.processors[pid]
+        mine = [
+            getattr(processor, each.name)
+            for each in fields(Processor)
+            if each.name not in _OF_GRAPH
+        ]
+        targets = application.dag.downstream(pid)
+        pending = [[application.name, mine, [application.partitioners[pid, to] for to in targets]]]
+        while pending:
+            pending += reversed(self._tell(pending.pop()))
+            if len(self.told) > _VALUES_MAX:
+                raise ValueError("there is too much")
+
+    def _tell(self, value: Any) -> Sequence[Any]:
+        """Tell what a value is; return its parts."""
+        if type(value) in _ATOMS:
+            self.told.append(repr(value))
+            return ()
+        if id(value) in self._met:
+            self.told.append(f"{_NUMBER}{self._met[id(value)][0]}")
+            return ()
+        self._met[id(value)] = len(self._met), value
+        name, parts = self._parts(value)
+        self.told.append(f"{name}{_NUMBER}{len(parts)}")
+        return parts
+
+    def _parts(self, value: Any) -> tuple[str, Sequence[Any]]:
+        kind, name, parts = type(value), type(value).__name__, list[Any]()
+        if isinstance(value, FunctionType):
+            own = self._files.of_function(value.__code__, value.__qualname__)
+            name = self._name(value.__qualname__, own, value.__code__)
+            parts = [value.__defaults__, value.__kwdefaults__, value.__dict__]
+            parts += map(_content, value.__closure__ or ())
+        elif isinstance(value, type):
+            own = self._files.of_module(value.__module__, value.__qualname__)
+            name = f"{without_package(value.__module__)}.{value.__qualname__}"
+            name = self._name(name, own, value)
+        elif isinstance(value, ModuleType):
+            own = self._files.of_module(value.__name__)
+            name = self._name(without_package(value.__name__), own, value)
+        elif kind in (list, tuple):
+            parts = [*value]
+        elif kind in (dict, MappingProxyType):
+            parts = [each for pair in value.items() for each in pair]
+        elif kind in (set, frozenset):
+            parts = sorted(value, key=repr)
+        elif isinstance(value, _lru_cache_wrapper):
+            parts = [value.__wrapped__, value.cache_parameters()]
+        elif (
+            kind.__module__.startswith("gearpy.")
+            and self._but & getattr(value, "__dict__", {}).keys()
+        ):
+            parts = [kind, {k: v for k, v in vars(value).items() if k not in self._but}]
+        else:
+            try:
+                reduced = value.__reduce_ex__(4)
+            except Exception:  # noqa: BLE001 - a lock, or code of users: it is only like itself
+                reduced = self._name(name, [], value)
+            if isinstance(reduced, str):
+                name, parts = reduced, [kind]
+            else:
+                parts = [*reduced[:3], *map(list, filter(None, reduced[3:5]))]
+        return name, parts
+
+    def _name(self, name: str, own: list[Definition], known: object) -> str:
+        self.entries += own
+        return name if own else f"{name}{_NUMBER}{id(known)}"
 
 
-def _parts(application: StreamApplication, pid: ProcessorId) -> list[object]:
-    """Return the code and the parameters of a processor, and how its output is spread."""
-    processor = application.processors[pid]
-    mine = [
-        getattr(processor, each.name) for each in fields(Processor) if each.name not in _OF_GRAPH
-    ]
-    edges = [application.partitioners[pid, target] for target in application.dag.downstream(pid)]
-    return [application.name, mine, edges]
+def _content(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # It has not got its value yet.
+        return None
+
+
+def _value_difference(old: Sequence[str], new: Sequence[str]) -> str:
+    """Return the first value that is another one, for people."""
+    for one, other in zip_longest(old, new, fillvalue=""):
+        if one != other:
+            was, now = (each.partition(_NUMBER)[0] for each in (one, other))
+            if was == now or not (was and now):
+                return f"in the step, {now or was or 'a parameter'} is another one"
+            return f"in the step, {was:.80} has become {now:.80}"
+    return ""

@@ -44,6 +44,11 @@ class Scene:
         path.write_text(text, encoding="utf-8")
         return Artifact(kind="file", location=str(path), args=args)
 
+    def stored(self, text: str) -> tuple[Artifact, Path]:
+        """Return a program as it is uploaded, and the folder it was fetched to."""
+        folder = Path(self.program(text).location).parent
+        return Artifact(kind="stored", location=folder.name, filename="program.py"), folder
+
     def trials(self, *, timeout_s: int = 60, memory_max_bytes: int = 1 << 30) -> ProgramTrials:
         config = Config()
         limits = replace(
@@ -175,14 +180,15 @@ app.read(gp.collection([1, 2]), name="numbers").map(more, name="more").write(gp.
 
 def test_a_program_is_compared_with_the_one_that_runs(scene: Scene) -> None:
     """Both are loaded side by side; all that is different is told."""
-    old, new = scene.program(COUNTS), scene.program(COUNTS.replace("STEP = 1", "STEP = 2"))
-    running, _ = scene.trials().load(old, None)
+    old, old_folder = scene.stored(COUNTS)
+    new, new_folder = scene.stored(COUNTS.replace("STEP = 1", "STEP = 2"))
+    running, _ = scene.trials().load(old, old_folder)
 
-    outline, found = scene.trials().load(new, None, compared=(old, None))
+    outline, found = scene.trials().load(new, new_folder, compared=(old, old_folder))
 
     (pid,) = outline.dag().order
-    assert found.between(running.dag(), pid, pid) == ("in more, 1 has become 2", True)
-    _, same = scene.trials().load(old, None, compared=(old, None))
+    assert found.between(running.dag(), pid, pid) == ("in STEP, 1 has become 2", True)
+    _, same = scene.trials().load(old, old_folder, compared=(old, old_folder))
     assert same.between(running.dag(), pid, pid) == ("", False)
 
 

@@ -1,8 +1,18 @@
 """Two versions of a program that were loaded from files: which of their steps differ."""
 
 import hashlib
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from datetime import timedelta
+from decimal import Decimal
+from functools import lru_cache, partial
+from operator import itemgetter
 from pathlib import Path
+from types import MappingProxyType
 
+# Ships no type information.
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
 from gearpy.cluster.programs.artifacts import ApplicationLoader
@@ -135,7 +145,7 @@ def test_a_comparison_says_what_is_different(tmp_path: Path) -> None:
 
     found = {ComparedPrograms(old, new).difference(pid, pid) for pid in new.dag.order}
 
-    assert "in is_dear, 10 has become 11" in found
+    assert "in LIMIT, 10 has become 11" in found
 
 
 def test_a_step_is_not_itself_different_for_what_comes_before_it(tmp_path: Path) -> None:
@@ -170,7 +180,7 @@ def test_a_class_of_another_module_and_another_number_of_tasks_are_said_so(tmp_p
     pid = next(pid for pid in old.dag.order if "Same" in old.processors[pid].name)
 
     moved = ComparedPrograms(old, other).difference(pid, pid)
-    assert moved == "in the step, class Same is of module store now, and was of shop"
+    assert moved == "in the step, shop.Same has become store.Same"
     number = "it has 1 task now, and had 2"
     both = ComparedPrograms(old, fewer).difference(pid, pid)
     assert both == f"{number}; {moved.replace('store', 'fewer')}"
@@ -187,3 +197,83 @@ def test_a_birth_is_no_code() -> None:
 
     assert ComparedPrograms(old, new).difference(ProcessorId(0), ProcessorId(0)) == ""
     assert untouched_regions(old.dag, new.dag, lambda _: True) == frozenset()
+
+
+def _compared(*values: object) -> str:
+    """Return how processors differ that have these values as parameters."""
+    old, new = (
+        StreamApplication("app", Graph().add(Processor(Task, config={"value": each})))
+        for each in values
+    )
+    return ComparedPrograms(old, new).difference(ProcessorId(0), ProcessorId(0))
+
+
+def _holding_itself() -> list[object]:
+    kept: list[object] = []
+    kept.append(kept)
+    return kept
+
+
+class _Slots:
+    __slots__ = ("x",)
+
+    def __init__(self, x: int) -> None:
+        self.x = x
+
+
+class _Words(str):
+    __slots__ = ()
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda n: 1.0 + n,
+        lambda n: f"a{n}".encode(),
+        lambda n: (1, [n]),
+        lambda n: {"a": {n}, "b": frozenset({(1, n)})},
+        Decimal,
+        lambda n: timedelta(milliseconds=n),
+        lambda n: Path(f"a{n}"),
+        lambda n: deque([1, n]),
+        lambda n: OrderedDict(a=n),
+        lambda n: partial(int, base=n),
+        itemgetter,
+        range,
+        _Slots,
+        _Words,
+        lambda n: MappingProxyType({"a": n}),
+        lambda n: lambda other: other + n,
+        lambda n: lru_cache(maxsize=n)(len),
+        lambda n: pa.schema([(f"b{n}", pa.string())]),
+        lambda n: [].append if n == 8 else None,
+        lambda n: [[]] * 2 if n == 8 else [[], []],
+        lambda n: _holding_itself() if n == 8 else [[]],
+    ],
+    ids=map(str, range(21)),
+)
+def test_values_are_compared(made: Callable[[int], object]) -> None:
+    assert _compared(made(8), made(8)) == ""
+    assert _compared(made(8), made(7)) != ""
+
+
+def test_what_cannot_be_looked_into_is_only_like_itself() -> None:
+    """A lock, or a generator, may stand for anything, and so does more than can be compared."""
+    lock = threading.Lock()
+    assert _compared(lock, lock) == ""
+    assert _compared(lock, threading.Lock()) == "in the step, lock is another one"
+    assert "generator is another one" in _compared(*((n for n in "ab") for _ in range(2)))
+    assert "too much" in _compared(*([[n] for n in range(400_000)] for _ in range(2)))
+
+
+def test_a_long_chain_of_objects_is_compared() -> None:
+    chains: list[object] = [None, None]
+    for _ in range(10_000):
+        chains = [[each] for each in chains]
+
+    assert _compared(*chains) == ""
+
+
+def test_a_value_that_is_another_one_is_told() -> None:
+    assert _compared("b", "c") == "in the step, 'b' has become 'c'"
+    assert _compared([1], [1, 2]) == "in the step, list is another one"

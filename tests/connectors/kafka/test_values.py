@@ -22,7 +22,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.cluster.programs.same_code import difference
+from gearpy.cluster.programs.compared import ComparedPrograms
 from gearpy.connectors.kafka.avro import avro
 from gearpy.connectors.kafka.protobuf import protobuf
 from gearpy.connectors.kafka.registry import (
@@ -33,7 +33,10 @@ from gearpy.connectors.kafka.registry import (
 )
 from gearpy.connectors.kafka.values import ValueForm, form_of
 from gearpy.errors import ConfigError, GearpyError
+from gearpy.ids import ProcessorId
+from gearpy.task.api.application import Graph, Processor, StreamApplication
 from gearpy.task.api.failure import is_final
+from gearpy.task.api.interfaces import Task
 from tests.connectors.kafka.registry_build import FakeRegistry, server_that_says
 
 CLICK = {
@@ -568,4 +571,10 @@ def test_a_schema_of_another_kind_is_named() -> None:
 @pytest.mark.parametrize("name", ["bytes", "text", "json", "msgpack"])
 def test_a_form_is_the_same_in_the_next_version_of_a_program(name: str) -> None:
     """A pipeline that reads it goes on while others change."""
-    assert difference(form_of("kafka", "value", name), form_of("kafka", "value", name)) == ""
+    old, new = (
+        StreamApplication(
+            "app", Graph().add(Processor(Task, config={"form": form_of("kafka", "value", name)}))
+        )
+        for _ in range(2)
+    )
+    assert ComparedPrograms(old, new).difference(ProcessorId(0), ProcessorId(0)) == ""
