@@ -85,6 +85,27 @@ class TaskOffsets:
     offsets: dict[str, bytes]
 
 
+#: What a source leaves out before it reads on: nothing; the next record; without reading it,
+#: the smallest part of a file that can be stepped over, or the rest of the file.
+LeftOut: TypeAlias = Literal["", "record", "block", "file"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceProbe:
+    """How a source task reads while an input is looked for that ends processes.
+
+    Nothing until an epoch is complete; then so many ``records`` an epoch, or so many of each of
+    these ``partitions``; see `gearpy.core.app.deadly.probing`. With ``leaves_out`` it does that
+    with its one partition, because of this ``cause``, and reads nothing else.
+    """
+
+    task_id: TaskId
+    records: int
+    partitions: tuple[str, ...] | None = None
+    leaves_out: LeftOut = ""
+    cause: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchTasks:
     """Create these tasks; answered by `TasksLaunched`. Gearpump: `LaunchTasks`.
@@ -103,6 +124,7 @@ class LaunchTasks:
     snapshots: tuple[SnapshotFile, ...] = ()
     overrides: tuple[TaskOffsets, ...] = ()
     first_session: SessionId = FIRST_SESSION
+    probes: tuple[SourceProbe, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

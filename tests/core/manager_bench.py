@@ -84,6 +84,7 @@ def some_limits(
     retained: int = 2,
     interval_ms: int = 300,
     trial_ms: int = 0,
+    steps_over: bool = False,
 ) -> RecoveryLimits:
     return RecoveryLimits(
         restarts=RestartPolicy(
@@ -102,6 +103,7 @@ def some_limits(
         epochs_retained=retained,
         stall_after_ms=60_000,
         trial_ms=trial_ms,
+        steps_over=steps_over,
     )
 
 
@@ -119,6 +121,7 @@ class Bench:
         trial_ms: int = 0,
         is_begun: bool = True,
         dag: Dag | None = None,
+        steps_over: bool = False,
     ) -> None:
         self.now_ms = 1000
         self._limits = some_limits(
@@ -127,6 +130,7 @@ class Bench:
             epoch_timeout_ms=epoch_timeout_ms,
             interval_ms=interval_ms,
             trial_ms=trial_ms,
+            steps_over=steps_over,
         )
         self.dag = dag or a_dag(*regions or [(2, 2)])
         self._wanted = executors

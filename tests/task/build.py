@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from gearpy.core.flow.link import FlowLimits
 from gearpy.core.flow.partition import BroadcastPartitioner, Partitioner
 from gearpy.ids import MIN_MS, SessionId, TaskId
+from gearpy.messages.app import SourceProbe
 from gearpy.messages.data import (
     Ack,
     AckRequest,
@@ -131,6 +132,7 @@ class Bench:
         on_error: what to do with records on which it raises.
         metering: how the task is measured.
         recorder: of what it takes.
+        probe: how it reads, if it is a source.
     """
 
     def __init__(
@@ -150,6 +152,7 @@ class Bench:
         on_error: OnError = "fail",
         metering: MeterSettings | None = None,
         recorder: recording.Recorder | None = None,
+        probe: SourceProbe | None = None,
     ) -> None:
         self._resume = resume
         self.now_ms = 0
@@ -194,6 +197,7 @@ class Bench:
             on_error=on_error,
             metering=metering,
             recorder=recorder,
+            probe=probe,
         )
 
     def open(self) -> "Bench":

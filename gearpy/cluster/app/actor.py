@@ -85,6 +85,7 @@ from gearpy.messages.metrics import EventKind, GetHistory, GetMetrics, GetSeries
 from gearpy.messages.summaries import ApplicationStatus, ErrorCard
 from gearpy.storage.checkpoints import Checkpoints
 from gearpy.task.api.failure import card_of
+from gearpy.task.sources.place_text import stored_place_text
 
 _log = logging.getLogger(__name__)
 #: Stored before the snapshots are deleted: a relaunched app master must not look for them.
@@ -301,6 +302,7 @@ class AppMasterActor(Actor[_Message]):
             after=after,
             is_trial=is_trial,
             untried=self._versions.current.kept if is_trial and after is None else (),
+            place_text=stored_place_text,
         )
         self._begin_autoscale(self._dag)
         self._do(self._core.on_start(now_ms))

@@ -397,6 +397,7 @@ class ExecutorActor(Actor[_Message]):
             epoch=launch.epoch,
             resume=resume,
             first_session=launch.first_session,
+            probe=next((each for each in launch.probes if each.task_id == task_id), None),
         )
         group.runners[task_id] = runner
         processor = self._runners.application.processors[ProcessorId(task_id.processor)]

@@ -50,6 +50,7 @@ def recovery_limits(config: Config) -> RecoveryLimits:
         stall_after_ms=config.streaming.stall_threshold_ms,
         trial_ms=config.application.trial_s * 1000,
         change_timeout_ms=config.application.drain_timeout_s * 1000,
+        steps_over=config.application.on_error != "fail",
     )
 
 

@@ -12,6 +12,7 @@
 - `executors`: the executors of one application: wanted, running, and waited for.
 - `hosts`: the machines that the tasks of a processor may be on.
 - `crew`: the executors of an application of actors: wanted by its app master, replaced when lost.
+- `deadly`: input that ends the processes that work on it.
 - `incidents`: failures of an application: each is counted once, however it shows.
 - `clock`: the application clock: the progress of all tasks, and the tasks that stall or hold it.
 - `replays`: records of the quarantine that were given back to tasks, until an epoch has them for

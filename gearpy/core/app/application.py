@@ -81,6 +81,7 @@ class ApplicationCore(Recovery):
         after: the core of the version before, in whose place this one is put.
         is_trial: going back is possible, until the first epochs are stored, which are so at once.
         untried: the regions that the change did not touch, of an app master launched again.
+        place_text: says for people where a partition is; see `Deaths`.
     """
 
     # -- questions -------------------------------------------------------------------------
@@ -577,6 +578,8 @@ class ApplicationCore(Recovery):
             self._hold_epochs()
             commands.append(TrialPassed())
         commands += self.regions[region].epochs.on_manifest_stored(epoch, now_ms)
+        for each in self.deaths.on_epoch(self.regions[region], now_ms):
+            commands += self._begin_again(each, now_ms)
         return self._settled(commands, now_ms)
 
     def _store_trial(self, now_ms: int) -> list[Command]:

@@ -31,6 +31,7 @@ class RecoveryLimits:
     stall_after_ms: int
     trial_ms: int = 0
     change_timeout_ms: int = 300_000
+    steps_over: bool = False  #: What ends a process is left out, if it can be found.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from gearpy.messages.app import (
     LaunchTasks,
     SnapshotFile,
     SnapshotsDamaged,
+    SourceProbe,
     StartAllTasks,
     StopAllTasks,
     TaskLaunch,
@@ -140,6 +141,7 @@ class Deployment:
         overrides: Sequence[TaskOffsets] = (),
         start_time_ms: int = MIN_MS,
         halt_ms: int = MAX_MS,
+        probes: Sequence[SourceProbe] = (),
     ) -> None:
         assert placement, "a region has tasks"
         assert step_timeout_ms >= 1, step_timeout_ms
@@ -154,6 +156,7 @@ class Deployment:
         self._overrides = tuple(overrides)
         self._start_time_ms = start_time_ms
         self._halt_ms = halt_ms
+        self._probes = tuple(probes)
         self._state: DeploymentState = "created"
         self._waiting_for: dict[ExecutorId, None] = {}  # A set that keeps its order.
         self._step_started_ms = 0
@@ -379,6 +382,7 @@ class Deployment:
             ),
             overrides=tuple(each for each in self._overrides if each.task_id in wanted),
             first_session=self._first_session,
+            probes=tuple(each for each in self._probes if each.task_id in wanted),
         )
 
     def _locations(self) -> TaskLocationsReady:

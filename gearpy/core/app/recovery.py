@@ -11,6 +11,8 @@ from gearpy.core.app import causes, deployment
 from gearpy.core.app.causes import Drain
 from gearpy.core.app.change import Succession
 from gearpy.core.app.clock import ClockService
+from gearpy.core.app.deadly.deaths import Deaths
+from gearpy.core.app.deadly.probing import Verdict
 from gearpy.core.app.decisions import (
     Command,
     Ended,
@@ -58,6 +60,7 @@ class Recovery:
     """
 
     store = ""  #: Why no epoch can be stored at present, as the shell knows.
+    may_be_followed = True  #: By another version; not if it has failed for good.
 
     def __init__(
         self,
@@ -75,11 +78,13 @@ class Recovery:
         after: "Recovery | None" = None,
         is_trial: bool = False,
         untried: Iterable[int] = (),
+        place_text: Callable[[str, bytes], str] = lambda name, _: name,
     ) -> None:
         self.dag = dag
         self._limits = limits
         self.incidents = Incidents(limits.restarts, poison_attempts=limits.poison_attempts, rng=rng)
         self.suspicions = Suspicions()
+        self.deaths = Deaths(dag, steps_over=limits.steps_over, place_text=place_text)
         #: They have lost executors: when they are lost, too, what was launched there is no failure.
         self.failing_workers: set[ActorPath] = set()
         #: When each was lost. The master may still have granted slots there a moment before.
@@ -136,7 +141,6 @@ class Recovery:
         self._ending: Ended | None = None
         self._drain: Drain | None = None
         self._has_gone_back = False
-        self.may_be_followed = True  #: By another version; not if it has failed for good.
         self.is_ended = False
 
     def _new_clock(self, now_ms: int) -> ClockService:
@@ -202,6 +206,7 @@ class Recovery:
                 first_session=self.next_session,
                 executors=running,
                 now_ms=now_ms,
+                probes=self.deaths.orders(region),
             )
             self.next_attempt += 1
             self.next_session += len(region.placement)
@@ -325,11 +330,36 @@ class Recovery:
             return commands + self._lose_next(executor_id, cause, now_ms)
         if error is None:
             error = ErrorCard(cause=f"executor {executor_id} lost: {cause or 'it was stopped'}")
+        verdict: Verdict = "restart"
+        if not (self.succession.change or self.succession.trial or self._drain):
+            verdict = self.deaths.judge(needing, executor_id, launch, cause, now_ms)
+        if verdict != "restart":
+            error = self.deaths.told(error, verdict, self.reports)
+            return commands + self._on_deadly_input(hurt, executor_id, error, verdict, now_ms)
         commands += self._on_trouble(
             hurt, f"executor {executor_id}", error, now_ms, is_known=is_known
         )
         if not was_up:  # Another one would hardly fare better at once.
             self.executors.pause(executor_id, self.incidents.resume_at_ms)
+        return commands
+
+    def _on_deadly_input(
+        self,
+        hurt: Collection[Region],
+        executor_id: ExecutorId,
+        error: ErrorCard,
+        verdict: Verdict,
+        now_ms: int,
+    ) -> list[Command]:
+        """Fail, or begin again to search, which has an end of its own, and needs no budget."""
+        if verdict == "stop":
+            return self._fail(error, now_ms, of=hurt)
+        self.incidents.on_planned(now_ms)
+        what = f"executor {executor_id}"
+        commands = self._on_trouble(hurt, what, error, now_ms, is_known=True)
+        for region in self.deaths.regions:
+            if region not in hurt:
+                commands += self._begin_again(region, now_ms)
         return commands
 
     def _settle(self, executor_id: ExecutorId) -> list[Command]:

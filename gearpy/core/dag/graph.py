@@ -80,8 +80,9 @@ class ProcessorSpec:
     all processes must find the same. ``steps`` describe its parts; they do not count when graphs
     are compared. ``hosts`` are the machines that its tasks may be on, if not all; they do not
     count either, nor does ``leaves_open``: a task that dies has something open outside that others
-    wait for, see `Sink.settle`. ``life`` has the event time at which it has taken the place of
-    another one, see `birth_of_change`. Gearpump: `ProcessorDescription`.
+    wait for, see `Sink.settle`; nor ``replays``, see `Source.replayable`. ``life`` has the event
+    time at which it has taken the place of another one, see `birth_of_change`. Gearpump:
+    `ProcessorDescription`.
     """
 
     id: ProcessorId
@@ -93,6 +94,7 @@ class ProcessorSpec:
     steps: tuple[StepSpec, ...] = ()
     hosts: tuple[str, ...] = ()
     leaves_open: bool = False
+    replays: bool = False
 
     @property
     def partition_count(self) -> int:

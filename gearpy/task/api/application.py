@@ -273,6 +273,7 @@ class StreamApplication:
                 steps=steps,
                 hosts=tuple(p.hosts),
                 leaves_open=p.sink is not None and p.sink.leaves_open,
+                replays=p.source is not None and p.source.replayable,
                 life=p.life,
             )
             for p, steps in zip(given, _steps(given), strict=True)

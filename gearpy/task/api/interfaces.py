@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeAlias
 from gearpy.config.schema import SparkConfig
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS, AppId, ExecutorId, TaskId
+from gearpy.messages.app import SourceProbe
 from gearpy.messages.data import NOWHERE, Batch, Message, Origin
 from gearpy.messages.summaries import ConsumerReport
 from gearpy.messages.type_variables import In_contra, Out_co, T_co, T_contra
@@ -140,6 +141,8 @@ class TaskContext(Generic[Out_co]):
     """Runs user code that is asynchronous, for gearpy's own operators."""
     is_rerun: bool = False
     """The task runs again, alone, to look at what it did: nothing may be shown."""
+    probe: SourceProbe | None = None
+    """How a source reads while an input is looked for that ends processes; None: as always."""
     shown: Callable[[Sequence[Any], Sequence[int]], None] | None = None
     """Is told of the records that sinks get, with their event times."""
 

@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn
 from gearpy.core.flow.alignment import EpochEnd
 from gearpy.errors import CannotTravel, ConfigError, ProtocolError
 from gearpy.ids import MAX_MS, MIN_MS, TaskId
-from gearpy.messages.app import TaskClock
+from gearpy.messages.app import SourceProbe, TaskClock
 from gearpy.messages.data import (
     NOWHERE,
     Ack,
@@ -79,6 +79,7 @@ class TaskRunner:
         resume: the state to go on from; None: from the beginning.
         on_error: the policy for a record that user code raises on.
         metering, recorder: measure it and record its input, where they are given.
+        probe: how a source reads; None: as always.
     """
 
     def __init__(
@@ -98,6 +99,7 @@ class TaskRunner:
         coroutines: Coroutines = NO_COROUTINES,
         metering: MeterSettings | None = None,
         recorder: Recorder | None = None,
+        probe: SourceProbe | None = None,
     ) -> None:
         self.info = info
         self.outbox: list[LinkMessage] = []
@@ -146,6 +148,7 @@ class TaskRunner:
         counters = TaskCounters()
         self._rejects = Rejects(on_error, counters, str(info.task_id), epoch)
         self.context = self._make_context(wall_ms, counters)
+        self.context.probe = probe
         self.task: Task | None = None
         self._feed: TaskFeed | None = None  # Made when it is open.
         self._tells_origin = True

@@ -7,6 +7,7 @@ from dataclasses import field
 
 from gearpy.ids import FIRST_SESSION, MIN_MS, AppId, ExecutorId, ProcessorId, SessionId, TaskId
 from gearpy.late_dataclass import dataclass
+from gearpy.messages.app import SourceProbe
 from gearpy.state.keyed import KeyedState
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.api.interfaces import TaskLimits
@@ -53,12 +54,14 @@ class RunnerFactory:
         epoch: int = 1,
         resume: TaskResume | None = None,
         first_session: SessionId = FIRST_SESSION,
+        probe: SourceProbe | None = None,
     ) -> TaskRunner:
         """Return the runner of a task, not opened yet.
 
         Args:
             resume: its state at the end of the epoch before; None: it begins at the beginning.
             first_session: of this attempt of its region.
+            probe: how it reads, if it is a source that is to look for what ends processes.
         """
         processor = self.application.processors[ProcessorId(task_id.processor)]
         info = TaskInfo(
@@ -95,6 +98,7 @@ class RunnerFactory:
             coroutines=self.coroutines,
             metering=self.metering,
             recorder=None if self.recorder is None else self.recorder(epoch),
+            probe=probe,
         )
 
     def open_ahead(self, task_id: TaskId) -> KeyedState | None:

@@ -88,6 +88,15 @@ class SourcePartition:
             return portion
         return self._split(portion, self._cut_ms)
 
+    def read_few(self, max_records: int, now_ms: int) -> Portion | None:
+        """Return the next records, never more than asked for, also of those that have waited."""
+        portion = self.read(max_records, now_ms)
+        if portion is None or len(portion) <= max_records:
+            return portion
+        before_ms = portion.promised()[max_records]
+        self._backlog.appendleft(replace(portion.part(max_records), before_ms=before_ms))
+        return portion.part(0, max_records)
+
     def begin_cut(self, cut_time_ms: int) -> None:
         self.end_cut()
         self._cut_ms = cut_time_ms

@@ -5,15 +5,18 @@ from typing import Any, Final, Literal, TypeAlias
 
 from gearpy.columns.row_schema import RowSchema
 from gearpy.core.flow.read_size import ReadSize
-from gearpy.errors import ConfigError
+from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import NOWHERE, Batch, Origin
 from gearpy.messages.table import newest_of
+from gearpy.task.api.failure import shown
 from gearpy.task.api.interfaces import FINISHED, Discovery, Source, TaskContext
 from gearpy.task.chain.chain import ChainTask
 from gearpy.task.chain.stage import Stage
 from gearpy.task.sources.gathering import ROWS_SHARE, TABLE_SHARE
 from gearpy.task.sources.partition import SourcePartition
+from gearpy.task.sources.place_text import place_text
+from gearpy.task.sources.probed import ProbedReading
 from gearpy.task.sources.share import partition_number
 from gearpy.task.time.late import LATE, LateRecords, Portion, SourceLate
 
@@ -141,6 +144,7 @@ class SourceTask(ChainTask):
         self._sent_ms = MIN_MS  # Newest event time that was sent.
         self._asked_ms = 0  # By wall time, when the readers were asked last, and when one gave.
         self._gave_ms = MIN_MS
+        self._probed: ProbedReading | None = None
 
     def on_start(self, start_time_ms: int) -> None:
         """Open this task's partitions, each where it was."""
@@ -173,6 +177,8 @@ class SourceTask(ChainTask):
                 self._parts[-1].floor_ms = floors.get(name, MIN_MS)
             if self._parts and self._parts[-1].name == name:
                 self._parts[-1].read_records = read.get(name, 0)
+        if self.context.probe is not None and self._source.replayable:
+            self._probed = ProbedReading(self.context.probe, self.context)
 
     def snapshot(self) -> dict[str, Any]:
         """Return where each partition is, too."""
@@ -206,6 +212,10 @@ class SourceTask(ChainTask):
     def on_commit(self, epoch: int) -> None:
         """Let the sinks of the chain show the records, and the source know where they end."""
         super().on_commit(epoch)
+        if self._probed is not None:
+            self._probed.on_commit(epoch)
+            if self._probed.is_over:
+                self._probed = None
         if self._discovery is None:
             return
         places: dict[str, Any] = {}
@@ -215,7 +225,7 @@ class SourceTask(ChainTask):
 
     def produce(self) -> Generator[Batch | None, None, int]:
         self._find()
-        portion = self._read()
+        portion = self._read() if self._probed is None else self._read_probed(self._probed)
         records = 0 if portion is None else len(portion.values)  # Also some that were held.
         if portion is not None:
             self.context.set_idle(False)
@@ -228,8 +238,17 @@ class SourceTask(ChainTask):
             return FINISHED
         return self._pause_ms() if portion is None else 0
 
+    @property
+    def epoch_fill(self) -> float:
+        """The same as of other chains; high, too, when all is read that may be in an epoch."""
+        if self._probed is None:
+            return super().epoch_fill
+        return max(super().epoch_fill, self._probed.epoch_fill)
+
     def begin_cut(self, cut_time_ms: int) -> bool:
-        """Hold back records that are not older than the cut."""
+        """Hold back records that are not older than the cut; not where only a few are read."""
+        if self._probed is not None:
+            return False
         if cut_time_ms != self._cut_ms:
             self._cut_ms = cut_time_ms
             for part in self._parts:
@@ -334,6 +353,45 @@ class SourceTask(ChainTask):
                 self._gave_ms = now_ms
                 return portion
         return None
+
+    def _read_probed(self, probed: ProbedReading) -> Portion | None:
+        """Read what may be read, or leave out what is to be."""
+        self._parts.sort(key=lambda part: part.promised_ms)
+        self._asked_ms = self._gave_ms = now_ms = self.context.now_ms()
+        for at, part in enumerate(self._parts):
+            if (room := probed.room(part.name, self._size.size)) <= 0:
+                continue
+            if probed.leaves_out:
+                self._leave_out(part, probed, now_ms)
+                return None
+            portion = part.read_few(room, now_ms)
+            if portion is not None:
+                probed.on_read(part.name, len(portion))
+                self._parts.append(self._parts.pop(at))
+                return portion
+        return None
+
+    def _leave_out(self, part: SourcePartition, probed: ProbedReading, now_ms: int) -> None:
+        where = place_text(part.name, part.reader.snapshot())
+        if probed.leaves_out != "record":
+            raise OperatorError(
+                operator=self.context.operator,
+                cause=f"{where}: to read on from there ends the process: {probed.cause}; this "
+                "source cannot step over it unread: take it out of the input",
+                is_final=True,
+            )
+        portion = part.read_few(1, now_ms)
+        if portion is None:
+            return
+        probed.on_read(part.name, len(portion))
+        for value, time_ms in Batch(portion.values, portion.timestamps).messages():
+            error = OperatorError(
+                operator=self.context.operator,
+                cause=f"{where}: this record ends the process that works on it: {probed.cause}",
+                record=shown(value),
+                event_time_ms=int(time_ms),
+            )
+            self.context.rejects.take(value, time_ms, error)
 
     def _pause_ms(self) -> int:
         """Return how long the source is left alone: a share of the time that it was silent.

@@ -62,6 +62,15 @@ class Portion:
             timestamps=[self.timestamps[at] for at in places],
         )
 
+    def part(self, start: int, stop: int | None = None) -> "Portion":
+        """Return the records between two places; the promises stay."""
+        return replace(
+            self,
+            values=self.values[start:stop],
+            timestamps=self.timestamps[start:stop],
+            aside=None if self.aside is None else self.aside[start:stop],
+        )
+
     def filtered(self, flags: Any) -> "Portion":
         values, times = self.values, self.timestamps
         assert type(values) is Table

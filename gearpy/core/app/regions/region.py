@@ -1,6 +1,6 @@
 """One region at work: its attempts, one after the other, and the epochs they store."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from gearpy.core.app.decisions import RecoveryLimits
@@ -12,6 +12,7 @@ from gearpy.ids import MIN_MS, ExecutorId, SessionId, TaskId
 from gearpy.messages.app import (
     RegisterExecutor,
     SnapshotsDamaged,
+    SourceProbe,
     TaskLocationsReceived,
     TaskOffsets,
     TasksLaunched,
@@ -136,6 +137,10 @@ class Region:
     def was_hurt_with(self, executor_id: ExecutorId, launch: int) -> bool:
         return self._is_hurt and self._launches.get(executor_id) == launch
 
+    def ran_in(self, executor_id: ExecutorId, launch: int) -> bool:
+        """Tell whether a process had tasks of the present attempt, which may have begun to read."""
+        return self._launches.get(executor_id) == launch and self.made_at_ms > 0
+
     # -- attempts --------------------------------------------------------------------------
 
     def place(self, placement: Mapping[TaskId, ExecutorId]) -> None:
@@ -152,6 +157,7 @@ class Region:
         first_session: int,
         executors: Mapping[ExecutorId, RegisterExecutor],
         now_ms: int,
+        probes: Sequence[SourceProbe] = (),
     ) -> list[Command]:
         """Begin an attempt from the newest complete epoch; its sources halt where epochs do."""
         assert self.state == "waiting", self.state
@@ -170,6 +176,7 @@ class Region:
             overrides=self._overrides_of(base),
             start_time_ms=base.clock_ms if base else MIN_MS,
             halt_ms=self.epochs.halt_ms,
+            probes=probes,
         )
         self._launches = {each: executors[each].launch for each in self.executors}
         self.state, self.is_completed, self._is_hurt = "deployed", False, False

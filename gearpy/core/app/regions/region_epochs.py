@@ -103,6 +103,7 @@ class RegionEpochs:
         self._last_cut_ms: int | None = None  # Where a drain ends.
         self.is_wanted = False  #: A task keeps so much that the epoch should end before its time.
         self.keeps_files = False  #: Another version reads them: none is written anew.
+        self.stored = 0  #: So many epochs of the present attempt are.
         self._open_epochs: set[int] = set()  # Records were in flight at their ends.
         self._last_at_ms = 0  # When another last epoch may begin, after one of those.
         self._land_ms = _LAND_MS
@@ -182,7 +183,7 @@ class RegionEpochs:
         """Let an attempt begin; return the manifest that it goes on from."""
         assert self.history.unstored is None, "it may have to go back further"
         self._attempt, self._base = attempt, self.history.newest
-        self._is_begun = True
+        self._is_begun, self.stored = True, 0
         self._land_ms = _LAND_MS
         self._files[attempt] = AttemptFiles(self._base.snapshots if self._base else ())
         for old in sorted(self._files)[:-_ATTEMPTS_MAX]:
@@ -349,6 +350,7 @@ class RegionEpochs:
         newest = self.history.newest
         if self._coordinator is None or newest is None or newest.attempt != self._attempt:
             return commands
+        self.stored += 1
         is_told = self._commit is not None and self._commit.epoch >= newest.epoch
         if self.history.unstored is None and not is_told:
             self._commit = CommitRound(newest.epoch, self._executors, now_ms)
