@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from gearpy.spark.delivery.listener import listen
     from gearpy.spark.delivery.sink import SparkSink
     from gearpy.spark.guest.cluster import SparkCluster, cluster
-    from gearpy.spark.sessions.archive import make_archive
     from gearpy.spark.sessions.java import java_home
     from gearpy.spark.sessions.sessions import (
         forget_dead_session,
@@ -39,14 +38,12 @@ __all__ = [
     "is_connection_error",
     "java_home",
     "listen",
-    "make_archive",
     "overwrite",
     "session",
     "stop",
 ]
 
 _HOMES = {
-    "sessions.archive": ("make_archive",),
     "delivery.batch": ("SparkBatch", "overwrite"),
     "sessions.java": ("java_home",),
     "delivery.listener": ("listen",),

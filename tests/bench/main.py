@@ -560,9 +560,6 @@ def spark_crash(
     seed: _Seed = 1,
     minutes: Annotated[float, typer.Option(help="go on with it for at least so long")] = 0,
     rate: _Rate = 2000,
-    archive: Annotated[
-        bool, typer.Option(help="let Spark start from an archive of classes, made before")
-    ] = False,
     sets: _Sets = None,
     folder: _Folder = None,
 ) -> None:
@@ -570,15 +567,10 @@ def spark_crash(
     from tests.bench.spark_crash import spark_target
     from tests.bench.spark_plan import again, plan_of
 
-    if archive:
-        from gearpy.spark import make_archive
-
-        make_archive()
-
     def plan(rng: random.Random) -> "Iterable[Blow]":
         return again(plan_of(faults, jvm_faults, rng), rng, minutes=minutes)
 
-    target = spark_target(archive=archive)
+    target = spark_target()
     _crash(target, plan, times=None, seed=seed, rate=rate, sets=sets, folder=folder)
 
 

@@ -332,17 +332,10 @@ def _many(spark: Any, folder: Path, options: Mapping[str, Any], *, epochs: int) 
 
 
 def measure_spark_start(*, runs: int) -> Iterator[Figure]:
-    """Yield how long a session takes from the start of a process, without and with an archive."""
-    from gearpy.spark import make_archive  # noqa: PLC0415 - needs Spark
-
-    yield Figure("start: making the archive, once", "s", (_seconds(make_archive),))
-    starts = ("plain", "archive")
-    # In turns: what else the machine does hits both.
-    took = [(start, _start(start)) for _ in range(runs) for start in starts]
-    for start in starts:
-        for step, name in _STEPS.items():
-            values = tuple(each[step] for of, each in took if of == start)
-            yield Figure(f"start, {start}: {name}", "s", values)
+    """Yield how long a session takes from the start of a process."""
+    took = [_start() for _ in range(runs)]
+    for step, name in _STEPS.items():
+        yield Figure(f"start: {name}", "s", tuple(each[step] for each in took))
 
 
 _START_PROGRAM: Final = "tests.bench.spark_start"  # Importing it needs Spark.
@@ -353,9 +346,9 @@ _STEPS: Final = {
 }
 
 
-def _start(start: str) -> dict[str, float]:
+def _start() -> dict[str, float]:
     done = subprocess.run(
-        [sys.executable, "-P", "-m", _START_PROGRAM, start, str(time.time())],
+        [sys.executable, "-P", "-m", _START_PROGRAM, str(time.time())],
         stdout=subprocess.PIPE,
         check=True,
         timeout=_TIMEOUT_S,

@@ -33,15 +33,14 @@ _SETTINGS: Final = {
 _PHASE_S: Final = 5.0
 
 
-def spark_target(*, archive: bool = False) -> Target:
-    """Return what is struck; Spark may start from the archive of classes, which must be there.
+def spark_target() -> Target:
+    """Return what is struck.
 
     A JVM may start meanwhile, on a busy machine: nothing else takes so long.
     """
     return Target(
         program=spark_program.__file__,
         check=_check,
-        args=("archive" if archive else "plain",),
         settings=_SETTINGS,
         signs=SparkSigns,
         run=_SparkRun,
@@ -105,8 +104,8 @@ def _verdicts(results: Path, end: int) -> Iterator[TableVerdict]:
 class _Reader:
     """The job outside, which is started again whenever it has ended."""
 
-    def __init__(self, results: Path, start: str) -> None:
-        self._args = [sys.executable, "-P", "-m", spark_reader.__name__, str(results), start]
+    def __init__(self, results: Path) -> None:
+        self._args = [sys.executable, "-P", "-m", spark_reader.__name__, str(results)]
         self._said = results.parent / "reader.out"
         self._process: subprocess.Popen[bytes] | None = None
         self.starts = 0
@@ -143,7 +142,7 @@ class _SparkRun(CrashRun):
 
     def __init__(self, target: Target, *args: Any, **options: Any) -> None:
         super().__init__(target, *args, **options)
-        self._reader = _Reader(self.results, *target.args)
+        self._reader = _Reader(self.results)
         self._appended: frozenset[str] = frozenset()  # When the call began.
         self._jvms: set[int] = set()  #: That must end, as who has started them was killed.
 

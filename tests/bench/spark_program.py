@@ -61,21 +61,17 @@ Expected: TypeAlias = Mapping[_Window, tuple[int, int]]
 
 
 def main(args: list[str]) -> gp.StreamApp:
-    """Return the application; ``args``: folder of results, records per second, how Spark starts.
-
-    The last one is ``archive`` or ``plain``.
-    """
-    folder, rate, start = args
-    return spark_program(Path(folder), rate=float(rate), archive=start == "archive")
+    """Return the application; ``args``: folder of results, records per second."""
+    folder, rate = args
+    return spark_program(Path(folder), rate=float(rate))
 
 
-def spark_program(folder: Path, *, rate: float, archive: bool) -> gp.StreamApp:
+def spark_program(folder: Path, *, rate: float) -> gp.StreamApp:
     """Return the application; it ends where `numbered.set_end` says.
 
     Args:
         folder: where the folders of results are made.
         rate: records per second of all partitions together.
-        archive: whether Spark starts from an archive of classes, which must be there.
     """
     app = gp.StreamApp("spark-crash", parallelism=PARALLELISM)
     source = gp.generate(
@@ -94,14 +90,14 @@ def spark_program(folder: Path, *, rate: float, archive: bool) -> gp.StreamApp:
     windows.to_spark(
         lambda df, batch: _take(df, batch, folder),
         str(folder / HANDED),
-        spark=lambda: small_session("sink", archive=archive),
+        spark=lambda: small_session("sink"),
         name=SINK,
         key=names,
     )
     return app
 
 
-def small_session(app: str, *, archive: bool) -> Any:
+def small_session(app: str) -> Any:
     """Return a session that starts soon and takes little; only here is Spark imported."""
     from gearpy.spark import session  # noqa: PLC0415 - needs Spark
 
@@ -110,7 +106,6 @@ def small_session(app: str, *, archive: bool) -> Any:
         master="local[1]",
         memory="512m",
         conf={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"},
-        archive=archive,
     )
 
 

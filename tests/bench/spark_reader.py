@@ -1,6 +1,6 @@
 """A Spark job outside of gearpy, which streams a window log into a table of its own.
 
-``python -m tests.bench.spark_reader FOLDER archive|plain``: goes on until the file ``finish`` is
+``python -m tests.bench.spark_reader FOLDER``: goes on until the file ``finish`` is
 in the folder; then reads what is left, and writes down what Spark sees in each table. Whoever
 starts it starts it again when it, or its JVM, was killed.
 """
@@ -26,8 +26,8 @@ _POLL_S: Final = 0.05
 
 def main(args: list[str]) -> None:
     """Read until all is read."""
-    folder, start = Path(args[0]), args[1]
-    spark = small_session("outside", archive=start == "archive")
+    folder = Path(args[0])
+    spark = small_session("outside")
     log = WindowLog(folder / LOG)
     while not log.exists:
         time.sleep(_POLL_S)

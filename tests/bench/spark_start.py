@@ -1,4 +1,4 @@
-"""How long a Spark session takes from the start of the process: ``... spark_start plain|archive``.
+"""How long a Spark session takes from the start of the process: ``... spark_start SINCE``.
 
 Says as JSON how many seconds until the session is there, until the first job is done, and until the
 first rows are in a Parquet file.
@@ -13,9 +13,9 @@ from gearpy.spark import session, stop
 
 
 def main(args: list[str]) -> None:
-    """Start, measure, and end; ``args``: plain or archive, and when the process was started."""
-    start, began_s = args[0], float(args[1])
-    spark = session("start", master="local[2]", archive=start == "archive")
+    """Start, measure, and end; ``args``: when the process was started."""
+    began_s = float(args[0])
+    spark = session("start", master="local[2]")
     took = {"session": time.time() - began_s}
     spark.range(1000).groupBy().sum("id").collect()
     took["job"] = time.time() - began_s

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -27,7 +26,6 @@ from gearpy.core.app import deployment
 from gearpy.core.master import registry
 from gearpy.task.time.late import SOURCE_LATE, WINDOW_LATE
 from tests.eventually import DEADLINE_S
-from tests.spark.archived import is_archived
 
 ROOT: Final = Path(__file__).parents[2]
 README: Final = ROOT / "README.md"
@@ -74,7 +72,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (settings / "spark-defaults.conf").write_text(SPARK_DEFAULTS, encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPARK_CONF_DIR", str(settings))
-        patch.setattr(gearpy.spark, "session", partial(gearpy.spark.session, archive=is_archived()))
         gearpy.spark.stop()  # One that another test of this process has left is elsewhere.
         yield tmp_path_factory.mktemp("home")
         gearpy.spark.stop()

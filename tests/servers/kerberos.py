@@ -139,5 +139,8 @@ def _check_java() -> None:
         found = find_java(os.environ)
     except GearpyError as error:
         raise Unavailable(f"no Java: {error}") from error
-    if _JAVA_MODULE not in found.modules:
+    listed = subprocess.run(
+        [found.program, "--list-modules"], capture_output=True, text=True, check=True
+    )
+    if _JAVA_MODULE not in listed.stdout:
         raise Unavailable(f"the Java of {found.home} lacks {_JAVA_MODULE}: install a whole one")

@@ -6,7 +6,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 import gearpy.spark
-from tests.spark.archived import is_archived
 
 
 @pytest.fixture(scope="package")
@@ -16,7 +15,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = gearpy.spark.session(
         "tests",
         master="local[2]",
-        archive=is_archived(),
         conf={
             # Started and warm sooner, slower once warm: tests are over before that.
             "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",

@@ -42,13 +42,13 @@ def connect_server(folder: Path, port: int) -> Iterator[Daemon]:
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
     }
     arguments = [
-        f"-Dlog4j2.configurationFile={logging.as_uri()}",
         "org.apache.spark.deploy.SparkSubmit",
         *("--class", _SERVER),
         *(part for name, value in conf.items() for part in ("--conf", f"{name}={value}")),
         "spark-internal",
     ]
     env = {**os.environ, "PYSPARK_PYTHON": sys.executable}
-    with daemon(arguments, memory="1g", env=env) as server:
+    options = [f"-Dlog4j2.configurationFile={logging.as_uri()}"]
+    with daemon(arguments, memory="1g", options=options, env=env) as server:
         server.said("Spark Connect server started")
         yield server

@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from typing import IO, Final
 
 from gearpy.spark.sessions.driver import spark_home
-from gearpy.spark.sessions.java import find_java, java_home
-from gearpy.spark.sessions.jvm import SCALA_VERSION, module_options
+from gearpy.spark.sessions.java import java_home
 from gearpy.spark.sessions.settings import LOOPBACK
 
 #: Small, and quick to start.
@@ -47,31 +46,38 @@ class Daemon:
 
 @contextmanager
 def daemon(
-    arguments: Sequence[str], *, memory: str, env: Mapping[str, str] | None = None
+    arguments: Sequence[str],
+    *,
+    memory: str,
+    options: Sequence[str] = (),
+    env: Mapping[str, str] | None = None,
 ) -> Iterator[Daemon]:
     """Run a JVM while the block runs.
 
     Args:
-        arguments: Of Java, from the main class or before.
+        arguments: A class of Spark, and its arguments.
         memory: Of its heap.
+        options: More of Java's.
         env: The environment; that of this process.
     """
     env = dict(os.environ if env is None else env)
-    java = find_java(env)
-    command = [
-        str(java.program),
-        *("-cp", f"{spark_home()}/jars/*", *module_options(java.version)),
-        *(f"-Xmx{memory}", *JAVA_OPTIONS, *arguments),
-    ]
+    java = " ".join([*JAVA_OPTIONS, *options])
     here = {
         "SPARK_HOME": str(spark_home()),
         "SPARK_LOCAL_IP": LOOPBACK,
-        "SPARK_SCALA_VERSION": SCALA_VERSION,
-        # Executors are started by what is in JAVA_HOME, as Spark's own scripts would be.
+        # Of masters and workers; of servers that are submitted.
+
+            "SPARK_DAEMON_MEMORY": memory,
+            "SPARK_DAEMON_JAVA_OPTS": java,
+            "SPARK_SUBMIT_OPTS": java
+        ,
         "JAVA_HOME": str(java_home(env)),
     }
     with subprocess.Popen(
-        command, env={**env, **here}, stdout=subprocess.PIPE, text=True
+        [spark_home() / "bin" / "spark-class", *arguments],
+        env={**env, **here},
+        stdout=subprocess.PIPE,
+        text=True,
     ) as process:
         try:
             yield Daemon(process)

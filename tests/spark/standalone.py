@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -36,24 +37,26 @@ def standalone_cluster(
     """
     logging = folder / "log4j2.properties"
     logging.write_text(_LOGGING)
+    # The server for REST has a fixed port.
+    options = [
+        f"-Dlog4j2.configurationFile={logging.as_uri()}",
+        "-Dspark.master.rest.enabled=false",
+    ]
     with ExitStack() as stack:
-        master = stack.enter_context(
-            daemon(_arguments("master.Master", logging), memory="256m", env=env)
-        )
+        start = partial(daemon, memory="256m", options=options, env=env)
+        master = stack.enter_context(start(_arguments("master.Master")))
         url = master.said(r"Starting Spark master at (spark://\S+)")
         size = ("--cores", str(cores), "--memory", "512m", "--work-dir", str(folder), url)
-        worker = [*_arguments("worker.Worker", logging), *size]
+        worker = [*_arguments("worker.Worker"), *size]
         for _ in range(workers):
-            stack.enter_context(daemon(worker, memory="256m", env=env))
+            stack.enter_context(start(worker))
         for _ in range(workers):
             master.said("Registering worker")
         yield url
 
 
-def _arguments(name: str, logging: Path) -> list[str]:
+def _arguments(name: str) -> list[str]:
     return [
-        f"-Dlog4j2.configurationFile={logging.as_uri()}",
-        "-Dspark.master.rest.enabled=false",  # It has a fixed port.
         f"org.apache.spark.deploy.{name}",
         *("--host", LOOPBACK, "--port", "0", "--webui-port", "0"),
     ]

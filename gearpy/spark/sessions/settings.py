@@ -27,6 +27,13 @@ _RENAMES: Final = {
 _RAW_FILES: Final = {"spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem"}
 FAST_FILES: Final = {**_RENAMES, **_RAW_FILES}
 
+#: Spark's own pattern (`spark.redaction.regex`) for what must not be seen. All users of a machine
+#: see the arguments of its processes; these settings reach Spark over the connection instead.
+_SECRET: Final = re.compile(r"(?i)secret|password|token|access[.]?key")
+#: Settings that mean nothing before there is a session.
+_OF_SESSIONS: Final = ("spark.app.name", "spark.sql.", "spark.ui.")
+_JAVA_OPTIONS: Final = "spark.driver.defaultJavaOptions"
+
 #: Masters whose every process runs on this machine.
 _LOCAL: Final = re.compile(r"local(-cluster)?(\[.*\])?$")
 _LOOPBACK_HOSTS: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
@@ -102,6 +109,21 @@ def session_settings(
         # The default of 200 is meant for clusters: each micro-batch would start 200 tasks.
         settings["spark.sql.shuffle.partitions"] = str(tasks)
     return settings | dict(conf)
+
+
+def launch_settings(settings: Mapping[str, str], *, logging: str) -> dict[str, str]:
+    """Return the settings with which a JVM is started: without secrets, and those of the session.
+
+    Args:
+        settings: Those of the session.
+        logging: An option of Java, which the user's options may contradict.
+    """
+    plain = {
+        name: value
+        for name, value in settings.items()
+        if not name.startswith(_OF_SESSIONS) and not _SECRET.search(name)
+    }
+    return plain | {_JAVA_OPTIONS: f"{logging} {settings.get(_JAVA_OPTIONS, '')}".strip()}
 
 
 def remote_settings(conf: Mapping[str, str]) -> dict[str, str]:

