@@ -8,9 +8,8 @@
 - `draining`: what a drain waits for, now and then, for who waits for its end.
 - `measured`: figures of tasks, processors and executors, from measurements of two times.
 - `layout`: places of processors in a drawing.
-- `drawing`: the graph of an application, and charts, as SVG: reports and notebooks.
+- `drawing`: the graph of an application as SVG, for notebooks.
 - `notebook`: an application, a plan or records as HTML for a cell of a notebook.
-- `report`: one HTML file with all that is known of a run.
 - `changes`: changes of applications that run, in words.
 - `alerts`: rules about applications, and when they begin and cease to hold.
 - `text`: numbers, times and foreign text, as people read them.

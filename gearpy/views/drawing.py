@@ -1,12 +1,11 @@
-"""Draws the graph of an application, and charts of its last minutes, as SVG without scripts.
+"""Draws the graph of an application as SVG without scripts, for notebooks.
 
 All of it is in the colour of the text around it, with four colours that can be told apart on light
-and on dark ground and by the colour-blind; what they say is said by dots, width or words, too. So
-the same drawing fits a page, a report and a notebook.
+and on dark ground and by the colour-blind; what they say is said by dots, width or words, too.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from gearpy.views import text
 from gearpy.views.layout import HEIGHT, WIDTH, Point, layout_of
@@ -15,7 +14,6 @@ from gearpy.views.model import AppView, EdgeView, ProcessorFigures
 BLUE: Final = "#3a7fc4"
 AMBER: Final = "#c98019"
 RED: Final = "#d04a5b"
-VIOLET: Final = "#8b66c8"
 
 _NAME_MAX: Final = 20  # Characters that fit into a box.
 _ABOUT_MAX: Final = 32
@@ -25,20 +23,8 @@ _BUSY: Final = 0.9  # A processor that works for more of its time than this is f
 _STYLE: Final = (
     "<style>.gp-g{font-family:system-ui,sans-serif;font-size:12px;fill:currentColor;"
     "font-variant-numeric:tabular-nums}.gp-g .n{font-size:14px;font-weight:600}"
-    ".gp-g .q{opacity:.68}.gp-g .r{font-size:13px;text-anchor:end}"
-    ".gp-g .s{font-size:10px;opacity:.68}.gp-g .e{text-anchor:end}</style>"
+    ".gp-g .q{opacity:.68}.gp-g .r{font-size:13px;text-anchor:end}</style>"
 )
-
-
-class Line(NamedTuple):
-    """One line of a chart: its name, its points (None: not known), and its colour."""
-
-    name: str
-    values: Sequence[float | None]
-    colour: str
-
-
-# -- the graph ---------------------------------------------------------------------------------
 
 
 def graph_svg(view: AppView) -> str:
@@ -167,100 +153,7 @@ def _spark(values: Sequence[float], at: Point, box: Point) -> str:
     return f'<polyline points="{" ".join(points)}" fill="none" stroke="{BLUE}" stroke-width="1.4"/>'
 
 
-# -- charts ------------------------------------------------------------------------------------
-
-_CHART: Final[Point] = (300.0, 120.0)
-_PLOT_TOP: Final = 18.0
-_PLOT_BOTTOM: Final = 102.0
-_GRID: Final = 3
-
-
-def chart_svg(
-    name: str,
-    at_ms: Sequence[int],
-    lines: Sequence[Line],
-    *,
-    events: Iterable[tuple[int, str]] = (),
-) -> str:
-    """Return a chart over time as one ``<svg>`` element.
-
-    Args:
-        name: of the chart, for those who cannot see it.
-        at_ms: the times, ascending; as many as values of each line.
-        lines: what it shows, all in the same unit, from 0 up.
-    """
-    top = max((value for line in lines for value in line.values if value), default=0.0) or 1.0
-    parts = [*_grid(), *_events(at_ms, events)]
-    parts += [each for line in lines for each in _line(line, at_ms, top, is_only=len(lines) == 1)]
-    span = text.duration(at_ms[-1] - at_ms[0]) if at_ms else ""
-    width, height = _CHART
-    parts += [
-        _words(0, height - 4, "s", f"{span} ago" if span else "nothing is known yet"),
-        _words(width, height - 4, "s e", text.time(at_ms[-1]) if at_ms else ""),
-    ]
-    return _svg(width, height, name, parts)
-
-
-def _grid() -> Iterator[str]:
-    for n in range(_GRID + 1):
-        y = _PLOT_TOP + (_PLOT_BOTTOM - _PLOT_TOP) * n / _GRID
-        opacity = ".3" if n == _GRID else ".12"
-        yield (
-            f'<path d="M0 {y:.0f}H{_CHART[0]:.0f}" stroke="currentColor" '
-            f'stroke-opacity="{opacity}"/>'
-        )
-
-
-def _events(at_ms: Sequence[int], events: Iterable[tuple[int, str]]) -> Iterator[str]:
-    for when, what in events:
-        if at_ms and at_ms[0] <= when <= at_ms[-1]:
-            x = _x(when, at_ms)
-            title = f"<title>{text.html(text.time(when))} {text.html(what)}</title>"
-            yield (
-                f'<path d="M{x:.1f} {_PLOT_TOP:.0f}V{_PLOT_BOTTOM:.0f}" stroke="{RED}" '
-                f'stroke-dasharray="3 3">{title}</path>'
-            )
-
-
-def _line(line: Line, at_ms: Sequence[int], top: float, *, is_only: bool) -> Iterator[str]:
-    """Draw one line, in pieces where values are not known; alone, with the area below it."""
-    for piece in _pieces(line.values):
-        points = [
-            (_x(at_ms[n], at_ms), _PLOT_BOTTOM - (_PLOT_BOTTOM - _PLOT_TOP) * value / top)
-            for n, value in piece
-        ]
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        if is_only and len(points) > 1:
-            left, right = points[0][0], points[-1][0]
-            ends = f"{right:.1f},{_PLOT_BOTTOM} {left:.1f},{_PLOT_BOTTOM}"
-            yield f'<polygon points="{path} {ends}" fill="{line.colour}" fill-opacity=".16"/>'
-        if len(points) == 1:
-            (x, y) = points[0]
-            yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="1.6" fill="{line.colour}"/>'
-            continue
-        yield (
-            f'<polyline points="{path}" fill="none" stroke="{line.colour}" stroke-width="1.6">'
-            f"<title>{text.html(line.name)}</title></polyline>"
-        )
-
-
-def _pieces(values: Sequence[float | None]) -> Iterator[list[tuple[int, float]]]:
-    piece: list[tuple[int, float]] = []
-    for n, value in enumerate(values):
-        if value is not None:
-            piece.append((n, value))
-        elif piece:
-            yield piece
-            piece = []
-    if piece:
-        yield piece
-
-
-def _x(when: int, at_ms: Sequence[int]) -> float:
-    return _CHART[0] * (when - at_ms[0]) / max(1, at_ms[-1] - at_ms[0])
-
-
-# -- both --------------------------------------------------------------------------------------
+# -- pieces ------------------------------------------------------------------------------------
 
 
 def _svg(width: float, height: float, label: str, parts: Iterable[str]) -> str:

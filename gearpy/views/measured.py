@@ -16,7 +16,7 @@ from gearpy.messages.metrics import (
     UserMetric,
 )
 from gearpy.metrics.histogram import count_of, merged, quantile_ms_of, quantile_of, since
-from gearpy.views.model import UserFigure
+from gearpy.views.model import ProcessorColumns, SeriesView, UserFigure
 
 #: Two looks that are nearer to each other tell no rate.
 SPAN_MIN_MS: Final = 250
@@ -241,6 +241,18 @@ def use_of(now: ProcessMetricsData, was: ProcessMetricsData | None) -> ProcessUs
         return ProcessUse(rss_bytes)
     used_s = now.process.cpu_s - was.process.cpu_s
     return ProcessUse(rss_bytes, max(0.0, used_s * 1000 / span_ms))
+
+
+def series_view(data: SeriesData) -> SeriesView:
+    """Return the last minutes of an application, with its processors by number."""
+    processors = {
+        each.processor_id: ProcessorColumns(
+            rate=each.rate, busy=each.busy, backpressured=each.backpressured
+        )
+        for each in data.processors
+    }
+    names = set(SeriesView.__dataclass_fields__) - {"processors"}
+    return SeriesView(**{name: getattr(data, name) for name in names}, processors=processors)
 
 
 def _latency_of(was: TaskSample | None, now: TaskSample) -> HistogramSample:

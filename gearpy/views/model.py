@@ -7,7 +7,7 @@ rates are per second, shares from 0 to 1. What is not known is None, never 0.
 from typing import Literal, TypeAlias
 
 from gearpy.late_dataclass import dataclass
-from gearpy.messages.metrics import MetricKind
+from gearpy.messages.metrics import ApplicationEvent, MetricKind
 from gearpy.messages.summaries import (
     ApplicationStatus,
     ChangeSummary,
@@ -333,3 +333,29 @@ class OverviewView:
     applications: tuple[AppRow, ...] = ()
     attention: tuple[AttentionView, ...] = ()
     alerts: tuple[AlertView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessorColumns:
+    """The last minutes of one processor; see `messages.metrics.ProcessorSeries`."""
+
+    rate: tuple[float | None, ...]
+    busy: tuple[float | None, ...]
+    backpressured: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesView:
+    """The last minutes of an application in columns; see `messages.metrics.SeriesData`."""
+
+    at_ms: tuple[int, ...]
+    records_in_rate: tuple[float | None, ...]
+    records_out_rate: tuple[float | None, ...]
+    latency_p50_ms: tuple[float | None, ...]
+    latency_p99_ms: tuple[float | None, ...]
+    watermark_lag_ms: tuple[float | None, ...]
+    epoch_ms: tuple[float | None, ...]
+    epoch_bytes: tuple[float | None, ...]
+    state_bytes: tuple[float | None, ...]
+    processors: dict[int, ProcessorColumns]
+    events: tuple[ApplicationEvent, ...]

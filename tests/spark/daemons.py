@@ -66,11 +66,9 @@ def daemon(
         "SPARK_HOME": str(spark_home()),
         "SPARK_LOCAL_IP": LOOPBACK,
         # Of masters and workers; of servers that are submitted.
-
-            "SPARK_DAEMON_MEMORY": memory,
-            "SPARK_DAEMON_JAVA_OPTS": java,
-            "SPARK_SUBMIT_OPTS": java
-        ,
+        "SPARK_DAEMON_MEMORY": memory,
+        "SPARK_DAEMON_JAVA_OPTS": java,
+        "SPARK_SUBMIT_OPTS": java,
         "JAVA_HOME": str(java_home(env)),
     }
     with subprocess.Popen(

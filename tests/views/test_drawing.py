@@ -4,12 +4,11 @@ from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree as ET
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gearpy.views.app import app_view
-from gearpy.views.drawing import BLUE, RED, VIOLET, Line, chart_svg, graph_svg
+from gearpy.views.drawing import RED, graph_svg
 from gearpy.views.model import AppView, Headline
 from tests.views.build import a_detail, a_look
 
@@ -72,36 +71,3 @@ def test_text_of_users_is_text(name: str, step: str) -> None:
 def test_an_application_that_begins_has_no_graph() -> None:
     """The page says what it waits for instead."""
     assert graph_svg(app_view(a_look(detail=a_detail(processors=(), edges=())))) == ""
-
-
-def test_a_chart_has_its_lines_and_events() -> None:
-    """Events outside of its time are left out."""
-    svg = chart_svg(
-        "latency",
-        [0, 1_000, 2_000],
-        [Line("p50", [1.0, 2.0, 3.0], BLUE), Line("p99", [4.0, 5.0, 6.0], VIOLET)],
-        events=[(500, "executor 2 restarted"), (9_000, "later")],
-    )
-
-    assert titles_of(svg) == ["1970-01-01T00:00:00.500Z executor 2 restarted", "p50", "p99"]
-    assert "2.0 s ago" in words_of(svg)
-
-
-@pytest.mark.parametrize(
-    ("values", "lines", "dots"),
-    [
-        ([1.0, None, 2.0], 0, 2),
-        ([1.0, 2.0, None], 1, 0),
-        ([None, None, None], 0, 0),
-        ([0.0, 0.0, 0.0], 1, 0),
-    ],
-)
-def test_what_is_not_known_is_a_gap(values: list[float | None], lines: int, dots: int) -> None:
-    """And no zero."""
-    svg = chart_svg("rate", [0, 1, 2], [Line("in", values, BLUE)])
-
-    assert (svg.count("<polyline"), svg.count("<circle")) == (lines, dots)
-
-
-def test_a_chart_of_nothing_says_so() -> None:
-    assert "nothing is known yet" in words_of(chart_svg("rate", [], [Line("in", [], BLUE)]))

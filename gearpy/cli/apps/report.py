@@ -2,13 +2,16 @@
 
 import re
 import time
-from collections.abc import Iterator
+from base64 import b64encode
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Final
+from posixpath import dirname, join, normpath
+from typing import Annotated, Any, Final, NamedTuple
 
+import msgspec
 import typer
 
-from gearpy import __version__
+import gearpy
 from gearpy.cli.terminal.options import AppRef, Given, asking
 from gearpy.cli.terminal.output import print_json
 from gearpy.cluster.client.client import ClusterClient
@@ -17,13 +20,41 @@ from gearpy.config.hidden import shown_setting
 from gearpy.core.master.registry import TERMINAL
 from gearpy.errors import AskTimeout, ConfigError, SubmitRefused
 from gearpy.ids import AppId
+from gearpy.messages.client import QuarantinedRecord
+from gearpy.messages.metrics import SeriesData
 from gearpy.views import text
 from gearpy.views.app import app_view, processor_view
 from gearpy.views.look import Look
-from gearpy.views.report import Report, report_html
+from gearpy.views.measured import series_view
 
 #: Rates are counted from one look to the other.
 _APART_S: Final = 1.0
+_RECORDS_MAX: Final = 100
+_PAGE: Final = Path(gearpy.__file__).parent / "services" / "page"
+#: A module of the page names another by the way to it from its own folder.
+_IMPORT: Final = re.compile(r"""((?:from|import)\s*)"(\.{1,2}/[^"]+)\"""")
+#: The file runs what is in it, and asks nobody for anything.
+_POLICY: Final = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline' data:; img-src data:"
+)
+
+
+class Report(NamedTuple):
+    """All that a report is made of.
+
+    Attributes:
+        answers: what the services would answer the page, by paths behind ``api/v1.0/``.
+        refused: why there is no answer, by paths.
+        missing: what could not be got, and why, a sentence each.
+    """
+
+    app_id: AppId
+    name: str
+    at_ms: int
+    cluster_id: str
+    answers: dict[str, Any]
+    refused: dict[str, str]
+    missing: list[str]
 
 
 @asking
@@ -44,47 +75,117 @@ def report(
 ) -> None:
     """Write all that is known of an application into one HTML file, to keep or to send on."""
     with given.client() as client:
-        app_id = client.find(ref)
-        made = _report(client, app_id)
-    path = output or Path(f"{_file_name(made.view.name)}-{app_id}.html")
+        made = report_of(client, client.find(ref))
+    path = output or Path(f"{_file_name(made.name)}-{made.app_id}.html")
     try:
         path.write_text(report_html(made), encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"cannot write {path}: {error.strerror}; name another with -o") from error
     if given.as_json:
-        print_json({"app_id": app_id, "file": str(path), "missing": list(made.missing)})
+        print_json({"app_id": made.app_id, "file": str(path), "missing": made.missing})
         return
     print(f"wrote {path} ({path.stat().st_size // 1024 + 1} KiB)")
     for each in made.missing:
         print(f"missing: {each}")
 
 
-def _report(client: ClusterClient, app_id: AppId) -> Report:
+def report_of(client: ClusterClient, app_id: AppId) -> Report:
+    """Ask the cluster for all that the page would ask for."""
     before = look_at(client, app_id, lately_ms=None)
     look = before
     if before.metrics is not None and before.summary.status not in TERMINAL:
         time.sleep(_APART_S)
         look = look_at(client, app_id, lately_ms=None)
-    missing = [*_missing(look)]
-    try:
-        own = client.submission(app_id).config  # A file to send on: without secrets.
-        config: dict[str, str] | None = {key: shown_setting(key, own[key]) for key in own}
-        quarantined = client.quarantined(app_id).records
-    except (SubmitRefused, AskTimeout) as error:
-        config, quarantined = None, ()
-        missing.append(f"settings, and records in quarantine: {error}")
-    processors = look.detail.processors if look.detail else ()
-    views = (processor_view(look, each.processor_id, before) for each in processors)
-    return Report(
-        view=app_view(look, before, alerts=alerts_about(client, app_id)),
-        cluster_id=client.cluster().cluster_id,
-        version=__version__,
-        series=look.series,
-        processors=[each for each in views if each is not None],
-        config=config,
-        quarantined=quarantined,
-        missing=missing,
+    view = app_view(look, before, alerts=alerts_about(client, app_id))
+    base = f"appmaster/{app_id}"
+    answers: dict[str, Any] = {
+        "session": {"scopes": ["read"], "login_required": False},
+        f"{base}/view": view,
+        f"{base}/series": series_view(look.series or SeriesData(app_id=app_id)),
+    }
+    for each in look.detail.processors if look.detail else ():
+        number = each.processor_id
+        answers[f"{base}/processor/{number}"] = processor_view(look, number, before)
+    refused, missing = dict[str, str](), [*_missing(look)]
+    for name, ask in _QUESTIONS.items():
+        try:
+            answers |= {f"{base}/{path}": said for path, said in ask(client, app_id).items()}
+        except (SubmitRefused, AskTimeout) as error:
+            refused[f"{base}/{name}"] = str(error)
+            if name in _TOLD:
+                missing.append(f"{_TOLD[name]}: {error}")
+    cluster_id = client.cluster().cluster_id
+    return Report(app_id, view.name, view.at_ms, cluster_id, answers, refused, missing)
+
+
+def _config(client: ClusterClient, app_id: AppId) -> dict[str, Any]:
+    own = client.submission(app_id).config  # A file to send on: without secrets.
+    return {"config": {key: shown_setting(key, own[key]) for key in own}}
+
+
+def _quarantine(client: ClusterClient, app_id: AppId) -> dict[str, Any]:
+    """Return the list of records, and each with its traceback; their bytes stay where they are."""
+    listed = client.quarantined(app_id)
+    numbers = [each.number for each in listed.records[-_RECORDS_MAX:]]
+    whole = client.quarantined(app_id, numbers).records if numbers else ()
+    answers: dict[str, Any] = {
+        f"quarantine?number={each.number}": {"records": [_without_value(each)]} for each in whole
+    }
+    records = [_without_value(each) for each in listed.records]
+    return answers | {"quarantine": {"total": listed.total or len(records), "records": records}}
+
+
+def _without_value(record: QuarantinedRecord) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in _OF_RECORD}
+
+
+_OF_RECORD: Final = ("number", "processor_id", "event_time_ms", "at_ms", "error")
+#: Paths that the page asks for beside views, and who answers.
+_QUESTIONS: Final[dict[str, Callable[[ClusterClient, AppId], dict[str, Any]]]] = {
+    "config": _config,
+    "quarantine": _quarantine,
+    "plan": lambda client, app_id: {"plan": msgspec.json.decode(client.plan(app_id))},
+    "checkpoints": lambda client, app_id: {"checkpoints": {"epochs": client.epochs(app_id)}},
+}
+_TOLD: Final = {"config": "settings", "quarantine": "records in quarantine"}
+
+
+def report_html(report: Report) -> str:
+    """Return the page with what it needs in one file; modules are URLs of data, by name."""
+    modules = {}
+    for path in sorted(_PAGE.rglob("*.js")):
+        name = path.relative_to(_PAGE).as_posix()
+        folder = dirname(name)
+        source = _IMPORT.sub(
+            lambda found: f'{found[1]}"{normpath(join(folder, found[2]))}"',  # noqa: B023 - at once
+            path.read_text("utf-8"),
+        )
+        modules[name] = f"data:text/javascript;base64,{b64encode(source.encode()).decode()}"
+    style = "".join(
+        (_PAGE / name).read_text("utf-8")
+        for name in re.findall(r'"stylesheet" href="([^"]+)"', (_PAGE / "index.html").read_text())
     )
+    data = {**report._asdict(), "version": gearpy.__version__}
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
+<title>{text.html(report.name)} · gearpy</title><style>{style}</style>
+<script>{(_PAGE / "app/early.js").read_text("utf-8")}</script>
+<script type="application/json" id="report">{_script(data)}</script>
+<script type="text/plain">{(_PAGE / "vendor/LICENSES.txt").read_text("utf-8")}</script>
+<script type="importmap">{_script({"imports": modules})}</script>
+<script type="module">import "app/main.js";</script>
+</head><body><div id="page"></div>
+<noscript><p>This file shows itself by JavaScript that is in it; it asks nobody.</p></noscript>
+</body></html>
+"""
+
+
+def _script(data: Any) -> str:
+    """Return JSON that ends no element of HTML, whatever texts are in it."""
+    return msgspec.json.encode(data).decode().replace("<", "\\u003c")
 
 
 def _missing(look: Look) -> Iterator[str]:

@@ -18,8 +18,8 @@ from gearpy.services.deps import Deps, Given, deps_of
 from gearpy.services.problems import ProblemRaised, answer_of
 from gearpy.services.push.frames import as_message, frame, id_of
 from gearpy.services.push.topics import TooManyViewers, TopicLook
-from gearpy.services.routes.measurements import SeriesShape, series_shape
-from gearpy.views.model import AppView, OverviewView
+from gearpy.views.measured import series_view
+from gearpy.views.model import AppView, OverviewView, SeriesView
 
 router: Final = APIRouter(tags=["events"])
 
@@ -34,7 +34,7 @@ _LOG_S: Final = 1.0
 _LOG_LINES: Final = 200
 _LOG_FRAMES: Final = 50
 _VIEW: Final = TypeAdapter(AppView)
-_SERIES: Final = TypeAdapter(SeriesShape)
+_SERIES: Final = TypeAdapter(SeriesView)
 _OVERVIEW: Final = TypeAdapter(OverviewView)
 
 _App: TypeAlias = Annotated[int | None, Query(ge=0, le=_ID_MAX, description="This one alone.")]
@@ -146,7 +146,7 @@ def _missed(given: Deps, app_id: AppId, since_ms: int) -> list[bytes]:
         data = given.client.series(app_id, since_ms)
     except SubmitRefused:
         return []
-    return [frame("series", _SERIES.dump_json(series_shape(data)))]
+    return [frame("series", _SERIES.dump_json(series_view(data)))]
 
 
 class _Changes:

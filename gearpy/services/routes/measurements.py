@@ -1,6 +1,5 @@
 """Routes of measurements by Gearpump's names, and of the series that the page draws."""
 
-from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypeAlias
 
 from fastapi import APIRouter, Path, Query
@@ -8,18 +7,18 @@ from fastapi import APIRouter, Path, Query
 from gearpy.cluster.client.client import ClusterClient
 from gearpy.ids import AppId
 from gearpy.messages.metrics import (
-    ApplicationEvent,
     GetHistory,
     HistoryData,
     HistoryItem,
     ReadOption,
-    SeriesData,
 )
 from gearpy.metrics.aggregators import AGGREGATORS
 from gearpy.services.deps import AppIdInPath, Client
 from gearpy.services.gearpump.shapes import MetricItem, MetricsShape, MetricValue
 from gearpy.services.problems import ProblemRaised
 from gearpy.services.routes.cluster import WorkerIdInPath
+from gearpy.views.measured import series_view
+from gearpy.views.model import SeriesView
 
 router: Final = APIRouter(tags=["measurements"])
 
@@ -39,40 +38,14 @@ MetricOption: TypeAlias = Annotated[ReadOption, Query(alias="readOption")]
 _Bound: TypeAlias = Annotated[int, Query(ge=-1, le=_NUMBER_MAX)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessorColumns:
-    """The last minutes of one processor; see `messages.metrics.ProcessorSeries`."""
-
-    rate: tuple[float | None, ...]
-    busy: tuple[float | None, ...]
-    backpressured: tuple[float | None, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeriesShape:
-    """The last minutes of an application in columns; see `messages.metrics.SeriesData`."""
-
-    at_ms: tuple[int, ...]
-    records_in_rate: tuple[float | None, ...]
-    records_out_rate: tuple[float | None, ...]
-    latency_p50_ms: tuple[float | None, ...]
-    latency_p99_ms: tuple[float | None, ...]
-    watermark_lag_ms: tuple[float | None, ...]
-    epoch_ms: tuple[float | None, ...]
-    epoch_bytes: tuple[float | None, ...]
-    state_bytes: tuple[float | None, ...]
-    processors: dict[int, ProcessorColumns]
-    events: tuple[ApplicationEvent, ...]
-
-
 @router.get("/appmaster/{app_id}/series")
 def get_series(
     client: Client,
     app_id: AppIdInPath,
     since_ms: Annotated[int, Query(ge=0, le=_TIME_MAX, description="What came after it.")] = 0,
-) -> SeriesShape:
+) -> SeriesView:
     """Return the last minutes of an application, a point every two seconds."""
-    return series_shape(client.series(app_id, since_ms))
+    return series_view(client.series(app_id, since_ms))
 
 
 @router.get("/master/metrics/{path}", response_model_exclude_none=True)
@@ -131,21 +104,6 @@ def get_application_metrics(
         end_task=end_task,
         limit=limit,
     )
-
-
-def series_shape(data: SeriesData) -> SeriesShape:
-    columns = {
-        name: getattr(data, name)
-        for name in SeriesShape.__dataclass_fields__
-        if name != "processors"
-    }
-    processors = {
-        each.processor_id: ProcessorColumns(
-            rate=each.rate, busy=each.busy, backpressured=each.backpressured
-        )
-        for each in data.processors
-    }
-    return SeriesShape(**columns, processors=processors)
 
 
 def metrics_of(

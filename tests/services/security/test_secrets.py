@@ -11,7 +11,6 @@ from gearpy.cluster.boot.local import LocalCluster
 from gearpy.ids import AppId
 from gearpy.services.server import Services
 from gearpy.transport.security.tokens import TokenFile, TokenScope
-from gearpy.views.report import report_html
 from tests.eventually import DEADLINE_S, eventually
 from tests.services.conftest import API, PLENTY, Served, a_config
 
@@ -65,7 +64,7 @@ def test_secrets_are_hidden(tmp_path: Path) -> None:
             assert ask("appmaster/1/versions", scope)["versions"][0]["args"] == hidden
         (known,) = ask("appmaster/1/versions", TokenScope.ADMIN)["versions"]
         assert known["args"][:3] == ["--password=HUSH", "--token", "HUSH"]
-        assert "HUSH" not in report_html(report._report(cluster.client, AppId(1)))  # noqa: SLF001
+        assert "HUSH" not in report.report_html(report.report_of(cluster.client, AppId(1)))
         cluster.client.shutdown(AppId(1))
 
 

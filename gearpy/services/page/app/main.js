@@ -4,6 +4,7 @@ import { listenToKeys } from "./keys.js";
 import { route } from "./route.js";
 import { Shell } from "./shell.js";
 import { refreshSession, session } from "../data/api.js";
+import { report } from "../data/report.js";
 import { askOverview, link, watch } from "../data/live.js";
 
 const AGAIN_MS = 2000;
@@ -36,7 +37,7 @@ session.listen((who) => {
   if (who?.login_required && !who.user) asked.app = undefined;
   follow();
 });
-listenToKeys();
+if (!report) listenToKeys();
 const place = document.getElementById("page");
 place.replaceChildren();
 render(html`<${Shell} />`, place);

@@ -1,4 +1,5 @@
 // Addresses of screens, behind the #: `#/app/7/step/3`. They can be sent to a colleague.
+import { report } from "../data/report.js";
 import { createStore } from "../data/store.js";
 
 /** `{screen, app, item, asked, address}` of an address. */
@@ -12,8 +13,9 @@ export function parse(hash) {
   return { screen: first || "overview", app: null, item: null, asked, address: hash };
 }
 
-export const route = createStore(parse(location.hash));
-addEventListener("hashchange", () => route.set(parse(location.hash)));
+const now = () => parse(location.hash || (report ? toApp(report.app_id) : ""));
+export const toApp = (id, part = "") => `#/app/${id}${part && `/${part}`}`;
+export const route = createStore(now());
+addEventListener("hashchange", () => route.set(now()));
 
 export const go = (address) => (location.hash = address);
-export const toApp = (id, part = "") => `#/app/${id}${part && `/${part}`}`;

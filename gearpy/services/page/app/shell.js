@@ -5,10 +5,11 @@ import { route } from "./route.js";
 import { switchTheme, theme } from "./theme.js";
 import { call, refreshSession, session } from "../data/api.js";
 import { application, link, overview } from "../data/live.js";
+import { report } from "../data/report.js";
 import { useStore } from "../data/store.js";
 import { Dialogs } from "../parts/dialog.js";
 import { Said } from "../parts/said.js";
-import { Age } from "../parts/words.js";
+import { Age, Notice, sentence } from "../parts/words.js";
 import { Alerts } from "../screens/alerts.js";
 import { Application } from "../screens/application.js";
 import { Applications } from "../screens/applications.js";
@@ -16,6 +17,7 @@ import { Login } from "../screens/login.js";
 import { Overview } from "../screens/overview.js";
 import { Submit } from "../screens/submit.js";
 import { Workers } from "../screens/workers.js";
+import { absolute } from "../words/time.js";
 import { many } from "../words/units.js";
 
 const SCREENS = { overview: Overview, apps: Applications, submit: Submit, workers: Workers, alerts: Alerts };
@@ -28,7 +30,7 @@ export function Shell() {
   const Screen = at.app !== null ? Application : SCREENS[at.screen] ?? Lost;
   useTitle(at);
   return html`<div class=${state === "lost" ? "stale" : ""}>
-    <${Head} at=${at} who=${who} mustLogin=${mustLogin} />
+    ${report ? html`<${Saved} />` : html`<${Head} at=${at} who=${who} mustLogin=${mustLogin} />`}
     <${Broken} />
     <main id="main" data-at=${at.address}>${mustLogin ? html`<${Login} />` : html`<${Screen} at=${at} key=${at.app ?? at.screen} />`}</main>
     <${Dialogs} /><${Said} />
@@ -56,6 +58,17 @@ function Head({ at, who, mustLogin }) {
       ${who?.login_required && who.user && html`<button class="plain" onClick=${logout} title=${`logged in as ${who.user}`}>log out</button>`}
     </div>
   </header>`;
+}
+
+/** Head of a report: of when it is, and what it lacks. */
+function Saved() {
+  const { at_ms: at, version, cluster_id: cluster, missing } = report;
+  return html`<header class="head">
+      <b class="name">gearpy</b>
+      <span class="quiet">report of ${absolute(at)} · cluster <code title=${cluster}>${cluster.slice(0, 8)}</code> · version ${version}</span>
+      <div class="state"><button class="plain" onClick=${switchTheme} title="switch between dark and light">${useStore(theme) === "dark" ? "light" : "dark"}</button></div>
+    </header>
+    ${missing.length > 0 && html`<aside class="missing"><${Notice} level="warn" text="Not all is known">${missing.map((each) => html`<p>${sentence(each)}</p>`)}<//></aside>`}`;
 }
 
 function Connection() {

@@ -1,4 +1,5 @@
 // Questions to the server: JSON in, JSON out; a refusal becomes an error that says the fix.
+import { report } from "./report.js";
 import { createStore } from "./store.js";
 
 const BASE = "api/v1.0/";
@@ -17,6 +18,7 @@ export class Refused extends Error {
 
 /** Send one request and return what was answered. Throws `Refused`. */
 export async function call(method, path, body) {
+  if (report) return saved(method, path);
   const isForm = body instanceof FormData;
   let answer;
   let text;
@@ -42,6 +44,11 @@ export async function call(method, path, body) {
     fix: said?.fix ?? null,
     status: answer.status,
   });
+}
+
+function saved(method, path) {
+  if (method === "GET" && path in report.answers) return report.answers[path];
+  throw new Refused(report.refused[path] ?? "this is not in the report");
 }
 
 /** What an answer says; null if it is empty, or no JSON as from a proxy. */

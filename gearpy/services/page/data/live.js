@@ -1,6 +1,7 @@
 // The one stream of events from the server. A browser has six connections a host, so a page has one
 // stream, and none while nobody looks at it.
 import { get } from "./api.js";
+import { report } from "./report.js";
 import { emptySeries, extend, isDue, pointOf } from "./series.js";
 import { createStore } from "./store.js";
 import { learnTime } from "../words/time.js";
@@ -27,6 +28,7 @@ let hasPoints = false;
 
 /** Watch the whole cluster, or one application, maybe with the log of one of its executors. */
 export function watch({ app = null, executor = null } = {}) {
+  if (report) return showReport();
   if (app !== application.get().id) application.set({ id: app, view: null, series: emptySeries() });
   if (executor !== log.get().executor) log.set({ executor, text: "" });
   const query = app === null ? "" : `?app=${app}${executor === null ? "" : `&executor=${executor}`}`;
@@ -37,7 +39,15 @@ export function watch({ app = null, executor = null } = {}) {
   open();
 }
 
+function showReport() {
+  const { app_id: id, answers } = report;
+  const series = extend(emptySeries(), answers[`appmaster/${id}/series`]);
+  application.set({ id, view: answers[`appmaster/${id}/view`], series });
+  link.set({ state: "saved", since: report.at_ms, why: "" });
+}
+
 function open() {
+  if (report) return;
   close();
   if (document.hidden) return;
   const stream = new EventSource(`api/v1.0/events${watched}`);

@@ -3,6 +3,7 @@ import { html } from "../app/html.js";
 import { toApp } from "../app/route.js";
 import { may, session } from "../data/api.js";
 import { application, link } from "../data/live.js";
+import { report } from "../data/report.js";
 import { useStore } from "../data/store.js";
 import { Age, Copy, Notice, Status } from "../parts/words.js";
 import { joined, many, span } from "../words/units.js";
@@ -31,7 +32,7 @@ export function Application({ at }) {
   const tabs = [
     ["", "Live", ["live", "step", "executor"]],
     ["errors", failures ? `Errors · ${failures.toLocaleString("en")}` : "Errors", ["errors"]],
-    ...(view.of_actors ? [] : [["checkpoints", "Checkpoints", ["checkpoints"]], ["plan", "Plan", ["plan"]], ["versions", "Versions", ["versions"]]]),
+    ...(view.of_actors ? [] : [["checkpoints", "Checkpoints", ["checkpoints"]], ["plan", "Plan", ["plan"]], ...(report ? [] : [["versions", "Versions", ["versions"]]])]),
     ...(view.consumers.length ? [["handoff", "Spark hand-off", ["handoff"]]] : []),
     ["config", "Configuration", ["config"]],
   ];

@@ -3,6 +3,7 @@ import { html, useEffect, useLayoutEffect, useRef, useState } from "../app/html.
 import { toApp } from "../app/route.js";
 import { get } from "../data/api.js";
 import { log } from "../data/live.js";
+import { report } from "../data/report.js";
 import { useStore } from "../data/store.js";
 import { Copy, Num, Trouble } from "../parts/words.js";
 import { bytes, cores, many, share } from "../words/units.js";
@@ -27,7 +28,7 @@ export function Executor({ view, at }) {
       </dl></section>
       <section class="card"><details><summary>${many(one.tasks.length, "task")}</summary><p class="mono">${one.tasks.join("  ")}</p></details></section>`
     : html`<p class="quiet">${at.item < 0 ? "It is in charge of the executors and the clock; below is its log." : "It does not run at present; below is the log of its last launch."}</p>`}
-    <${Log} app=${view.app_id} executor=${at.item} />`;
+    ${!report && html`<${Log} app=${view.app_id} executor=${at.item} />`}`;
 }
 
 function Log({ app, executor }) {

@@ -4,6 +4,7 @@ import { toApp } from "../app/route.js";
 import { Chart } from "../charts/chart.js";
 import { may, session } from "../data/api.js";
 import { useAnswer } from "../data/ask.js";
+import { report } from "../data/report.js";
 import { useStore } from "../data/store.js";
 import { Num, Trouble } from "../parts/words.js";
 import { eventTime } from "../words/time.js";
@@ -45,7 +46,7 @@ export function Processor({ view, series, at }) {
       <${Trouble} error=${value ? null : error} />
       <${TaskTable} tasks=${value?.tasks ?? []} app=${view.app_id} empty=${value ? "none runs" : "…"} />
     </section>
-    <${KeptState} key=${step.id} app=${view.app_id} step=${step.id} />`;
+    ${!report && html`<${KeptState} key=${step.id} app=${view.app_id} step=${step.id} />`}`;
 }
 
 const facts = (step, value) => [

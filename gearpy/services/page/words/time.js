@@ -1,4 +1,5 @@
 // Points in time as people read them. The clock is the server's, so that ages are right on any machine.
+import { report } from "../data/report.js";
 import { createStore } from "../data/store.js";
 import { joined, span } from "./units.js";
 
@@ -11,8 +12,8 @@ export function learnTime(atMs) {
   ahead = Math.abs(difference) > TOLERATED_MS ? difference : 0;
 }
 
-/** Wall time of the server, ms. */
-export const serverNow = () => Date.now() + ahead;
+/** Wall time of the server, ms; in a report, when it was made. */
+export const serverNow = () => report?.at_ms ?? Date.now() + ahead;
 
 /** Ticks once a second while somebody looks. */
 export const ticking = createStore(0);
