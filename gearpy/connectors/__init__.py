@@ -8,6 +8,7 @@
 - `locations`: looks files up, here or at a URL.
 - `json_checks`: what parsers of JSON do not check themselves, or die of.
 - `zstd_files`: reads what was packed by zstd.
+- `shared_options`: options that several functions share, as each shows them.
 
 Rooms:
 

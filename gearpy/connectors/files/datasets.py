@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from gearpy.columns.row_schema import SchemaLike
 from gearpy.connectors.files.column_formats import ArrowFormat, ParquetFileFormat
@@ -10,8 +10,9 @@ from gearpy.connectors.files.column_times import TimeUnit
 from gearpy.connectors.files.dialects.dialect import Dialect
 from gearpy.connectors.files.line_formats import CsvFormat, JsonLinesFormat
 from gearpy.connectors.files.partitions import ReadOptions, RowFiles
-from gearpy.connectors.files.tables import OnBad
+from gearpy.connectors.files.tables import FileFormat, OnBad
 from gearpy.connectors.locations import StoreOptions
+from gearpy.connectors.shared_options import check_options, takes
 from gearpy.core.base.times import Duration, EventTime
 from gearpy.messages.type_variables import Row
 from gearpy.task.api.interfaces import Source
@@ -20,15 +21,41 @@ from gearpy.task.api.interfaces import Source
 Time = str | Callable[[dict[str, Any]], EventTime]
 
 
+class FileOptions(TypedDict, total=False):
+    """Options of all sources of files of rows.
+
+    Attributes:
+        columns: names of those to read, where no class as schema says them; all by default.
+        time: column of the event time, or a function of the row as a dict.
+        time_unit: what whole numbers in that column count: "s", "ms", "us" or "ns".
+        out_of_order: how far back in time a later row of the same partition may be.
+        on_bad: what becomes of a row that does not fit, and of a file that is none: "error" fails
+            and names file and row; "skip" leaves it out, logs and counts it.
+        partitions: number of partitions that share the files; by default each file is one.
+        follow: wait for more files, without end.
+        poll: wait between two looks.
+        settle: a file that was changed less than this ago is left for later.
+        storage_options: of the store at a URL, as fsspec takes them; by default as its library
+            finds them.
+    """
+
+    columns: Sequence[str] | None
+    time: Time | None
+    time_unit: TimeUnit
+    out_of_order: Duration
+    on_bad: OnBad
+    partitions: int | None
+    follow: bool
+    poll: Duration
+    settle: Duration
+    storage_options: StoreOptions | None
+
+
+@takes(FileOptions, ReadOptions)
 def csv(
     *patterns: str | Path,
     schema: SchemaLike[Row] | None = None,
     rows: bool = False,
-    columns: Sequence[str] | None = None,
-    time: Time | None = None,
-    time_unit: TimeUnit = "ms",
-    out_of_order: Duration = "0s",
-    on_bad: OnBad = "error",
     delimiter: str = ",",
     quote: str | None = '"',
     escape: str | None = None,
@@ -42,11 +69,7 @@ def csv(
     nulls: Sequence[str] = ("",),
     multiline: bool = False,
     encoding: str = "utf-8",
-    partitions: int | None = None,
-    follow: bool = False,
-    poll: Duration = "1s",
-    settle: Duration = "1s",
-    storage_options: StoreOptions | None = None,
+    **options: Unpack[FileOptions],
 ) -> Source[Row]:
     r"""Read CSV files as tables.
 
@@ -68,12 +91,6 @@ def csv(
         schema: a `pyarrow.Schema`, a dataclass, NamedTuple or TypedDict class, or a dict of names
             and types.
         rows: give dicts of texts, of whatever each line has in it, and no tables.
-        columns: names of those to read, where no class as schema says them; all by default.
-        time: column of the event time, or a function of the row as a dict.
-        time_unit: what whole numbers in that column count: "s", "ms", "us" or "ns".
-        out_of_order: how far back in time a later row of the same partition may be.
-        on_bad: what becomes of a row that does not fit, and of a file that is none: "error" fails
-            and names file and line; "skip" leaves it out, logs and counts it.
         delimiter: between cells, such as "\t" or "||".
         quote: around cells that have delimiters in them; None where a quote is a character like
             any other.
@@ -91,12 +108,7 @@ def csv(
             the empty one are given, texts are never missing.
         multiline: whether a cell between quotes may have line endings in it.
         encoding: of the files; one that writes ASCII as ASCII.
-        partitions: number of partitions that share the files; by default each file is one.
-        follow: wait for more files, without end.
-        poll: wait between two looks.
-        settle: a file that was changed less than this ago is left for later.
-        storage_options: of the store at a URL, as fsspec takes them; by default as its library
-            finds them.
+        options: those that all files of rows share, see `FileOptions`.
 
     Raises:
         ConfigError: nothing is found, an option is not understood, or a column is not there; also
@@ -130,37 +142,15 @@ def csv(
         nulls=nulls,
         encoding=encoding,
     )
-    options = ReadOptions(
-        schema=schema,
-        rows=rows,
-        columns=columns,
-        time=time,
-        time_unit=time_unit,
-        out_of_order=out_of_order,
-        on_bad=on_bad,
-        partitions=partitions,
-        follow=follow,
-        poll=poll,
-        settle=settle,
-        storage_options=storage_options,
-    )
-    return RowFiles(form, patterns, options)
+    return _files("csv", form, patterns, options, schema=schema, rows=rows)
 
 
+@takes(FileOptions, ReadOptions)
 def jsonl(
     *patterns: str | Path,
     schema: SchemaLike[Row] | None = None,
     rows: bool = False,
-    columns: Sequence[str] | None = None,
-    time: Time | None = None,
-    time_unit: TimeUnit = "ms",
-    out_of_order: Duration = "0s",
-    on_bad: OnBad = "error",
-    partitions: int | None = None,
-    follow: bool = False,
-    poll: Duration = "1s",
-    settle: Duration = "1s",
-    storage_options: StoreOptions | None = None,
+    **options: Unpack[FileOptions],
 ) -> Source[Row]:
     r"""Read files with an object of JSON in each line, as tables.
 
@@ -176,17 +166,7 @@ def jsonl(
         patterns: paths, patterns, folders or URLs.
         schema: as of `csv`.
         rows: give what is in each line as Python has it, and no tables.
-        columns: names of those to read, where no class as schema says them; all by default.
-        time: column of the event time, or a function of the row.
-        time_unit: what whole numbers in that column count: "s", "ms", "us" or "ns".
-        out_of_order: how far back in time a later row of the same partition may be.
-        on_bad: "error" or "skip", as of `csv`.
-        partitions: number of partitions that share the files; by default each file is one.
-        follow: wait for more files, without end.
-        poll: wait between two looks.
-        settle: a file that was changed less than this ago is left for later.
-        storage_options: of the store at a URL, as fsspec takes them; by default as its library
-            finds them.
+        options: those that all files of rows share, see `FileOptions`.
 
     Raises:
         ConfigError: as of `csv`.
@@ -202,36 +182,14 @@ def jsonl(
         >>> results
         [Message(value={'page': '/a'}, timestamp=5), Message(value={'page': '/b'}, timestamp=9)]
     """
-    options = ReadOptions(
-        schema=schema,
-        rows=rows,
-        columns=columns,
-        time=time,
-        time_unit=time_unit,
-        out_of_order=out_of_order,
-        on_bad=on_bad,
-        partitions=partitions,
-        follow=follow,
-        poll=poll,
-        settle=settle,
-        storage_options=storage_options,
-    )
-    return RowFiles(JsonLinesFormat(), patterns, options)
+    return _files("jsonl", JsonLinesFormat(), patterns, options, schema=schema, rows=rows)
 
 
+@takes(FileOptions, ReadOptions)
 def parquet(
     *patterns: str | Path,
     schema: SchemaLike[Row] | None = None,
-    columns: Sequence[str] | None = None,
-    time: Time | None = None,
-    time_unit: TimeUnit = "ms",
-    out_of_order: Duration = "0s",
-    on_bad: OnBad = "error",
-    partitions: int | None = None,
-    follow: bool = False,
-    poll: Duration = "1s",
-    settle: Duration = "1s",
-    storage_options: StoreOptions | None = None,
+    **options: Unpack[FileOptions],
 ) -> Source[Row]:
     """Read Parquet files as tables; only the columns that are asked for are decoded.
 
@@ -263,18 +221,7 @@ def parquet(
     Args:
         patterns: paths, patterns, folders or URLs.
         schema: as of `csv`.
-        columns: names of those to read, where no class as schema says them; all by default.
-        time: column of the event time, or a function of the row as a dict.
-        time_unit: what whole numbers in that column count: "s", "ms", "us" or "ns".
-        out_of_order: how far back in time a later row of the same partition may be.
-        on_bad: what becomes of a row that does not fit, and of a file that is none: "error" fails
-            and names file and row; "skip" leaves it out, logs and counts it.
-        partitions: number of partitions that share the files.
-        follow: wait for more files, without end.
-        poll: wait between two looks.
-        settle: a file that was changed less than this ago is left for later.
-        storage_options: of the store at a URL, as fsspec takes them; by default as its library
-            finds them.
+        options: those that all files of rows share, see `FileOptions`.
 
     Raises:
         ConfigError: as of `csv`.
@@ -290,35 +237,14 @@ def parquet(
         >>> results
         [{'n': 1}, {'n': 2}]
     """
-    options = ReadOptions(
-        schema=schema,
-        columns=columns,
-        time=time,
-        time_unit=time_unit,
-        out_of_order=out_of_order,
-        on_bad=on_bad,
-        partitions=partitions,
-        follow=follow,
-        poll=poll,
-        settle=settle,
-        storage_options=storage_options,
-    )
-    return RowFiles(ParquetFileFormat(), patterns, options)
+    return _files("parquet", ParquetFileFormat(), patterns, options, schema=schema)
 
 
+@takes(FileOptions, ReadOptions)
 def arrow(
     *patterns: str | Path,
     schema: SchemaLike[Row] | None = None,
-    columns: Sequence[str] | None = None,
-    time: Time | None = None,
-    time_unit: TimeUnit = "ms",
-    out_of_order: Duration = "0s",
-    on_bad: OnBad = "error",
-    partitions: int | None = None,
-    follow: bool = False,
-    poll: Duration = "1s",
-    settle: Duration = "1s",
-    storage_options: StoreOptions | None = None,
+    **options: Unpack[FileOptions],
 ) -> Source[Row]:
     """Read files of Arrow's IPC, which Feather is too, or streams of it in files, as tables.
 
@@ -327,17 +253,7 @@ def arrow(
     Args:
         patterns: paths, patterns, folders or URLs.
         schema: as of `csv`.
-        columns: names of those to read, where no class as schema says them; all by default.
-        time: column of the event time, or a function of the row as a dict.
-        time_unit: what whole numbers in that column count: "s", "ms", "us" or "ns".
-        out_of_order: how far back in time a later row of the same partition may be.
-        on_bad: "error" or "skip", as of `parquet`.
-        partitions: number of partitions that share the files.
-        follow: wait for more files, without end.
-        poll: wait between two looks.
-        settle: a file that was changed less than this ago is left for later.
-        storage_options: of the store at a URL, as fsspec takes them; by default as its library
-            finds them.
+        options: those that all files of rows share, see `FileOptions`.
 
     Raises:
         ConfigError: as of `csv`.
@@ -353,17 +269,17 @@ def arrow(
         >>> results
         [{'n': 1}, {'n': 2}]
     """
-    options = ReadOptions(
-        schema=schema,
-        columns=columns,
-        time=time,
-        time_unit=time_unit,
-        out_of_order=out_of_order,
-        on_bad=on_bad,
-        partitions=partitions,
-        follow=follow,
-        poll=poll,
-        settle=settle,
-        storage_options=storage_options,
-    )
-    return RowFiles(ArrowFormat(), patterns, options)
+    return _files("arrow", ArrowFormat(), patterns, options, schema=schema)
+
+
+def _files(
+    name: str,
+    form: FileFormat,
+    patterns: Sequence[str | Path],
+    options: FileOptions,
+    *,
+    schema: Any,
+    rows: bool = False,
+) -> RowFiles:
+    check_options(name, options, FileOptions)
+    return RowFiles(form, patterns, ReadOptions(schema=schema, rows=rows, **options))

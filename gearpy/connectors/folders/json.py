@@ -2,22 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, Unpack
 
 from gearpy.connectors.files.writers import json_lines
-from gearpy.connectors.folders.writer import FolderSink
+from gearpy.connectors.folders.writer import FolderOptions, FolderSink
+from gearpy.connectors.shared_options import check_options, takes
 from gearpy.task.api.interfaces import Sink
 
 _NAME: Final = "jsonl_folder"
 
 
+@takes(FolderOptions, FolderSink)
 def jsonl_folder(
     path: str | Path,
-    *,
-    prefix: str = "part",
-    overwrite: bool = False,
-    file_bytes: int | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    **options: Unpack[FolderOptions],
 ) -> Sink:
     r"""Write each record as a line of JSON into a folder: exactly once, whatever fails.
 
@@ -41,13 +39,7 @@ def jsonl_folder(
     Args:
         path: the folder, which is made if the one above exists, or a URL such as
             ``s3://bucket/out``; on a cluster all machines must see the same.
-        prefix: of the names of files. Two sinks of one application that write into one folder need
-            different ones.
-        overwrite: whether files of earlier runs with this prefix are removed.
-        file_bytes: a file that has so many ends, and another one of its epoch begins; about, as
-            records are written together. By default an epoch is one file.
-        storage_options: of the store at a URL, as fsspec takes them; by default as its library
-            finds them in the environment.
+        options: those that all folders share, see `FolderOptions`.
 
     Raises:
         ConfigError: the prefix cannot begin names of files.
@@ -61,14 +53,12 @@ def jsonl_folder(
         >>> "".join(file.read_text() for file in sorted(Path("objects").glob("*.jsonl")))
         '{"n":1}\n{"n":2}\n'
     """
+    check_options(_NAME, options, FolderOptions)
     return FolderSink(
         _NAME,
         path,
         JsonFolderFormat,
-        prefix=prefix,
-        overwrite=overwrite,
-        file_bytes=file_bytes,
-        storage_options=storage_options,
+        **options,
     )
 
 

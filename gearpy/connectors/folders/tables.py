@@ -1,10 +1,10 @@
 """Folders of Parquet, Arrow and CSV files in which readers see each record once."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, Unpack
 
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -14,7 +14,8 @@ import pyarrow.ipc as pa_ipc  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from gearpy.connectors.folders.columns import ColumnFormat, ColumnsOf, WaitingRows, checked_schema
-from gearpy.connectors.folders.writer import FolderSink
+from gearpy.connectors.folders.writer import FolderOptions, FolderSink
+from gearpy.connectors.shared_options import check_options, takes
 from gearpy.errors import ConfigError
 from gearpy.task.api.interfaces import Sink
 
@@ -24,14 +25,12 @@ _PARQUET: Final = "parquet_folder"
 _CODECS: Final = ("snappy", "zstd", "gzip", "lz4", "brotli", "none")
 
 
+@takes(FolderOptions, FolderSink)
 def arrow_folder(
     path: str | Path,
     *,
     schema: Any = None,
-    prefix: str = "part",
-    overwrite: bool = False,
-    file_bytes: int | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    **options: Unpack[FolderOptions],
 ) -> Sink:
     """Write records into files of Arrow's IPC in a folder: exactly once, whatever fails.
 
@@ -43,13 +42,7 @@ def arrow_folder(
             ``s3://bucket/out``; on a cluster all machines must see the same.
         schema: a `pyarrow.Schema`, a dataclass, NamedTuple or TypedDict class, or a dict of names
             and types.
-        prefix: of the names of files. Two sinks of one application that write into one folder need
-            different ones.
-        overwrite: whether files of earlier runs with this prefix are removed.
-        file_bytes: a file that has so many ends, and another one of its epoch begins; about, as
-            records are written together. By default an epoch is one file.
-        storage_options: of the store at a URL, as fsspec takes them; by default as its library
-            finds them in the environment.
+        options: those that all folders share, see `FolderOptions`.
 
     Raises:
         ConfigError: the schema is none, or the prefix cannot begin names.
@@ -65,6 +58,7 @@ def arrow_folder(
         >>> pyarrow.feather.read_table(str(file)).to_pylist()
         [{'n': 1}, {'n': 2}]
     """
+    check_options(_ARROW, options, FolderOptions)
     known = checked_schema(_ARROW, schema)
 
     def rows_of(columns: ColumnsOf, file: BinaryIO) -> WaitingRows:
@@ -77,14 +71,12 @@ def arrow_folder(
         _ARROW,
         path,
         make_format,
-        prefix=prefix,
-        overwrite=overwrite,
         columnar=True,
-        file_bytes=file_bytes,
-        storage_options=storage_options,
+        **options,
     )
 
 
+@takes(FolderOptions, FolderSink)
 def csv_folder(
     path: str | Path,
     *,
@@ -92,10 +84,7 @@ def csv_folder(
     delimiter: str = ",",
     quote: str | None = '"',
     header: bool = True,
-    prefix: str = "part",
-    overwrite: bool = False,
-    file_bytes: int | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    **options: Unpack[FolderOptions],
 ) -> Sink:
     r"""Write records into CSV files of a folder: exactly once, whatever fails.
 
@@ -111,13 +100,7 @@ def csv_folder(
         delimiter: between cells.
         quote: around texts; None: there are none, and what would need them is refused.
         header: whether the first line of each file has the names.
-        prefix: of the names of files. Two sinks of one application that write into one folder need
-            different ones.
-        overwrite: whether files of earlier runs with this prefix are removed.
-        file_bytes: a file that has so many ends, and another one of its epoch begins; about, as
-            records are written together. By default an epoch is one file.
-        storage_options: of the store at a URL, as fsspec takes them; by default as its library
-            finds them in the environment.
+        options: those that all folders share, see `FolderOptions`.
 
     Raises:
         ConfigError: the schema is none or has columns that no cell can hold, the delimiter is not
@@ -133,6 +116,7 @@ def csv_folder(
         >>> [each.read_text() for each in Path("cells").glob("*.csv")]
         ['"name","n"\n"fig",1\n"plum",\n']
     """
+    check_options(_CSV, options, FolderOptions)
     if len(delimiter) != 1 or not delimiter.isascii():
         raise ConfigError(f"{_CSV}: delimiter is {delimiter!r}, must be one ASCII character")
     if quote not in {'"', None}:
@@ -151,11 +135,8 @@ def csv_folder(
         _CSV,
         path,
         make_format,
-        prefix=prefix,
-        overwrite=overwrite,
         columnar=True,
-        file_bytes=file_bytes,
-        storage_options=storage_options,
+        **options,
     )
 
 
@@ -253,15 +234,13 @@ def _check_cells(schema: pa.Schema) -> None:
             )
 
 
+@takes(FolderOptions, FolderSink)
 def parquet_folder(
     path: str | Path,
     *,
     schema: Any = None,
     compression: str = "snappy",
-    prefix: str = "part",
-    overwrite: bool = False,
-    file_bytes: int | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    **options: Unpack[FolderOptions],
 ) -> Sink:
     """Write records into Parquet files of a folder: exactly once, whatever fails.
 
@@ -287,13 +266,7 @@ def parquet_folder(
         schema: a `pyarrow.Schema`, a dataclass, NamedTuple or TypedDict class, or a dict of names
             and types.
         compression: "snappy", "zstd", "gzip", "lz4", "brotli" or "none".
-        prefix: of the names of files. Two sinks of one application that write into one folder need
-            different ones.
-        overwrite: whether files of earlier runs with this prefix are removed.
-        file_bytes: a file that has so many ends, and another one of its epoch begins; about, as
-            records are written together. By default an epoch is one file.
-        storage_options: of the store at a URL, as fsspec takes them; by default as its library
-            finds them in the environment.
+        options: those that all folders share, see `FolderOptions`.
 
     Raises:
         ConfigError: the schema is none, there is no such codec, or the prefix cannot begin names.
@@ -307,6 +280,7 @@ def parquet_folder(
         >>> pyarrow.parquet.read_table("table").to_pylist()
         [{'n': 1}, {'n': 2}]
     """
+    check_options(_PARQUET, options, FolderOptions)
     known = checked_schema(_PARQUET, schema)
     if compression not in _CODECS:
         raise ConfigError(
@@ -328,9 +302,6 @@ def parquet_folder(
         _PARQUET,
         path,
         make_format,
-        prefix=prefix,
-        overwrite=overwrite,
         columnar=True,
-        file_bytes=file_bytes,
-        storage_options=storage_options,
+        **options,
     )

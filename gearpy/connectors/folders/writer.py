@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Protocol
+from typing import Any, BinaryIO, Final, Protocol, TypedDict
 
 from gearpy.config.hidden import without_password
 from gearpy.connectors.folders.part_names import FilePart
@@ -140,6 +140,25 @@ class PartSink(Sink):
         )
 
 
+class FolderOptions(TypedDict, total=False):
+    """Options of all folders with a file for each task and epoch.
+
+    Attributes:
+        prefix: of the names of files. Two sinks of one application that write into one folder need
+            different ones.
+        overwrite: whether files of earlier runs with this prefix are removed.
+        file_bytes: a file that has so many ends, and another one of its epoch begins; about, as
+            records are written together. By default an epoch is one file.
+        storage_options: of the store at a URL, as fsspec takes them; by default as its library
+            finds them in the environment.
+    """
+
+    prefix: str
+    overwrite: bool
+    file_bytes: int | None
+    storage_options: Mapping[str, Any] | None
+
+
 class FolderSink(PartSink):
     """A folder with a file for each task and epoch; see `jsonl_folder` and `parquet_folder`.
 
@@ -163,8 +182,8 @@ class FolderSink(PartSink):
         path: str | Path,
         make_format: Callable[[], PartFormat],
         *,
-        prefix: str,
-        overwrite: bool,
+        prefix: str = PREFIX,
+        overwrite: bool = False,
         columnar: bool = False,
         file_bytes: int | None = None,
         storage_options: Mapping[str, Any] | None = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, Unpack, overload
 
 from gearpy.core.base.times import Duration
 from gearpy.core.join.asof import Direction
@@ -23,6 +23,21 @@ if TYPE_CHECKING:
     from gearpy.dsl.streams.stream import Stream
 
 R = TypeVar("R")
+
+
+class _StepOptions(TypedDict, total=False):
+    parallelism: int | None
+    name: str
+
+
+class _IntervalOptions(_StepOptions, total=False):
+    before: Duration
+    after: Duration
+
+
+class _AsofOptions(_StepOptions, total=False):
+    tolerance: Duration | None
+    direction: Direction
 
 
 class Joins(Generic[K, T]):
@@ -51,8 +66,7 @@ class Joins(Generic[K, T]):
         *,
         how: Literal["inner"] = "inner",
         combine: None = None,
-        parallelism: int | None = None,
-        name: str = "",
+        **options: Unpack[_StepOptions],
     ) -> Stream[JoinResult[K, T, R]]: ...
 
     @overload
@@ -63,8 +77,7 @@ class Joins(Generic[K, T]):
         *,
         how: Literal["left"],
         combine: None = None,
-        parallelism: int | None = None,
-        name: str = "",
+        **options: Unpack[_StepOptions],
     ) -> Stream[JoinResult[K, T, R | None]]: ...
 
     @overload
@@ -75,8 +88,7 @@ class Joins(Generic[K, T]):
         *,
         how: Literal["right"],
         combine: None = None,
-        parallelism: int | None = None,
-        name: str = "",
+        **options: Unpack[_StepOptions],
     ) -> Stream[JoinResult[K, T | None, R]]: ...
 
     @overload
@@ -87,8 +99,7 @@ class Joins(Generic[K, T]):
         *,
         how: Literal["outer"],
         combine: None = None,
-        parallelism: int | None = None,
-        name: str = "",
+        **options: Unpack[_StepOptions],
     ) -> Stream[JoinResult[K, T | None, R | None]]: ...
 
     @overload
@@ -99,8 +110,7 @@ class Joins(Generic[K, T]):
         *,
         how: Literal["inner"] = "inner",
         combine: Callable[[T, R], U],
-        parallelism: int | None = None,
-        name: str = "",
+        **options: Unpack[_StepOptions],
     ) -> Stream[U]: ...
 
     @overload
@@ -111,8 +121,7 @@ class Joins(Generic[K, T]):
         *,
         how: Literal["left"],
         combine: Callable[[T, R | None], U],
-        parallelism: int | None = None,
-        name: str = "",
+        **options: Unpack[_StepOptions],
     ) -> Stream[U]: ...
 
     @overload
@@ -123,8 +132,7 @@ class Joins(Generic[K, T]):
         *,
         how: Literal["right"],
         combine: Callable[[T | None, R], U],
-        parallelism: int | None = None,
-        name: str = "",
+        **options: Unpack[_StepOptions],
     ) -> Stream[U]: ...
 
     @overload
@@ -135,8 +143,7 @@ class Joins(Generic[K, T]):
         *,
         how: Literal["outer"],
         combine: Callable[[T | None, R | None], U],
-        parallelism: int | None = None,
-        name: str = "",
+        **options: Unpack[_StepOptions],
     ) -> Stream[U]: ...
 
     def join(
@@ -220,12 +227,9 @@ class Joins(Generic[K, T]):
         self,
         right: KeyedStream[K, R],
         *,
-        before: Duration = 0,
-        after: Duration = 0,
         how: Literal["inner"] = "inner",
         combine: None = None,
-        parallelism: int | None = None,
-        name: str = "",
+        **options: Unpack[_IntervalOptions],
     ) -> Stream[JoinResult[K, T, R]]: ...
 
     @overload
@@ -233,12 +237,9 @@ class Joins(Generic[K, T]):
         self,
         right: KeyedStream[K, R],
         *,
-        before: Duration = 0,
-        after: Duration = 0,
         how: Literal["left"],
         combine: None = None,
-        parallelism: int | None = None,
-        name: str = "",
+        **options: Unpack[_IntervalOptions],
     ) -> Stream[JoinResult[K, T, R | None]]: ...
 
     @overload
@@ -246,12 +247,9 @@ class Joins(Generic[K, T]):
         self,
         right: KeyedStream[K, R],
         *,
-        before: Duration = 0,
-        after: Duration = 0,
         how: Literal["right"],
         combine: None = None,
-        parallelism: int | None = None,
-        name: str = "",
+        **options: Unpack[_IntervalOptions],
     ) -> Stream[JoinResult[K, T | None, R]]: ...
 
     @overload
@@ -259,12 +257,9 @@ class Joins(Generic[K, T]):
         self,
         right: KeyedStream[K, R],
         *,
-        before: Duration = 0,
-        after: Duration = 0,
         how: Literal["outer"],
         combine: None = None,
-        parallelism: int | None = None,
-        name: str = "",
+        **options: Unpack[_IntervalOptions],
     ) -> Stream[JoinResult[K, T | None, R | None]]: ...
 
     @overload
@@ -272,12 +267,9 @@ class Joins(Generic[K, T]):
         self,
         right: KeyedStream[K, R],
         *,
-        before: Duration = 0,
-        after: Duration = 0,
         how: Literal["inner"] = "inner",
         combine: Callable[[T, R], U],
-        parallelism: int | None = None,
-        name: str = "",
+        **options: Unpack[_IntervalOptions],
     ) -> Stream[U]: ...
 
     @overload
@@ -285,12 +277,9 @@ class Joins(Generic[K, T]):
         self,
         right: KeyedStream[K, R],
         *,
-        before: Duration = 0,
-        after: Duration = 0,
         how: Literal["left"],
         combine: Callable[[T, R | None], U],
-        parallelism: int | None = None,
-        name: str = "",
+        **options: Unpack[_IntervalOptions],
     ) -> Stream[U]: ...
 
     @overload
@@ -298,12 +287,9 @@ class Joins(Generic[K, T]):
         self,
         right: KeyedStream[K, R],
         *,
-        before: Duration = 0,
-        after: Duration = 0,
         how: Literal["right"],
         combine: Callable[[T | None, R], U],
-        parallelism: int | None = None,
-        name: str = "",
+        **options: Unpack[_IntervalOptions],
     ) -> Stream[U]: ...
 
     @overload
@@ -311,12 +297,9 @@ class Joins(Generic[K, T]):
         self,
         right: KeyedStream[K, R],
         *,
-        before: Duration = 0,
-        after: Duration = 0,
         how: Literal["outer"],
         combine: Callable[[T | None, R | None], U],
-        parallelism: int | None = None,
-        name: str = "",
+        **options: Unpack[_IntervalOptions],
     ) -> Stream[U]: ...
 
     def join_interval(
@@ -369,12 +352,9 @@ class Joins(Generic[K, T]):
         self,
         right: KeyedStream[K, R],
         *,
-        tolerance: Duration | None = None,
-        direction: Direction = "backward",
         how: Literal["left"] = "left",
         combine: None = None,
-        parallelism: int | None = None,
-        name: str = "",
+        **options: Unpack[_AsofOptions],
     ) -> Stream[JoinResult[K, T, R | None]]: ...
 
     @overload
@@ -382,12 +362,9 @@ class Joins(Generic[K, T]):
         self,
         right: KeyedStream[K, R],
         *,
-        tolerance: Duration | None = None,
-        direction: Direction = "backward",
         how: Literal["inner"],
         combine: None = None,
-        parallelism: int | None = None,
-        name: str = "",
+        **options: Unpack[_AsofOptions],
     ) -> Stream[JoinResult[K, T, R]]: ...
 
     @overload
@@ -395,12 +372,9 @@ class Joins(Generic[K, T]):
         self,
         right: KeyedStream[K, R],
         *,
-        tolerance: Duration | None = None,
-        direction: Direction = "backward",
         how: Literal["left"] = "left",
         combine: Callable[[T, R | None], U],
-        parallelism: int | None = None,
-        name: str = "",
+        **options: Unpack[_AsofOptions],
     ) -> Stream[U]: ...
 
     @overload
@@ -408,12 +382,9 @@ class Joins(Generic[K, T]):
         self,
         right: KeyedStream[K, R],
         *,
-        tolerance: Duration | None = None,
-        direction: Direction = "backward",
         how: Literal["inner"],
         combine: Callable[[T, R], U],
-        parallelism: int | None = None,
-        name: str = "",
+        **options: Unpack[_AsofOptions],
     ) -> Stream[U]: ...
 
     def join_asof(
@@ -466,8 +437,7 @@ class Joins(Generic[K, T]):
         *,
         how: Literal["left"] = "left",
         combine: None = None,
-        parallelism: int | None = None,
-        name: str = "",
+        **options: Unpack[_StepOptions],
     ) -> Stream[JoinResult[K, T, R | None]]: ...
 
     @overload
@@ -477,8 +447,7 @@ class Joins(Generic[K, T]):
         *,
         how: Literal["inner"],
         combine: None = None,
-        parallelism: int | None = None,
-        name: str = "",
+        **options: Unpack[_StepOptions],
     ) -> Stream[JoinResult[K, T, R]]: ...
 
     @overload
@@ -488,8 +457,7 @@ class Joins(Generic[K, T]):
         *,
         how: Literal["left"] = "left",
         combine: Callable[[T, R | None], U],
-        parallelism: int | None = None,
-        name: str = "",
+        **options: Unpack[_StepOptions],
     ) -> Stream[U]: ...
 
     @overload
@@ -499,8 +467,7 @@ class Joins(Generic[K, T]):
         *,
         how: Literal["inner"],
         combine: Callable[[T, R], U],
-        parallelism: int | None = None,
-        name: str = "",
+        **options: Unpack[_StepOptions],
     ) -> Stream[U]: ...
 
     def join_latest(

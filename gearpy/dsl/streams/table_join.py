@@ -12,7 +12,9 @@ from typing import (
     Generic,
     Literal,
     TypeAlias,
+    TypedDict,
     TypeVar,
+    Unpack,
     get_args,
     overload,
 )
@@ -35,6 +37,14 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
+
+class _TableOptions(TypedDict, total=False):
+    many: Many
+    versioned: bool
+    refresh: Duration | None
+    name: str
+
+
 _KIND: Final = "join_table"
 _HOWS: Final = ("inner", "left")
 #: A field, several of them, or a function.
@@ -55,10 +65,7 @@ class TableJoins(ABC, Generic[K, T]):
         *,
         how: Literal["inner"] = "inner",
         combine: None = None,
-        many: Many = "error",
-        versioned: bool = False,
-        refresh: Duration | None = None,
-        name: str = "",
+        **options: Unpack[_TableOptions],
     ) -> Stream[JoinResult[K, T, R]]: ...
 
     @overload
@@ -69,10 +76,7 @@ class TableJoins(ABC, Generic[K, T]):
         *,
         how: Literal["left"],
         combine: None = None,
-        many: Many = "error",
-        versioned: bool = False,
-        refresh: Duration | None = None,
-        name: str = "",
+        **options: Unpack[_TableOptions],
     ) -> Stream[JoinResult[K, T, R | None]]: ...
 
     @overload
@@ -83,10 +87,7 @@ class TableJoins(ABC, Generic[K, T]):
         *,
         how: Literal["inner"] = "inner",
         combine: Callable[[T, R], U],
-        many: Many = "error",
-        versioned: bool = False,
-        refresh: Duration | None = None,
-        name: str = "",
+        **options: Unpack[_TableOptions],
     ) -> Stream[U]: ...
 
     @overload
@@ -97,10 +98,7 @@ class TableJoins(ABC, Generic[K, T]):
         *,
         how: Literal["left"],
         combine: Callable[[T, R | None], U],
-        many: Many = "error",
-        versioned: bool = False,
-        refresh: Duration | None = None,
-        name: str = "",
+        **options: Unpack[_TableOptions],
     ) -> Stream[U]: ...
 
     @overload
@@ -111,10 +109,7 @@ class TableJoins(ABC, Generic[K, T]):
         *,
         how: Literal["inner", "left"] = "inner",
         combine: Literal["merge"],
-        many: Many = "error",
-        versioned: bool = False,
-        refresh: Duration | None = None,
-        name: str = "",
+        **options: Unpack[_TableOptions],
     ) -> Stream[dict[str, Any]]: ...
 
     def join_table(

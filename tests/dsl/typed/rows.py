@@ -57,6 +57,9 @@ assert_type(app.read(gp.tcp_lines("localhost", 9)), gp.Stream[str])
 gp.collection([Row("a", 1)], timestamp=lambda row: row.nope)  # expect: "nope"
 gp.csv("x.csv", time=lambda row: row.nope)  # expect: "nope"
 gp.csv("x.csv", schema=3)  # expect: schema
+gp.jsonl("x.jsonl", folow=True)  # expect: folow
+gp.parquet("x.parquet", follow="yes")  # expect: follow
+gp.csv_folder("x", prefx="x")  # expect: prefx
 
 
 def is_text(value: str | None) -> TypeGuard[str]:

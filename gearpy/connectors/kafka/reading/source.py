@@ -1,7 +1,7 @@
 """Topics of Kafka as a source."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, overload
+from typing import Any, Final, TypedDict, Unpack, overload
 
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -31,25 +31,29 @@ from gearpy.task.api.interfaces import Source
 _NAME: Final = "kafka"
 
 
+class _KafkaOptions(TypedDict, total=False):
+    pattern: str | None
+    value: FormName | ValueForm
+    key: FormName | ValueForm
+    records: bool
+    time: str | Callable[[Any], EventTime] | None
+    time_unit: TimeUnit
+    out_of_order: Duration
+    start: Start
+    until: Until | None
+    group: str | None
+    on_bad: OnBad
+    out_of_range: OutOfRange
+    poll: Duration
+    idle: Duration
+
+
 @overload
 def kafka(
     *topics: str,
     servers: str | KafkaCluster,
-    pattern: str | None = None,
-    value: FormName | ValueForm = "bytes",
-    key: FormName | ValueForm = "bytes",
-    records: bool = False,
     schema: None = None,
-    time: str | Callable[[Any], EventTime] | None = None,
-    time_unit: TimeUnit = "ms",
-    out_of_order: Duration = "0s",
-    start: Start = "earliest",
-    until: Until | None = None,
-    group: str | None = None,
-    on_bad: OnBad = "error",
-    out_of_range: OutOfRange = "fail",
-    poll: Duration = "10s",
-    idle: Duration = "10s",
+    **options: Unpack[_KafkaOptions],
 ) -> Source[Any]: ...
 
 
@@ -57,21 +61,8 @@ def kafka(
 def kafka(
     *topics: str,
     servers: str | KafkaCluster,
-    pattern: str | None = None,
-    value: FormName | ValueForm = "bytes",
-    key: FormName | ValueForm = "bytes",
-    records: bool = False,
     schema: SchemaLike[Row],
-    time: str | Callable[[Any], EventTime] | None = None,
-    time_unit: TimeUnit = "ms",
-    out_of_order: Duration = "0s",
-    start: Start = "earliest",
-    until: Until | None = None,
-    group: str | None = None,
-    on_bad: OnBad = "error",
-    out_of_range: OutOfRange = "fail",
-    poll: Duration = "10s",
-    idle: Duration = "10s",
+    **options: Unpack[_KafkaOptions],
 ) -> Source[Row]: ...
 
 
