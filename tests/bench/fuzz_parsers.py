@@ -136,11 +136,11 @@ def _csv_line(chance: random.Random) -> bytes:
     cells = (b"1", b"", b'""', b'"x"', b'"a""b"', b'"a\nb"', b'"', b"null", b" ", b"\x00", b"1.5")
     odd = (b"9" * 5000, b"\xff", b"\xc3\xa9", b"2024-02-30", b"-", b"0x1", b"\r", b"'", b"1e400")
     kind = chance.random()
-    if kind < 0.5:
+    if kind < 0.7:
         return b'%d,"t",1.5' % chance.randrange(100)
     columns = chance.choice((3, 3, 3, 3, 1, 2, 4, 30))
     line = b",".join(chance.choices((*cells, *odd), k=columns))
-    return damaged(line, chance) if kind > 0.75 else line
+    return damaged(line, chance) if kind > 0.85 else line
 
 
 # -- reading ---------------------------------------------------------------------------------
@@ -207,7 +207,7 @@ _PACKERS: Final[dict[str, Callable[[bytes], bytes]]] = {
     ".xz": partial(lzma.compress, preset=0),
     ".zst": lambda data: pa.compress(data, codec="zstd", asbytes=True),
 }
-_PACKS: Final = (*(None,) * 16, *_PACKERS)
+_PACKS: Final = (*(None,) * 60, *_PACKERS)
 
 
 def _lines(make: Callable[[random.Random], bytes]) -> Callable[[random.Random], list[bytes]]:
@@ -219,7 +219,7 @@ def _lines(make: Callable[[random.Random], bytes]) -> Callable[[random.Random], 
 
 @cache
 def _tables() -> list[pa.Table]:
-    count = 60
+    count = 24
     texts = [chr(65 + at % 50) * (at % 7) + "é" for at in range(count)]
     return [
         pa.table({"a": list(range(count)), "b": texts, "c": [at / 3 for at in range(count)]}),
@@ -249,8 +249,8 @@ def _parquet_files() -> list[bytes]:
     for table in _tables():
         for options in (
             {"compression": "none", "use_dictionary": False},
-            {"compression": "snappy", "row_group_size": 20, "write_page_checksum": True},
-            {"compression": "zstd", "data_page_version": "2.0", "data_page_size": 500},
+            {"compression": "snappy", "row_group_size": 8, "write_page_checksum": True},
+            {"compression": "zstd", "data_page_version": "2.0", "data_page_size": 200},
         ):
             file = io.BytesIO()
             pq.write_table(table, file, **options)
@@ -268,7 +268,7 @@ def _arrow_files() -> list[bytes]:
                 with make(
                     file, table.schema, options=pa_ipc.IpcWriteOptions(compression=codec)
                 ) as w:
-                    w.write_table(table, max_chunksize=20)
+                    w.write_table(table, max_chunksize=8)
                 files.append(file.getvalue())
     return files
 
