@@ -113,7 +113,7 @@ def _run(parser: Parser, cases: Sequence[int], seed: int, at: mmap.mmap, folder:
     """Run cases, and end the process."""
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    logging.getLogger("gearpy").setLevel(logging.CRITICAL)  # Each row that is left out is told.
+    logging.disable()  # Each row that is left out is told.
     faulthandler.disable()  # The parent tells.
     code = 1
     try:

@@ -32,6 +32,7 @@ from gearpy.messages.data import Batch
 from gearpy.messages.table import Table
 from gearpy.task.api.interfaces import Source
 from gearpy.windowlog.bodies import SegmentInfo, read_body, write_body
+from tests.bench import fuzz_services
 from tests.bench.fuzz import Parser
 
 _READ: Final = 17
@@ -494,5 +495,10 @@ PARSERS: Final[dict[str, Parser]] = {
     "kafka_msgpack": Parser(_LINES, _lines(_packed_value), _records("msgpack")),
     "kafka_avro": Parser(_LINES, _lines(_avro_body), _records(_avro(), (None, {"a": int}))),
     "kafka_protobuf": Parser(_LINES, _lines(_struct_body), _records(gp.protobuf(Struct))),
+    "services": Parser(
+        _LINES,
+        lambda chance: [fuzz_services.request(chance, damaged) for _ in range(_LINES)],
+        fuzz_services.read,
+    ),
     "kafka_protobuf_time": Parser(_LINES, _lines(_time_body), _records(gp.protobuf(Timestamp))),
 }
