@@ -13,7 +13,7 @@ from gearpy.dsl.lower.lower import lower
 from gearpy.dsl.operators.names import check_parallelism, duration_of, no_such_step
 from gearpy.dsl.operators.operator import Operator, ReadOperator
 from gearpy.dsl.operators.records import AsyncOperator, BatchOperator, LogOperator
-from gearpy.dsl.operators.routes import ProcessOperator, WriteOperator
+from gearpy.dsl.operators.routes import ProcessOperator, WriteOperator, errors_unread
 from gearpy.dsl.streams.program import Program
 from gearpy.dsl.streams.stream import Stream
 from gearpy.errors import ConfigError
@@ -184,7 +184,7 @@ class StreamApp:
             self.name,
             self._program.steps,
             parallelism=self.parallelism,
-            mistakes=self._program.mistakes,
+            mistakes=[*self._program.mistakes, *errors_unread(self._program.steps)],
             scale=scale,
             bounds=self._program.bounds,
         )

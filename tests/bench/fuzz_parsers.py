@@ -190,7 +190,7 @@ def _lines_file(
             if chance.random() < 0.5:
                 data = damaged(data, chance)
         file.write_bytes(data)
-        given = {**chance.choice(options), "on_bad": chance.choice(("error", "skip"))}
+        given = {**chance.choice(options), "on_bad": chance.choice(("fail", "skip", "side"))}
         try:
             source = make(file, **given)
             source.schema  # noqa: B018 - it is looked for
@@ -316,7 +316,7 @@ def _records(
             fit=Fit(None if schema is None else schema.arrow, None, None),
             has_time=False,
             records=chance.random() < 0.2 and schema is None,
-            on_bad=chance.choice(("error", "skip")),
+            on_bad=chance.choice(("fail", "skip", "side")),
             bound_ms=0,
             starts_ms=MIN_MS,
         )

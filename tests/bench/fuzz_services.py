@@ -152,36 +152,39 @@ def _odd(chance: random.Random) -> Any:
 
 def _made(schema: Mapping[str, Any], chance: random.Random) -> Any:
     """Return a value that a schema allows, or nearly."""
+    made = _odd(chance)
     if chance.random() < 0.06:
-        return _odd(chance)
+        return made
     for kinds in ("anyOf", "oneOf", "allOf"):
         if kinds in schema:
             return _made(chance.choice(schema[kinds]), chance)
     match schema.get("type"):
         case "object":
-            needed = schema.get("required", ())
-            made = {
-                name: _made(each, chance)
-                for name, each in schema.get("properties", {}).items()
-                if (chance.random() < 0.95 if name in needed else chance.random() < 0.5)
-            }
-            inner = schema.get("additionalProperties")
-            if isinstance(inner, dict) or inner is True:
-                inner = inner if isinstance(inner, dict) else {}
-                made |= {chance.choice(_TEXTS): _made(inner, chance) for _ in range(2)}
-            return made
+            made = _object(schema, chance)
+        case "array" if "prefixItems" in schema:
+            made = [_made(each, chance) for each in schema["prefixItems"]]
         case "array":
-            if "prefixItems" in schema:
-                return [_made(each, chance) for each in schema["prefixItems"]]
-            return [_made(schema.get("items", {}), chance) for _ in range(chance.randrange(4))]
+            made = [_made(schema.get("items", {}), chance) for _ in range(chance.randrange(4))]
         case "integer" | "number":
-            return chance.choice((0, 1, 2, schema.get("maximum", 7), schema.get("minimum", -7)))
+            made = chance.choice((0, 1, 2, schema.get("maximum", 7), schema.get("minimum", -7)))
         case "boolean":
-            return chance.random() < 0.5
+            made = chance.random() < 0.5
         case "string":
-            return chance.choice(schema.get("enum", _TEXTS))
-        case _:
-            return _odd(chance)
+            made = chance.choice(schema.get("enum", _TEXTS))
+    return made
+
+
+def _object(schema: Mapping[str, Any], chance: random.Random) -> dict[str, Any]:
+    needed = schema.get("required", ())
+    made = {
+        name: _made(each, chance)
+        for name, each in schema.get("properties", {}).items()
+        if chance.random() < (0.95 if name in needed else 0.5)
+    }
+    if inner := schema.get("additionalProperties"):
+        inner = inner if isinstance(inner, dict) else {}
+        made |= {chance.choice(_TEXTS): _made(inner, chance) for _ in range(2)}
+    return made
 
 
 def _form(route: Route, chance: random.Random) -> bytes:

@@ -29,8 +29,9 @@ class FileOptions(TypedDict, total=False):
         time: column of the event time, or a function of the row as a dict.
         time_unit: what whole numbers in that column count: "s", "ms", "us" or "ns".
         out_of_order: how far back in time a later row of the same partition may be.
-        on_bad: what becomes of a row that does not fit, and of a file that is none: "error" fails
-            and names file and row; "skip" leaves it out, logs and counts it.
+        on_bad: what becomes of a row that does not fit, and of a file that is none: "fail" ends
+            the application and names file and row; "skip" leaves it out, logs and counts it;
+            "side" gives it to `Stream.errors`, and counts it.
         partitions: number of partitions that share the files; by default each file is one.
         follow: wait for more files, without end.
         poll: wait between two looks.

@@ -710,11 +710,11 @@ def _found_schema(
                 half = len(some) // 2
                 before = sum(line.count(b"\n") for line in some[:half])
                 return good_of(some[:half], number) + good_of(some[half:], number + before)
-            if on_bad == "error":
+            if on_bad == "fail":
                 raise ConfigError(
                     f"{operator}: {file.name}, line {number}: "
                     f"{shortened(parser.cause(some[0], error))}: correct the row, leave such rows "
-                    'out with on_bad="skip", or give schema='
+                    'out with on_bad="skip" or "side", or give schema='
                 ) from error
             return []
 

@@ -77,7 +77,7 @@ class LineTables:
         if place["row"]:
             self._fill(0)
             self._skip(place["row"])
-            bad.skipped = 0  # Those of this block were counted when it was begun.
+            bad.go_back()  # Those of this block were counted when it was begun.
 
     def take(self, max_rows: int) -> FilePiece | None:
         while not self._pieces:

@@ -40,6 +40,7 @@ from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.interfaces import Source, SourceReader
+from gearpy.task.api.sides import BadRecord
 from gearpy.task.sources.share import numbered_partitions
 
 _FOLLOWED_PARTS: Final = 4
@@ -55,7 +56,7 @@ class ReadOptions:
     time: str | Callable[[Any], EventTime] | None = None
     time_unit: TimeUnit = "ms"
     out_of_order: Duration = "0s"
-    on_bad: OnBad = "error"
+    on_bad: OnBad = "fail"
     partitions: int | None = None
     follow: bool = False
     poll: Duration = "1s"
@@ -106,6 +107,7 @@ class RowFiles(Source):
         self.is_by_arrival = options.time is None
         self._poll_ms, self._settle_ms = duration_ms(options.poll), duration_ms(options.settle)
         self.bounded = not options.follow
+        self.sets_bad_aside = options.on_bad == "side"
         self._found: list[FoundFile] = []
         self._schemas: tuple[RowSchema, pa.Schema] | None = None  # Given, and read.
         self._columns = FoundColumns(pa.schema([]), frozenset(), is_sure=True)
@@ -295,6 +297,7 @@ class FilesReader(SourceReader):
         self._tables: FileTables | None = None
         self._bad: BadRows | None = None
         self._skipped_before = 0
+        self._aside: list[BadRecord] = []
 
     def read_batch(self, max_records: int) -> Batch | None:
         """Return the next rows of one file."""
@@ -340,6 +343,12 @@ class FilesReader(SourceReader):
             self._tables.close()
             self._tables = None
 
+    def take_bad(self) -> Sequence[BadRecord]:
+        """Return those of all files that were begun since."""
+        taken = self._aside[:]
+        self._aside.clear()
+        return taken
+
     def _opened(self) -> FileTables | None:
         if self._tables is None:
             self._begin()
@@ -351,12 +360,13 @@ class FilesReader(SourceReader):
         file = self._queue.next() if resume is None else self._known(resume)
         place = None if resume is None else resume["place"]
         while file is not None and self._tables is None:
-            self._file, self._bad = file, BadRows(self._form.name, file.name, self._on_bad)
+            self._file = file
+            self._bad = BadRows(self._form.name, file.name, self._on_bad, self._aside)
             try:
                 self._version = content_version(self._form.name, file)
                 self._tables = self._form.begin(file, self._fit, self._bad, place)
             except ConfigError as error:
-                if self._on_bad == "error":
+                if self._on_bad == "fail":
                     raise
                 self._bad.take("as a whole", error, file.name)
                 self._count_skipped()

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from reprlib import Repr
 from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar, get_args
 
@@ -16,6 +16,7 @@ from gearpy.connectors.locations import FoundFile
 from gearpy.core.base.times import EventTime, event_time_ms
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.messages.table import rows_of
+from gearpy.task.api.sides import BadRecord
 
 T = TypeVar("T")
 
@@ -23,7 +24,7 @@ T = TypeVar("T")
 Places: TypeAlias = Sequence[float] | None
 
 #: What becomes of a row that cannot be read.
-OnBad: TypeAlias = Literal["error", "skip"]
+OnBad: TypeAlias = Literal["fail", "skip", "side"]
 
 #: What pyarrow raises on a value that it cannot convert, parsers on what they cannot, and `Fit`.
 ARROW_ERRORS: Final = (
@@ -37,7 +38,7 @@ ARROW_ERRORS: Final = (
 
 _LOG: Final = logging.getLogger(__name__)
 #: What helps where a file is none, or cannot be read further.
-FILE_CURE: Final = 'correct the file, or leave such files out with on_bad="skip"'
+FILE_CURE: Final = 'correct the file, or leave such files out with on_bad="skip" or "side"'
 _LOGGED_MAX: Final = 10  # Of one file.
 _repr = Repr()
 _repr.maxstring = _repr.maxother = 200
@@ -228,23 +229,34 @@ def _cells(rows: Sequence[Any], name: str) -> list[Any]:
 
 
 class BadRows:
-    """Refuses bad rows of one file, or counts them.
+    """Refuses bad rows of one file; or counts them, and sets them aside if that is the policy.
 
     Args:
         operator: name of the source, for errors.
         file: name of the file.
         policy: what to do.
+        aside: takes those that are set aside.
     """
 
-    def __init__(self, operator: str, file: str, policy: OnBad) -> None:
+    def __init__(
+        self, operator: str, file: str, policy: OnBad, aside: list[BadRecord] | None = None
+    ) -> None:
         self.skipped = 0
+        self._aside: list[BadRecord] = [] if aside is None else aside
         self._told = 0
         self._operator = operator
         self._file = file
         self._policy = policy
 
     def take(
-        self, where: str, cause: object, record: Any, *, what: str = "row", count: int = 1
+        self,
+        where: str,
+        cause: object,
+        record: Any,
+        *,
+        what: str = "row",
+        count: int = 1,
+        time_ms: int | None = None,
     ) -> None:
         """Count one bad row, or so many of a bad file, and go on.
 
@@ -252,17 +264,32 @@ class BadRows:
             OperatorError: it is to be refused.
         """
         cause = shortened(str(cause) or type(cause).__name__)
-        if self._policy == "error":
+        if self._policy == "fail":
             raise OperatorError(
                 operator=self._operator,
                 cause=f"{self._file}, {where}: {cause}: correct the {what}, or leave such "
-                f'{what}s out with on_bad="skip"',
+                f'{what}s out with on_bad="skip" or "side"',
                 record=_repr.repr(record),
             )
         self.skipped += count
+        if self._policy == "side":
+            place = f"{self._file}, {where}"
+            bad = BadRecord.of(record, step=self._operator, error=cause, where=place)
+            self._aside.append(bad if time_ms is None else replace(bad, time=time_ms))
+            return
         self._told += 1
         if self._told <= _LOGGED_MAX:
             _LOG.warning("%s, %s, left out: %s", self._file, where, cause)
+
+    @property
+    def mark(self) -> tuple[int, int]:
+        """How many were counted, and how many are set aside."""
+        return self.skipped, len(self._aside)
+
+    def go_back(self, mark: tuple[int, int] = (0, 0)) -> None:
+        """Take back what was counted and set aside since a `mark`."""
+        self.skipped, length = mark
+        del self._aside[length:]
 
 
 def fitting_parts(
@@ -355,6 +382,8 @@ def check_on_bad(operator: str, policy: str) -> None:
         ConfigError: says which there are.
     """
     if policy not in get_args(OnBad):
+        meant = 'did you mean "fail"?' if policy == "error" else ""
         raise ConfigError(
-            f"{operator}: on_bad is {policy!r}, must be one of {', '.join(get_args(OnBad))}"
+            f"{operator}: on_bad is {policy!r}, "
+            + (meant or f"must be one of {', '.join(get_args(OnBad))}")
         )

@@ -49,7 +49,7 @@ from gearpy.task.api.application import (
     steps_scaled,
 )
 from gearpy.task.api.interfaces import TaskContext
-from gearpy.task.api.sides import MAIN, SidePartitioner
+from gearpy.task.api.sides import ERRORS, MAIN, SidePartitioner
 from gearpy.task.chain.chain import ChainTask, StagesOfSteps
 from gearpy.task.chain.fused import fused_stages
 from gearpy.task.chain.stage import Stage
@@ -318,6 +318,8 @@ def _source_task(head: ReadOperator, of: _Chain, ids: Mapping[Operator, str]) ->
             make_stages,
             late=late,
             late_tag=tag or LATE,
+            bad_tag=of.sides.get((head, ERRORS), ""),
+            name=head.name,
             idle_after_ms=head.idle_after_ms,
             when_idle=head.when_idle,
         )

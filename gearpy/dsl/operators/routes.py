@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gearpy.columns.row_schema import RowSchema
+from gearpy.columns.row_schema import RowSchema, row_schema_of
 from gearpy.dsl.operators.keys import EVERYTHING
 from gearpy.dsl.operators.operator import (
     ActsInside,
@@ -17,6 +17,7 @@ from gearpy.dsl.operators.operator import (
     Operator,
     Order,
     PassesRecords,
+    ReadOperator,
     Refusal,
     SeesOrder,
     Sides,
@@ -27,6 +28,7 @@ from gearpy.dsl.operators.operator import (
 from gearpy.dsl.operators.signature import by_text
 from gearpy.task.api.application import TaskFactory
 from gearpy.task.api.interfaces import Sink, TaskContext
+from gearpy.task.api.sides import ERRORS, BadRecord
 from gearpy.task.chain.stage import Stage
 from gearpy.task.stages.sink import sink_stage
 from gearpy.task.stages.stateless import BranchStage
@@ -116,7 +118,9 @@ class SideOperator(TakesRows, PassesRecords, KeepsNothing, IgnoresOrder, ActsIns
     tag: str
 
     def schema_given(self, *, declared: bool) -> RowSchema | None:
-        """Return the schema of the step, unless that is code of the user."""
+        """Return the schema of the step, unless that is code of the user; or of bad records."""
+        if self.tag == ERRORS and isinstance(self.inputs[0], ReadOperator):
+            return row_schema_of(BadRecord)
         if isinstance(self.inputs[0], ProcessOperator):
             return None
         return super().schema_given(declared=declared)
@@ -217,6 +221,22 @@ def _key_columns(step: Operator) -> dict[str, Any]:
     if len(key.columns) < 2:  # noqa: PLR2004 - a key of several parts has a column for each
         return {"key": types.get(*key.columns) if key.columns else None}
     return {f"key_{at + 1}": types.get(name) for at, name in enumerate(key.columns)}
+
+
+def errors_unread(steps: Sequence[Operator]) -> list[str]:
+    """Return a mistake for each source that sets bad records aside, where nobody reads them."""
+    read = {
+        each.inputs[0]
+        for step in steps
+        for each in step.inputs
+        if isinstance(each, SideOperator) and each.tag == ERRORS
+    }
+    return [
+        f"{step.name!r} sets bad records aside, and nothing reads them: write its .errors to a "
+        'sink, or leave them out with on_bad="skip"'
+        for step in steps
+        if isinstance(step, ReadOperator) and step.source.sets_bad_aside and step not in read
+    ]
 
 
 def maker_of(step: Operator) -> Operator:

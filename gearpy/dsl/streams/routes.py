@@ -12,7 +12,7 @@ from gearpy.dsl.operators.names import (
     name_of,
     step_name,
 )
-from gearpy.dsl.operators.operator import Dispatcher
+from gearpy.dsl.operators.operator import Dispatcher, ReadOperator
 from gearpy.dsl.operators.routes import (
     MergeOperator,
     ProcessOperator,
@@ -24,6 +24,7 @@ from gearpy.dsl.streams.program import ProgramStream
 from gearpy.errors import ConfigError
 from gearpy.messages.type_variables import T, U
 from gearpy.task.api.interfaces import Sink, Task, TaskContext
+from gearpy.task.api.sides import ERRORS, BadRecord
 from gearpy.task.time.late import LATE
 
 if TYPE_CHECKING:
@@ -200,6 +201,41 @@ class RouteSteps(ProgramStream[T]):
                 'ask for it by late="side" in read() or window()'
             )
         return self._side(LATE)
+
+    @property
+    def errors(self) -> Stream[BadRecord]:
+        r"""The bad records that were set aside, each a `BadRecord`; by on_bad="side".
+
+        They are in the same epoch as the place behind them in the source, so each comes once.
+        Their event time is the watermark of their partition.
+
+        Raises:
+            ConfigError: this stream's step sets none aside.
+
+        Example:
+            >>> import gearpy as gp, pathlib, tempfile
+            >>> file = pathlib.Path(tempfile.mkdtemp(), "bids.jsonl")
+            >>> _ = file.write_text('{"price": 3}\n{"price": "four"}\n')
+            >>> app, good, bad = gp.StreamApp("bids"), [], []
+            >>> bids = app.read(gp.jsonl(file, schema={"price": int}, on_bad="side"))
+            >>> bids.write(gp.to_list(good))
+            >>> bids.errors.map(lambda each: each.record).write(gp.to_list(bad))
+            >>> _ = gp.run(app)
+            >>> good, bad
+            ([{'price': 3}], ['{"price": "four"}'])
+        """
+        step = self._step
+        if not isinstance(step, ReadOperator):
+            raise ConfigError(
+                f"{step.name!r} sets no bad records aside: ask for errors of the stream that "
+                'read() returns, of a source with on_bad="side"'
+            )
+        if not step.source.sets_bad_aside:
+            raise ConfigError(
+                f'{step.name!r} sets no bad records aside: give its source on_bad="side", as '
+                'gp.jsonl(path, on_bad="side")'
+            )
+        return self._side(ERRORS)
 
     def side(self, tag: str) -> Stream[Any]:
         """Return the records that a user's task sends under a tag, beside its main output.

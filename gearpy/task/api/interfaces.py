@@ -31,6 +31,7 @@ from gearpy.transport.loop.coroutines import NO_COROUTINES, Coroutines
 
 if TYPE_CHECKING:
     from gearpy.columns.row_schema import RowSchema
+    from gearpy.task.api.sides import BadRecord
 
 __all__ = [
     "FINISHED",
@@ -436,6 +437,13 @@ class SourceReader(ABC, Generic[T_co]):
         A reader that was opened there gives the records, times and watermarks that follow.
         """
 
+    def take_bad(self) -> "Sequence[BadRecord]":
+        """Return the bad records that the last `read_batch` has set aside; each only once.
+
+        They are counted in `skipped_records`, too. Asked where `Source.sets_bad_aside`.
+        """
+        return ()
+
     @property
     def watermark_ms(self) -> int:
         """The watermark: no later record is older. It depends only on the records read so far."""
@@ -504,6 +512,7 @@ class Source(ABC, Generic[T_co]):
     bounded: bool = False  #: Every partition finishes.
     is_by_arrival: bool = False  #: All readers will say so; see `SourceReader.is_by_arrival`.
     discovers: bool = False  #: Partitions are found while it is read: `discover` returns a finder.
+    sets_bad_aside: bool = False  #: Readers give bad records apart, for `Stream.errors`.
 
     @property
     def note(self) -> str:

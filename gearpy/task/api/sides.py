@@ -16,6 +16,9 @@ from gearpy.wire.values.records import register_record
 
 #: The tag of records that are not wrapped.
 MAIN: Final = ""
+#: The tag of bad records, in plans and messages.
+ERRORS: Final = "errors"
+_RECORD_CHARS_MAX: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,38 @@ class Side:
 
 
 register_record(Side, "gearpy.Side")  # It may stand in a snapshot, and in quarantine.
+
+
+@dataclass(frozen=True, slots=True)
+class BadRecord:
+    r"""A record that could not be taken, as `Stream.errors` gives it.
+
+    Attributes:
+        record: as it was read, as text; bytes that are no UTF-8 look like ``\xff``. It ends
+            after 1,048,576 characters. Where a file or a part of it cannot be read, its name.
+        step: the name of the step that could not take it.
+        error: what is wrong with it.
+        where: file and line, row group, or topic/partition and offset.
+        time: its event time in ms since the epoch; None if it has none, or it cannot be told.
+    """
+
+    record: str
+    step: str
+    error: str
+    where: str
+    time: int | None = None
+
+    @classmethod
+    def of(cls, record: object, *, step: str, error: str, where: str) -> "BadRecord":
+        """Return one with a record of any kind made a text."""
+        if isinstance(record, bytes):
+            text = record[:_RECORD_CHARS_MAX].decode("utf-8", "backslashreplace")
+        else:
+            text = record if isinstance(record, str) else repr(record)
+        return cls(text[:_RECORD_CHARS_MAX], step, error, where)
+
+
+register_record(BadRecord, "gearpy.BadRecord")
 
 
 class SidePartitioner(Partitioner):

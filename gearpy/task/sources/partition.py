@@ -17,6 +17,7 @@ from gearpy.messages.late_time import ordered
 from gearpy.messages.table import Table, Times, newest_of
 from gearpy.task.api.failure import is_final
 from gearpy.task.api.interfaces import SourceReader, TaskCounters
+from gearpy.task.api.sides import BadRecord
 from gearpy.task.sources.gathering import BatchJoiner
 from gearpy.task.time.late import LateRecords, Portion, flags_at, others, places_of, rows_before
 from gearpy.wire.values.payload import decode_batch, encode_batch
@@ -35,6 +36,7 @@ class SourcePartition:
     Args:
         idle_after_ms: how long it gives nothing until it counts as idle; None: its reader tells.
         clock_ms: ends reading on behind a small batch, see `BatchJoiner`; None: there is none.
+        sets_bad_aside: whether its reader is asked for bad records.
         advances: whether it then promises that nothing older than ``idle_after_ms`` before the wall
             time will come, and so is not idle, but moves on with the clock.
     """
@@ -51,6 +53,7 @@ class SourcePartition:
         idle_after_ms: int | None = None,
         advances: bool = False,
         clock_ms: Callable[[], int] | None = None,
+        sets_bad_aside: bool = False,
     ) -> None:
         self.name = name
         self.reader = reader
@@ -69,6 +72,9 @@ class SourcePartition:
         #: Promised since the partition was silent, apart from its reader; `MIN_MS` if not.
         self.floor_ms = MIN_MS
         self._skipped = 0  # Bad records that its reader has told of.
+        self._sets_bad_aside = sets_bad_aside
+        self.bad: list[BadRecord] = []  #: Set aside by the last `read`, at `bad_ms` of event time.
+        self.bad_ms = 0
         self._cut_ms: int | None = None
         self.held_records = 0  #: Records behind the cut that were read.
         self._held: list[Portion] = []
@@ -81,8 +87,10 @@ class SourcePartition:
     def read(self, max_records: int, now_ms: int) -> Portion | None:
         """Return the records to send now; None if the partition has none at present.
 
-        A portion may be empty, when all that was read is held or has been dropped.
+        A portion may be empty, when all that was read is held or has been dropped. What is in
+        `bad` then belongs before the cut, as the reader is behind it from now on.
         """
+        self.bad = []
         portion = self._backlog.popleft() if self._backlog else self._read(max_records, now_ms)
         if portion is None or self._cut_ms is None:
             return portion
@@ -158,7 +166,7 @@ class SourcePartition:
     def _read(self, max_records: int, now_ms: int) -> Portion | None:
         if self.reader.finished:
             return None
-        before_ms = self._known_ms
+        self.bad_ms = before_ms = self._known_ms
         empty_ms, self._empty_ms = self._empty_ms, None
         batch = None if empty_ms == now_ms else self._next(max_records)
         if batch is None:
@@ -176,6 +184,8 @@ class SourcePartition:
     def _next(self, max_records: int) -> Batch | None:
         batch = self.reader.read_batch(max_records)
         self._count_skipped()
+        if self._sets_bad_aside:
+            self.bad += self.reader.take_bad()
         if batch is None or not batch.values:
             return None
         self._check(batch)

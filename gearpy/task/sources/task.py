@@ -1,6 +1,7 @@
 """The task that reads a source, and runs the chain of stages behind it."""
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, Literal, TypeAlias
 
 from gearpy.columns.row_schema import RowSchema
@@ -11,6 +12,7 @@ from gearpy.messages.data import NOWHERE, Batch, Origin
 from gearpy.messages.table import newest_of
 from gearpy.task.api.failure import shown
 from gearpy.task.api.interfaces import FINISHED, Discovery, Source, TaskContext
+from gearpy.task.api.sides import Side
 from gearpy.task.chain.chain import ChainTask
 from gearpy.task.chain.stage import Stage
 from gearpy.task.sources.gathering import ROWS_SHARE, TABLE_SHARE
@@ -110,6 +112,8 @@ class SourceTask(ChainTask):
     Args:
         late: the policy for late records; see `LateRecords`.
         idle_after_ms: a partition that has given nothing for so long is idle until it gives.
+        bad_tag: the side output of bad records, where the source sets them aside.
+        name: of the step, for them.
         when_idle: "hold" leaves event time alone while all partitions are idle; with "advance" an
             idle partition promises that nothing older than ``idle_after_ms`` before the wall time
             will come.
@@ -125,12 +129,16 @@ class SourceTask(ChainTask):
         late_tag: str = LATE,
         idle_after_ms: int | None = None,
         when_idle: WhenIdle = "hold",
+        bad_tag: str = "",
+        name: str = "",
     ) -> None:
         super().__init__(context, make_stages)
         self._source = source
         self._late = LateRecords(late, context.counters, late_tag)
         self._idle_after_ms = idle_after_ms
         self._advances = when_idle == "advance"
+        self._bad_tag = bad_tag
+        self._name = name
         self._schema: RowSchema | None = None
         self._size = ReadSize(1)  # Made when it starts.
         self._discovery: Discovery | None = None
@@ -227,6 +235,8 @@ class SourceTask(ChainTask):
         self._find()
         portion = self._read() if self._probed is None else self._read_probed(self._probed)
         records = 0 if portion is None else len(portion.values)  # Also some that were held.
+        if self._bad_tag:
+            yield from self._set_aside(portion)
         if portion is not None:
             self.context.set_idle(False)
             yield from self._pass_on(portion)
@@ -333,6 +343,7 @@ class SourceTask(ChainTask):
             idle_after_ms=self._idle_after_ms,
             advances=self._advances,
             clock_ms=self.context.now_ms,
+            sets_bad_aside=bool(self._bad_tag),
         )
         self._parts.append(part)
         part.restore(waiting)
@@ -418,6 +429,22 @@ class SourceTask(ChainTask):
         if batch.values:
             yield from self.on_batch(batch)
         self.context.enter(NOWHERE)
+
+    def _set_aside(self, portion: Portion | None) -> Iterator[Batch]:
+        """Send the bad records that were read, at a time that is not late.
+
+        Where nothing is promised yet, that is the time of the first good record beside them.
+        """
+        for part in self._parts:
+            if bad := part.bad:
+                time_ms = part.bad_ms
+                if time_ms == MIN_MS:
+                    time_ms = int(portion.timestamps[0]) if portion is not None and portion else 0
+                    time_ms = min(time_ms, self._cut_ms - 1)
+                part.bad = []
+                self._sent_ms = max(self._sent_ms, time_ms)
+                sides = [Side(self._bad_tag, replace(each, step=self._name)) for each in bad]
+                yield Batch(sides, [time_ms] * len(sides))
 
     def _promise(self) -> Iterator[Batch | None]:
         """Promise the least watermark of the partitions, but nothing behind the cut."""

@@ -242,7 +242,7 @@ def test_a_file_that_is_cut_or_grows_while_it_is_read(tmp_path: Path) -> None:
             opened.write(b"7\n1,x\n")
 
     rows = [row_of(number) for number in range(MANY)]
-    assert read_with(grow, "error") == (rows, 0)
+    assert read_with(grow, "fail") == (rows, 0)
     file.write_bytes(b"\n".join([b"a,b", *lines]))
     source = gp.csv(file, schema=SCHEMA, on_bad="skip")
     reader = source.open(str(file), None)

@@ -54,10 +54,10 @@ def columns_of_files(form: FileFormat, files: Sequence[FoundFile], on_bad: OnBad
             for found in form.schemas(file, places, on_bad):
                 merged = found if merged is None else form.merged(merged, found)
         except ConfigError:
-            if merged is None and (on_bad == "error" or file is files[-1]):
+            if merged is None and (on_bad == "fail" or file is files[-1]):
                 raise  # Else the reader tells it, or leaves the file out.
         except ValueError as error:
-            if on_bad == "error":
+            if on_bad == "fail":
                 raise ConfigError(
                     f"{form.name}: {file.name} has other values than what was looked at before: "
                     f"{error}: give schema="

@@ -22,12 +22,14 @@ from gearpy.connectors.files.tables import (
 )
 from gearpy.connectors.json_checks import NOT_AN_OBJECT, cause_of
 from gearpy.connectors.kafka.reading.raw import BETWEEN, JoinedBodies, Raw, RawColumns, are_apart
+from gearpy.connectors.kafka.registry import RegistryAway
 from gearpy.connectors.kafka.values import ValueForm
 from gearpy.core.window.watermark import BoundedOutOfOrder
 from gearpy.errors import OperatorError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times, newest_of
+from gearpy.task.api.sides import BadRecord
 from gearpy.wire.values.records import register_record
 
 _NOT_ONE: Final = "is not one object of JSON"
@@ -151,11 +153,18 @@ class RecordDecoder:
         self._partition = partition
         self._order = BoundedOutOfOrder(reading.bound_ms)
         self._order.watermark_ms = watermark_ms
-        self._bad = BadRows(reading.operator, f"{topic}/{partition}", reading.on_bad)
+        self._aside: list[BadRecord] = []
+        self._bad = BadRows(reading.operator, f"{topic}/{partition}", reading.on_bad, self._aside)
 
     @property
     def skipped(self) -> int:
         return self._bad.skipped
+
+    def take_bad(self) -> Sequence[BadRecord]:
+        """Return the bad records that were set aside since the last call."""
+        taken = self._aside[:]
+        self._aside.clear()
+        return taken
 
     @property
     def watermark_ms(self) -> int:
@@ -176,10 +185,15 @@ class RecordDecoder:
         Raises:
             OperatorError: a record is bad, and to be refused.
         """
+        mark = self._bad.mark
         try:
             pieces = [self._piece(raw, rows)]
         except ARROW_ERRORS:
-            pieces = list(self._without_bad(raw))
+            try:
+                pieces = list(self._without_bad(raw))
+            except RegistryAway:  # All of them are decoded again.
+                self._bad.go_back(mark)
+                raise
         batch = self._started(_joined([piece for piece in pieces if len(piece)]))
         if batch is not None:
             self._order.on_records([newest_of(batch.timestamps, MIN_MS)])
@@ -191,7 +205,8 @@ class RecordDecoder:
             cause = str(error)
             if body is not None and reading.joins and _is_of_parser(error):
                 cause = cause_of(body, reading.fit.schema, read_json_lines)
-            self._bad.take(f"offset {raw.offsets[at]}", cause, body)
+            time_ms = None if reading.has_time else int(raw.times[at])
+            self._bad.take(f"offset {raw.offsets[at]}", cause, body, time_ms=time_ms)
 
         def make(places: Sequence[int]) -> FilePiece:
             assert isinstance(places, range)

@@ -32,6 +32,7 @@ from gearpy.errors import OperatorError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.task.api.interfaces import Discovery, SourceReader
+from gearpy.task.api.sides import BadRecord
 from gearpy.task.sources.share import Share
 
 if TYPE_CHECKING:
@@ -319,6 +320,9 @@ class KafkaReader(SourceReader[Any]):
         self._finishes()
         self.idle = batch is None and self._is_silent()
         return batch
+
+    def take_bad(self) -> Sequence[BadRecord]:
+        return self._decoder.take_bad()
 
     def snapshot(self) -> KafkaPlace:
         """Return the offset of the next record."""

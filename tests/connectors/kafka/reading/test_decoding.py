@@ -120,7 +120,7 @@ def test_rows_are_the_good_records_with_their_times(bodies: list[bytes]) -> None
 
 @pytest.mark.parametrize(("is_table", "joins"), [(False, False), (True, False), (True, True)])
 def test_a_bad_record_is_named_by_its_offset(*, is_table: bool, joins: bool) -> None:
-    decoder = a_decoder(is_table=is_table, on_bad="error")
+    decoder = a_decoder(is_table=is_table, on_bad="fail")
     with pytest.raises(OperatorError, match=r"'kafka\(t\)': t/3, offset 12: "):
         decoder.batch(a_raw([b'{"at": 1}', b'{"at": 2}', b'{"at": }'], joins=joins))
 
@@ -154,7 +154,7 @@ def test_a_time_that_is_missing_makes_a_record_bad() -> None:
 
 @pytest.mark.parametrize("body", [b'{"n": 1}', b"[1]", b'"at"'])
 def test_a_value_without_the_field_of_event_times_says_which_field(body: bytes) -> None:
-    decoder = a_decoder(time="at", on_bad="error")
+    decoder = a_decoder(time="at", on_bad="fail")
 
     with pytest.raises(OperatorError, match="t/3, offset 10: there is no 'at', which has the ev"):
         decoder.batch(a_raw([body]))
@@ -170,7 +170,7 @@ def test_a_record_of_an_unknown_schema_is_a_bad_one() -> None:
         with pytest.raises(
             OperatorError, match=r"t/3, offset 11: schema registry .*/99: it has no"
         ):
-            a_decoder(form=form, on_bad="error").batch(raw)
+            a_decoder(form=form, on_bad="fail").batch(raw)
         decoder = a_decoder(form=form)
         assert told(decoder.batch(raw)) == [("a", 100), ("a", 102)]
     assert decoder.skipped == 1
@@ -225,13 +225,13 @@ def test_a_value_that_does_not_fit_the_schema_is_a_bad_record(good: Any, bad: An
     assert [value for value, _ in told(decoder.batch(a_raw(bodies)))] == [{"at": 1}, {"at": 1}]
     assert decoder.skipped == 1
     with pytest.raises(OperatorError, match=r"t/3, offset 11: .*on_bad=\"skip\""):
-        a_decoder(form="msgpack", is_table=True, on_bad="error").batch(a_raw(bodies))
+        a_decoder(form="msgpack", is_table=True, on_bad="fail").batch(a_raw(bodies))
 
 
 def test_a_time_that_python_does_not_have_is_a_bad_record() -> None:
     """Protobuf holds it, a datetime does not."""
     bodies = [Timestamp(seconds=second).SerializeToString() for second in (0, 10**14)]
-    decoder = a_decoder(form=protobuf(Timestamp), on_bad="error")
+    decoder = a_decoder(form=protobuf(Timestamp), on_bad="fail")
     decoder._reading.begin()  # noqa: SLF001 - as the source does
     with pytest.raises(OperatorError, match="offset 11: is a Timestamp with a value that Python"):
         decoder.batch(a_raw(bodies))
@@ -251,4 +251,4 @@ def test_a_head_without_end_is_refused_at_once() -> None:
 def test_what_is_no_object_or_several_is_told_so(body: bytes) -> None:
     """And not by how that was found out."""
     with pytest.raises(OperatorError, match="offset 10: is not one object of JSON"):
-        a_decoder(is_table=True, on_bad="error").batch(a_raw([body]))
+        a_decoder(is_table=True, on_bad="fail").batch(a_raw([body]))
