@@ -32,7 +32,6 @@ from gearpy.messages.data import Batch
 from gearpy.messages.table import Table
 from gearpy.task.api.interfaces import Source
 from gearpy.windowlog.bodies import SegmentInfo, read_body, write_body
-from tests.bench import fuzz_services
 from tests.bench.fuzz import Parser
 
 _READ: Final = 17
@@ -452,6 +451,16 @@ def _read_live(lines: list[bytes], _: Path, chance: random.Random) -> None:
         _check_told(error, ["line "])
 
 
+def _services() -> Any:
+    from tests.bench import fuzz_services  # noqa: PLC0415 - takes a second to load
+
+    return fuzz_services
+
+
+def _requests(chance: random.Random) -> list[bytes]:
+    return [_services().request(chance, damaged) for _ in range(_LINES)]
+
+
 PARSERS: Final[dict[str, Parser]] = {
     "jsonl": Parser(
         _LINES,
@@ -497,8 +506,8 @@ PARSERS: Final[dict[str, Parser]] = {
     "kafka_protobuf": Parser(_LINES, _lines(_struct_body), _records(gp.protobuf(Struct))),
     "services": Parser(
         _LINES,
-        lambda chance: [fuzz_services.request(chance, damaged) for _ in range(_LINES)],
-        fuzz_services.read,
+        _requests,
+        lambda requests, folder, chance: _services().read(requests, folder, chance),
     ),
     "kafka_protobuf_time": Parser(_LINES, _lines(_time_body), _records(gp.protobuf(Timestamp))),
 }

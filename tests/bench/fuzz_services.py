@@ -9,6 +9,26 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
+import anyio.to_thread
+from fastapi import APIRouter, FastAPI
+from fastapi.routing import APIRoute
+
+import gearpy as gp
+from gearpy.cluster.client.client import ClusterClient
+from gearpy.errors import SubmitRefused
+from gearpy.services.application import ROUTERS, routes_app
+from gearpy.services.deps import Deps
+from gearpy.services.problems import add_problem_handlers
+from gearpy.services.programs.submission import Submitting
+from gearpy.services.programs.uploads import Uploads
+from gearpy.services.push.topics import Topics
+from gearpy.services.push.watching import Watching
+from gearpy.services.security.guard import API, Guard, GuardSettings
+from gearpy.services.security.limits import RequestLimits
+from gearpy.services.security.sessions import Logins
+from gearpy.transport.security.tokens import TokenFile
+from gearpy.wire.codec import encode_control
+
 _STATUS_BUG: Final = 500
 _LIMIT: Final = 1e9
 _BOUNDARY: Final = b"b0undary"
@@ -121,8 +141,6 @@ def read(requests: list[bytes], folder: Path, _: random.Random) -> None:
 @cache
 def routes() -> list[Route]:
     """Return all routes that take a body, as the schema of the services has them."""
-    from gearpy.services.application import routes_app  # noqa: PLC0415 - only when it is fuzzed
-
     schema = routes_app().openapi()
     models = schema["components"]["schemas"]
     found = []
@@ -212,25 +230,6 @@ def _services(folder: str) -> tuple[dict[str, Any], asyncio.AbstractEventLoop]:
     Each route is an application of its own, and runs in the thread of the loop: to look for it
     among all, and to start a thread, would take most of the time.
     """
-    import anyio.to_thread  # noqa: PLC0415 - only when it is fuzzed
-    from fastapi import APIRouter, FastAPI  # noqa: PLC0415 - the same
-    from fastapi.routing import APIRoute  # noqa: PLC0415 - the same
-
-    import gearpy as gp  # noqa: PLC0415 - the same
-    from gearpy.cluster.client.client import ClusterClient  # noqa: PLC0415 - the same
-    from gearpy.errors import SubmitRefused  # noqa: PLC0415 - the same
-    from gearpy.services.application import ROUTERS  # noqa: PLC0415 - the same
-    from gearpy.services.deps import Deps  # noqa: PLC0415 - the same
-    from gearpy.services.problems import add_problem_handlers  # noqa: PLC0415 - the same
-    from gearpy.services.programs.submission import Submitting  # noqa: PLC0415 - the same
-    from gearpy.services.programs.uploads import Uploads  # noqa: PLC0415 - the same
-    from gearpy.services.push.topics import Topics  # noqa: PLC0415 - the same
-    from gearpy.services.push.watching import Watching  # noqa: PLC0415 - the same
-    from gearpy.services.security.guard import API, Guard, GuardSettings  # noqa: PLC0415 - the same
-    from gearpy.services.security.limits import RequestLimits  # noqa: PLC0415 - the same
-    from gearpy.services.security.sessions import Logins  # noqa: PLC0415 - the same
-    from gearpy.transport.security.tokens import TokenFile  # noqa: PLC0415 - the same
-    from gearpy.wire.codec import encode_control  # noqa: PLC0415 - the same
 
     async def at_once(function: Any, *args: Any, **_: Any) -> Any:
         return function(*args)
