@@ -234,7 +234,7 @@ def _services(folder: str) -> tuple[dict[str, Any], asyncio.AbstractEventLoop]:
     async def at_once(function: Any, *args: Any, **_: Any) -> Any:
         return function(*args)
 
-    anyio.to_thread.run_sync = at_once
+    anyio.to_thread.run_sync = at_once  # type: ignore[assignment]
 
     def ask(message: object) -> object:
         encode_control(message)
