@@ -16,6 +16,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
@@ -82,10 +83,13 @@ def load(
 
 def as_overrides(config: Config) -> dict[str, str]:
     """Return the keys that differ from their defaults, as text that `from_overrides` reads."""
-    defaults = values_of(DEFAULTS)
-    return {
-        key: _text_of(value) for key, value in values_of(config).items() if value != defaults[key]
-    }
+    return dict(_overrides_of(config))
+
+
+@lru_cache(maxsize=16)
+def _overrides_of(config: Config) -> Mapping[str, str]:
+    found = values_of(config).items()
+    return {key: _text_of(value) for key, value in found if value != SETTINGS[key].default}
 
 
 def _text_of(value: Value | Sequence[str]) -> str:
@@ -114,7 +118,13 @@ def from_overrides(overrides: Mapping[str, str]) -> Config:
     Raises:
         ConfigError: with one text for each mistake.
     """
-    return load(env=_NOTHING, overrides=overrides)
+    return _from_overrides(tuple(overrides.items()))
+
+
+@lru_cache(maxsize=16)
+def _from_overrides(overrides: tuple[tuple[str, str], ...]) -> Config:
+    # Each launch of an embedded run asks for the same few configurations again.
+    return load(env=_NOTHING, overrides=dict(overrides))
 
 
 def env_name(key: str) -> str:
