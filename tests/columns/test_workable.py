@@ -11,6 +11,7 @@ import pytest
 
 import gearpy as gp
 from gearpy.columns.workable import workable_batch, workable_schema
+from gearpy.testing import Simulation
 
 _RUNS = pc.run_end_encode(pa.array([1, 1, None]))
 _TEXTS = ["a", None, "a text that is longer than a view holds"]
@@ -95,7 +96,7 @@ def test_columns_of_all_types_go_through_steps_that_pick_rows(
     found = app.read(source(tmp_path), late="drop").map_batches(lambda batch: batch)
     found.join_table(table, on="at", combine="merge").write(gp.to_list(results))
 
-    gp.run(app)
+    Simulation(app).run()
 
     assert results == [
         dict(zip([*BATCH.schema.names, *names[:-1]], [*row, *row[:-1]], strict=True))
@@ -110,7 +111,7 @@ def test_a_function_may_give_columns_of_all_types() -> None:
     table = gp.rows([{"texts": "a", "found": 1}])
     made.join_table(table, on="texts", combine="merge").write(gp.to_list(results))
 
-    gp.run(app)
+    Simulation(app).run()
 
     (row,) = results
     assert row == {**dict(zip(BATCH.schema.names, _rows()[0], strict=True)), "found": 1}

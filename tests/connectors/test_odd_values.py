@@ -16,7 +16,7 @@ from pyarrow import feather
 import gearpy as gp
 from gearpy.columns.row_schema import RowSchema
 from gearpy.errors import OperatorError
-from gearpy.testing import FlowDriver, ManualSource
+from gearpy.testing import FlowDriver, ManualSource, Simulation
 
 US: Final = pa.timestamp("us")
 UTC_US: Final = pa.timestamp("us", "UTC")
@@ -172,4 +172,4 @@ def test_numbers_in_a_file_are_no_times_either(form: str, tmp_path: Path) -> Non
     app.read(read(path, schema={"v": datetime})).write(gp.to_list([]))
 
     with pytest.raises(gp.GearpyError, match=r"'v' of .* is int64, .* nobody knows its unit"):
-        _ = gp.run(app)
+        Simulation(app).run()

@@ -20,6 +20,7 @@ import pytest
 
 import gearpy as gp
 from gearpy.task.api.interfaces import Sink, SinkContext
+from gearpy.testing import Simulation
 from gearpy.windowlog.log import WindowLog
 from tests.connectors.folders.test_tables import opened, write
 
@@ -195,7 +196,7 @@ def test_the_plan_tells_that_there_is_a_key(
     app = gp.StreamApp("keys")
     rows = app.read(gp.rows([message.value for message in SOURCE[:1]], schema=pa.schema(kinds)))
     rows.key_by(*keys).window(gp.tumbling("1s")).count().write(made)
-    _ = gp.run(app)
+    Simulation(app).run()
 
     (file,) = (tmp_path / "out").glob("part-*")
     if sink is gp.csv_folder:

@@ -12,6 +12,7 @@ import gearpy as gp
 from gearpy.cluster.boot.local import LocalCluster
 from gearpy.cluster.programs.artifacts import embed
 from gearpy.config.load import load
+from gearpy.testing import Simulation
 from gearpy.windowlog.log import WindowLog
 from gearpy.windowlog.verify import verify
 from tests.connectors.failing import Failing
@@ -44,7 +45,7 @@ def test_finished_windows_are_in_the_log(tmp_path: Path, tasks: int, place: str)
     app = gp.StreamApp("digits", parallelism=tasks)
     windows_of(app, path)
 
-    gp.run(app)
+    Simulation(app).run()
 
     assert rows_in(path) == EXPECTED
     assert len(WindowLog(path).view().lanes) == tasks

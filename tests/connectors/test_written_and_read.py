@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 import gearpy as gp
 from gearpy.task.api.interfaces import Sink
-from tests.connectors.files.test_found_types import read
 from tests.connectors.folders.test_tables import opened, write
+from tests.connectors.reading import rows_of
 
 TEXTS = st.one_of(
     st.sampled_from(
@@ -156,7 +156,7 @@ def check(sink: str, kinds: dict[str, Any], rows: list[dict[str, Any]], *, is_gi
         finally:
             writer.close(completed=True)
 
-        found = read(read_from(place, schema=schema, **options))
+        found = rows_of(read_from(place, schema=schema, **options))
 
     assert len(found) == len(rows)
     for was, now in zip(rows, found, strict=True):

@@ -320,7 +320,7 @@ def test_step_on_rows(step: Step) -> None:
     """What it comes to, with one task each."""
     app, results = an_app(gp.collection(EVENTS), step.build)
 
-    gp.run(app)
+    Simulation(app).run()
 
     assert in_order(results) == in_order(step.expected)
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import gearpy as gp
-from gearpy.testing import FlowDriver, ManualSource
+from gearpy.testing import FlowDriver, ManualSource, Simulation
 
 ROWS = 60
 
@@ -40,7 +40,7 @@ def test_branches_do_not_see_each_other(tasks: int, first: bool) -> None:  # noq
     """Wherever they run, and whichever was written first."""
     app, changed, kept = two_branches(tasks, first=first)
 
-    _ = gp.run(app)
+    Simulation(app).run()
 
     assert sorted(kept) == list(range(ROWS))
     assert changed == [{"x": -1}] * ROWS
@@ -62,7 +62,7 @@ def test_a_program_has_its_own_values_after_a_run() -> None:
     app, results = gp.StreamApp("again"), list[Any]()
     app.read(gp.collection(values)).map(negate).write(gp.to_list(results))
 
-    _ = gp.run(app)
+    Simulation(app).run()
 
     assert values == [{"x": 1}, {"x": 2}]
     assert results == [{"x": -1}, {"x": -1}]
@@ -99,7 +99,7 @@ def test_a_running_fold_may_add_in_place() -> None:
 
     keyed = app.read(gp.collection([1, 2, 3])).key_by(lambda _: "a")
     keyed.fold(list[int](), add).write(gp.to_list(results))
-    _ = gp.run(app)
+    Simulation(app).run()
 
     assert results == [("a", [1]), ("a", [1, 2]), ("a", [1, 2, 3])]
 
@@ -156,6 +156,6 @@ def test_an_answer_that_is_kept_is_not_shared() -> None:
     keys = app.read(gp.collection([{"k": "a"}] * 3))
     named = keys.lookup(ask, key="k", combine=lambda _, answer: answer, cache=10)
     named.map(lambda answer: answer.pop("name")).write(gp.to_list(results))
-    _ = gp.run(app)
+    Simulation(app).run()
 
     assert results == ["a", "a", "a"]

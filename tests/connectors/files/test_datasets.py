@@ -278,7 +278,7 @@ def test_a_late_row_with_parts_of_a_second_travels(tmp_path: Path) -> None:
     windows = clicks.window(gp.tumbling("1m"), late="side")
     windows.aggregate(first=gp.agg.min("at"), all=gp.agg.collect("at")).write(gp.to_list(results))
     windows.count().late.write(gp.to_list(late))
-    _ = gp.run(app)
+    Simulation(app).run()
 
     first, second, _ = moments
     assert [each.value for each in results] == [
@@ -697,10 +697,10 @@ def test_from_parquet_to_a_window(folder: Path, tmp_path: Path) -> None:
     """A whole application: columns all the way, out as columns, in again."""
     app = gp.StreamApp("columns")
     app.read(gp.parquet(folder / "rows.parquet")).write(gp.arrow_folder(tmp_path / "out"))
-    gp.run(app)
+    Simulation(app).run()
     app, results = gp.StreamApp("again"), list[Any]()
     read_back = app.read(gp.arrow(tmp_path / "out"))
     read_back.window(gp.global_window()).aggregate(n=gp.agg.sum("n")).write(gp.to_list(results))
-    gp.run(app)
+    Simulation(app).run()
 
     assert [result.value for result in results] == [{"n": sum(range(40))}]

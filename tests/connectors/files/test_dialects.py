@@ -11,16 +11,14 @@ import gearpy as gp
 from gearpy.connectors.files import line_tables
 from gearpy.connectors.files.dialects.dialect import Dialect
 from gearpy.errors import ConfigError, GearpyError
+from gearpy.testing import Simulation
+from tests.connectors.reading import rows_of
 
 MARK = b"\xef\xbb\xbf"
 
 
 def read(path: Path, **options: Any) -> list[Any]:
-    """Return the rows of a file, as dicts, in a run."""
-    app, out = gp.StreamApp("read"), []  # type: ignore[var-annotated]
-    app.read(gp.csv(path, **options)).map(dict).write(gp.to_list(out))
-    gp.run(app)
-    return out
+    return [dict(row) for row in rows_of(gp.csv(path, **options))]
 
 
 def of(tmp_path: Path, data: bytes, name: str = "some.csv", **options: Any) -> list[Any]:
@@ -153,7 +151,7 @@ def test_a_folder_without_quotes_is_read_back(tmp_path: Path) -> None:
     rows = [{"a": 1, "b": '"x'}, {"a": 2, "b": 'say "y"'}, {"a": 3, "b": "z"}]
     app = gp.StreamApp("write")
     app.read(gp.collection(rows)).write(gp.csv_folder(tmp_path / "out", delimiter="\t", quote=None))
-    gp.run(app)
+    Simulation(app).run()
 
     (file,) = (tmp_path / "out").glob("*.csv")
     assert file.read_text() == 'a\tb\n1\t"x\n2\tsay "y"\n3\tz\n'

@@ -13,6 +13,7 @@ import pytest
 
 import gearpy as gp
 from gearpy.connectors.files.datasets import arrow, parquet
+from gearpy.testing import Simulation
 
 NS = [1_714_564_800_123_456_789, 1_714_564_800_000_000_000, -1]
 MOMENTS = [
@@ -44,7 +45,7 @@ ROWS = [
 def _read(source: gp.Source[Any], step: Callable[[Any], Any] = lambda stream: stream) -> list[Any]:
     app, results = gp.StreamApp("nanos"), list[Any]()
     step(app.read(source)).write(gp.to_list(results))
-    _ = gp.run(app)
+    Simulation(app).run()
     return results
 
 
@@ -104,7 +105,7 @@ def test_a_page_that_was_changed_is_not_read(tmp_path: Path) -> None:
     app.read(gp.rows([{"n": n} for n in range(5000)])).write(
         gp.parquet_folder(tmp_path / "out", compression="none")
     )
-    _ = gp.run(app)
+    Simulation(app).run()
     (file,) = (tmp_path / "out").glob("*.parquet")
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 1

@@ -21,6 +21,7 @@ from gearpy.ids import MIN_MS
 from gearpy.messages.table import Table
 from gearpy.task.api.interfaces import SourceReader
 from gearpy.task.api.snapshots import decode_state, encode_state
+from gearpy.testing import Simulation
 from gearpy.windowlog.log import WindowLog
 from tests.connectors.log_build import TIME, WINDOW_MS, LogBuilder
 
@@ -358,7 +359,7 @@ def test_an_application_reads_it(tmp_path: Path) -> None:
 
     app = gp.StreamApp("read")
     app.read(window_log(tmp_path / "log")).write(gp.to_list(found))
-    gp.run(app)
+    Simulation(app).run()
 
     assert sorted((row["key"], row["value"]) for row in found) == everything(
         dict.fromkeys(LANES, 3)

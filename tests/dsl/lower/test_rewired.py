@@ -3,6 +3,7 @@
 import gearpy as gp
 from gearpy.dsl.lower.rewired import gathering
 from gearpy.spark.query.recorded import HeldSource
+from gearpy.testing import Simulation
 
 #: More than a source gives at a time, so that the watermark has moved before the late one.
 _EVENTS = [gp.Message("a", 0), *[gp.Message("b", 25)] * 3000, gp.Message("late", 3)]
@@ -38,7 +39,7 @@ def test_late_records_are_gathered_by_step() -> None:
     app, _ = _app()
 
     gathered = gathering("app", app.plan, parallelism=1, sources={}, late="gather")
-    gp.run(gathered.application)
+    Simulation(gathered.application).run()
 
     late = {step: messages for step, messages in gathered.late.items() if messages}
     assert [m.value for messages in late.values() for m in messages] == ["late"]
@@ -65,6 +66,6 @@ def test_a_side_output_is_that_of_the_copy() -> None:
     large.write(gp.to_list([]), name="large")
 
     gathered = gathering("sides", app.plan, parallelism=1, sources={})
-    gp.run(gathered.application)
+    Simulation(gathered.application).run()
 
     assert [[m.value for m in written] for written in gathered.written] == [[1], [20]]

@@ -50,7 +50,7 @@ class Order(NamedTuple):
 def joined(make: Any, source: gp.Source[Any] | None = None, *, parallelism: int = 1) -> list[Any]:
     app, results = gp.StreamApp("orders", parallelism=parallelism), list[Any]()
     make(app.read(source or gp.collection(ORDERS))).write(gp.to_list(results))
-    _ = gp.run(app)
+    Simulation(app).run()
     return results
 
 
