@@ -44,7 +44,7 @@ def test_each_record_is_shown_once_by_the_version_that_read_it(seed: int) -> Non
 
 
 @pytest.mark.parametrize(
-    "seed", [*range(80), *(pytest.param(each, marks=pytest.mark.long) for each in range(80, 200))]
+    "seed", [*range(20), *(pytest.param(each, marks=pytest.mark.long) for each in range(20, 200))]
 )
 def test_changes_that_follow_each_other_closely_are_exact(seed: int) -> None:
     """In short runs, as there is time for many of them."""
@@ -78,7 +78,7 @@ def test_a_version_stays_in_preparation_where_an_application_ends_without_its_lo
 
 def test_faults_in_each_phase_of_a_change_do_no_harm() -> None:
     """Also while a version takes the place of another, which is over within one turn."""
-    first = (50_004, 50_009, 50_013)  # They hit each phase as long as nothing changes what happens.
+    first = (50_011, 50_003, 50_001)  # They hit each phase as long as nothing changes what happens.
     seeds = (*first, *(seed for seed in range(50_003, 50_015) if seed not in first))
     results = (run_change_seed(seed, aimed=True) for seed in seeds)
 

@@ -128,7 +128,9 @@ def run(
     return found, result.phases
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(each, marks=pytest.mark.long) for each in range(2, 10))]
+)
 def test_each_record_is_shown_once_by_the_version_of_its_event_time(seed: int) -> None:
     """Also out of order, and whatever fails meanwhile."""
     assert run(seed)[0] == ""
@@ -136,7 +138,9 @@ def test_each_record_is_shown_once_by_the_version_of_its_event_time(seed: int) -
 
 def test_faults_in_each_phase_of_a_change_at_a_time_do_no_harm() -> None:
     """While it waits, while its processes start, and until its trial is over."""
-    see_fault_in_each(_PHASES, (run(seed, faults="aimed") for seed in range(3, 15)))
+    first = (8, 3)  # They hit each phase as long as nothing changes what happens.
+    seeds = (*first, *(seed for seed in range(4, 15) if seed not in first))
+    see_fault_in_each(_PHASES, (run(seed, faults="aimed") for seed in seeds))
 
 
 @pytest.mark.parametrize("cut", ["position", "event-time"])

@@ -51,7 +51,7 @@ def a_run(
 
 
 @pytest.mark.parametrize(
-    "block", [0, 1, *(pytest.param(block, marks=pytest.mark.long) for block in (2, 3))]
+    "block", [0, *(pytest.param(block, marks=pytest.mark.long) for block in (1, 2, 3))]
 )
 def test_tasks_are_right_whatever_fails(block: int) -> None:
     """Each result is shown once, and what was shown stays, unless epochs were damaged."""
@@ -65,7 +65,7 @@ def test_tasks_are_right_whatever_fails(block: int) -> None:
 def test_every_kind_of_state_survives_every_fault(branch: str) -> None:
     """Keyed state, timers, windows, and state that holds no record back; by both kinds of cut."""
     fallbacks = given_up = by_event_time = crashes = 0
-    for seed in range(8):
+    for seed in range(4):
         if seed % 2:  # It takes longer, as sources must come to the event time first.
             patient = replace(EVERYTHING, given_up=0.02)
             app, simulation = a_run(seed, branch, cut="event-time", faults=patient)
@@ -77,7 +77,7 @@ def test_every_kind_of_state_survives_every_fault(branch: str) -> None:
         crashes, fallbacks = crashes + simulation.crashes, fallbacks + simulation.fallbacks
         given_up += simulation.epochs.given_up
         by_event_time += simulation.epochs.by_event_time
-    assert crashes > 12, "the test has crashes"
+    assert crashes > 6, "the test has crashes"
     assert min(fallbacks, given_up, by_event_time) > 0, "and everything else"
 
 
@@ -105,7 +105,7 @@ def numbers_in(scope: KeyedState) -> dict[str, int]:
 
 def test_state_of_each_key_is_that_of_its_records() -> None:
     """What a later run would go on from counts each record once, too."""
-    for seed in range(8):
+    for seed in range(4):
         app, simulation = a_run(seed, "numbered")
 
         expected = Counter(word for (word, _), _ in app.numbered())
@@ -114,7 +114,7 @@ def test_state_of_each_key_is_that_of_its_records() -> None:
 
 def test_what_is_shown_stays_if_no_epoch_is_damaged() -> None:
     """Readers then never see a record that vanishes, at no moment of the run."""
-    for seed in range(4):
+    for seed in range(2):
         rng = Random(seed)
         app = SimulatedApp(150, list(BRANCHES))
         faults = EpochFaults(store_ms=20, commit_ms=30, given_up=0.2, commits_lost=0.4)

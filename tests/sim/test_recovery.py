@@ -181,7 +181,7 @@ def counted(sources: list[list[gp.Message]]) -> Counter[tuple[str, int, int]]:
 def test_word_count_survives_crashes(parallelism: int) -> None:
     """Exactly once, with a sink that takes back what came after the snapshot."""
     crashes = resumed = 0
-    for seed in range(10):
+    for seed in range(5):
         rng = Random(seed)
         sources = [some_words(rng, rng.randrange(60)) for _ in range(rng.randrange(1, 4))]
         sink = Cut()
@@ -196,13 +196,13 @@ def test_word_count_survives_crashes(parallelism: int) -> None:
         assert sum(clock.done for clock in reads) == sum(c.total for c in reads) == records
         crashes += simulation.crashes
         resumed += simulation.resumed
-    assert crashes > 7, "the test has crashes"
-    assert resumed > 3, "and some of them after a complete epoch"
+    assert crashes > 3, "the test has crashes"
+    assert resumed > 1, "and some of them after a complete epoch"
 
 
 def test_plain_sink_has_everything_at_least_once() -> None:
     """What it has twice came after the newest complete epoch."""
-    for seed in range(8):
+    for seed in range(4):
         rng = Random(seed)
         sources = [some_words(rng, 40) for _ in range(2)]
         results: list[Any] = []
@@ -215,7 +215,7 @@ def test_plain_sink_has_everything_at_least_once() -> None:
 def test_files_have_each_line_once(tmp_path: Path) -> None:
     """From files to files, over a running fold and its state."""
     resumed = 0
-    for seed in range(10):
+    for seed in range(5):
         rng = Random(seed)
         folder = tmp_path / str(seed)
         folder.mkdir()
@@ -234,7 +234,7 @@ def test_files_have_each_line_once(tmp_path: Path) -> None:
         expected = [str((word, n + 1)) for word, count in totals.items() for n in range(count)]
         assert sorted(written) == sorted(expected), f"seed {seed}"
         resumed += simulation.resumed
-    assert resumed > 4
+    assert resumed > 2
     del simulation
     gc.collect()
 
@@ -261,7 +261,7 @@ def test_bad_records_are_left_out_and_come_when_they_are_good() -> None:
     A record in quarantine is told of at least once: who keeps it may get it twice.
     """
     resumed = 0
-    for seed in range(15):
+    for seed in range(6):
         rng = Random(seed)
         words = [rng.choice(WORDS) for _ in range(60)]
         sink = Cut()
@@ -294,12 +294,12 @@ def test_bad_records_are_left_out_and_come_when_they_are_good() -> None:
         ] + [form for form in ("or", "OR") if firsts]
         assert sorted(sink.values) == sorted(expected_values), f"seed {seed}"
         resumed += simulation.resumed
-    assert resumed > 8
+    assert resumed > 3
 
 
 def test_quarantine_is_emptied_by_giving_records_again() -> None:
     """What was repaired meanwhile gives the results that were missing, and nothing twice."""
-    for seed in range(20):
+    for seed in range(8):
         rng = Random(seed)
         words = [rng.choice(WORDS) for _ in range(60)]
         bad = {"to", "be"}
@@ -396,7 +396,7 @@ def a_partitioner(rng: Random, source: gp.Processor, target: gp.Processor) -> Pa
 def test_state_of_any_graph_survives_crashes() -> None:
     """Diamonds, wide shuffles, broadcasts, small windows: no record is lost or counted twice."""
     crashes = resumed = 0
-    for seed in range(20):
+    for seed in range(8):
         rng = Random(seed)
         app, copies = a_graph(rng)
         simulation = Watched(app, seed=seed, rng=rng)
@@ -415,13 +415,13 @@ def test_state_of_any_graph_survives_crashes() -> None:
             assert {value[0] for value in counts} == set(copies[name]), f"seed {seed}: {name}"
         crashes += simulation.crashes
         resumed += simulation.resumed
-    assert crashes > 16
-    assert resumed > 10
+    assert crashes > 3
+    assert resumed > 2
 
 
 def test_epochs_end_also_when_all_sources_have_finished() -> None:
     """A last epoch holds the end of the stream."""
-    for seed in range(20):
+    for seed in range(8):
         app, _ = a_graph(Random(seed))
         simulation = Simulation(app, seed=seed)
         while not simulation.is_finished:
@@ -471,7 +471,7 @@ class Ticking(gp.Task):
 
 def test_timers_survive_crashes() -> None:
     """Each of them fires, once as far as state can tell."""
-    for seed in range(30):
+    for seed in range(12):
         relay = gp.Processor(Relay)
         app = gp.StreamApplication("timers", gp.Graph().connect(gp.Processor(Ticking), relay))
         rng = Random(seed)

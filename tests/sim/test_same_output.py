@@ -192,7 +192,7 @@ def test_ties_of_merged_sources_are_the_same_with_any_number_of_tasks(
             for m, k in zip((1000, 0), partitions, strict=True)
         )
         first.merge(second).key_by(lambda n: n % 3).pairwise().write(gp.to_list(out))
-        _ = gp.run(app)
+        Simulation(app).run()
         found.add(tuple(sorted(out)))
 
     assert len(found) == 1
@@ -276,7 +276,7 @@ def check_flow(seed: int, runs: int) -> None:
         assert flow.shown() == right, f"{seed}: {flow!r} of {form}: {chosen}; {other}"
 
 
-@pytest.mark.parametrize("block", range(5))
+@pytest.mark.parametrize("block", range(2))
 def test_random_flows_show_the_same_whatever_happens(block: int) -> None:
     """Batches, tasks, interleaving and crashes decide nothing; order within a key is the same."""
     for seed in range(block * 5, block * 5 + 5):

@@ -23,10 +23,9 @@ _END: Final = 200
 _POINTS: Final[tuple[Point, ...]] = ("prepared", "recovered")
 
 
-@pytest.mark.parametrize(
-    ("cut", "backend"),
-    [pytest.param("position", "heap", marks=pytest.mark.long), ("event-time", "disk")],
-)
+# In virtual time: `tests/sim/test_exactly_once.py` and `tests/sim/test_every_step.py`.
+@pytest.mark.long
+@pytest.mark.parametrize(("cut", "backend"), [("position", "heap"), ("event-time", "disk")])
 def test_windows_joins_and_columns_are_exact_whatever_fails(
     tmp_path: Path, cut: str, backend: str
 ) -> None:
