@@ -19,7 +19,7 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 from gearpy.cluster.host import tuning
 from tests.groups import group, place
 
-pytest_plugins = ["tests.cpu_times", "tests.processes", "tests.servers.fixtures"]
+pytest_plugins = ["tests.cpu_times", "tests.forks", "tests.processes", "tests.servers.fixtures"]
 
 # What is imported and parsed stays: to look for garbage in it at each 700 new objects, as Python
 # does, takes a tenth of the time of collecting all tests.

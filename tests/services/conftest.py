@@ -42,7 +42,7 @@ class Served:
 def endless(name: str = "endless") -> gp.StreamApp:
     """Return an application that counts for ever; of its first numbers some cannot be counted."""
     app = gp.StreamApp(name, parallelism=2)
-    numbers = app.read(gp.generate(itertools.count, rate=500))
+    numbers = app.read(gp.generate(itertools.count, rate=100))
     numbers.map(_checked, name="check").key_by(lambda n: n % 5).count().write(gp.to_list([]))
     return app
 
