@@ -451,6 +451,107 @@ def _read_live(lines: list[bytes], _: Path, chance: random.Random) -> None:
         _check_told(error, ["line "])
 
 
+# -- rows of PostgreSQL ----------------------------------------------------------------------
+
+#: Types, and values as the server writes them for `copy to`, odd ones among them.
+_CELLS: Final[dict[str, tuple[tuple[Any, ...], tuple[str, ...]]]] = {
+    "int2": (("int2", -1), ("0", "-32768", "32767", "")),
+    "int8": (("int8", -1), ("9223372036854775807", "-9223372036854775808", "")),
+    "money": (("numeric", (12 << 16 | 2) + 4), ("1.50", "-9999999999.99", "NaN", "")),
+    "any": (
+        ("numeric", -1),
+        ("1", "NaN", "Infinity", "-Infinity", "0." + "3" * 40, "1" + "0" * 131071, "1e5", ""),
+    ),
+    "real": (("float4", -1), ("1e-45", "3.4028235e+38", "NaN", "-Infinity", "-0", "")),
+    "float": (("float8", -1), ("5e-324", "1.7976931348623157e+308", "NaN", "Infinity", "")),
+    "text": (
+        ("text", -1),
+        ('"a,b"', '"a""b"', '"a\nb\r\nc"', '""', "\u00e9\U0001f600", "x" * 3000, "\\N", ""),
+    ),
+    "json": (("jsonb", -1), ('"{""a"": ""\\\\u0000""}"', "null", "[" * 400 + "]" * 400, '""', "")),
+    "bytes": (("bytea", -1), ("\\x", "\\x00ff", "\\x" + "ab" * 2000, "")),
+    "day": (
+        ("date", -1),
+        ("2024-02-29", "0044-03-15 BC", "infinity", "-infinity", "5874897-12-31", "0001-01-01", ""),
+    ),
+    "at": (
+        ("timestamp", -1),
+        (
+            *("2024-01-01 00:00:00", "2024-01-01 00:00:00.123456", "infinity"),
+            *("294276-12-31 23:59:59.999999", "4714-11-24 00:00:00 BC", "10000-01-01 00:00:00", ""),
+        ),
+    ),
+    "zoned": (
+        ("timestamptz", -1),
+        ("2024-01-01 00:00:00+00", "0044-03-15 00:00:00+00 BC", "-infinity", "2024-01-01 01:00+00"),
+    ),
+    "flag": (("bool", -1), ("t", "f", "")),
+}
+
+
+def _table_row(chance: random.Random) -> bytes:
+    plain = chance.choice((1, 1, 1, 1, 1, 1, 0.95, 0.9, 0.5))
+    cells = [
+        values[0] if chance.random() < plain else chance.choice(values)
+        for _, values in _CELLS.values()
+    ]
+    if chance.random() < 0.001:
+        cells[list(_CELLS).index("text")] = "y" * (1 << 20)
+    return ",".join(cells).encode()
+
+
+@cache
+def _table_reader() -> Any:
+    from gearpy.connectors.postgres import columns, source  # noqa: PLC0415 - of one parser
+
+    class Copied(source.PostgresReader):
+        """Reads what a server would have copied."""
+
+        data = b""
+
+        def _next_rows(self, max_records: int) -> list[Any]:
+            data, self.data = self.data, b""
+            return self._parsed(data) if data else []
+
+    found = [columns._column("postgres(t)", "t", ("id", "int8", -1, True, False))]  # noqa: SLF001
+    for name, (kind, _) in _CELLS.items():
+        found.append(columns._column("postgres(t)", "t", (name, *kind, False, False)))  # noqa: SLF001
+
+    def reader(data: bytes, time: str | None, on_bad: Any) -> Any:
+        query = source.TableQuery(
+            table="t", by=("id",), columns=None, time=time, unit="ms", follows=False,
+            interval_ms=1, bound_ms=0, on_bad=on_bad,
+        )  # fmt: skip
+        address: Any = None  # It does not connect.
+        made = Copied("postgres(t)", address, query, columns=found, span=(None, None), resume=None)
+        made.data = data
+        return made
+
+    return reader
+
+
+def _read_table(rows: list[bytes], _: Path, chance: random.Random) -> None:
+    data = b"".join(b"%d,%s\n" % pair for pair in enumerate(rows))
+    on_bad = chance.choice(("fail", "skip", "side"))
+    reader = _table_reader()(data, chance.choice((None, None, "at")), on_bad)
+    seen: list[int] = []
+    try:
+        while not reader.finished:
+            batch = reader.read_batch(_READ)
+            seen += [] if batch is None else [message.value["id"] for message in batch.messages()]
+            seen += [int(bad.record.partition(",")[0]) for bad in reader.take_bad()]
+    except OperatorError as error:
+        _check_told(error, ["t, row id=", "column '", "on_bad="])
+        return
+    if on_bad == "side" and seen != list(range(len(rows))):
+        raise AssertionError(f"rows are lost or moved: {seen}")
+    if len(seen) + (on_bad == "skip") * reader.skipped_records != len(rows):
+        raise AssertionError("rows are lost")
+
+
+# -- services --------------------------------------------------------------------------------
+
+
 def _services() -> Any:
     from tests.bench import fuzz_services  # noqa: PLC0415 - takes a second to load
 
@@ -509,5 +610,6 @@ PARSERS: Final[dict[str, Parser]] = {
         _requests,
         lambda requests, folder, chance: _services().read(requests, folder, chance),
     ),
+    "postgres": Parser(_LINES, _lines(_table_row), _read_table),
     "kafka_protobuf_time": Parser(_LINES, _lines(_time_body), _records(gp.protobuf(Timestamp))),
 }

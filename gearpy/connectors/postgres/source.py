@@ -1,11 +1,13 @@
 """A table of PostgreSQL as a source: read once from end to end, or polled for new rows."""
 
+import re
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
 
 # Ships no type information.
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -14,6 +16,15 @@ import pyarrow.csv as arrow_csv  # type: ignore[import-untyped]
 from gearpy.clocks import wall_ms
 from gearpy.columns.row_schema import RowSchema
 from gearpy.connectors.files.column_times import TimeUnit, check_time_column, check_unit, times_of
+from gearpy.connectors.files.dialects.dialect import Dialect
+from gearpy.connectors.files.tables import (
+    ARROW_ERRORS,
+    BadRows,
+    FilePiece,
+    OnBad,
+    check_on_bad,
+    fitting_parts,
+)
 from gearpy.connectors.postgres.columns import PostgresColumn, columns_of
 from gearpy.connectors.postgres.connection import PostgresAddress
 from gearpy.core.base.times import Duration, duration_ms
@@ -23,6 +34,7 @@ from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.interfaces import Source, SourceReader
+from gearpy.task.api.sides import BadRecord
 from gearpy.task.sources.share import numbered_partitions
 
 if TYPE_CHECKING:
@@ -30,6 +42,10 @@ if TYPE_CHECKING:
     from psycopg.sql import Composable, Composed
 
 _RETRY_MS: Final = 1000
+#: As PostgreSQL copies rows.
+_DIALECT: Final = Dialect(multiline=True)
+_COLUMN: Final = re.compile(r"^In CSV column #(\d+): (?:Row #\d+: )?")
+_CURE: Final = " (a view can give it as text)"
 #: Rows that are asked for at a time, at least: a question may take long, whatever it brings.
 _ASKED_ROWS: Final = 10_000
 #: Rows of transactions that began when an earlier one had not ended: that one may bring rows before
@@ -51,6 +67,7 @@ def postgres(
     time: str | None = None,
     time_unit: TimeUnit = "ms",
     out_of_order: Duration = "0s",
+    on_bad: OnBad = "fail",
 ) -> Source[dict[str, Any]]:
     """Read the rows of a table of PostgreSQL, as columns: once, or also those that come later.
 
@@ -78,6 +95,10 @@ def postgres(
             without ``follow``, the time 0.
         time_unit: what whole numbers in that column count: "s", "ms", "us" or "ns".
         out_of_order: how far back in time a later row may be.
+        on_bad: what becomes of a row with a value that no column here can hold, such as a numeric
+            that is NaN, an endless date or one before Christ, or without an event time: "fail"
+            ends the application and names row and column; "skip" leaves it out, logs and counts
+            it; "side" gives it to `Stream.errors`, and counts it.
 
     Raises:
         ConfigError: an option is not understood, or psycopg is missing.
@@ -90,6 +111,7 @@ def postgres(
     operator = f"postgres({table})"
     order = (by,) if isinstance(by, str) else tuple(by)
     check_unit(operator, time_unit)
+    check_on_bad(operator, on_bad)
     if not order:
         raise ConfigError(f"{operator}: by= names no column: give the primary key")
     if partitions < 1 or (partitions > 1 and (split is None or len(order) > 1)):
@@ -106,6 +128,7 @@ def postgres(
         follows=follow,
         interval_ms=duration_ms(interval),
         bound_ms=duration_ms(out_of_order),
+        on_bad=on_bad,
     )
     return PostgresSource(PostgresAddress(operator, url), query, _bounds(partitions, split))
 
@@ -131,6 +154,15 @@ class TableQuery:
     follows: bool
     interval_ms: int
     bound_ms: int
+    on_bad: OnBad = "fail"
+
+
+class _BadRow(NamedTuple):
+    """A row that cannot be read: its order, its text, and why."""
+
+    at: list[Any]
+    text: bytes
+    cause: str
 
 
 class PostgresPlace(TypedDict):
@@ -157,6 +189,7 @@ class PostgresSource(Source[dict[str, Any]]):
         self._query = query
         self._ranges = list(pairwise(bounds))
         self.bounded = not query.follows
+        self.sets_bad_aside = query.on_bad == "side"
         self.is_by_arrival = query.follows and query.time is None
 
     @property
@@ -246,7 +279,9 @@ class PostgresReader(SourceReader[dict[str, Any]]):
         self._now_ms = now_ms
         self._connection: Connection[Any] | None = None
         self._ask_at_ms = 0
-        self._fetched: pa.RecordBatch | None = None  # Rows that are not given yet.
+        self._fetched = deque[pa.RecordBatch | _BadRow]()  # Rows that are not given yet.
+        self._aside: list[BadRecord] = []
+        self._bad = BadRows(operator, query.table, query.on_bad, self._aside)
         place: PostgresPlace = resume or {"at": [], "end": None, "watermark_ms": MIN_MS, "count": 0}
         self._at, self._end, self._count = place["at"], place["end"], place["count"]
         self._order = BoundedOutOfOrder(0 if query.time is None else query.bound_ms)
@@ -257,16 +292,29 @@ class PostgresReader(SourceReader[dict[str, Any]]):
     def read_batch(self, max_records: int) -> Batch[dict[str, Any]] | None:
         """Give the next rows; ask for more when there are none, if it is time to."""
         now_ms = self._now_ms()
-        if self._fetched is None and not self._fetch(max_records, now_ms):
+        if not self._fetched and not self._fetch(max_records, now_ms):
             return None
-        assert self._fetched is not None
-        rows, rest = self._fetched.slice(0, max_records), self._fetched.slice(max_records)
-        self._fetched = rest if rest.num_rows else None
-        last = rows.slice(rows.num_rows - 1).to_pylist()[0]
-        self._at = [last[name] for name in self._query.by]
-        self._count += rows.num_rows
+        batch = None
+        if isinstance(rows := self._fetched.popleft(), _BadRow):
+            self._at, taken = rows.at, 1
+            pairs = zip(self._query.by, rows.at, strict=True)
+            where = f"row {', '.join(f'{name}={value}' for name, value in pairs)}"
+            self._bad.take(where, rows.cause, rows.text)
+            self.skipped_records = self._bad.skipped
+        else:
+            if rows.num_rows > max_records:
+                self._fetched.appendleft(rows.slice(max_records))
+                rows = rows.slice(0, max_records)
+            self._at, taken = self._order_of(rows), rows.num_rows
+            batch = Batch(Table(rows), self._times(rows, now_ms))
+        self._count += taken
         self.finished = self._end is not None and self._at == self._end
-        return Batch(Table(rows), self._times(rows, now_ms))
+        return batch
+
+    def take_bad(self) -> Sequence[BadRecord]:
+        taken = self._aside[:]
+        self._aside.clear()
+        return taken
 
     def snapshot(self) -> PostgresPlace:
         """Return the order of the last row."""
@@ -308,14 +356,14 @@ class PostgresReader(SourceReader[dict[str, Any]]):
             self._ask_at_ms = now_ms + _RETRY_MS
             return False
         self.waits_for = ""
-        if rows is None or not rows.num_rows:
+        if not rows:
             self.finished = not self._query.follows
             self._ask_at_ms = now_ms + self._query.interval_ms
             return False
-        self._fetched = rows
+        self._fetched.extend(rows)
         return True
 
-    def _next_rows(self, max_records: int) -> pa.RecordBatch | None:
+    def _next_rows(self, max_records: int) -> "list[pa.RecordBatch | _BadRow]":
         if self._connection is None:
             self._connection = self._address.connect()
             self._connection.execute("set timezone = 'UTC'; set datestyle = 'ISO'")
@@ -323,10 +371,10 @@ class PostgresReader(SourceReader[dict[str, Any]]):
         if self._end is None and not self._query.follows:
             self._end = self._last(connection)
         if self._end == []:
-            return None
+            return []
         with connection.cursor().copy(self._statement(max_records)) as copy:
             data = b"".join(copy)
-        return self._parsed(data) if data else None
+        return self._parsed(data) if data else []
 
     def _last(self, connection: "Connection[Any]") -> list[Any]:
         """Return the order of the last row there is; empty if there is none."""
@@ -389,15 +437,51 @@ class PostgresReader(SourceReader[dict[str, Any]]):
 
     # -- rows --------------------------------------------------------------------------------
 
-    def _parsed(self, data: bytes) -> pa.RecordBatch:
-        fields = {each.name: each.field.type for each in self._columns}
-        raw = {name for name, kind in fields.items() if pa.types.is_binary(kind)}
+    def _parsed(self, data: bytes) -> "list[pa.RecordBatch | _BadRow]":
+        """Return the rows in their order; bad ones apart."""
+        try:
+            return [self._columns_of(data)]
+        except ARROW_ERRORS:
+            lines = _DIALECT.lines(data)
+        found: list[pa.RecordBatch | _BadRow] = []
+
+        def on_bad(at: int, error: Exception) -> None:
+            text = lines[at]
+            cause = _COLUMN.sub(self._named, str(error)) + _CURE
+            try:
+                order = self._order_of(self._columns_of(text, self._query.by))
+            except ARROW_ERRORS as unordered:  # Nobody knows where to go on behind it.
+                shown = text.decode(errors="backslashreplace").strip()
+                raise OperatorError(
+                    operator=self._operator,
+                    cause=f"{self._query.table}, row {shown:.300}: {cause}: it orders the rows: "
+                    "correct it, or read a view without such rows",
+                    is_final=True,
+                ) from unordered
+            found.append(_BadRow(order, text.rstrip(b"\r\n"), cause))
+
+        def make(some: Sequence[bytes]) -> FilePiece:
+            return FilePiece(self._columns_of(b"".join(some)), None)
+
+        for piece in fitting_parts(lines, make, on_bad):
+            found.append(piece.values)  # noqa: PERF401 - bad ones come in between
+        return found
+
+    def _columns_of(self, data: bytes, names: Sequence[str] | None = None) -> pa.RecordBatch:
+        """Return the columns of rows, or some of them.
+
+        Raises:
+            ValueError: or another of `ARROW_ERRORS`: a column cannot have a value.
+        """
+        kinds = {each.name: each.field.type for each in self._columns}
+        raw = {name for name, kind in kinds.items() if pa.types.is_binary(kind)}
         table = arrow_csv.read_csv(
             BytesIO(data),
-            read_options=arrow_csv.ReadOptions(column_names=list(fields), block_size=1 << 30),
+            read_options=arrow_csv.ReadOptions(column_names=list(kinds), block_size=1 << 30),
             parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
             convert_options=arrow_csv.ConvertOptions(
-                column_types={n: pa.string() if n in raw else kind for n, kind in fields.items()},
+                column_types={n: pa.string() if n in raw else kind for n, kind in kinds.items()},
+                include_columns=None if names is None else list(names),
                 null_values=[""],
                 true_values=["t"],
                 false_values=["f"],
@@ -405,12 +489,25 @@ class PostgresReader(SourceReader[dict[str, Any]]):
                 quoted_strings_can_be_null=False,
             ),
         )
+        fields = [each.field for each in self._columns if names is None or each.name in names]
         arrays = [
-            _bytes_of(table.column(name)) if name in raw else table.column(name).combine_chunks()
-            for name in fields
+            _bytes_of(table.column(field.name))
+            if field.name in raw
+            else table.column(field.name).combine_chunks()
+            for field in fields
         ]
-        schema = pa.schema([each.field for each in self._columns])
-        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+        time = self._query.time
+        if names is None and time is not None and table.column(time).null_count:
+            raise ValueError(f"column {time!r} has no event time")
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+    def _order_of(self, rows: pa.RecordBatch) -> list[Any]:
+        """Return the order of the last row."""
+        last = rows.slice(rows.num_rows - 1).to_pylist()[0]
+        return [last[name] for name in self._query.by]
+
+    def _named(self, found: "re.Match[str]") -> str:
+        return f"column {self._columns[int(found[1])].name!r}: "
 
     def _times(self, rows: pa.RecordBatch, now_ms: int) -> Any:
         if self._query.time is None:
@@ -418,13 +515,6 @@ class PostgresReader(SourceReader[dict[str, Any]]):
             self._order.on_records([at_ms])
             return Times.of([self.watermark_ms] * rows.num_rows)
         times = times_of(rows.column(self._query.time), self._query.unit)
-        if times.null_count:
-            row = rows.filter(times.is_null()).slice(0, 1).to_pylist()[0]
-            raise OperatorError(
-                operator=self._operator,
-                cause=f"column {self._query.time!r} has no event time in row {row!r:.300}",
-                is_final=True,
-            )
         found = Times(times)
         self._order.on_records([found.bounds()[1]])
         return found

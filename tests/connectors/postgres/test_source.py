@@ -1,6 +1,7 @@
 """A table of PostgreSQL, the real one, is read row by row, each once."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import count
@@ -11,7 +12,7 @@ import pytest
 from psycopg import sql
 
 import gearpy as gp
-from gearpy.errors import ConfigError
+from gearpy.errors import ConfigError, OperatorError
 from gearpy.testing import check_source
 from tests.eventually import eventually
 from tests.servers.postgres import Postgres, PostgresAddress
@@ -171,3 +172,83 @@ def test_a_mistake_is_found_when_the_program_is_built(
 
     with pytest.raises(ConfigError, match=text):
         build()
+
+
+BAD: Final[dict[int, LiteralString]] = {
+    1: "price = 'NaN'",
+    8: "at = 'infinity'",
+    9: "at = '0044-03-15 00:00Z BC'",
+    30: "at = '10000-01-01Z'",
+    60: "price = 'NaN'",
+}
+
+
+@pytest.fixture
+def with_bad(database: "psycopg.Connection[Any]", name: str) -> str:
+    """Return the name of a table, of whose 60 rows some have values that no column can hold."""
+    for key, change in BAD.items():
+        where = sql.SQL(" where id = {}").format(key)
+        database.execute(
+            sql.SQL("update {} set ").format(sql.Identifier(name)) + sql.SQL(change) + where
+        )
+    return name
+
+
+@pytest.mark.parametrize("size", [1, 7, 100])
+def test_bad_rows_are_set_aside_once(postgres: PostgresAddress, with_bad: str, size: int) -> None:
+    """Wherever one goes on; the last row may be a bad one."""
+    source = gp.postgres(postgres.url, with_bad, by="id", on_bad="side")
+    place: Any = None
+    good, bad, ended = list[int](), list[gp.BadRecord](), False
+    while not ended:
+        with closing(source.open("00000", place)) as reader:
+            batch = reader.read_batch(size)
+            good += [row["id"] for row in (batch.values if batch else ())]
+            bad += reader.take_bad()
+            place, ended = reader.snapshot(), reader.finished
+
+    assert good == [key for key in range(1, 61) if key not in BAD]
+    assert [each.where for each in bad] == [f"{with_bad}, row id={key}" for key in BAD]
+    assert "column 'price': The string 'NaN' is not" in bad[0].error
+    assert bad[1].record.startswith("8,n8,8.00,infinity,t,")
+
+
+def test_bad_rows_are_left_out_or_refused(postgres: PostgresAddress, with_bad: str) -> None:
+    """By name of table, key and column, and with what helps."""
+    rows = read_all(gp.postgres(postgres.url, with_bad, by="id", on_bad="skip"))
+    assert [row["id"] for row in rows] == [key for key in range(1, 61) if key not in BAD]
+    with pytest.raises(OperatorError) as told:
+        read_all(gp.postgres(postgres.url, with_bad, by="id"))
+    text = f"{with_bad}, row id=1: column 'price': The string 'NaN' is not a valid decimal"
+    assert text in str(told.value)
+    assert 'on_bad="skip" or "side"' in str(told.value)
+    assert "a view can give it as text" in str(told.value)
+
+
+def test_a_bad_order_is_refused_whatever_is_to_become_of_bad_rows(
+    postgres: PostgresAddress, with_bad: str
+) -> None:
+    """Nobody knows where to go on behind it."""
+    with pytest.raises(OperatorError, match="it orders the rows: correct it, or read a view"):
+        read_all(gp.postgres(postgres.url, with_bad, by=["at", "id"], on_bad="skip", follow=True))
+
+
+def test_a_row_without_an_event_time_is_a_bad_one(
+    postgres: PostgresAddress, database: "psycopg.Connection[Any]", name: str
+) -> None:
+    """It is refused, or left out."""
+    do(database, "update {} set at = null where id in (3, 60)", name)
+    source = gp.postgres(postgres.url, name, by="id", time="at", on_bad="skip")
+    assert [row["id"] for row in read_all(source)] == [*(1, 2), *range(4, 60)]
+    with pytest.raises(OperatorError, match="row id=3: column 'at' has no event time"):
+        read_all(gp.postgres(postgres.url, name, by="id", time="at"))
+
+
+def read_all(source: gp.Source[Any]) -> list[Any]:
+    """Return the rows of a source to its end, or to where it waits for more."""
+    rows: list[Any] = []
+    with closing(source.open("00000", None)) as reader:
+        while not reader.finished:
+            batch = reader.read_batch(20)
+            rows += list(batch.values) if batch else []
+    return rows
