@@ -136,21 +136,6 @@ def test_what_waits_together_is_all_lost_with_the_disk() -> None:
 # -- loss of an app master -------------------------------------------------------------------
 
 
-def test_a_budget_that_is_spent_fails_the_application_with_the_cause() -> None:
-    """And with what was last on stderr."""
-    cluster, worker, _ = a_running(application__total_retries=2)
-
-    for launch in (1, 2, 3):
-        cluster.tell(an_exit(launch, cause=f"exit code {launch}"))
-        cluster.settle(LONG_MS // 200)
-
-    assert len(worker.all(LaunchExecutor)) == 3
-    summary = cluster.summary()
-    assert summary.status == "failed"
-    assert summary.cause is not None
-    assert summary.cause.cause.startswith("the app master is gone: exit code 3 (it was launched")
-
-
 def test_the_budget_is_durable() -> None:
     """A master that is killed between the losses counts them all the same."""
     cluster, worker, _ = a_running(application__total_retries=1)
@@ -179,19 +164,6 @@ def test_a_launch_that_is_rejected_is_tried_again() -> None:
 
     assert worker.last(LaunchExecutor).launch == 2
     assert cluster.free() == {0: 8}
-
-
-def test_a_worker_that_is_lost_takes_its_app_masters_along() -> None:
-    """Its slots are forgotten; they are launched elsewhere."""
-    cluster, worker, app_master = a_running()
-    other = cluster.worker()
-
-    worker.die()
-    assert list(cluster.workers()) == [1]
-    app_master.die()
-    cluster.settle(250)
-
-    assert other.last(LaunchExecutor).launch == 2
 
 
 def test_an_app_master_out_of_reach_is_ended_by_its_worker() -> None:
@@ -316,19 +288,6 @@ def test_an_app_master_that_lived_on_goes_on() -> None:
     assert app_master.last(AppMasterRegistered).values == {"epoch": b"7"}
     cluster.tell(a_status("active", records=9))
     assert cluster.summary().progress.records_in == 9
-
-
-def test_an_app_master_whose_worker_does_not_come_back_is_launched_elsewhere() -> None:
-    """After a while: it might be slow."""
-    cluster, _, _ = a_running()
-    cluster.restart()
-
-    other = cluster.worker()
-    cluster.settle(cluster.config.cluster.heartbeat_timeout_ms)
-    assert other.all(LaunchExecutor) == []
-    cluster.settle(LONG_MS)
-
-    assert other.all(LaunchExecutor)[0].launch == 2
 
 
 def test_what_was_submitted_meanwhile_starts_when_those_that_ran_have_spoken() -> None:

@@ -23,7 +23,7 @@ from gearpy.task.chain.event_gate import Waits
 from gearpy.task.joins.streams import JoinSpec, JoinStage, as_left, as_right
 from gearpy.wire.values.payload import decode_value, encode_value
 from gearpy.wire.values.records import register_record
-from tests.task.aggregates.test_fold import COUNT, FOLDS, JOIN, STEPS, by_three, results_at
+from tests.task.aggregates.test_fold import COUNT, FOLDS, JOIN, by_three, results_at
 from tests.task.build import a_context
 
 
@@ -60,40 +60,6 @@ def cells_in(sections: list[Section]) -> dict[bytes, bytes | None]:
     return {
         cell: value for section in sections for cell, value in msgpack.unpackb(section.body).items()
     }
-
-
-@given(st.lists(st.one_of(STEPS, st.just(None)), max_size=4), st.sampled_from(sorted(FOLDS)))
-def test_restarted_windows_go_on_as_if_nothing_had_happened(
-    epochs: list[list[Any] | None], name: str
-) -> None:
-    """Property: same results, same hold, same late records, wherever epochs end and tasks restart.
-
-    Between two restarts there may be several epochs, of which each has stored what has changed.
-    """
-    windows = TumblingWindows(10)
-
-    def make(context: TaskContext) -> WindowFold:
-        return WindowFold(context, "fold", windows, by_three, FOLDS[name][0], limit=2)
-
-    life, plain = Life(make), Life(make)
-    for steps in [*epochs, [MAX_MS]]:
-        if steps is None:
-            life.start()
-            continue
-        before = [each.context.counters.late_records for each in (life, plain)]
-        for step in steps:
-            if isinstance(step, int):
-                both = [sorted(results_at(each.stage, step), key=repr) for each in (life, plain)]
-                assert both[0] == both[1]
-            else:
-                for each in (life, plain):
-                    assert not list(each.stage.process(*map(list, zip(*step, strict=True))))
-            assert life.stage.hold_ms == plain.stage.hold_ms
-        after = [each.context.counters.late_records for each in (life, plain)]
-        assert after[0] - before[0] == after[1] - before[1]
-        life.end_epoch()
-    stored = cells_in([each for epoch in life.sections for each in epoch])
-    assert not [value for value in stored.values() if value is not None], "all are closed"
 
 
 @given(

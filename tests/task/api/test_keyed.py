@@ -119,20 +119,6 @@ def test_event_timers_fire_before_the_task_hears_of_the_watermark() -> None:
     assert bench.target.values == [("a", 11), ("b", 15), "watermark"]
 
 
-def test_timers_come_back_after_a_restart() -> None:
-    """Also when they are the only thing that is kept."""
-    bench = Bench(Reminder, key=first_letter).open()
-    bench.send(Message("b", 5))
-    bench.send(epoch=2)
-    bench.run()
-
-    again = Bench(Reminder, key=first_letter, epoch=2, resume=bench.snapshot(1)).open()
-    again.send(watermark_ms=MAX_MS, epoch=2)
-    again.run()
-
-    assert again.target.values[0] == ("b", 15)
-
-
 def test_timers_on_wall_time_fire_when_it_has_come() -> None:
     bench = Bench(ReminderByWall, key=first_letter).open()
     bench.send("b")

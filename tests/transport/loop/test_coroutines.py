@@ -81,26 +81,6 @@ def test_results_come_when_they_are_there() -> None:
     assert caller.calls.take() == [Outcome(10, 10), Outcome(20, 20)]
 
 
-def test_no_more_run_than_may() -> None:
-    """Also when calls come in large batches, and when they are over quickly."""
-    running, most = 0, 0
-
-    async def busy(value: int) -> int:
-        nonlocal running, most
-        running += 1
-        most = max(most, running)
-        await asyncio.sleep(value % 5 / 1000)
-        running -= 1
-        return value
-
-    caller = Caller(busy, concurrency=7)
-    caller.start(*range(100))
-    caller.start(*range(100, 200))
-
-    assert sorted(caller.outcomes_at(1000)) == list(range(200))
-    assert most == 7
-
-
 def test_outcomes_of_one_moment_are_told_once() -> None:
     """A message for each would cost more than the calls."""
     caller = Caller(lambda _: sleep_for(10), concurrency=1000)
@@ -189,21 +169,6 @@ def test_function_that_gives_nothing_to_await_has_failed() -> None:
 
     (error,) = caller.outcomes_at(0)
     assert "can't be used in 'await' expression" in str(error)
-
-
-def test_last_error_counts() -> None:
-    """When there are no retries left."""
-    attempts: list[int] = []
-
-    async def fail(_: int) -> None:
-        attempts.append(0)
-        raise OSError(len(attempts))
-
-    caller = Caller(fail, retries=2)
-    caller.start(1)
-
-    (error,) = caller.outcomes_at(10_000)
-    assert error.args == (3,)
 
 
 # -- timeouts ----------------------------------------------------------------------------------
