@@ -60,7 +60,7 @@ def is_closed(connection: socket.socket) -> bool:
         return True
 
 
-@pytest.mark.slow
+@pytest.mark.long  # It compares times.
 def test_others_are_answered_as_quickly(served: Served, tmp_path: Path) -> None:
     """With a thousand connections that ask for nothing, and some that send a byte at a time.
 

@@ -55,7 +55,7 @@ def test_answers_are_as_the_schema_says(
     served: Served, trial: "SchemaTrial", operation: str
 ) -> None:
     """A few requests for each route."""
-    trial.run(operation, served.services.url, number=4)
+    trial.run(operation, served.services.url, number=2)
 
 
 @pytest.mark.long

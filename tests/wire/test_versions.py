@@ -79,7 +79,7 @@ def test_what_is_listed_is_there_and_has_a_default() -> None:
 
 
 @pytest.mark.parametrize("cls", CONTROL_CLASSES.values(), ids=CONTROL_CLASSES.keys())
-@settings(max_examples=5, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=3, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_every_message_arrives_as_it_was_sent_also_between_two_versions(
     cls: type, data: st.DataObject

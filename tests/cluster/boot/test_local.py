@@ -83,6 +83,7 @@ def test_call_that_does_not_come_back_fails_the_run(configured: Configured) -> N
     assert failure.value.source_line.startswith("gate.wait(60)")
 
 
+@pytest.mark.long
 def test_thousand_tasks_start(configured: Configured) -> None:
     app, results = gp.StreamApp("many", parallelism=1000), list[Any]()
     app.read(gp.collection(range(50))).key_by(int).count().write(gp.to_list(results))
@@ -214,7 +215,7 @@ def test_nothing_stays_of_applications_that_ended(configured: Configured, tmp_pa
         first.wait(DEADLINE_S)
         eventually(lambda: is_at_rest(cluster))
         threads = threading.active_count()
-        for _ in range(20):
+        for _ in range(6):
             running = cluster.client.submit("program", artifact, executors=2)
             running.wait(DEADLINE_S)
 
