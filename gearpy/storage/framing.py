@@ -13,27 +13,21 @@ from struct import Struct
 from typing import Final
 from zlib import crc32
 
+from gearpy.core.coordinator.blocks import HEADER_BYTES, BlockFormat, Damaged
 from gearpy.errors import LogDamaged
 from gearpy.late_dataclass import dataclass
 
-#: Of segments and snapshots; raised when either can no longer be read by an older gearpy.
-FORMAT_VERSION: Final = 2
+#: Its number is the salt of the segment.
+_SEGMENT: Final = BlockFormat(b"gearlog\n", 3)
+_SNAPSHOT: Final = BlockFormat(b"gearsnap", 3)
 #: What one append may hold.
 FRAME_BYTES_MAX: Final = 1 << 30
 
-_SEGMENT_MAGIC: Final = b"gearlog\n"
-_SNAPSHOT_MAGIC: Final = b"gearsnap"
 _FRAME_MAGIC: Final = b"\xf7\x9b\x01\xe3"
-_HEADER: Final = Struct(">8sHII")  # Magic, version, salt, checksum of these.
 _FRAME: Final = Struct(">4sII")  # Magic, bytes of the body, checksum of salt, size and body.
 _LENGTH: Final = Struct(">I")
 _MARK: Final = Struct(">4sIQI")  # Magic, salt, acknowledged bytes, checksum of these.
 _MARK_MAGIC: Final = b"\xf7ack"
-_SNAPSHOT: Final = Struct(">8sHQI")  # Magic, version, bytes of the state, its checksum.
-
-
-#: A segment without frames is so long.
-HEADER_BYTES: Final = _HEADER.size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +41,7 @@ class Segment:
 
 
 def header_of(salt: int) -> bytes:
-    plain = _HEADER.pack(_SEGMENT_MAGIC, FORMAT_VERSION, salt, 0)[:-4]
-    return plain + _LENGTH.pack(crc32(plain))
+    return _SEGMENT.header(salt)
 
 
 def frame_of(records: Sequence[bytes], salt: int) -> bytes:
@@ -63,8 +56,8 @@ def read_segment(data: bytes, file: str) -> Segment:
     Raises:
         LogDamaged: something is wrong that a crash during the last append cannot have done.
     """
-    salt = _salt_of(data, file)
-    at, records = _HEADER.size, list[bytes]()
+    salt = _SEGMENT.check(data, _damaged(file))
+    at, records = HEADER_BYTES, list[bytes]()
     while at < len(data):
         body = _body_at(data, at, salt)
         if body is None:
@@ -112,8 +105,7 @@ def _promised(mark: bytes, salt: int | None) -> int:
 
 
 def snapshot_of(state: bytes) -> bytes:
-    checksum = crc32(state)
-    return _SNAPSHOT.pack(_SNAPSHOT_MAGIC, FORMAT_VERSION, len(state), checksum) + state
+    return _SNAPSHOT.block(state)
 
 
 def read_snapshot(data: bytes, file: str) -> bytes:
@@ -122,35 +114,11 @@ def read_snapshot(data: bytes, file: str) -> bytes:
     Raises:
         LogDamaged: not a byte of it can be trusted.
     """
-    if len(data) < _SNAPSHOT.size:
-        raise LogDamaged(file=file, offset=len(data), reason="the file ends within its header")
-    magic, version, size, checksum = _SNAPSHOT.unpack_from(data)
-    _check_kind(magic, _SNAPSHOT_MAGIC, version, file)
-    state = data[_SNAPSHOT.size :]
-    if len(state) != size:
-        reason = f"the file holds {len(state)} bytes of {size}"
-        raise LogDamaged(file=file, offset=len(data), reason=reason)
-    if crc32(state) != checksum:
-        raise LogDamaged(file=file, offset=_SNAPSHOT.size, reason="the checksum does not match")
-    return state
+    return _SNAPSHOT.body(data, _damaged(file))
 
 
-def _salt_of(data: bytes, file: str) -> int:
-    if len(data) < _HEADER.size:
-        raise LogDamaged(file=file, offset=len(data), reason="the file ends within its header")
-    magic, version, salt, checksum = _HEADER.unpack_from(data)
-    _check_kind(magic, _SEGMENT_MAGIC, version, file)
-    if checksum != crc32(data[: _HEADER.size - _LENGTH.size]):
-        raise LogDamaged(file=file, offset=0, reason="the checksum of the header does not match")
-    return int(salt)
-
-
-def _check_kind(magic: bytes, wanted: bytes, version: int, file: str) -> None:
-    if magic != wanted:
-        raise LogDamaged(file=file, offset=0, reason="the file does not begin as it must")
-    if version != FORMAT_VERSION:
-        reason = f"format version {version}, this gearpy reads version {FORMAT_VERSION}"
-        raise LogDamaged(file=file, offset=len(magic), reason=reason)
+def _damaged(file: str) -> Damaged:
+    return lambda offset, reason: LogDamaged(file=file, offset=offset, reason=reason)
 
 
 def _body_at(data: bytes, at: int, salt: int) -> memoryview | None:

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from gearpy.core.base.versions import MASTERS
+from gearpy.core.coordinator.blocks import HEADER_BYTES
 from gearpy.errors import LogBroken, LogDamaged
 from gearpy.storage.folder.api import TEMPORARY, LogFolder
 from gearpy.storage.folder.local import LocalFolder
 from gearpy.storage.folder.memory import MemoryFolder
 from gearpy.storage.framing import (
-    HEADER_BYTES,
     Segment,
     acknowledged_bytes,
     frame_of,

@@ -8,13 +8,14 @@ header and table covers the name of the file, so that one file cannot stand for 
 A mark says what the log has acknowledged: how many files, and which epochs count.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from struct import Struct
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 from zlib import crc32
 
 import msgspec
 
+from gearpy.core.coordinator.blocks import HEADER_BYTES, OTHER_VERSION, BlockFormat
 from gearpy.core.coordinator.log import CoordinatorMessage
 from gearpy.errors import ConfigError, LogDamaged
 
@@ -23,12 +24,9 @@ ADVICE: Final = (
     "bring the file back from a copy, or see with 'gear checkpoint repair' what is left without it"
 )
 
-#: Of files of messages and of marks.
-FORMAT_VERSION: Final = 2
-_MAGIC: Final = b"GEARCLOG"
-_MARK_MAGIC: Final = b"GEARMARK"
-_HEADER: Final = Struct(">8sHQI")  # Magic, version, number of messages or bytes, checksum.
-_CHECKED: Final = Struct(">8sHQ")
+#: Its number is that of the messages.
+_SEGMENT: Final = BlockFormat(b"GEARCLOG", 2)
+_MARK: Final = BlockFormat(b"GEARMARK", 2)
 _ENTRY: Final = Struct(">II")  # Size and checksum of a message.
 
 #: Limits of one message.
@@ -38,6 +36,7 @@ _NESTING_MAX: Final = 32
 _INT_MIN: Final = -(2**63)
 _INT_MAX: Final = 2**64 - 1
 
+_Damaged: TypeAlias = Callable[[int, str], LogDamaged]
 _RECORD: Final = msgspec.msgpack.Decoder(tuple[tuple[int, str, str], dict[str, Any]])
 _TEXTS: Final = ("host", "username", "source")
 
@@ -70,7 +69,7 @@ def check_message(message: CoordinatorMessage) -> None:
 def encode_segment(messages: Iterable[CoordinatorMessage], *, name: str) -> bytes:
     records = [msgspec.msgpack.encode(_record_of(each)) for each in messages]
     table = b"".join(_ENTRY.pack(len(each), crc32(each)) for each in records)
-    return b"".join([_header(_MAGIC, len(records), table, name), table, *records])
+    return b"".join([_SEGMENT.header(len(records), table, name=name), table, *records])
 
 
 def decode_segment(data: bytes, *, name: str, log: str) -> Sequence[CoordinatorMessage]:
@@ -98,36 +97,36 @@ class Salvaged(NamedTuple):
 
 def salvage_segment(data: bytes, *, name: str, log: str) -> Salvaged:
     """Return the undamaged messages of a file, even if others are damaged."""
-    file = f"{log}/{name}"
+    damaged = _damaged(f"{log}/{name}")
     try:
-        count = _count_of(data, _MAGIC, file)
-        table = data[_HEADER.size : _HEADER.size + count * _ENTRY.size]
+        count = _SEGMENT.number(data, damaged)
+        table = data[HEADER_BYTES : HEADER_BYTES + count * _ENTRY.size]
         if len(table) < count * _ENTRY.size:
-            raise _damaged(file, len(data), f"it ends within the table of its {count} messages")
-        _check_header(data, table, name, file)
+            raise damaged(len(data), f"it ends within the table of its {count} messages")
+        _SEGMENT.check(data, damaged, table, name=name)
     except LogDamaged as damage:
         return Salvaged((), damage, None)
-    return _salvaged(data, table, file)
+    return _salvaged(data, table, damaged)
 
 
-def _salvaged(data: bytes, table: bytes, file: str) -> Salvaged:
-    messages, damage, at = list[CoordinatorMessage](), None, _HEADER.size + len(table)
+def _salvaged(data: bytes, table: bytes, damaged: _Damaged) -> Salvaged:
+    messages, damage, at = list[CoordinatorMessage](), None, HEADER_BYTES + len(table)
     count = len(table) // _ENTRY.size
     for number, (size, checksum) in enumerate(_ENTRY.iter_unpack(table), 1):
         record = data[at : at + size]
         which = f"message {number} of {count}"
         if len(record) < size:
-            damage = damage or _damaged(file, len(data), f"it ends within {which}")
+            damage = damage or damaged(len(data), f"it ends within {which}")
         elif crc32(record) != checksum:
-            damage = damage or _damaged(file, at, f"the checksum of {which} does not match")
+            damage = damage or damaged(at, f"the checksum of {which} does not match")
         else:
             try:
                 messages.append(_message_of(*_RECORD.decode(record)))
             except (msgspec.DecodeError, ValueError, RecursionError) as error:
-                damage = damage or _damaged(file, at, f"{which} is malformed: {error}")
+                damage = damage or damaged(at, f"{which} is malformed: {error}")
         at += size
     if len(data) > at:
-        damage = damage or _damaged(file, at, f"{len(data) - at} bytes follow its last message")
+        damage = damage or damaged(at, f"{len(data) - at} bytes follow its last message")
     return Salvaged(messages, damage, count - len(messages))
 
 
@@ -144,8 +143,7 @@ class CommitMark(NamedTuple):
 
 
 def encode_mark(mark: CommitMark, *, name: str) -> bytes:
-    body = msgspec.msgpack.encode(mark)
-    return _header(_MARK_MAGIC, len(body), body, name) + body
+    return _MARK.block(msgspec.msgpack.encode(mark), name=name)
 
 
 def decode_mark(data: bytes, *, name: str, log: str) -> CommitMark:
@@ -154,49 +152,19 @@ def decode_mark(data: bytes, *, name: str, log: str) -> CommitMark:
     Raises:
         LogDamaged: it is not what was stored, or of another version of gearpy.
     """
-    file = f"{log}/{name}"
-    size, body = _count_of(data, _MARK_MAGIC, file), data[_HEADER.size :]
-    if len(body) != size:
-        raise _damaged(file, len(data), f"it holds {len(body)} bytes of {size}")
-    _check_header(data, body, name, file)
+    damaged = _damaged(f"{log}/{name}")
     try:
-        return msgspec.msgpack.decode(body, type=CommitMark)
+        return msgspec.msgpack.decode(_MARK.body(data, damaged, name=name), type=CommitMark)
     except (msgspec.DecodeError, ValueError) as error:
-        raise _damaged(file, _HEADER.size, f"it is no mark: {error}") from error
+        raise damaged(HEADER_BYTES, f"it is no mark: {error}") from error
 
 
-def _header(magic: bytes, number: int, checked: bytes, name: str) -> bytes:
-    plain = _CHECKED.pack(magic, FORMAT_VERSION, number)
-    return _HEADER.pack(magic, FORMAT_VERSION, number, _checksum(name, plain, checked))
+def _damaged(file: str) -> _Damaged:
+    def damaged(offset: int, reason: str) -> LogDamaged:
+        fix = "use the gearpy that wrote it" if OTHER_VERSION in reason else ADVICE
+        return LogDamaged(file=file, offset=offset, reason=reason, fix=fix)
 
-
-def _count_of(data: bytes, magic: bytes, file: str) -> int:
-    """Return the number in a header, which `_check_header` must still check."""
-    if len(data) < _HEADER.size:
-        raise _damaged(file, len(data), f"it ends after {len(data)} bytes, within its header")
-    found, version, number, _ = _HEADER.unpack_from(data)
-    if found != magic:
-        raise _damaged(file, 0, "it does not begin as it must")
-    if version != FORMAT_VERSION:
-        reason = f"format version {version}, this gearpy reads version {FORMAT_VERSION}"
-        raise LogDamaged(
-            file=file, offset=len(magic), reason=reason, fix="use the gearpy that wrote it"
-        )
-    return int(number)
-
-
-def _check_header(data: bytes, checked: bytes, name: str, file: str) -> None:
-    plain, checksum = data[: _CHECKED.size], _HEADER.unpack_from(data)[-1]
-    if _checksum(name, plain, checked) != checksum:
-        raise _damaged(file, _CHECKED.size, "the checksum of its header does not match")
-
-
-def _damaged(file: str, offset: int, reason: str) -> LogDamaged:
-    return LogDamaged(file=file, offset=offset, reason=reason, fix=ADVICE)
-
-
-def _checksum(name: str, plain: bytes, checked: bytes) -> int:
-    return crc32(checked, crc32(plain, crc32(name.encode())))
+    return damaged
 
 
 def _record_of(message: CoordinatorMessage) -> tuple[tuple[int, str, str], dict[str, Any]]:
