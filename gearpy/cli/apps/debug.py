@@ -112,7 +112,7 @@ def _task(given: str, record: int | None) -> TaskId | None:
 
 def _lines(place: str, again: TaskAgain, outcome: RerunOutcome, *, verbose: bool) -> Iterator[str]:
     start = f"its state of epoch {again.after}" if again.after else "no state, as at its beginning"
-    taken = text.plural(outcome.records, "record")
+    taken = text.plural(outcome.rerun.records, "record")
     yield f"{place} with {start}"
     yield f"input: {outcome.input}: {taken}"
     if outcome.cut:
@@ -127,7 +127,7 @@ def _lines(place: str, again: TaskAgain, outcome: RerunOutcome, *, verbose: bool
 
 
 def _verdict(outcome: RerunOutcome) -> str:
-    if (different := outcome.difference) is not None:
+    if (different := outcome.rerun.difference) is not None:
         place = f"message {different.place} of epoch {different.epoch}"
         if different.then != different.now:
             return (
@@ -137,7 +137,7 @@ def _verdict(outcome: RerunOutcome) -> str:
         return f"not as then: after {place} it puts out {different.now} other records than then"
     compared = ""
     if outcome.compared:
-        number = text.plural(outcome.outputs, "record")
+        number = text.plural(outcome.rerun.outputs, "record")
         compared = f"as then: the same output after {outcome.compared} messages, {number}"
     if outcome.error is None and not outcome.failed_then:
         return compared or "it has not raised"
@@ -149,12 +149,12 @@ def _verdict(outcome: RerunOutcome) -> str:
 
 
 def _values(again: TaskAgain, outcome: RerunOutcome) -> dict[str, Any]:
-    different = outcome.difference
+    different = outcome.rerun.difference
     return {
         "task": str(again.task),
         "epoch": again.after,
-        "records": outcome.records,
-        "outputs": outcome.outputs,
+        "records": outcome.rerun.records,
+        "outputs": outcome.rerun.outputs,
         "compared": outcome.compared,
         "same": outcome.is_same,
         "difference": None

@@ -20,7 +20,8 @@ from gearpy.cli.terminal.output import (
     table,
 )
 from gearpy.clocks import monotonic_ms
-from gearpy.cluster.rerun.shadow import Shadow, ShadowReport, ShadowSide
+from gearpy.cluster.rerun.again import RerunSide
+from gearpy.cluster.rerun.shadow import Shadow, ShadowReport
 from gearpy.views import text
 
 _TEXT_MAX = 60
@@ -185,7 +186,7 @@ def _values(found: ShadowReport) -> dict[str, Any]:
     }
 
 
-def _side_values(side: ShadowSide, outputs: int) -> dict[str, Any]:
+def _side_values(side: RerunSide, outputs: int) -> dict[str, Any]:
     return {
         "program": side.program,
         "outputs": outputs,

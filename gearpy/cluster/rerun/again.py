@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -28,7 +28,7 @@ from gearpy.task.api.application import StreamApplication
 from gearpy.task.api.rejects import OnError
 from gearpy.task.api.snapshots import TaskResume
 from gearpy.task.runtime.recording import Recording
-from gearpy.task.runtime.rerun import OutputDifference, Rerun, RerunClock, RerunOutput
+from gearpy.task.runtime.rerun import Rerun, RerunClock, RerunOutput
 from gearpy.task.runtime.wiring import RunnerFactory
 from gearpy.transport.loop.coroutines import CoroutineThread
 
@@ -52,35 +52,64 @@ class Wanted:
     record: int | None = None
 
 
+@dataclass(slots=True)
+class RerunSide:
+    """A program of which tasks run again, and what has come of it.
+
+    Attributes:
+        program: for people.
+        seconds: the time that its tasks took, without that for the comparison.
+        error: what has ended it.
+        rejects: so many records were put aside.
+        rejected: the error of the first of them.
+    """
+
+    program: str = ""
+    seconds: float = 0.0
+    error: OperatorError | None = None
+    rejects: int = 0
+    rejected: ErrorCard | None = None
+
+    def do(self, rerun: Rerun, work: Callable[[], object]) -> float:
+        """Have a task work, unless one has failed; return the seconds that it took."""
+        if self.error is not None:
+            return 0.0
+        began_s, rejects = time.perf_counter(), rerun.rejects
+        try:
+            work()
+        except OperatorError as error:
+            self.error = error
+        self.rejects += rerun.rejects - rejects
+        self.rejected = self.rejected or rerun.rejected
+        return time.perf_counter() - began_s
+
+
 @dataclass(slots=True, kw_only=True)
-class RerunOutcome:
+class RerunOutcome(RerunSide):
     """The outcome of a run of one task again.
 
     Attributes:
         input: what the task was given, for people.
         failed_then: what it failed with then; empty if it did not, None if nobody knows.
-        error: what it failed with now.
         cut: why the recorded input ends too early; empty if it does not.
-        rejects: so many records were put aside, as they may have been then.
-        rejected: the error of the first of them.
+        rerun: the task, from its beginning on.
     """
 
     input: str
     failed_then: str | None = ""
-    error: OperatorError | None = None
-    messages: int = 0
-    records: int = 0
-    compared: int = 0
-    outputs: int = 0
-    difference: OutputDifference | None = None
     cut: str = ""
-    rejects: int = 0
-    rejected: ErrorCard | None = None
+    rerun: Rerun = field(init=False)
+
+    @property
+    def compared(self) -> int:
+        """After so many messages the output was compared."""
+        return self.rerun.compared
 
     @property
     def is_same(self) -> bool:
+        """Tell whether it failed as then, and put out the same, as far as that is known."""
         cause = "" if self.error is None else self.error.cause
-        return self.difference is None and self.failed_then in {None, cause}
+        return self.rerun.difference is None and self.failed_then in {None, cause}
 
 
 class TaskAgain:
@@ -129,17 +158,10 @@ class TaskAgain:
             OperatorError: the program itself raised.
         """
         artifact = program_of(self._client, self._app_id, self._version())
-        limits = ArtifactLimits.of(self._config.artifact)
-        with (
-            TemporaryDirectory(prefix="gearpy-debug-") as folder,
-            closing(ArtifactCache(Path(folder).resolve(), self._client.ask, limits)) as cache,
-        ):
-            loader = ApplicationLoader(own_process=True)  # Under their own names, for a debugger.
-            loaded = loader.load(self._app_id, artifact, self.task, cache.path_of(artifact))
-            try:
-                yield self._checked(stream_of(loaded, "gear debug"))
-            finally:
-                loader.release(self._app_id, self.task)
+        with programs(  # Under their own names, for a debugger.
+            self._client, self._app_id, self._config, artifact, own_process=True, use="gear debug"
+        ) as (application,):
+            yield self._checked(application)
 
     def run(self, application: StreamApplication) -> RerunOutcome:
         """Run the task, up to the end of its input or until it raises.
@@ -184,8 +206,8 @@ class TaskAgain:
         outcome = RerunOutcome(
             input=f"record {record.number} of the quarantine", failed_then=record.error.cause
         )
-        with self._again(application, epoch, "fail") as (rerun, _):
-            self._watch(outcome, rerun, lambda: rerun.inject(record.value, record.event_time_ms))
+        with self._again(outcome, application, epoch, "fail") as (rerun, _):
+            outcome.do(rerun, lambda: rerun.inject(record.value, record.event_time_ms))
         return outcome
 
     def _run_recorded(self, application: StreamApplication) -> RerunOutcome:
@@ -197,10 +219,9 @@ class TaskAgain:
             failed_then=recordings[-1].failed,
             cut=next((each.cut for each in recordings if each.cut), ""),
         )
-        first = recordings[0].first
-        with self._again(application, path.after or 0, policy, first=first) as (rerun, _):
-            self._watch(outcome, rerun, lambda: rerun.run(recordings))
-        outcome.rejects, outcome.rejected = rerun.rejects, rerun.rejected
+        epoch, first = path.after or 0, recordings[0].first
+        with self._again(outcome, application, epoch, policy, first=first) as (rerun, _):
+            outcome.do(rerun, lambda: rerun.run(recordings))
         return outcome
 
     def _run_source(self, application: StreamApplication) -> RerunOutcome:
@@ -214,13 +235,14 @@ class TaskAgain:
         later = [each for each in self._stored.epochs if each > epoch]
         end = max(later, default=None) if until is None else until if until in later else None
         outcome = RerunOutcome(input="its source, read again", failed_then=None)
-        with self._again(application, epoch, self._config.application.on_error) as (rerun, kept):
+        policy = self._config.application.on_error
+        with self._again(outcome, application, epoch, policy) as (rerun, kept):
             records = None
             if end is not None:
                 outcome.input += f" up to where epoch {end} ended"
                 with self._stored.state(end) as at_end:
                     records = at_end.records_in - kept.records_in
-            self._watch(outcome, rerun, lambda: rerun.read(_Enough(records)))
+            outcome.do(rerun, lambda: rerun.read(_Enough(records)))
         return outcome
 
     def _note_age(self, epoch: int, before: int) -> None:
@@ -241,8 +263,15 @@ class TaskAgain:
 
     @contextmanager
     def _again(
-        self, application: StreamApplication, epoch: int, policy: OnError, *, first: int = 0
+        self,
+        outcome: RerunOutcome,
+        application: StreamApplication,
+        epoch: int,
+        policy: OnError,
+        *,
+        first: int = 0,
     ) -> Iterator[tuple[Rerun, KeptState]]:
+        """Begin the task with its state at the end of an epoch; it is stopped at the end."""
         self.after = epoch
         is_source = not application.dag.upstream_tasks(self.task)
         clock = RerunClock(wall_ms) if is_source or self._record else RerunClock()
@@ -257,21 +286,13 @@ class TaskAgain:
                 clock=clock,
                 on_error=policy,
             )
-            yield rerun, kept
-
-    def _watch(self, outcome: RerunOutcome, rerun: Rerun, work: Callable[[], None]) -> None:
-        """Have the task work; note what has come of it."""
-        try:
-            rerun.open()
-            work()
-        except OperatorError as error:
-            outcome.error = error
-        finally:
-            with suppress(OperatorError):
-                rerun.stop()
-        outcome.messages, outcome.records = rerun.messages, rerun.records
-        outcome.compared, outcome.outputs = rerun.compared, rerun.outputs
-        outcome.difference = rerun.difference
+            outcome.rerun = rerun
+            try:
+                outcome.do(rerun, rerun.open)
+                yield rerun, kept
+            finally:
+                with suppress(OperatorError):
+                    rerun.stop()
 
     # -- the version of the program --------------------------------------------------------
 
@@ -390,6 +411,40 @@ def program_of(client: ClusterClient, app_id: AppId, version: ProgramVersion | N
             "'gear app submit', then it can be run again elsewhere"
         )
     return artifact
+
+
+@contextmanager
+def programs(
+    client: ClusterClient,
+    app_id: AppId,
+    config: Config,
+    *artifacts: Artifact,
+    use: str,
+    own_process: bool = False,
+) -> Iterator[tuple[StreamApplication, ...]]:
+    """Fetch programs and load them side by side; their modules are dropped at the end.
+
+    Args:
+        use: what they are needed for, for people.
+        own_process: their modules have their own names; else none sees those of another.
+
+    Raises:
+        ConfigError: one is no program that can be loaded here.
+        OperatorError: a program itself raised.
+    """
+    loader, limits = ApplicationLoader(own_process=own_process), ArtifactLimits.of(config.artifact)
+    with (
+        TemporaryDirectory(prefix="gearpy-rerun-") as folder,
+        closing(ArtifactCache(Path(folder).resolve(), client.ask, limits)) as cache,
+    ):
+        try:
+            yield tuple(
+                stream_of(loader.load(app_id, each, number, cache.path_of(each)), use)
+                for number, each in enumerate(artifacts)
+            )
+        finally:
+            for number in range(len(artifacts)):
+                loader.release(app_id, number)
 
 
 def rerun_of(

@@ -1,18 +1,21 @@
 """Runs another version of a step on the input of one that runs, here, and compares the outputs."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from gearpy.cluster.client.client import ClusterClient
-from gearpy.cluster.programs.artifacts import ApplicationLoader, stream_of
-from gearpy.cluster.programs.fetch import ArtifactCache
-from gearpy.cluster.rerun.again import RerunPlace, kept_policy, program_of, rerun_of
+from gearpy.cluster.rerun.again import (
+    RerunPlace,
+    RerunSide,
+    kept_policy,
+    program_of,
+    programs,
+    rerun_of,
+)
 from gearpy.cluster.rerun.stored import StoredTask
 from gearpy.config.hidden import shown_args
 from gearpy.config.schema import Config
@@ -24,8 +27,6 @@ from gearpy.core.epoch.share import EVERY_MAX
 from gearpy.errors import ConfigError, OperatorError, ProtocolError, SnapshotDamaged
 from gearpy.ids import AppId, ProcessorId, TaskId
 from gearpy.messages.client import Artifact
-from gearpy.messages.summaries import ErrorCard
-from gearpy.storage.archives import ArtifactLimits
 from gearpy.task.api.application import StreamApplication
 from gearpy.task.runtime.digest import OutputDigest
 from gearpy.task.runtime.recording import Recording
@@ -67,28 +68,6 @@ class KeptOutput(OutputDigest):
         return taken
 
 
-@dataclass(slots=True)
-class ShadowSide:
-    """The cost of one version, and the records and errors that it has failed with.
-
-    Attributes:
-        seconds: the time that its tasks took, without that for the comparison.
-        error: what has ended it.
-        rejects: so many records were put aside.
-        rejected: the error of the first of them.
-    """
-
-    program: str
-    seconds: float = 0.0
-    error: OperatorError | None = None
-    rejects: int = 0
-    rejected: ErrorCard | None = None
-
-    def reject(self, rejects: int, first: ErrorCard | None) -> None:
-        self.rejects += rejects
-        self.rejected = self.rejected or first
-
-
 @dataclass(slots=True, kw_only=True)
 class ShadowReport:
     """The outcome of a shadow: how the outputs of two versions compare.
@@ -103,8 +82,8 @@ class ShadowReport:
 
     step: str
     tasks: int
-    then: ShadowSide
-    now: ShadowSide
+    then: RerunSide
+    now: RerunSide
     compared: OutputComparison
     records: int = 0
     notes: list[str] = field(default_factory=list)
@@ -187,43 +166,21 @@ class Shadow:
         config = self._configured(*(f"{k}={v}" for k, v in stored.config.items()))
         before = program_of(self._client, self._app_id, stored.versions.current)
         after = replace(self._artifact, scale=before.scale)  # So it has as many tasks.
-        with self._loaded(config, before, after) as (then, now):
+        use = "gear app shadow"
+        with programs(self._client, self._app_id, config, before, after, use=use) as (then, now):
             pid = _processor(then.dag, now.dag, self._step)
             rerun = RerunPlace(app_id=self._app_id, config=config, prefix=prefix)
             place = _Place(client=self._client, rerun=rerun, artifact=before, then=then, now=now)
             report = ShadowReport(
                 step=then.processors[pid].name,
                 tasks=then.dag.processors[pid].parallelism,
-                then=ShadowSide(_shown(before)),
-                now=ShadowSide(_shown(self._artifact)),
+                then=RerunSide(_shown(before)),
+                now=RerunSide(_shown(self._artifact)),
                 compared=OutputComparison(examples=self._examples),
             )
             tasks = [_ShadowedTask(task, place, report) for task in then.dag.tasks_of(pid)]
             _follow(tasks, epochs, report, on_round, is_called_off)
         return report
-
-    @contextmanager
-    def _loaded(
-        self, config: Config, *artifacts: Artifact
-    ) -> Iterator[tuple[StreamApplication, ...]]:
-        """Load programs side by side; neither sees the modules of the other."""
-        loader = ApplicationLoader()
-        limits = ArtifactLimits.of(config.artifact)
-        with (
-            TemporaryDirectory(prefix="gearpy-shadow-") as folder,
-            closing(ArtifactCache(Path(folder).resolve(), self._client.ask, limits)) as cache,
-        ):
-            try:
-                yield tuple(
-                    stream_of(
-                        loader.load(self._app_id, each, number, cache.path_of(each)),
-                        "gear app shadow",
-                    )
-                    for number, each in enumerate(artifacts)
-                )
-            finally:
-                for number in range(len(artifacts)):
-                    loader.release(self._app_id, number)
 
 
 def _follow(
@@ -274,7 +231,7 @@ class _ShadowedTask:
         self._at: RecordedName | None = None  # The newest that was compared.
         self._first = 0  # Of the first one of its attempt, its epoch; and so many since.
         self._compared = 0
-        self._sides: list[tuple[ShadowSide, Rerun, KeptOutput]] = []
+        self._sides: list[tuple[RerunSide, Rerun, KeptOutput]] = []
 
     def go_on(self) -> bool:
         """Compare what was recorded meanwhile; return whether there was anything."""
@@ -352,15 +309,18 @@ class _ShadowedTask:
                     on_error=kept_policy(place.rerun.config.application.on_error),
                 )
                 self._sides.append((side, rerun, kept))
-                self._guarded(side, rerun.open)
+                side.do(rerun, rerun.open)
 
     def _compare(self, recording: Recording) -> None:
         if recording.cut:
             self._report.note(f"some input was not recorded: {recording.cut}")
         (_, first, kept), (_, _, shadowed) = self._sides
         before = first.records
-        for each in reversed(self._sides) if self.epochs % 2 else self._sides:
-            self._run(*each, recording)
+        # The first one is slower, so each is it in turn.
+        for side, rerun, output in reversed(self._sides) if self.epochs % 2 else self._sides:
+            apart_s = output.seconds
+            took_s = side.do(rerun, partial(rerun.run, [recording]))
+            side.seconds += took_s - (output.seconds - apart_s)
         self._report.records += first.records - before
         self._report.compared.add(recording.epoch, kept.take_records(), shadowed.take_records())
         self.epochs += 1
@@ -370,24 +330,6 @@ class _ShadowedTask:
                 "the version that runs does not repeat what it did: its output depends on more "
                 "than its input, such as the time, chance or calls; so differences tell less"
             )
-
-    def _run(self, side: ShadowSide, rerun: Rerun, kept: KeptOutput, recording: Recording) -> None:
-        """Run one version over a recording; which one is first changes, as the first is slower."""
-        if side.error is not None:
-            return
-        apart_s, rejects = kept.seconds, rerun.rejects
-        took_s = self._guarded(side, partial(rerun.run, [recording]))
-        side.seconds += took_s - (kept.seconds - apart_s)
-        side.reject(rerun.rejects - rejects, rerun.rejected)
-
-    def _guarded(self, side: ShadowSide, work: Callable[[], None]) -> float:
-        """Do some work of one version; return the seconds that it took."""
-        began_s = time.perf_counter()
-        try:
-            work()
-        except OperatorError as error:
-            side.error = error
-        return time.perf_counter() - began_s
 
 
 def _processor(then: Dag, now: Dag, step: str) -> ProcessorId:

@@ -1,7 +1,7 @@
 """The ends of a task's epochs: when one was asked for, and output that waits for the next."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +9,6 @@ from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.app import SourceHalt
 from gearpy.messages.table import oldest_of
 from gearpy.task.api.interfaces import Task
-from gearpy.task.runtime.recording import Recorder
 
 
 class CommitRequest:
@@ -17,13 +16,14 @@ class CommitRequest:
 
     def __init__(self) -> None:
         self.answers: list[int] = []  #: Epochs that are shown; emptied by the owner.
+        self.note: Callable[[int], object] = lambda _: None  #: Is told of each of them.
         self._asked = 0
         self._shown = 0
 
     def ask(self, epoch: int) -> None:
         self._asked = max(self._asked, epoch)
 
-    def show(self, task: Task | None, recorder: Recorder | None) -> None:
+    def show(self, task: Task | None) -> None:
         """Let the task show the results of an epoch, if it was asked to.
 
         The answer waits for `Task.is_delivered`.
@@ -38,8 +38,7 @@ class CommitRequest:
             return
         self._asked = 0
         self.answers.append(epoch)
-        if recorder is not None:
-            recorder.commit(epoch)
+        self.note(epoch)
 
 
 class CutRequest:

@@ -194,6 +194,7 @@ class TaskRunner:
             self.recorder.open(self._busy_ns, in_any_order=self.context.in_any_order)
             self._inlet.note = partial(self.recorder.take, self._buffer)
             self.context.shown = self._outlet.note = self.recorder.put_out
+            self._commits.note = self.recorder.commit
         self._flush()
 
     def receive(self, message: LinkMessage) -> None:
@@ -326,7 +327,7 @@ class TaskRunner:
             if self.task is not None:
                 try:
                     if shows:
-                        self._commits.show(self.task, self.recorder)
+                        self._commits.show(self.task)
                 finally:
                     self.task.on_stop(completed=completed)
         except USER_ERRORS as error:
@@ -565,7 +566,7 @@ class TaskRunner:
 
     def _commit(self) -> None:
         try:
-            self._commits.show(self.task, self.recorder)
+            self._commits.show(self.task)
         except USER_ERRORS as error:
             self._blame(error)
 
