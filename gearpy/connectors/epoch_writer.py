@@ -2,16 +2,13 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final, NamedTuple, TypedDict
+from typing import Any, ClassVar, NamedTuple, TypedDict
 
 from gearpy.connectors.files.stamps import each
+from gearpy.core.handover.ledger import LedgerClaim, claims
 from gearpy.errors import GearpyError
 from gearpy.messages.type_variables import T_contra
 from gearpy.task.api.interfaces import Batch, TransactionalWriter
-
-_EPOCH_MAX: Final = 2**62
-#: Of a run that goes on from another one: later than all starts of that one.
-_SUCCESSOR: Final = 2**62
 
 
 class EpochOwner(NamedTuple):
@@ -70,6 +67,7 @@ class EpochWriter(TransactionalWriter[T_contra]):
         self._task = task_index
         self._incarnation = 0
         self._run = ""
+        self._claims: dict[str, LedgerClaim] = {}  # By the run that they are on.
         self._values: list[Any] = []
         self._timestamps: list[int] = []
 
@@ -103,11 +101,9 @@ class EpochWriter(TransactionalWriter[T_contra]):
         incarnation: int,
     ) -> None:
         """Take over, and write prepared records; also for an earlier run that this one goes on."""
-        self._run, self._incarnation = run, incarnation
-        earlier = {records["run"] for records in prepared.values() if records} - {run}
-        for other in sorted(earlier):
-            self.take_over(self._owner_of(other), _EPOCH_MAX)
-        self.take_over(self._owner_of(run), epoch)
+        self._claim(prepared, epoch=epoch, run=run, incarnation=incarnation)
+        for other, claim in self._claims.items():
+            self.take_over(self._owner_of(other), claim.since)
         for number in sorted(prepared):
             self.commit(number, prepared[number])
 
@@ -143,6 +139,18 @@ class EpochWriter(TransactionalWriter[T_contra]):
             batch = Batch(list(prepared["values"]), list(prepared["timestamps"]))
             self.write_epoch(self._owner_of(prepared["run"]), epoch, batch)
 
+    def _claim(
+        self,
+        prepared: Mapping[int, EpochRecords | None],
+        *,
+        epoch: int,
+        run: str,
+        incarnation: int,
+    ) -> None:
+        self._run, self._incarnation = run, incarnation
+        runs = [records["run"] for records in prepared.values() if records]
+        writer = f"{self._name}: what task {self._task} writes"
+        self._claims = claims(writer, runs, run, incarnation=incarnation, epoch=epoch)
+
     def _owner_of(self, run: str) -> EpochOwner:
-        incarnation = self._incarnation if run == self._run else _SUCCESSOR
-        return EpochOwner(run, self._name, self._task, incarnation)
+        return EpochOwner(run, self._name, self._task, self._claims[run].owner)

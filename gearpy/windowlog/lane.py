@@ -16,6 +16,7 @@ from uuid import uuid4
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.core.handover.lanes import LaneOwner
+from gearpy.core.handover.ledger import given_up
 from gearpy.core.handover.window_log import (
     LOG_FOLDERS,
     OWNERS,
@@ -24,7 +25,8 @@ from gearpy.core.handover.window_log import (
     lane_name,
     segment_name,
 )
-from gearpy.errors import ConfigError, GearpyError, StoreAway
+from gearpy.errors import ConfigError, StoreAway
+from gearpy.storage.folder.pending import reveal
 from gearpy.windowlog.batch_notes import BatchNotes
 from gearpy.windowlog.bodies import ARROW, PARQUET, Body, ParquetBody, SegmentInfo, write_body
 from gearpy.windowlog.compaction import COMPACTION_PREFIX
@@ -221,13 +223,8 @@ class LaneWriter:
         """
         self._check_owner()
         pending, name = PENDING + prepared["pending"], prepared["name"]
-        found = self._store.look(pending)
-        if found is not None and found.size != prepared["size"]:
-            raise GearpyError(
-                f"window log {self._log.place}: {pending} has {found.size} bytes, "
-                f"{prepared['size']} were written: it was changed or is damaged"
-            )
-        if not self._store.move(pending, to=name) and self._store.look(name) is None:
+        size, who = prepared["size"], "window log"
+        if not reveal(self._store, pending, to=name, written=size, who=who):
             self._check_gone(prepared)
         self._store.sync_names()  # Also of a name that another start has given.
 
@@ -299,10 +296,12 @@ class LaneWriter:
                 "the log back"
             )
         elif standing == "given up":
-            raise GearpyError(
-                f"window log {self._log.place}: lane {self.lane} belongs to start "
-                f"{found.incarnation} of run {found.run} by now: this is start "
-                f"{self._owner.incarnation} of run {self._owner.run}, which was given up"
+            raise given_up(
+                f"window log {self._log.place}: lane {self.lane}",
+                owner=found.incarnation,
+                mine=self._owner.incarnation,
+                run=self._owner.run,
+                by=found.run,
             )
 
     def _check_gone(self, prepared: PreparedBatch) -> None:

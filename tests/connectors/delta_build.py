@@ -11,7 +11,8 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
 from gearpy.connectors.delta.log import CommitConflict, DeltaFile
-from gearpy.core.handover.table_commits import Change, Lane, Noted, Shown
+from gearpy.core.handover.ledger import LedgerEntry
+from gearpy.core.handover.table_commits import Change, Lane, Shown
 from gearpy.storage.folder.memory import MemoryFolder
 
 
@@ -21,7 +22,7 @@ class Version:
 
     add: dict[str, int] = field(default_factory=dict)  # Size of each file.
     remove: tuple[str, ...] = ()
-    noted: tuple[Lane, Noted] | None = None
+    noted: tuple[Lane, LedgerEntry] | None = None
     shown: Shown | None = None
     schema: pa.Schema | None = None
 
@@ -109,12 +110,12 @@ class MemoryLog:
         """See `DeltaLog`."""
         self._table.versions.append(Version(schema=pa.schema([*self.schema, *fields])))
 
-    def noted(self, lane: Lane) -> Noted:
+    def entry(self, lane: Lane) -> LedgerEntry:
         """See `DeltaLog`."""
         for version in reversed(self._table.versions[: self._version]):
             if version.noted is not None and version.noted[0] == lane:
                 return version.noted[1]
-        return Noted()
+        return LedgerEntry()
 
     def paths(self) -> list[str]:
         """See `DeltaLog`."""
@@ -134,13 +135,13 @@ class MemoryLog:
             raise CommitConflict("the lane was written")
         if later and change.remove:
             raise CommitConflict("files may be gone")
-        noted = change.noted
+        entry = change.step.entry
         self._table.versions.append(
             Version(
                 add={each.path: each.size for each in files},
                 remove=change.remove,
-                noted=(lane, noted),
-                shown=Shown(noted.epoch, begun, len(files), change.undoes),
+                noted=(lane, entry),
+                shown=Shown(entry.committed, begun, len(files), change.step.undoes),
             )
         )
         self.sync()

@@ -21,7 +21,8 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import AddAction, RemoveAction
 
 from gearpy.clocks import wall_ms
-from gearpy.core.handover.table_commits import Change, Lane, Noted, Shown
+from gearpy.core.handover.ledger import LedgerEntry
+from gearpy.core.handover.table_commits import Change, Lane, Shown
 from gearpy.errors import ConfigError, GearpyError
 from gearpy.storage.folder.files import sync_folder
 
@@ -164,10 +165,9 @@ class DeltaLog:
 
     # -- lanes -----------------------------------------------------------------------------
 
-    def noted(self, lane: Lane) -> Noted:
-        table = self._read()
-        owner = table.transaction_version(lane.owner_id)
-        return Noted(owner, table.transaction_version(lane.epoch_id) or 0)
+    def entry(self, lane: Lane) -> LedgerEntry:
+        version = self._read().transaction_version
+        return LedgerEntry(version(lane.owner_id) or 0, version(lane.epoch_id) or 0)
 
     def paths(self) -> list[str]:
         actions: Any = pa.table(self._read().get_add_actions())
@@ -189,7 +189,7 @@ class DeltaLog:
             CommitConflict: nothing was written, look again.
         """
         now_ms = wall_ms()
-        noted, table = change.noted, self._read()
+        entry, table = change.step.entry, self._read()
         added = [
             AddAction(each.path, each.size, each.values, now_ms, data_change=True, stats=each.stats)
             for each in files
@@ -197,19 +197,19 @@ class DeltaLog:
         removed = [RemoveAction(path, True, now_ms) for path in change.remove]
         ours = {
             "lane": lane.epoch_id,
-            "epoch": noted.epoch,
+            "epoch": entry.committed,
             "begun": begun,
             "files": len(files),
             "removed": len(removed),
-            "undoes": change.undoes,
+            "undoes": change.step.undoes,
         }
         properties = CommitProperties(
             custom_metadata={_OURS: ours},
             # A file that is to be removed may have been merged into another one meanwhile.
             max_commit_retries=0 if removed else None,
             app_transactions=[
-                Transaction(lane.owner_id, noted.owner or 0, now_ms),
-                Transaction(lane.epoch_id, noted.epoch, now_ms),
+                Transaction(lane.owner_id, entry.owner, now_ms),
+                Transaction(lane.epoch_id, entry.committed, now_ms),
             ],
         )
         with self._blamed("write to"):

@@ -18,23 +18,15 @@ from gearpy.connectors.folders.part_names import PartNames, run_in_names
 from gearpy.connectors.partitioned.files import BegunFile
 from gearpy.connectors.partitioned.rows import PartitionRows, TableOptions
 from gearpy.core.base.pauses import pause_after
-from gearpy.core.handover.table_commits import (
-    SUCCESSOR,
-    Change,
-    GivenUp,
-    Lane,
-    LanePart,
-    Noted,
-    next_change,
-    rewritten,
-)
+from gearpy.core.handover.ledger import LedgerClaim, LedgerEntry, claims
+from gearpy.core.handover.table_commits import Change, Lane, LanePart, next_change, rewritten
 from gearpy.errors import ConfigError, GearpyError, StoreAway
 from gearpy.storage.folder.api import Folder, parent_of
 from gearpy.storage.folder.local import LocalFolder
+from gearpy.storage.folder.pending import is_whole
 from gearpy.task.api.interfaces import Batch, SinkContext, TransactionalWriter
 
 _log = logging.getLogger(__name__)
-_EPOCH_MAX: Final = 2**62
 _ENDING: Final = ".parquet"
 
 
@@ -137,7 +129,7 @@ class DeltaWriter(TransactionalWriter):
         self._is_fit = self._has_written = False
         self._run = ""
         self._incarnation = 0
-        self._since = 0  # The epoch that it has gone on from.
+        self._claims: dict[str, LedgerClaim] = {}  # By the run that they are on.
         self._begun = 1  # Rows that come belong to this epoch or to a later one.
 
     def begin(self, context: SinkContext) -> None:
@@ -165,17 +157,18 @@ class DeltaWriter(TransactionalWriter):
             GearpyError: what was prepared is gone, somebody later has the lane, or rows that come
                 again were merged with others.
         """
-        self._run, self._incarnation, self._since = run, incarnation, epoch
+        self._run, self._incarnation = run, incarnation
         self._begun = epoch + 1
         if self.resumes and self._has_written:
             self._need_table()
-        earlier = {rows["run"] for rows in prepared.values() if rows} - {run}
+        writer = f"{self._name}: what task {self._task} writes to table {self._options.url}"
+        runs = [rows["run"] for rows in prepared.values() if rows]
+        self._claims = claims(writer, runs, run, incarnation=incarnation, epoch=epoch)
         if self._log.refresh():
             self._log.check()
             self._log.sync()  # What others have written counts as written from now on.
-            for other in sorted(earlier):
-                self._settle(self._lane_of(other))
-            self._settle(self._lane_of(run))
+            for each in self._claims:
+                self._settle(each)
         for number in sorted(prepared):
             self.commit(number, prepared[number])
 
@@ -210,7 +203,7 @@ class DeltaWriter(TransactionalWriter):
         if prepared is None:
             return
         self._need_table()
-        self._settle(self._lane_of(prepared["run"]), epoch, prepared)
+        self._settle(prepared["run"], epoch, prepared)
 
     def close(self, *, completed: bool) -> None:
         for path in self._rows.drop():
@@ -248,7 +241,7 @@ class DeltaWriter(TransactionalWriter):
         schema, names = partitioning.table_schema, list(partitioning.names)
         if not self._log.refresh():
             self._log.create(schema, partition_by=names, properties=self._options.properties)
-            self._settle(self._lane_of(self._run))
+            self._settle(self._run)
         self._log.check()
         if self._log.partition_columns != names:
             raise ConfigError(
@@ -295,32 +288,20 @@ class DeltaWriter(TransactionalWriter):
 
     # -- transactions ----------------------------------------------------------------------
 
-    def _lane_of(self, run: str) -> Lane:
-        return Lane(run_in_names(run), self._sink, self._task)
-
     def _settle(
-        self, lane: Lane, epoch: int | None = None, prepared: PreparedRows | None = None
+        self, run: str, epoch: int | None = None, prepared: PreparedRows | None = None
     ) -> None:
-        """Take the lane over unless it is this writer's, and show an epoch unless it is shown."""
-        is_own = lane.run == run_in_names(self._run)
-        incarnation = self._incarnation if is_own else SUCCESSOR
-        since = self._since if is_own else _EPOCH_MAX
+        """Take a lane over unless it is this writer's, and commit an epoch unless it is."""
+        lane, claim = Lane(run_in_names(run), self._sink, self._task), self._claims[run]
 
         def settle() -> bool:
             self._log.refresh()
-            noted = self._log.noted(lane)
+            found = self._log.entry(lane)
             parts: list[LanePart] = []
-            if noted.owner != incarnation and noted.epoch > since:
+            if found.owner != claim.owner and found.committed > claim.since:
                 parts = self._parts_of(lane)
-                self._check_rewritten(lane, noted, parts, since)
-            change = next_change(
-                noted, incarnation=incarnation, since=since, epoch=epoch, parts=parts
-            )
-            if isinstance(change, GivenUp):
-                raise GearpyError(
-                    f"{self._name}: a later start of task {self._task} writes to table "
-                    f"{self._options.url}: this one was given up"
-                )
+                self._check_rewritten(lane, found, parts, claim.since)
+            change = next_change(found, claim, epoch=epoch, parts=parts)
             if change is None:
                 self._log.sync()  # A process that was given up may have shown it just now.
             else:
@@ -331,7 +312,7 @@ class DeltaWriter(TransactionalWriter):
 
     def _apply(self, lane: Lane, change: Change, prepared: PreparedRows | None) -> None:
         files: list[DeltaFile] = []
-        if change.add and prepared is not None:
+        if change.step.commits and prepared is not None:
             files = [DeltaFile(**each) for each in prepared["files"]]
             self._check_files(files)
         begun = self._begun if prepared is None else prepared["begun"]
@@ -340,7 +321,7 @@ class DeltaWriter(TransactionalWriter):
                 "%s: back to epoch %d, so %d files are removed from table %s, whose rows come "
                 "again",
                 self._name,
-                self._since,
+                change.step.undoes,
                 len(change.remove),
                 self._options.url,
             )
@@ -348,12 +329,10 @@ class DeltaWriter(TransactionalWriter):
 
     def _check_files(self, files: Sequence[DeltaFile]) -> None:
         for each in files:
-            found = self._files.look(each.path)
-            if found is None or found.size != each.size:
-                how = "is gone" if found is None else f"has {found.size} bytes, not {each.size}"
+            if not is_whole(self._files, each.path, written=each.size, who=self._name):
                 raise GearpyError(
                     f"{self._name}: {each.path} of table {self._options.url}, which was written "
-                    f"before, {how}: was the table vacuumed with a short retention"
+                    "before, is gone: was the table vacuumed with a short retention"
                 )
 
     def _parts_of(self, lane: Lane) -> list[LanePart]:
@@ -365,9 +344,9 @@ class DeltaWriter(TransactionalWriter):
         ]
 
     def _check_rewritten(
-        self, lane: Lane, noted: Noted, parts: Sequence[LanePart], since: int
+        self, lane: Lane, found: LedgerEntry, parts: Sequence[LanePart], since: int
     ) -> None:
-        epochs = rewritten(noted, since=since, history=self._log.history(lane), parts=parts)
+        epochs = rewritten(found, since=since, history=self._log.history(lane), parts=parts)
         if not epochs:
             return
         what = (

@@ -10,9 +10,11 @@ from typing import BinaryIO, Final, TypedDict
 
 from gearpy.config.hidden import without_password
 from gearpy.connectors.folders.part_names import FilePart, PartNames, run_in_names
+from gearpy.core.handover.ledger import given_up
 from gearpy.core.handover.window_log import PENDING
-from gearpy.errors import ConfigError, GearpyError, StoreAway
+from gearpy.errors import ConfigError, StoreAway
 from gearpy.storage.folder.api import Folder, parent_of
+from gearpy.storage.folder.pending import reveal
 from gearpy.storage.folder.promises import PROMISES, promises_of
 
 _log = logging.getLogger(__name__)
@@ -164,16 +166,11 @@ class PartFolder:
                 self._folder.sync_names(PENDING)
             else:
                 self._folder.make(PENDING)
-            later = [
-                each.name
-                for each in (*self._pending_parts(), *self._shown_parts())
-                if self._is_mine(each) and each.incarnation >= self._incarnation
-            ]
-            if later:
-                raise GearpyError(
-                    f"{self._name}: {self._folder.place} has {later[-1]} of a later start of task "
-                    f"{self._share.task}: this one was given up"
-                )
+            parts = [*self._pending_parts(), *self._shown_parts()]
+            owner = max((each.incarnation for each in parts if self._is_mine(each)), default=-1)
+            if owner >= self._incarnation:
+                what = f"what task {self._share.task} writes to {self._folder.place}"
+                raise given_up(f"{self._name}: {what}", owner=owner, mine=self._incarnation)
             for files in prepared:
                 self.show(files)
             # Pending files first: one that an earlier incarnation shows meanwhile is then found.
@@ -253,14 +250,8 @@ class PartFolder:
             self._folder.make(*sorted(below))
         for each in files:
             pending, name = each["pending"], each["name"]
-            found = self._folder.look(PENDING + pending)
-            if found is not None and found.size != each["size"]:
-                raise GearpyError(
-                    f"{self._name}: {pending} in {self._folder.place} has {found.size} bytes, "
-                    f"{each['size']} were written: it was changed or is damaged"
-                )
-            is_shown = self._folder.move(PENDING + pending, to=name)
-            if not is_shown and self._folder.look(name) is None:
+            path, size = PENDING + pending, each["size"]
+            if not reveal(self._folder, path, to=name, written=size, who=self._name):
                 self._miss(pending, name)
         self._sync_shown(names)  # Also those that another incarnation has given.
 

@@ -22,6 +22,7 @@ from gearpy.connectors.postgres.columns import (
     type_of,
 )
 from gearpy.connectors.postgres.connection import PostgresAddress
+from gearpy.core.handover.ledger import LedgerEntry
 from gearpy.errors import GearpyError, OperatorError
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table
@@ -54,7 +55,6 @@ insert into gearpy_owners values (%s, %s, %s, %s, %s)
 on conflict (run, sink, task) do update set incarnation = excluded.incarnation,
     epoch = excluded.epoch
 """
-_DONE: Final = "update gearpy_owners set epoch = %s where run = %s and sink = %s and task = %s"
 #: A process that was frozen may hold the lock of its last transaction.
 _END_ZOMBIES: Final = """
 select pg_terminate_backend(pid) from pg_stat_activity
@@ -106,7 +106,7 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
         self._trouble = ""
         self._failure: BaseException | None = None
         self._is_closed = False
-        self._claims: list[tuple[EpochOwner, int]] = []
+        self._unclaimed: list[str] = []  # Runs that are to be taken over.
         self._due: dict[int, EpochRecords] = {}
         self._wake: Any = lambda: None
 
@@ -125,13 +125,10 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
         incarnation: int,
     ) -> None:
         """Take over, and write prepared records, as soon as the server is there."""
-        self._run, self._incarnation = run, incarnation
-        due = {number: records for number, records in sorted(prepared.items()) if records}
-        earlier = {records["run"] for records in due.values()} - {run}
         with self._lock:
-            self._claims = [(self._owner_of(each), _NO_EPOCH) for each in sorted(earlier)]
-            self._claims.append((self._owner_of(run), epoch))
-            self._due = due
+            self._claim(prepared, epoch=epoch, run=run, incarnation=incarnation)
+            self._unclaimed = [*self._claims]
+            self._due = {number: records for number, records in prepared.items() if records}
         self._work()
 
     def write_batch(self, batch: Batch[Any]) -> None:
@@ -204,7 +201,7 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
 
     @property
     def is_delivered(self) -> bool:
-        return not (self._due or self._claims)
+        return not (self._due or self._unclaimed)
 
     @property
     def failure(self) -> BaseException | None:
@@ -259,9 +256,10 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
                 return
             try:
                 self._connected()
-                while self._claims:
-                    self.take_over(*self._claims[0])
-                    del self._claims[0]
+                while self._unclaimed:
+                    run = self._unclaimed[0]
+                    self.take_over(self._owner_of(run), self._claims[run].since)
+                    del self._unclaimed[0]
                 for epoch in sorted(self._due):
                     records = self._due[epoch]
                     batch: Batch[Any] = Batch(records["values"], records["timestamps"])
@@ -373,14 +371,14 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
         Raises:
             GearpyError: a later owner is noted, or rows of later epochs cannot be told from others.
         """
-        connection, (run, sink, task, incarnation) = self._connected(), owner
+        connection = self._connected()
         with connection.transaction():
-            noted, last = self._noted(connection, owner)
-            if noted > incarnation:
-                raise GearpyError(f"{self._name}: task {task} of run {run} has a later owner")
-            if last > epoch and not self._table.upsert:
-                self._take_back(connection, owner, epoch)
-            connection.execute(_CLAIM, (run, sink, task, incarnation, min(last, epoch)))
+            found = self._entry(connection, owner)
+            step = self._claims[owner.run].step(found)
+            if step is not None:
+                if found.committed > epoch and not self._table.upsert:
+                    self._take_back(connection, owner, epoch)
+                connection.execute(_CLAIM, (*owner[:3], *step.entry))
 
     def _take_back(self, connection: "Connection[Any]", owner: EpochOwner, epoch: int) -> None:
         from psycopg import sql  # noqa: PLC0415 - an extra
@@ -401,20 +399,18 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
         )
 
     def write_epoch(self, owner: EpochOwner, epoch: int, batch: Batch[Any]) -> None:
-        connection, (run, sink, task, incarnation) = self._connected(), owner
+        connection = self._connected()
         with connection.transaction():
-            noted, last = self._noted(connection, owner)
-            if noted != incarnation:
-                raise GearpyError(f"{self._name}: task {task} of run {run} has another owner")
-            if epoch <= last:
+            entry = self._claims[owner.run].commit(self._entry(connection, owner), epoch)
+            if entry is None:
                 return
             rows = [rows for data in batch.values for rows in pa.ipc.open_stream(data)]
             self._write(connection, rows, _mark(owner, epoch))
-            connection.execute(_DONE, (epoch, run, sink, task))
+            connection.execute(_CLAIM, (*owner[:3], *entry))
 
-    def _noted(self, connection: "Connection[Any]", owner: EpochOwner) -> tuple[int, int]:
+    def _entry(self, connection: "Connection[Any]", owner: EpochOwner) -> LedgerEntry:
         found = connection.execute(_FIND, owner[:3]).fetchone()
-        return (0, 0) if found is None else (found[0], found[1])
+        return LedgerEntry() if found is None else LedgerEntry(*found)
 
     def _write(
         self, connection: "Connection[Any]", rows: Sequence[pa.RecordBatch], mark: str
@@ -481,9 +477,6 @@ class PostgresWriter(EpochWriter[Any], PacedWriter[Any]):
         from psycopg import sql  # noqa: PLC0415 - an extra
 
         return sql.SQL(", ").join(map(sql.Identifier, names))
-
-
-_NO_EPOCH: Final = 2**62
 
 
 def _mark(owner: EpochOwner, epoch: int | None = None) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Final, Literal, NamedTuple, Self, TypeAlias
 
+from gearpy.core.handover.ledger import given_up
 from gearpy.core.handover.window_log import Position
 from gearpy.errors import GearpyError, WindowLogDamaged
 from gearpy.ids import MIN_MS
@@ -193,10 +194,7 @@ class LaneOwner:
             return self
         if before.run == self.run:
             if before.incarnation >= self.incarnation:
-                raise GearpyError(
-                    f"lane {lane} is written by start {before.incarnation} of this task: this is "
-                    f"start {self.incarnation}, which was given up"
-                )
+                raise given_up(f"lane {lane}", owner=before.incarnation, mine=self.incarnation)
             return replace(before, incarnation=self.incarnation)
         if self.run in before.former:
             raise GearpyError(

@@ -7,5 +7,6 @@
 - `webhdfs`: HDFS by its web interface. `kafka`: compacted topics, for checkpoints and logs, whose
   records `topics` sends and reads.
 - `files`: single files of a disk, with errors that name the file and a remedy.
+- `pending`: prepared files, which readers see later, once.
 - `at`: the folder that a path or URL names.
 """

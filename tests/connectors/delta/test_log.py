@@ -9,7 +9,8 @@ import pytest
 from deltalake import DeltaTable
 
 from gearpy.connectors.delta.log import CommitConflict, DeltaFile, DeltaLog
-from gearpy.core.handover.table_commits import Change, Lane, Noted, Shown
+from gearpy.core.handover.ledger import LedgerEntry, Step
+from gearpy.core.handover.table_commits import Change, Lane, Shown
 
 LANE = Lane("r", "part", 0)
 SCHEMA = pa.schema([("n", pa.int64()), ("p", pa.string())])
@@ -25,7 +26,7 @@ def a_log(path: Path) -> DeltaLog:
 
 def change(epoch: int, *, owner: int = 1, remove: tuple[str, ...] = ()) -> Change:
     """Return a transaction that shows an epoch."""
-    return Change(True, remove, Noted(owner, epoch))
+    return Change(Step(LedgerEntry(owner, epoch), None, commits=True), remove)
 
 
 def a_file(name: str) -> DeltaFile:
@@ -39,7 +40,7 @@ def test_files_are_taken_out_by_their_names(tmp_path: Path) -> None:
     log.commit(LANE, change(1), files=[a_file("x"), a_file("y")], begun=1)
     log.refresh()
 
-    undo = Change(False, (a_file("x").path,), Noted(2, 0), 0)
+    undo = Change(Step(LedgerEntry(2, 0), 0, commits=False), (a_file("x").path,))
     log.commit(LANE, undo, files=[], begun=1)
     log.refresh()
 
@@ -129,4 +130,4 @@ def test_a_log_elsewhere_is_durable_by_itself(tmp_path: Path) -> None:
     log.commit(LANE, change(1), files=[], begun=1)
     log.refresh()
 
-    assert log.noted(LANE) == Noted(1, 1)
+    assert log.entry(LANE) == LedgerEntry(1, 1)

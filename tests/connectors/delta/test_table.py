@@ -190,9 +190,9 @@ def test_who_was_given_up_writes_nothing(tmp_path: Path) -> None:
     second = opened(path, epoch=1, incarnation=2)
     second.commit(2, write(second, 2, 2))
 
-    with pytest.raises(GearpyError, match="a later start of task 0 writes to table"):
+    with pytest.raises(GearpyError, match=r"what task 0 writes to table .* belongs to start 2"):
         first.commit(2, prepared)
-    with pytest.raises(GearpyError, match="this one was given up"):
+    with pytest.raises(GearpyError, match="which was given up"):
         opened(path, epoch=1, incarnation=1)
 
     assert numbers(path) == [1, 2]
@@ -219,7 +219,7 @@ def test_a_run_that_goes_on_from_another_one_ends_its_right(tmp_path: Path) -> N
     for run in ("new", "newer"):
         opened(path, run=run, epoch=1, prepared={1: prepared})
 
-    with pytest.raises(GearpyError, match="this one was given up"):
+    with pytest.raises(GearpyError, match="which was given up"):
         old.commit(1, prepared)
 
     assert numbers(path) == [1]
@@ -256,7 +256,7 @@ def test_files_that_wait_too_long_may_be_gone(tmp_path: Path) -> None:
     with pytest.raises(GearpyError, match="is gone: was the table vacuumed"):
         opened(path, epoch=1, incarnation=2, prepared={1: prepared})
     (path / prepared["files"][0]["path"]).write_bytes(b"x")
-    with pytest.raises(GearpyError, match="has 1 bytes, not"):
+    with pytest.raises(GearpyError, match=r"has 1 bytes, \d+ were written"):
         opened(path, epoch=1, incarnation=3, prepared={1: prepared})
 
 

@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gearpy.core.handover.ledger import LedgerClaim, LedgerEntry, Step
 from gearpy.core.handover.table_commits import (
     Change,
-    GivenUp,
     Lane,
     LanePart,
-    Noted,
     Shown,
     next_change,
     rewritten,
 )
+from gearpy.errors import GearpyError
 
 LANE = Lane("run", "part", 3)
 
@@ -30,27 +30,22 @@ def test_ids_tell_runs_sinks_and_tasks_apart() -> None:
     assert len(set(ids)) == len(ids)
 
 
-def test_the_first_writer_takes_the_lane_over() -> None:
-    assert next_change(Noted(), incarnation=1, since=0) == Change(False, (), Noted(1, 0), 0)
-    assert next_change(Noted(), incarnation=1, since=0, epoch=1) == Change(True, (), Noted(1, 1), 0)
-
-
-def test_an_epoch_is_shown_once() -> None:
-    shown = next_change(Noted(1, 4), incarnation=1, since=0, epoch=5)
-
-    assert shown == Change(True, (), Noted(1, 5), None)
-    assert next_change(Noted(1, 5), incarnation=1, since=0, epoch=5) is None
-    assert next_change(Noted(1, 7), incarnation=1, since=0, epoch=5) is None
-    assert next_change(Noted(1, 5), incarnation=1, since=0) is None
-
-
 def test_taking_over_undoes_what_came_after() -> None:
     """Of earlier incarnations only, and not what the epoch it goes on from has brought."""
     parts = [LanePart("a", 4, 1), LanePart("b", 5, 1), LanePart("c", 6, 2), LanePart("d", 6, 3)]
 
-    change = next_change(Noted(2, 6), incarnation=3, since=4, parts=parts)
+    change = next_change(LedgerEntry(2, 6), LedgerClaim(3, 4), parts=parts)
 
-    assert change == Change(False, ("b", "c"), Noted(3, 4), 4)
+    assert change == Change(Step(LedgerEntry(3, 4), 4, commits=False), ("b", "c"))
+
+
+def test_an_owner_removes_nothing() -> None:
+    parts = [LanePart("a", 5, 1)]
+
+    assert next_change(LedgerEntry(2, 4), LedgerClaim(2, 4), epoch=5, parts=parts) == Change(
+        Step(LedgerEntry(2, 5), None, commits=True)
+    )
+    assert next_change(LedgerEntry(2, 5), LedgerClaim(2, 4), epoch=5, parts=parts) is None
 
 
 @pytest.mark.parametrize(
@@ -73,19 +68,19 @@ def test_files_that_were_merged_are_found(
     history: list[Shown], parts: list[LanePart], lost: list[int]
 ) -> None:
     """Their rows cannot be removed by removing files."""
-    assert rewritten(Noted(1, 6), since=4, history=history, parts=parts) == lost
+    assert rewritten(LedgerEntry(1, 6), since=4, history=history, parts=parts) == lost
 
 
 def test_nothing_later_is_nothing_merged() -> None:
     """Who goes on from the newest epoch need not look."""
-    assert rewritten(Noted(1, 4), since=4, history=[Shown(4, 4, 1)], parts=[]) == []
+    assert rewritten(LedgerEntry(1, 4), since=4, history=[Shown(4, 4, 1)], parts=[]) == []
 
 
 @dataclass
 class FakeTable:
     """Files and a note; refuses what was decided on an old version."""
 
-    noted: Noted = field(default_factory=Noted)
+    entry: LedgerEntry = field(default_factory=LedgerEntry)
     files: dict[str, LanePart] = field(default_factory=dict)
     version: int = 0
 
@@ -95,10 +90,10 @@ class FakeTable:
             return False
         for path in change.remove:
             del self.files[path]
-        if change.add and added is not None:
+        if change.step.commits and added is not None:
             assert added.path not in self.files
             self.files[added.path] = added
-        self.noted, self.version = change.noted, self.version + 1
+        self.entry, self.version = change.step.entry, self.version + 1
         return True
 
 
@@ -108,7 +103,7 @@ def test_each_epoch_is_there_once(seed: int) -> None:
     """Writers that were given up decide on what they have read, and come too late."""
     rng, table = Random(seed), FakeTable()
     live, newest, truth = 1, 0, dict[int, str]()
-    reads: list[tuple[int, int, int | None, Noted, int, list[LanePart]]] = []
+    reads: list[tuple[int, int, int | None, LedgerEntry, int, list[LanePart]]] = []
     sinces = {1: 0}
     for _ in range(60):
         act = rng.random()
@@ -126,29 +121,32 @@ def test_each_epoch_is_there_once(seed: int) -> None:
             who = rng.randint(1, live)
             epoch = rng.choice([None, rng.randint(sinces[who] + 1, sinces[who] + 3)])
             parts = list(table.files.values())
-            reads.append((who, sinces[who], epoch, table.noted, table.version, parts))
+            reads.append((who, sinces[who], epoch, table.entry, table.version, parts))
         elif reads:
             who, since, epoch, noted, seen, parts = reads.pop(rng.randrange(len(reads)))
             if who == live:
                 continue
-            change = next_change(noted, incarnation=who, since=since, epoch=epoch, parts=parts)
-            assert not _applied(table, change, seen, who, epoch)
-        if table.noted.owner == live:
+            assert not _has_applied(table, LedgerClaim(who, since), epoch, (noted, seen, parts))
+        if table.entry.owner == live:
             assert sorted(table.files) == sorted(truth.values())
 
 
-def _applied(
-    table: FakeTable, change: Change | GivenUp | None, seen: int, who: int, epoch: int | None
+def _has_applied(
+    table: FakeTable,
+    claim: LedgerClaim,
+    epoch: int | None,
+    read: tuple[LedgerEntry, int, list[LanePart]],
 ) -> bool:
-    added = None if epoch is None else LanePart(f"{epoch}-{who}", epoch, who)
-    return isinstance(change, Change) and table.apply(change, seen, added)
+    found, seen, parts = read
+    try:
+        change = next_change(found, claim, epoch=epoch, parts=parts)
+    except GearpyError:
+        return False
+    added = None if epoch is None else LanePart(f"{epoch}-{claim.owner}", epoch, claim.owner)
+    return change is not None and table.apply(change, seen, added)
 
 
 def _settle(table: FakeTable, who: int, since: int, epoch: int | None) -> None:
-    change = next_change(
-        table.noted, incarnation=who, since=since, epoch=epoch, parts=list(table.files.values())
-    )
-    assert not isinstance(change, GivenUp)
-    if change is not None:
-        added = None if epoch is None else LanePart(f"{epoch}-{who}", epoch, who)
-        assert table.apply(change, table.version, added)
+    claim, parts = LedgerClaim(who, since), list(table.files.values())
+    if next_change(table.entry, claim, epoch=epoch, parts=parts) is not None:
+        assert _has_applied(table, claim, epoch, (table.entry, table.version, parts))

@@ -22,6 +22,7 @@ from gearpy.connectors.kafka.writing.outgoing import (
     RecordForm,
 )
 from gearpy.connectors.kafka.writing.topics import SinkTopics
+from gearpy.core.handover.ledger import LATEST
 from gearpy.core.handover.transactions import EpochTransactions
 from gearpy.errors import GearpyError, OperatorError
 from gearpy.task.api.failure import USER_ERRORS
@@ -40,8 +41,6 @@ _POLL_S: Final = 0.1
 _FLUSH_S: Final = 0.5
 _CLOSE_S: Final = 5.0
 _SETTLE_S: Final = 10.0  # Then its next start has long begun.
-#: Of a run that goes on from another one: later than all starts of that one.
-_SUCCESSOR: Final = 2**62
 _LANE: Final = "lane"
 _RECORDS: Final = "records"
 _WRITTEN: Final = "written"
@@ -207,7 +206,7 @@ class EpochsWriter(_KafkaWriter):
     ) -> LanePlan:
         is_over = lane_id != self._lane_id
         transactions = EpochTransactions(
-            incarnation=_SUCCESSOR if is_over else incarnation,
+            incarnation=LATEST if is_over else incarnation,
             epoch=epoch,
             written=self._kept[_WRITTEN].get(lane_id, 0),
             waiting=records,
