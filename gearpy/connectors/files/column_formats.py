@@ -293,11 +293,14 @@ def _sound(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch
 
 
-def _shown(row: pa.RecordBatch) -> Any:
-    try:
-        return without_texts(row).to_pylist()[0]
-    except Exception:  # noqa: BLE001 - a value that Python has none for; the error tells it
-        return row.schema.names
+def _shown(row: pa.RecordBatch) -> dict[str, Any]:
+    shown = {}
+    for name, column in zip(row.schema.names, without_texts(row).columns, strict=True):
+        try:
+            shown[name] = column[0].as_py()
+        except Exception:  # noqa: BLE001 - a value that Python has none for; the error tells it
+            shown[name] = f"<{column.type}>"
+    return shown
 
 
 def _behind(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:

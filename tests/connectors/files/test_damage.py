@@ -13,6 +13,7 @@ import sys
 import zlib
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -75,6 +76,18 @@ def read(source: Source[Any]) -> tuple[list[Any], int]:
     return rows, skipped
 
 
+def aside(source: Source[Any]) -> list[tuple[str, str]]:
+    """Return where bad records were that are set aside, without folders, and their texts."""
+    found: list[tuple[str, str]] = []
+    for partition in source.partitions():
+        with closing(source.open(partition, None)) as reader:
+            while not reader.finished:
+                reader.read_batch(1000)
+                bad = reader.take_bad()
+                found += [(each.where.rpartition("/")[2], each.record) for each in bad]
+    return found
+
+
 def refusal(make: Callable[[], Source[Any]]) -> str:
     with pytest.raises((ConfigError, GearpyError)) as told:
         read(make())
@@ -94,24 +107,61 @@ HOW: Final[dict[str, dict[str, Any]]] = {
 }
 
 
+PACKED: Final[dict[str, Callable[[bytes], bytes]]] = {
+    "": lambda data: data,
+    "gz": gzip.compress,
+    "bz2": bz2.compress,
+    "xz": lzma.compress,
+    "zst": lambda data: pa.compress(data, codec="zstd", asbytes=True),
+}
+
+
+def check_bad(make: Callable[..., Source[Any]], rows: list[Any], where: str, bad: bytes) -> str:
+    """See that one bad line is left out, set aside or refused; return the refusal."""
+    assert read(make(on_bad="skip")) == (rows, 1)
+    assert read(make(on_bad="side")) == (rows, 1)
+    text = bad.rstrip(b"\r").decode("utf-8", "backslashreplace")
+    assert aside(make(on_bad="side")) == [(where, text)]
+    told = refusal(make)
+    assert f"{where}: " in told
+    assert 'on_bad="skip" or "side"' in told
+    assert len(told) < 1500
+    return told
+
+
+def check_json(bad: bytes, place: str, how: str, folder: Path, pack: str = "") -> None:
+    count, at = PLACES[place]
+    rows = [row_of(number) for number in range(count)]
+    lines = [as_json(row) for row in rows]
+    file = folder / f"rows.jsonl{pack and '.'}{pack}"
+    file.write_bytes(PACKED[pack](b"\n".join([*lines[:at], bad, *lines[at:]])))
+    check_bad(partial(gp.jsonl, file, **HOW[how]), rows, f"{file.name}, line {at + 1}", bad)
+
+
+def check_csv(bad: bytes, place: str, how: str, folder: Path, pack: str = "") -> None:
+    count, at = PLACES[place]
+    rows = [row_of(number) for number in range(count)]
+    lines = [as_csv(row) for row in rows]
+    file = folder / f"rows.csv{pack and '.'}{pack}"
+    file.write_bytes(PACKED[pack](b"\n".join([b"a,b", *lines[:at], bad, *lines[at:]])))
+    if how == "rows":
+        rows = [{"a": str(row["a"]), "b": row["b"]} for row in rows]
+    make = partial(gp.csv, file, **HOW[how])
+    told = check_bad(make, rows, f"{file.name}, line {at + 2}", bad)
+    if b'"' in bad:
+        assert "multiline=True" in told
+
+
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("bad", BAD_JSON, ids=lambda bad: bad[:30].decode("latin1"))
 def test_bad_lines_of_json(bad: bytes, place: str, how: str, tmp_path: Path) -> None:
-    """They are refused by file and line, or left out and counted."""
+    """They are refused by file and line, or left out and counted, or set aside."""
     if how == "rows" and not BAD_JSON[bad]:
         return
     if place == "late" and (how == "rows" or bad not in list(BAD_JSON)[::5]):
         return
-    count, at = PLACES[place]
-    rows = [row_of(number) for number in range(count)]
-    lines = [as_json(row) for row in rows]
-    (tmp_path / "rows.jsonl").write_bytes(b"\n".join([*lines[:at], bad, *lines[at:]]))
-    assert read(gp.jsonl(tmp_path / "rows.jsonl", on_bad="skip", **HOW[how])) == (rows, 1)
-    told = refusal(lambda: gp.jsonl(tmp_path / "rows.jsonl", **HOW[how]))
-    assert f"rows.jsonl, line {at + 1}: " in told
-    assert 'on_bad="skip"' in told
-    assert len(told) < 1500
+    check_json(bad, place, how, tmp_path)
 
 
 @pytest.mark.parametrize("how", HOW)
@@ -119,18 +169,20 @@ def test_bad_lines_of_json(bad: bytes, place: str, how: str, tmp_path: Path) -> 
 @pytest.mark.parametrize("bad", BAD_CSV)
 def test_bad_lines_of_csv(bad: bytes, place: str, how: str, tmp_path: Path) -> None:
     """The same."""
-    count, at = PLACES[place]
-    rows = [row_of(number) for number in range(count)]
-    lines = [as_csv(row) for row in rows]
-    (tmp_path / "rows.csv").write_bytes(b"\n".join([b"a,b", *lines[:at], bad, *lines[at:]]))
-    if how == "rows":
-        rows = [{"a": str(row["a"]), "b": row["b"]} for row in rows]
-    assert read(gp.csv(tmp_path / "rows.csv", on_bad="skip", **HOW[how])) == (rows, 1)
-    told = refusal(lambda: gp.csv(tmp_path / "rows.csv", **HOW[how]))
-    assert f"rows.csv, line {at + 2}: " in told
-    assert 'on_bad="skip"' in told
-    if b'"' in bad:
-        assert "multiline=True" in told
+    check_csv(bad, place, how, tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("pack", PACKED)
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("place", PLACES)
+def test_bad_lines_of_every_kind(place: str, how: str, pack: str, tmp_path: Path) -> None:
+    """Of packed files, too."""
+    for bad in BAD_CSV:
+        check_csv(bad, place, how, tmp_path, pack)
+    for bad, is_bad_row in BAD_JSON.items():
+        if how != "rows" or is_bad_row:
+            check_json(bad, place, how, tmp_path, pack)
 
 
 def test_the_cause_names_column_and_value(tmp_path: Path) -> None:
@@ -162,17 +214,10 @@ def test_types_are_not_made_of_very_deep_values(tmp_path: Path) -> None:
 
 # -- packed files ----------------------------------------------------------------------------
 
-PACKED: Final[dict[str, Callable[[bytes], bytes]]] = {
-    "gz": gzip.compress,
-    "bz2": bz2.compress,
-    "xz": lzma.compress,
-    "zst": lambda data: pa.compress(data, codec="zstd", asbytes=True),
-}
-
 
 @pytest.mark.parametrize(
     ("suffix", "how"),
-    [*((suffix, "schema") for suffix in PACKED), ("gz", "rows"), ("zst", "columns")],
+    [*((suffix, "schema") for suffix in PACKED if suffix), ("gz", "rows"), ("zst", "columns")],
 )
 def test_packed_files_that_are_cut_or_not_packed(suffix: str, how: str, tmp_path: Path) -> None:
     """Rows before the damage are given; the rest is refused by file and line, or left out."""
@@ -284,6 +329,9 @@ def test_damaged_pages_of_parquet(codec: str, group: int, how: str, tmp_path: Pa
     found, skipped = read(gp.parquet(file, on_bad="skip", **HOW[how]))
     assert found == rows[: group * 200] + rows[group * 200 + 200 :]
     assert skipped == 200
+    assert aside(gp.parquet(file, on_bad="side", **HOW[how])) == [
+        (f"x.parquet, from row 0 of group {group} on", str(file))
+    ]
     told = refusal(lambda: gp.parquet(file, **HOW[how]))
     assert f"x.parquet, from row 0 of group {group} on: " in told
     assert 'on_bad="skip"' in told
@@ -305,6 +353,11 @@ def test_arrow_files_whose_offsets_lie_outside(make: Any, tmp_path: Path) -> Non
     found, skipped = read(gp.arrow(file, on_bad="skip"))
     kept = rows[:200] if make is pa_ipc.new_stream else rows[:200] + rows[400:]
     assert (found, skipped) == (kept, 1)
+    (bad,) = aside(gp.arrow(file, on_bad="side"))
+    assert bad == (
+        "x.arrow, from row 0 of group 1 on" if make is pa_ipc.new_file else bad[0],
+        str(file),
+    )
     assert "x.arrow, from row" in refusal(lambda: gp.arrow(file))
 
 
@@ -330,6 +383,9 @@ def test_texts_that_are_no_text(suffix: str, at: int, tmp_path: Path) -> None:
         found, skipped = read(make(file, on_bad="skip"))
         assert skipped == 1
         assert found == [{"a": n, "b": plain(f"t{n}")} for n in range(1000) if n != at]
+        ((where, record),) = aside(make(file, on_bad="side"))
+        assert where == f"{file.name}, row {at} of group 0"
+        assert str(at) in record
         told = refusal(lambda: make(file))  # noqa: B023 - called at once
         assert f"row {at} of group 0: column 'b' has bytes that are no UTF-8" in told
 

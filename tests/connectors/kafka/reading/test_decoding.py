@@ -1,7 +1,7 @@
 """Batches of records: event times, bad records, what is older than the start. No broker here."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 import msgpack
 import pytest
@@ -16,6 +16,7 @@ from gearpy.connectors.kafka.avro import avro
 from gearpy.connectors.kafka.protobuf import protobuf
 from gearpy.connectors.kafka.reading.decoding import Reading, RecordDecoder
 from gearpy.connectors.kafka.reading.raw import Raw, RawColumns
+from gearpy.connectors.kafka.registry import RegistryAway
 from gearpy.connectors.kafka.values import form_of
 from gearpy.errors import OperatorError
 from gearpy.ids import MIN_MS
@@ -23,6 +24,15 @@ from gearpy.messages.data import Batch
 from tests.connectors.kafka.registry_build import FakeRegistry
 
 SCHEMA = row_schema_of({"at": int})
+GOOD_PACKED: Final = msgpack.packb({"at": 1})
+AVRO: Final = {"type": "record", "name": "R", "fields": [{"name": "at", "type": "long"}]}
+#: A good body of each form.
+FORMS: Final[dict[str, tuple[bytes, Callable[[], Any]]]] = {
+    "json": (b'{"at": 1}', lambda: "json"),
+    "msgpack": (GOOD_PACKED, lambda: "msgpack"),
+    "avro": (b"\x02", lambda: avro(schema=AVRO)),
+    "protobuf": (Timestamp(seconds=1).SerializeToString(), lambda: protobuf(Timestamp)),
+}
 
 
 def a_decoder(
@@ -226,6 +236,48 @@ def test_a_value_that_does_not_fit_the_schema_is_a_bad_record(good: Any, bad: An
     assert decoder.skipped == 1
     with pytest.raises(OperatorError, match=r"t/3, offset 11: .*on_bad=\"skip\""):
         a_decoder(form="msgpack", is_table=True, on_bad="fail").batch(a_raw(bodies))
+
+
+@pytest.mark.parametrize("is_table", [True, False])
+@pytest.mark.parametrize("form", ["json", "msgpack", "avro", "protobuf"])
+@pytest.mark.parametrize("places", [{0}, {3}, {9}, {2, 3, 7}, set(range(10))])
+def test_bad_records_are_set_aside(form: str, places: set[int], *, is_table: bool) -> None:
+    """With topic, partition, offset and time; the good ones go on, whichever they are."""
+    good, made = FORMS[form]
+    bodies = [b"\xff\xff\xff" if at in places else good for at in range(10)]
+    decoder = a_decoder(form=made(), is_table=is_table and form != "protobuf", on_bad="side")
+    decoder._reading.begin()  # noqa: SLF001 - as the source does
+
+    found = told(decoder.batch(a_raw(bodies, joins=form == "json" and is_table)))
+
+    assert [time for _, time in found] == [100 + at for at in range(10) if at not in places]
+    bad = decoder.take_bad()
+    assert [each.where for each in bad] == [f"t/3, offset {10 + at}" for at in sorted(places)]
+    assert [each.time for each in bad] == [100 + at for at in sorted(places)]
+    assert {each.record for each in bad} == {"\\xff\\xff\\xff"}
+    assert decoder.skipped == len(places)
+    assert not decoder.take_bad()
+
+
+def test_records_that_are_decoded_again_are_set_aside_once() -> None:
+    """As where the schema registry is away behind a bad one."""
+    decoder = a_decoder(form="msgpack", is_table=True, on_bad="side")
+    away, decode = [True], decoder._reading.form.decode  # noqa: SLF001 - of its own
+
+    def fails_once(bodies: Any) -> Any:
+        if len(bodies) == 1 and bodies[0] == GOOD_PACKED and away and away.pop():
+            raise RegistryAway("it is away")
+        return decode(bodies)
+
+    bodies = [b"\xc1", GOOD_PACKED]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(decoder._reading.form, "decode", fails_once)  # noqa: SLF001 - the same
+        with pytest.raises(RegistryAway):
+            decoder.batch(a_raw(bodies))
+        decoder.batch(a_raw(bodies))
+
+    assert [each.where for each in decoder.take_bad()] == ["t/3, offset 10"]
+    assert decoder.skipped == 1
 
 
 def test_a_time_that_python_does_not_have_is_a_bad_record() -> None:
