@@ -55,8 +55,11 @@ def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return [page.name for page in pages]
 
 
-@pytest.mark.smoke
-@pytest.mark.parametrize("options", [[], ["--parallelism", "3"]], ids=["one task", "three tasks"])
+@pytest.mark.parametrize(
+    "options",
+    [pytest.param([], marks=pytest.mark.smoke), ["--parallelism", "3"]],
+    ids=["one task", "three tasks"],
+)
 @pytest.mark.parametrize(("start", "dashes"), STARTS)
 def test_wordcount_counts_what_counter_counts(
     start: list[str], dashes: list[str], options: list[str], texts: list[str]

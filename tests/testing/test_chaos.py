@@ -82,6 +82,7 @@ def verdict_of(
     return verdict
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("build", "step"),
     [
@@ -103,6 +104,7 @@ def test_a_step_that_forgets_is_found(build: Build, step: str, tmp_path: Path) -
     assert not verdict.found.is_empty
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "build",
     [
@@ -135,6 +137,7 @@ def test_the_smallest_seed_is_told_and_can_be_repeated(tmp_path: Path) -> None:
     assert found[0].found == found[1].found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("build", "reason", "step"),
     [
