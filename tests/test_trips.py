@@ -30,7 +30,7 @@ def test_a_record_from_its_reader_to_the_window_log(tmp_path: Path) -> None:
     trip = trip_of_record(tmp_path)
     assert {"gearpy.task.runtime.runner", "gearpy.windowlog.lane"} <= trip.modules
     assert {"Batch", "DataMessage", "RecordBatch"} <= trip.forms
-    assert_within(trip, 32, 12, 8)
+    assert_within(trip, 23, 8, 8)
 
 
 def test_a_program_from_its_file_to_its_tasks(tmp_path: Path) -> None:

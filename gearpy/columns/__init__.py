@@ -8,7 +8,7 @@
 - `texts`: whether columns of text are text.
 - `fields`: the fields of records by name.
 - `log_columns`: columns of results of windows and joins, and of other records, with types that
-  Spark takes; `gathered` keeps few records until they are worth columns.
+  Spark takes, and keeps few records until they are worth columns.
 - `spark_types`: types of columns that Spark takes as they are.
 
 May import core and messages. Who needs no columns must not load Arrow: `values`, `types`,

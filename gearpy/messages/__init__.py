@@ -1,6 +1,6 @@
 """Messages of actors and tasks: plain data, no behaviour.
 
-- `data`: task to task (records, acks). One object per batch, never one per record.
+- `data`: task to task (records, acks). One object per batch, never one per record; its size, too.
 - `late_time`: event times that know an earlier promise of their partition.
 - `table`: the records of a batch as columns.
 - `type_variables`: type variables of generic classes of records.

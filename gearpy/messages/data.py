@@ -3,13 +3,16 @@
 A link is one (source task, target task) pair within one session of the source.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
+from sys import getsizeof
 from typing import Any, Final, Generic, NamedTuple, TypeAlias
 
 from gearpy.ids import MIN_MS, SessionId, TaskId
-from gearpy.messages.table import ROWS_PER_CREDIT, credit_of
+from gearpy.messages.late_time import OrderedTimes
+from gearpy.messages.table import ROWS_PER_CREDIT, Table, credit_of
 from gearpy.messages.type_variables import T, T_co
 
 
@@ -62,6 +65,28 @@ class Origin(NamedTuple):
 NOWHERE: Final = Origin()
 
 
+class Promise(NamedTuple):
+    """What the partition of a batch has promised around it.
+
+    Attributes:
+        before_ms: promised before the first record: none is older, late ones excepted.
+        after_ms: promised behind the last one.
+        out_of_order_ms: the promise is the newest event time less this. None: it has moved at
+            the end, as far as is known.
+        aside: of a table, for each row whether it is for the side output, as a
+            `pyarrow.BooleanArray`; None if none is. Other records are wrapped.
+    """
+
+    before_ms: int
+    after_ms: int
+    out_of_order_ms: int | None = None
+    aside: Any = None
+
+
+#: Of a batch of which nobody knows what was promised around it.
+NO_PROMISE: Final = Promise(MIN_MS, MIN_MS)
+
+
 @dataclass(slots=True)
 class Batch(Generic[T]):
     """Records in order: ``values[i]`` happened at ``timestamps[i]`` (ms since the epoch).
@@ -75,9 +100,22 @@ class Batch(Generic[T]):
     timestamps: list[int]
     has_late: bool = False  #: Some times may be a `LateTime`; where it is false, none is.
     origin: Origin = NOWHERE
+    #: Told where it was read, and nowhere else.
+    promise: Promise = field(default=NO_PROMISE, compare=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.values)
+
+    def giving(self, values: list[Any], timestamps: list[int]) -> "Batch[Any]":
+        """Return the results of a step for its records: late as they are, and of their origin."""
+        return Batch(values, timestamps, self.has_late, self.origin)
+
+    def part(self, start: int, stop: int) -> "Batch[T]":
+        """Return the records from one place to another."""
+        times = self.timestamps[start:stop]
+        if type(self.timestamps) is OrderedTimes:
+            times = OrderedTimes(times)
+        return Batch(self.values[start:stop], times, self.has_late, self.origin)
 
     @property
     def credit(self) -> int:
@@ -200,3 +238,62 @@ class Unmanaged:
 LinkMessage: TypeAlias = (
     DataMessage | InitialAckRequest | AckRequest | Ack | LatencyProbe | Unmanaged
 )
+
+
+# -- the size of a batch -----------------------------------------------------------------------
+
+_SAMPLES: Final = 3
+_TIME_BYTES: Final = 8
+_ITEMS_MAX: Final = 16
+_DEPTH_MAX: Final = 4
+#: Have nothing inside; nearly all that records are made of.
+_ATOMS: Final = frozenset({str, bytes, int, float, bool, type(None)})
+
+
+def estimate_bytes(values: Sequence[Any]) -> int:
+    """Return about how many bytes the values take together; of a table, with its times, exactly.
+
+    Flow control counts bytes so that big records fill a window before small ones do. An exact
+    figure would cost more than sending them; a few samples of a batch are enough for a limit.
+    """
+    if type(values) is Table:
+        return values.size_bytes + _TIME_BYTES * len(values)
+    count = len(values)
+    if count <= _SAMPLES:
+        return sum(_size(value, _DEPTH_MAX) for value in values)
+    picked = (values[0], values[count // 2], values[-1])
+    if type(picked[0]) is type(picked[1]) is type(picked[2]) is str:
+        return sum(map(getsizeof, picked)) * count // _SAMPLES
+    return sum([_size(value, _DEPTH_MAX) for value in picked]) * count // _SAMPLES
+
+
+def _size(value: Any, depth: int) -> int:
+    if type(value) in _ATOMS:
+        return getsizeof(value)
+    own = getsizeof(value, 64)
+    if depth == 0 or isinstance(value, (str, bytes, int, float)):
+        return own
+    if isinstance(value, dict):
+        return (
+            own
+            + _sampled(value.keys(), len(value), depth)
+            + _sampled(value.values(), len(value), depth)
+        )
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return own + _sampled(value, len(value), depth)
+    held = list(vars(value).values()) if hasattr(value, "__dict__") else []
+    for kind in type(value).__mro__:
+        slots = kind.__dict__.get("__slots__", ())
+        names = (slots,) if isinstance(slots, str) else slots
+        held += [getattr(value, name) for name in names if hasattr(value, name)]
+    inner = held
+    return own + _sampled(inner, len(inner), depth)
+
+
+def _sampled(items: Any, count: int, depth: int) -> int:
+    sample = items if count <= _ITEMS_MAX else [*islice(items, _ITEMS_MAX)]
+    if not count:
+        return 0
+    if _ATOMS.issuperset(map(type, sample)):
+        return sum(map(getsizeof, sample)) * count // len(sample)
+    return sum([_size(item, depth - 1) for item in sample]) * count // len(sample)

@@ -4,8 +4,10 @@ On the path of rows late times stand in the list of times among plain ones; on t
 `Times` has a second column. A step that passes times on as they are passes that on, too.
 """
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from gearpy.errors import ConfigError
 
 _FIRST: Final = 16  # Times that show, as a rule, that a list is in no order.
 
@@ -64,3 +66,15 @@ def late_places(timestamps: Iterable[int]) -> list[int]:
     if LateTime not in kinds:
         return []
     return [at for at, kind in enumerate(kinds) if kind is LateTime]
+
+
+def check_times(timestamps: Sequence[Any]) -> None:
+    """Refuse what is no event time in ms.
+
+    One of them is looked at, since it is for each batch: the mistake is the same on all, as a rule.
+
+    Raises:
+        ConfigError: it is no int.
+    """
+    if timestamps and type(timestamps[0]) is not int and type(timestamps[0]) is not LateTime:
+        raise ConfigError(f"timestamp {timestamps[0]!r} is no int: give ms since the epoch")

@@ -108,6 +108,10 @@ class KeyedState:
         if self._scopes:
             self._move(place.key, NO_NAMESPACE)
 
+    def leave(self, key: Any) -> None:
+        """Be at no record, but at this key, in no namespace."""
+        self._move(encode_key(key), NO_NAMESPACE)
+
     def _move(self, key: bytes, part: bytes) -> None:
         self._place.key, self._place.part = key, part
         for scope in self._scopes.values():

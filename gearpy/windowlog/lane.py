@@ -27,8 +27,15 @@ from gearpy.core.handover.window_log import (
 )
 from gearpy.errors import ConfigError, StoreAway
 from gearpy.storage.folder.pending import reveal
-from gearpy.windowlog.batch_notes import BatchNotes
-from gearpy.windowlog.bodies import ARROW, PARQUET, Body, ParquetBody, SegmentInfo, write_body
+from gearpy.windowlog.bodies import (
+    ARROW,
+    PARQUET,
+    BatchNotes,
+    Body,
+    ParquetBody,
+    SegmentInfo,
+    write_body,
+)
 from gearpy.windowlog.compaction import COMPACTION_PREFIX
 from gearpy.windowlog.log import WindowLog
 

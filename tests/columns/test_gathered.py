@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.columns.gathered import TEXT_MAX, GatheredCells
+from gearpy.columns.log_columns import TEXT_MAX, GatheredCells
 
 KINDS = (
     pa.bool_(),

@@ -1,14 +1,14 @@
 """Sources, sinks and stages that do what a test tells them."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 from gearpy.core.window.watermark import BoundedOutOfOrder
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
+from gearpy.messages.table import has_late
 from gearpy.task.api.interfaces import (
-    Columns,
     Sink,
     SinkWriter,
     Source,
@@ -204,22 +204,24 @@ class Delayed(Stage):
     def hold_ms(self) -> int:
         return min((time for _, _, time in self.waiting), default=MAX_MS)
 
-    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+    def process(self, batch: Batch) -> Iterator[Batch]:
         due_ms = self._context.now_ms() + self._delay_ms
-        self.waiting += [(due_ms, *pair) for pair in zip(values, timestamps, strict=True)]
+        self.waiting += [
+            (due_ms, *pair) for pair in zip(batch.values, batch.timestamps, strict=True)
+        ]
         return iter(())
 
-    def on_time(self, now_ms: int) -> Iterator[Columns]:
+    def on_time(self, now_ms: int) -> Iterator[Batch]:
         self.called.append(now_ms)
         while self.waiting and self.waiting[0][0] <= now_ms:
             _, value, time = self.waiting.pop(0)
-            yield [value], [time]
+            yield Batch([value], [time])
 
-    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
+    def on_watermark(self, watermark_ms: int) -> Iterator[Batch]:
         """Nothing waits for it, but at the end all comes."""
         if watermark_ms == MAX_MS:
             for _, value, time in self.waiting:
-                yield [value], [time]
+                yield Batch([value], [time])
             self.waiting = []
 
     def snapshot(self) -> Any:
@@ -232,9 +234,9 @@ class Delayed(Stage):
 class Spread(Stage):
     name = "spread"
 
-    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        for value, time in zip(values, timestamps, strict=True):
-            yield [value], [time]
+    def process(self, batch: Batch) -> Iterator[Batch]:
+        for value, time in zip(batch.values, batch.timestamps, strict=True):
+            yield Batch([value], [time])
 
 
 class Held(Spread):
@@ -250,15 +252,15 @@ class Held(Spread):
     def hold_ms(self) -> int:
         return min((time for _, time in self.kept), default=MAX_MS)
 
-    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        self.kept += zip(values, timestamps, strict=True)
+    def process(self, batch: Batch) -> Iterator[Batch]:
+        self.kept += zip(batch.values, batch.timestamps, strict=True)
         return iter(())
 
-    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
+    def on_watermark(self, watermark_ms: int) -> Iterator[Batch]:
         self.watermark_ms = watermark_ms
         while self.kept and self.kept[0][1] < watermark_ms:
             value, time = self.kept.pop(0)
-            yield [value], [time]
+            yield Batch([value], [time])
 
     def snapshot(self) -> Any:
         return [self.watermark_ms, [list(each) for each in self.kept]]
@@ -295,6 +297,19 @@ def a_source_bench(
         held_records_max=held,
     )
     return Bench(make, upstream=0, task_limits=limits, **kwargs).open()
+
+
+#: Values and their event times.
+Columns: TypeAlias = tuple[list[Any], list[int]]
+
+
+def columns_of(batches: Iterable[Batch]) -> Iterator[Columns]:
+    return ((batch.values, batch.timestamps) for batch in batches)
+
+
+def results_of(stage: Stage, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+    """Yield the results of a stage for some records."""
+    return columns_of(stage.process(Batch(values, timestamps, has_late(timestamps))))
 
 
 def mapped(function: Any) -> FusedStage:

@@ -22,18 +22,20 @@ from gearpy.core.window.windows import (
     sliding,
 )
 from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.data import Batch
 from gearpy.state.stores.store import Section
 from gearpy.task.aggregates.fold import Fold, RunningFold, WindowFold
 from gearpy.task.aggregates.row_count import merging_counts
 from gearpy.task.aggregates.rows import RunningAggregate, fold_of, fold_of_one
 from gearpy.task.aggregates.windows import WindowStage
-from gearpy.task.api.interfaces import Columns, TaskContext
+from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.snapshots import decode_state, encode_state
 from gearpy.task.chain.event_gate import OrderedStage
 from gearpy.task.joins.streams import JoinSpec, JoinStage
 from tests.core.pieces import tiny_pieces
 from tests.task.aggregates.test_fold import COUNT, JOIN, results_at
 from tests.task.build import a_context
+from tests.task.stage_build import columns_of, results_of
 
 GROWING: Final = Fold(
     kind="fold",
@@ -100,8 +102,9 @@ def a_join(context: TaskContext, spec: JoinSpec) -> "Joining":
 class Joining(JoinStage):
     """A join of odd numbers with even ones."""
 
-    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        return super().process([(each % 2, key_of(each // 2), each) for each in values], timestamps)
+    def process(self, batch: Batch) -> Iterator[Batch]:
+        values = [(each % 2, key_of(each // 2), each) for each in batch.values]
+        return super().process(batch.giving(values, batch.timestamps))
 
 
 def a_window(context: TaskContext, fold: Fold) -> WindowFold:
@@ -235,9 +238,9 @@ def check_results(events: list[Any], steps: int, name: str) -> None:
 def outcome(stage: Any, event: Any, between: Callable[[], None] = lambda: None) -> list[str]:
     """Return the output of a stage, for records or when event time moves; copies go on between."""
     if isinstance(event, int):
-        portions = stage.on_watermark(event)
+        portions = columns_of(stage.on_watermark(event))
     else:
-        portions = stage.process(*map(list, zip(*event, strict=True)))
+        portions = results_of(stage, *map(list, zip(*event, strict=True)))
     results: list[str] = []
     for portion in portions:
         results += map(repr, zip(*portion, strict=True))
@@ -258,9 +261,9 @@ def test_parts_of_counts_are_merged_beside() -> None:
         )
     )
     parts = [(key, number) for number, key in enumerate(_KEYS)]
-    list(life.stage.process(parts, [1] * len(parts)))
+    list(results_of(life.stage, parts, [1] * len(parts)))
     life.end_epoch()
-    list(life.stage.process([*parts, ("new", 5)], [1] * (len(parts) + 1)))
+    list(results_of(life.stage, [*parts, ("new", 5)], [1] * (len(parts) + 1)))
     life.go_on(None)
 
     life.start()

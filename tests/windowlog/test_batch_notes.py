@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.windowlog.batch_notes import BatchNotes
+from gearpy.windowlog.bodies import BatchNotes
 
 TIME = pa.timestamp("us", "UTC")
 SCHEMA = pa.schema({"window_start": TIME, "window_end": TIME, "firing": pa.int32()})

@@ -14,8 +14,7 @@ from uuid import uuid4
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from gearpy.clocks import wall_ms
-from gearpy.columns.gathered import GATHERED_ROWS_MAX
-from gearpy.columns.log_columns import FIRST_ROWS_MAX, LogColumns
+from gearpy.columns.log_columns import FIRST_ROWS_MAX, GATHERED_ROWS_MAX, LogColumns
 from gearpy.columns.spark_types import exact_schema, spark_schema
 from gearpy.connectors.folders.columns import checked_schema
 from gearpy.connectors.folders.part_names import run_in_names
@@ -365,7 +364,8 @@ class WindowLogWriter(TransactionalWriter):
             if not self._columns.may_grow or sum(map(len, self._first)) >= FIRST_ROWS_MAX:
                 self._begin_log()
             return
-        rows = self._replays.without(rows)
+        if len(self._replays):
+            rows = self._replays.without(rows)
         if rows.num_rows:
             self._lane.add(rows)
 

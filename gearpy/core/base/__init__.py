@@ -3,7 +3,6 @@
 - `agenda`: two sets of times that cost little for each change: due times, and the oldest time.
 - `lazy_min`: the minimum of many values that mostly grow, at little cost for each change.
 - `graph`: order, levels and mistakes of a directed graph: plain functions over vertices and edges.
-- `sizing`: how much memory records take, roughly, without touching all of them.
 - `stable_hash`: the hash that routes keys: alike in every process, run and version of Python.
 - `one_key`: one key for all that is stored as one, such as NaN, and times in a repeated hour.
 - `times`: durations and event times as people write them, turned into whole milliseconds.

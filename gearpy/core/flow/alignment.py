@@ -57,6 +57,11 @@ class LinkAlignment(Generic[M]):
     def is_holding(self) -> bool:
         return bool(self._held)
 
+    def passes(self, link: TaskId, epoch: int | None) -> bool:
+        """Tell whether `take` would return the next message of a link, and nothing else."""
+        is_of_now = epoch is None or epoch == self.epoch
+        return is_of_now and self._newest.get(link) == self.epoch and link not in self._held
+
     def take(self, link: TaskId, message: M, epoch: int | None) -> Sequence[M | EpochEnd]:
         """Take a message; return the messages to process now, in this order.
 

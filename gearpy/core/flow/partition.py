@@ -57,6 +57,8 @@ class Partitioner(ABC):
     #: Each record goes to one task at most. Where this is false, records that can change are
     #: looked for among the parts, and copied.
     is_unicast: bool = False
+    #: A single task gets all records, and no key is asked for.
+    is_whole_for_one: bool = False
     #: All records of a sender go to one task.
     keeps_whole: bool = False
     #: It does so with these numbers of tasks on both sides only.
@@ -90,6 +92,7 @@ class GroupByPartitioner(Partitioner):
     """
 
     is_unicast = True
+    is_whole_for_one = True
 
     def __init__(self, key_fn: Callable[[Any], Any], *, key_groups: int = KEY_GROUPS) -> None:
         self._key_fn = key_fn
@@ -226,6 +229,7 @@ class ShufflePartitioner(Partitioner):
     """
 
     is_unicast = True
+    is_whole_for_one = True
 
     def __init__(self, start: float = 0.0) -> None:
         self._start = start  # 0 <= start < 1: where in the circle of tasks to begin.
@@ -269,6 +273,7 @@ class ShuffleGroupingPartitioner(Partitioner):
     """
 
     is_unicast = True
+    is_whole_for_one = True
 
     def __init__(self, rng: Random | None = None) -> None:
         self._rng = rng

@@ -89,8 +89,7 @@ class TwinFrame:
         """
         if self.group is not None:
             for batch in _run(self.frame).to_batches():
-                rows, times = WindowsIn(self.group).rows(batch)
-                yield Batch(rows, times)
+                yield WindowsIn(self.group).rows(batch)
             return
         yield from decoded(_run(self._records()))
 

@@ -19,10 +19,10 @@ from gearpy.core.base.one_key import one_key, one_keys
 from gearpy.core.base.stable_hash import stable_hash
 from gearpy.core.window.windows import AlignedWindows, SessionWindows, SlidingWindows
 from gearpy.ids import MAX_MS
+from gearpy.messages.data import Batch
 from gearpy.spark.query.plan import GroupStep
 from gearpy.task.aggregates.fold import Fold
 from gearpy.task.api.failure import USER_ERRORS, operator_error
-from gearpy.task.api.interfaces import Columns
 from gearpy.task.api.window_result import result_of
 from gearpy.wire.values.payload import decode_batch, encode_batch
 
@@ -104,10 +104,10 @@ class Merger:
         except USER_ERRORS as error:
             raise operator_error(self._name, error) from error
 
-    def results(self) -> Iterator[Columns]:
+    def results(self) -> Iterator[Batch]:
         rows = self._rows()
-        while portion := list(islice(rows, _ROWS_MAX)):
-            yield portion, [row.end - 1 for row in portion]
+        while results := list(islice(rows, _ROWS_MAX)):
+            yield Batch(results, [row.end - 1 for row in results])
 
     def _rows(self) -> Iterator[Any]:
         result = self._fold.result

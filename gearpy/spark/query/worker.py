@@ -18,7 +18,7 @@ from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
 from gearpy.spark.query.groups import Combiner, Merger
 from gearpy.spark.query.plan import TIME, BatchStep, GroupStep, RowsStep
-from gearpy.task.api.interfaces import Columns, Source, TaskContext, TaskLimits
+from gearpy.task.api.interfaces import Source, TaskContext, TaskLimits
 from gearpy.task.api.rejects import Rejects
 from gearpy.task.api.window_result import result_of
 from gearpy.task.chain.fused import fused_stages
@@ -48,13 +48,13 @@ Batches = Iterator[pa.RecordBatch]
 class _In(Protocol):
     """Reads the input of a function, part by part: the part's number, and its columns."""
 
-    def parts(self, batches: Batches) -> Iterator[tuple[int, Iterable[Columns]]]: ...
+    def parts(self, batches: Batches) -> Iterator[tuple[int, Iterable[Batch]]]: ...
 
 
 class _Out(Protocol):
     """Makes Arrow batches of the results of the steps."""
 
-    def batches(self, parts: Iterable[tuple[int, Iterable[Columns]]]) -> Batches: ...
+    def batches(self, parts: Iterable[tuple[int, Iterable[Batch]]]) -> Batches: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,21 +75,21 @@ class Worker:
             DEFAULT_REGISTRY.adopt(record)
         yield from self.gives.batches(self._parts(batches))
 
-    def _parts(self, batches: Batches) -> Iterator[tuple[int, Iterable[Columns]]]:
+    def _parts(self, batches: Batches) -> Iterator[tuple[int, Iterable[Batch]]]:
         stages = _stages(self.steps)
-        for number, columns in self.reads.parts(batches):
-            yield number, _passed(stages, columns)
+        for number, part in self.reads.parts(batches):
+            yield number, _passed(stages, part)
 
 
-def _passed(stages: Sequence[Stage], columns: Iterable[Columns]) -> Iterator[Columns]:
-    """Yield the results of the columns after all of the stages."""
+def _passed(stages: Sequence[Stage], batches: Iterable[Batch]) -> Iterator[Batch]:
+    """Yield the results of the batches after all of the stages."""
     if not stages:
-        yield from columns
+        yield from batches
         return
     first, *rest = stages
-    for values, times in columns:
-        if len(values):
-            yield from _passed(rest, first.process(values, times))
+    for batch in batches:
+        if len(batch):
+            yield from _passed(rest, first.process(batch))
 
 
 # -- the steps -------------------------------------------------------------------------------------
@@ -122,11 +122,8 @@ class _Rows(Stage):
     def __init__(self, takes: RowSchema | None) -> None:
         self._stage = RowsStage(_context(), "rows", takes)
 
-    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        if type(values) is not Table:
-            yield values, timestamps
-            return
-        yield from self._stage.process(values, timestamps)
+    def process(self, batch: Batch) -> Iterator[Batch]:
+        return self._stage.process(batch) if type(batch.values) is Table else iter((batch,))
 
 
 def _context() -> TaskContext:
@@ -144,19 +141,19 @@ class PartitionsIn:
     source: Source
     names: Sequence[str]
 
-    def parts(self, batches: Batches) -> Iterator[tuple[int, Iterable[Columns]]]:
+    def parts(self, batches: Batches) -> Iterator[tuple[int, Iterable[Batch]]]:
         for batch in batches:
             for number in batch.column("id").to_pylist():
                 yield number, self._read(self.names[number])
 
-    def _read(self, name: str) -> Iterator[Columns]:
+    def _read(self, name: str) -> Iterator[Batch]:
         size = _READ_ROWS if self.source.schema is None else _READ_TABLE_ROWS
         reader = self.source.open(name, None)
         try:
             while not reader.finished:
                 batch = reader.read_batch(size)
                 if batch is not None and len(batch):
-                    yield batch.values, batch.timestamps
+                    yield batch
         finally:
             reader.close()
 
@@ -167,13 +164,13 @@ class ColumnsIn:
 
     schema: pa.Schema
 
-    def parts(self, batches: Batches) -> Iterator[tuple[int, Iterable[Columns]]]:
+    def parts(self, batches: Batches) -> Iterator[tuple[int, Iterable[Batch]]]:
         yield 0, (self._columns(batch) for batch in batches if batch.num_rows)
 
-    def _columns(self, batch: pa.RecordBatch) -> Columns:
+    def _columns(self, batch: pa.RecordBatch) -> Batch:
         times = Times(batch.column(TIME).cast(pa.int64()))
         columns = [batch.column(each.name).cast(each.type) for each in self.schema]
-        return Table(pa.RecordBatch.from_arrays(columns, schema=self.schema)), times
+        return Batch(Table(pa.RecordBatch.from_arrays(columns, schema=self.schema)), times)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +179,7 @@ class PiecesIn:
 
     step: GroupStep
 
-    def parts(self, batches: Batches) -> Iterator[tuple[int, Iterable[Columns]]]:
+    def parts(self, batches: Batches) -> Iterator[tuple[int, Iterable[Batch]]]:
         merger = Merger(self.step)
         pieces: list[tuple[int, int, bytes]] = []
         for batch in batches:
@@ -199,16 +196,16 @@ class WindowsIn:
 
     group: "SqlGroup"
 
-    def parts(self, batches: Batches) -> Iterator[tuple[int, Iterable[Columns]]]:
+    def parts(self, batches: Batches) -> Iterator[tuple[int, Iterable[Batch]]]:
         yield 0, (self.rows(batch) for batch in batches if batch.num_rows)
 
-    def rows(self, batch: pa.RecordBatch) -> Columns:
+    def rows(self, batch: pa.RecordBatch) -> Batch:
         keys, values, starts, ends = self.group.cells(batch)
         rows = [
             result_of((key, value, start, end, 0, "on-time", False))
             for key, value, start, end in zip(keys, values, starts, ends, strict=True)
         ]
-        return rows, [end - 1 for end in ends]
+        return Batch(rows, [end - 1 for end in ends])
 
 
 # -- output ----------------------------------------------------------------------------------------
@@ -220,13 +217,14 @@ class ColumnsOut:
 
     schema: pa.Schema
 
-    def batches(self, parts: Iterable[tuple[int, Iterable[Columns]]]) -> Batches:
+    def batches(self, parts: Iterable[tuple[int, Iterable[Batch]]]) -> Batches:
         schema = self.schema.append(pa.field(TIME, pa.int64()))
-        for _, columns in parts:
-            for values, times in columns:
-                assert type(values) is Table, "these steps give columns"
-                arrays = [values.batch.column(each.name).cast(each.type) for each in self.schema]
-                yield pa.RecordBatch.from_arrays([*arrays, Times.of(times).array], schema=schema)
+        for _, batches in parts:
+            for batch in batches:
+                table, times = batch.values, Times.of(batch.timestamps)
+                assert type(table) is Table, "these steps give columns"
+                arrays = [table.batch.column(each.name).cast(each.type) for each in self.schema]
+                yield pa.RecordBatch.from_arrays([*arrays, times.array], schema=schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,13 +234,13 @@ class PiecesOut:
     step: GroupStep
     buckets: int
 
-    def batches(self, parts: Iterable[tuple[int, Iterable[Columns]]]) -> Batches:
-        for number, columns in parts:
+    def batches(self, parts: Iterable[tuple[int, Iterable[Batch]]]) -> Batches:
+        for number, batches in parts:
             combiner = Combiner(self.step, self.buckets)
             rows = _Rows(self.step.takes)
-            for table, stamps in columns:
-                for values, times in rows.process(table, stamps):
-                    combiner.add(values, times)
+            for batch in batches:
+                for each in rows.process(batch):
+                    combiner.add(each.values, each.timestamps)
             for at, piece in enumerate(combiner.pieces(), number * _PIECES_OF_PART):
                 yield _row(PIECES, piece.bucket, at, piece.entries, piece.body)
 
@@ -253,10 +251,10 @@ class RecordsOut:
 
     takes: RowSchema | None = None
 
-    def batches(self, parts: Iterable[tuple[int, Iterable[Columns]]]) -> Batches:
-        for values, times in _row_lists(parts, self.takes):
-            body = b"".join(encode_batch(values, times))
-            yield _row(RECORDS, len(values), body)
+    def batches(self, parts: Iterable[tuple[int, Iterable[Batch]]]) -> Batches:
+        for batch in _rows_of(parts, self.takes):
+            body = b"".join(encode_batch(batch.values, batch.timestamps))
+            yield _row(RECORDS, len(batch), body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,9 +269,9 @@ class TableOut:
     make: Callable[[list[Any], list[int]], pa.RecordBatch]
     takes: RowSchema | None = None
 
-    def batches(self, parts: Iterable[tuple[int, Iterable[Columns]]]) -> Batches:
-        for values, times in _row_lists(parts, self.takes):
-            yield self.make(values, times)
+    def batches(self, parts: Iterable[tuple[int, Iterable[Batch]]]) -> Batches:
+        for batch in _rows_of(parts, self.takes):
+            yield self.make(batch.values, batch.timestamps)
 
 
 def decoded(table: pa.Table) -> Iterator[Batch]:
@@ -282,15 +280,15 @@ def decoded(table: pa.Table) -> Iterator[Batch]:
         yield decode_batch(body, count)
 
 
-def _row_lists(
-    parts: Iterable[tuple[int, Iterable[Columns]]], takes: RowSchema | None
-) -> Iterator[Columns]:
+def _rows_of(
+    parts: Iterable[tuple[int, Iterable[Batch]]], takes: RowSchema | None
+) -> Iterator[Batch]:
     rows = _Rows(takes)
-    for _, columns in parts:
-        for values, times in columns:
-            for row_values, row_times in rows.process(values, times):
-                if row_values:
-                    yield list(row_values), list(row_times)
+    for _, batches in parts:
+        for batch in batches:
+            for each in rows.process(batch):
+                if each.values:
+                    yield Batch(list(each.values), list(each.timestamps))
 
 
 def _row(schema: pa.Schema, *cells: Any) -> pa.RecordBatch:

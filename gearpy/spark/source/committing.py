@@ -37,8 +37,7 @@ from gearpy.errors import ConfigError, GearpyError
 from gearpy.spark.source.options import WriteOptions
 from gearpy.storage.folder.api import Folder
 from gearpy.storage.folder.local import LocalFolder
-from gearpy.windowlog.batch_notes import BatchNotes
-from gearpy.windowlog.bodies import BatchInfo, SegmentInfo, write_body
+from gearpy.windowlog.bodies import BatchInfo, BatchNotes, SegmentInfo, write_body
 from gearpy.windowlog.log import WindowLog
 from gearpy.windowlog.schema import SCHEMA_FILE, LogSchema, schema_difference, schema_text
 

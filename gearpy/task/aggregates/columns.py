@@ -23,6 +23,7 @@ from gearpy.core.window.aggregates import Aggregate
 from gearpy.core.window.windows import GlobalWindows, SlidingWindows, TumblingWindows
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MIN_MS
+from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times, cells_of
 from gearpy.task.aggregates.fold import Fold, FoldLoop, Kept, WindowFold
 from gearpy.task.aggregates.partials import (
@@ -36,7 +37,7 @@ from gearpy.task.aggregates.partials import (
 )
 from gearpy.task.aggregates.rows import fold_of, fold_of_one
 from gearpy.task.api.failure import operator_error
-from gearpy.task.api.interfaces import Columns, TaskContext
+from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.fused import compiled
 from gearpy.task.chain.stage import Stage
 
@@ -136,31 +137,30 @@ class PartialAggregateStage(Stage):
         ]
         self._schema: pa.Schema = None
 
-    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+    def process(self, batch: Batch) -> Iterator[Batch]:
         """Yield a row of partials for each key and window of the records."""
-        table, times = as_table(values), Times.of(timestamps)
+        table, times = as_table(batch.values), Times.of(batch.timestamps)
         if not len(times):
             return
         self._check(table.batch.schema)
         try:
             if times.promised is not None:
                 late = pc.less(times.array, times.promised)
-                yield from self._partials_of_late(table.filter(late), times.filter(late))
+                yield from self._partials_of_late(batch, table.filter(late), times.filter(late))
                 in_time = pc.invert(late)
                 table, times = table.filter(in_time), Times(times.array.filter(in_time))
             if len(times):
-                yield self._partial(table.batch, times)
+                yield Batch(*self._partial(table.batch, times), origin=batch.origin)
         except pa.ArrowException as error:
             raise operator_error(self.name, error) from error
 
-    def _partials_of_late(self, table: Table, times: Times) -> Iterator[Columns]:
+    def _partials_of_late(self, batch: Batch, table: Table, times: Times) -> Iterator[Batch]:
         """Yield the partial results of late rows, with the promise before each row."""
         for promised_ms in pc.unique(times.promised).to_pylist():
             alike = pc.equal(times.promised, promised_ms)
             partials, oldest = self._partial(table.filter(alike).batch, times.filter(alike))
-            assert type(oldest) is Times
             promised = pa.repeat(pa.scalar(promised_ms, pa.int64()), len(oldest))
-            yield partials, Times(oldest.array, promised)
+            yield batch.giving(partials, Times(oldest.array, promised))
 
     def _check(self, schema: pa.Schema) -> None:
         if self._schema is not None and self._schema.equals(schema):
@@ -169,7 +169,7 @@ class PartialAggregateStage(Stage):
             raise OperatorError(operator=self.name, cause="; ".join(mistakes))
         self._schema = schema
 
-    def _partial(self, table: pa.RecordBatch, times: Times) -> Columns:
+    def _partial(self, table: pa.RecordBatch, times: Times) -> tuple[Table, Times]:
         rows = Rows(times.array)
         names = dict.fromkeys([*self._key, *(of for of, _ in self._partials)])
         columns = {name: plain(table.column(name)) for name in names}
@@ -272,10 +272,11 @@ class MergeAggregateStage(WindowFold):
         super().__init__(context, name, windows, key_of, _merging_fold(aggregates), limit=limit)
         self._reader = _Reader(tuple(key), aggregates)
 
-    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        if not values:
+    def process(self, batch: Batch) -> Iterator[Batch]:
+        if not batch.values:
             return iter(())
-        return super().process(self._reader.rows(as_table(values).batch), list(timestamps))
+        rows = self._reader.rows(as_table(batch.values).batch)
+        return super().process(batch.giving(rows, list(batch.timestamps)))
 
 
 _KEY: Final = 0  # Places in the rows of partials.

@@ -15,14 +15,15 @@ from gearpy.core.window.windows import SlidingWindows, WindowAssigner
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.late_dataclass import dataclass
-from gearpy.messages.data import Message
+from gearpy.messages.data import Batch, Message
 from gearpy.messages.table import newest_of, oldest_of
 from gearpy.state.kinds.bulk import BulkState
-from gearpy.task.api.failure import USER_ERRORS, check_no_messages, operator_error
-from gearpy.task.api.interfaces import Columns, TaskContext
+from gearpy.task.api.failure import USER_ERRORS, operator_error
+from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.sides import Side
 from gearpy.task.api.window_result import result_of
-from gearpy.task.chain.event_gate import EventGate, Waits, marked_late
+from gearpy.task.chain.chain import check_no_messages
+from gearpy.task.chain.event_gate import EventGate, Waits, late_times
 from gearpy.task.chain.held import HeldDict
 from gearpy.task.chain.stage import Stage
 from gearpy.task.chain.step_state import Changes, step_bulk
@@ -148,17 +149,18 @@ class RunningFold(RunningStage):
 
     _gathers = dict
 
-    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+    def process(self, batch: Batch) -> Iterator[Batch]:
         """Yield one update for each record."""
         fold = self._counted if self._fold.kind == "count" else self._folded
+        timestamps = batch.timestamps
         out: list[tuple[Any, Any]] = []
         dropped: list[int] = []
-        fold(values, timestamps, out, dropped)
+        fold(batch.values, timestamps, out, dropped)
         if out:
             check_no_messages(self.name, [value for _, value in out[:16]], timestamps)
             if self._changes is not None:
                 self._changes.note(out)
-            yield out, _without(timestamps, dropped) if dropped else timestamps
+            yield batch.giving(out, _without(timestamps, dropped) if dropped else timestamps)
 
     def _counted(
         self,
@@ -269,14 +271,13 @@ class WindowedStage(FoldingStage):
         self._waits_all = waits == "all"
         context.in_any_order = True  # State has groups of keys: so they come back in their order.
 
-    def _in_time(self, values: list[Any], timestamps: list[int]) -> Columns:
-        if self._waits_all or self._context.sees_late:
-            return self._gate.take(values, timestamps)
-        return values, timestamps
+    def _in_time(self, batch: Batch) -> Batch:
+        """Return the records that need not wait for event time; let the others wait."""
+        return self._gate.take(batch) if self._waits_all or batch.has_late else batch
 
     def _send_aside(self, values: list[Any], timestamps: list[int], watermark_ms: int) -> None:
         self._context.sees_late = True  # From here on.
-        times = marked_late(timestamps, watermark_ms)
+        times = late_times(timestamps, watermark_ms)
         for value, time in zip(values, times, strict=True):
             self._context.output(Message(Side(self._late_tag, value), time))
 
@@ -316,12 +317,13 @@ class WindowFold(WindowedStage):
         self._oldest_ms: dict[int, int] = {}
         self._watermark_ms = MIN_MS
 
-    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+    def process(self, batch: Batch) -> Iterator[Batch]:
         """Fold the records into their windows; late ones may have to wait for that.
 
         Yields nothing but the records that had to come before a late one.
         """
-        self._fold_in(*self._in_time(values, timestamps))
+        batch = self._in_time(batch)
+        self._fold_in(batch.values, batch.timestamps)
         return self._due(self._watermark_ms) if len(self._gate) else iter(())
 
     def _fold_in(self, values: list[Any], timestamps: list[int]) -> None:
@@ -335,12 +337,12 @@ class WindowFold(WindowedStage):
         else:
             self._add_split(values, timestamps)
 
-    def _due(self, watermark_ms: int) -> Iterator[Columns]:
-        for at_ms, values, timestamps in self._gate.due(watermark_ms):
+    def _due(self, watermark_ms: int) -> Iterator[Batch]:
+        for at_ms, batch in self._gate.due(watermark_ms):
             yield from self._closed(max(at_ms, self._watermark_ms))
-            self._fold_in(values, timestamps)
+            self._fold_in(batch.values, batch.timestamps)
 
-    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
+    def on_watermark(self, watermark_ms: int) -> Iterator[Batch]:
         """Yield the results of the windows that end at or before the watermark, in order."""
         try:
             if len(self._gate):
@@ -349,14 +351,18 @@ class WindowFold(WindowedStage):
         except USER_ERRORS as error:  # No record is to blame for the function that makes results.
             raise operator_error(self.name, error) from error
 
-    def _closed(self, watermark_ms: int) -> Iterator[Columns]:
+    def _closed(self, watermark_ms: int) -> Iterator[Batch]:
         before_ms, self._watermark_ms = self._watermark_ms, watermark_ms
         # Where time ends, several windows end at once, and may share pieces.
         for end, windows in groupby(self._closing(before_ms), key=itemgetter(1)):
             for start, _, values in windows:
-                rows = map(result_of, _rows(values, self._fold.result, start, end))
-                while portion := list(islice(rows, self._limit)):
-                    yield portion, [end - 1] * len(portion)
+                result = self._fold.result
+                given = values.values() if result is None else map(result, values.values())
+                # Most of the fields are the same for all. `zip` ends with the keys.
+                alike = map(repeat, (start, end, 0, "on-time", False))
+                rows = map(result_of, zip(values, given, *alike, strict=False))
+                while results := list(islice(rows, self._limit)):
+                    yield Batch(results, [end - 1] * len(results))
             self._end_until(end)
 
     def _closing(self, before_ms: int) -> Iterator[tuple[int, int, dict[Any, Any]]]:
@@ -586,23 +592,6 @@ class WindowFold(WindowedStage):
         self, values: list[Any], timestamps: list[int], error: BaseException, at: int
     ) -> None:
         self._reject(error, values[at], timestamps[at])
-
-
-def _rows(
-    values: dict[Any, Any], result: Callable[[Any], Any] | None, start: int, end: int
-) -> Iterator[tuple[Any, ...]]:
-    given = values.values() if result is None else map(result, values.values())
-    # Most of the fields are the same for all. `zip` ends with the keys.
-    return zip(
-        values,
-        given,
-        repeat(start),
-        repeat(end),
-        repeat(0),
-        repeat("on-time"),
-        repeat(False),
-        strict=False,
-    )
 
 
 def _without(items: list[Any], dropped: list[int]) -> list[Any]:

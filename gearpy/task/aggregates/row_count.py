@@ -15,10 +15,11 @@ from gearpy.core.base.one_key import one_key
 from gearpy.core.window.aggregates import count
 from gearpy.core.window.windows import GlobalWindows, TumblingWindows
 from gearpy.ids import MAX_MS
+from gearpy.messages.data import Batch
 from gearpy.messages.late_time import late_places
 from gearpy.task.aggregates.fold import Fold, Kept, KeyFunction, WindowFold
 from gearpy.task.aggregates.rows import fold_of_one
-from gearpy.task.api.interfaces import Columns, TaskContext
+from gearpy.task.api.interfaces import TaskContext
 
 #: Keys that wait; more of them would be of little use, and take long to send.
 _WAITING_MAX: Final = 16_384
@@ -47,18 +48,17 @@ class PartialCount(WindowFold):
         super().__init__(context, name, windows, key, fold_of_one(count()), limit=limit)
         self._has_late = False
 
-    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+    def process(self, batch: Batch) -> Iterator[Batch]:
         """Count the records; yield the counts, if there are many, or late ones."""
-        late = late_places(timestamps) if self._context.sees_late else ()
+        late = late_places(batch.timestamps) if batch.has_late else ()
         if late:
-            values, timestamps = yield from self._sent(late, values, timestamps)
-        self._fold_in(values, timestamps)
+            batch = yield from self._sent(late, batch)
+        self._fold_in(batch.values, batch.timestamps)
         if self._has_late or sum(map(len, self._open.values())) >= _WAITING_MAX:
             yield from self.drain()
 
-    def _sent(
-        self, late: list[int], values: list[Any], timestamps: list[int]
-    ) -> Generator[Columns, None, Columns]:
+    def _sent(self, late: list[int], batch: Batch) -> Generator[Batch, None, Batch]:
+        values, timestamps = batch.values, batch.timestamps
         pairs: list[Any] = []
         times: list[int] = []
         for at in late:
@@ -67,23 +67,23 @@ class PartialCount(WindowFold):
             pairs += counted.items()
             times += [timestamps[at]] * len(counted)
         if pairs:
-            yield pairs, times
+            yield batch.giving(pairs, times)
         is_late = set(late)
         others = [at for at in range(len(values)) if at not in is_late]
-        return [values[at] for at in others], [timestamps[at] for at in others]
+        return Batch([values[at] for at in others], [timestamps[at] for at in others])
 
-    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
+    def on_watermark(self, watermark_ms: int) -> Iterator[Batch]:
         self._watermark_ms = watermark_ms
         return self.drain()
 
-    def drain(self) -> Iterator[Columns]:
+    def drain(self) -> Iterator[Batch]:
         """Yield all that has been counted, window by window, then as the keys came."""
         self._has_late = False
         while self._open:
             start = next(iter(self._open))
             pairs, time_ms = iter(self._open[start].items()), self._oldest_ms[start]
-            while portion := list(islice(pairs, self._limit)):
-                yield portion, [time_ms] * len(portion)
+            while counts := list(islice(pairs, self._limit)):
+                yield Batch(counts, [time_ms] * len(counts))
             del self._open[start], self._oldest_ms[start]
 
     def snapshot(self) -> None:

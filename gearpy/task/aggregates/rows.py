@@ -15,9 +15,10 @@ from gearpy.core.base.copies import ATOMS, own
 from gearpy.core.base.fields import FieldGetter, FieldsGetter, value_getter
 from gearpy.core.base.one_key import ORDERED_BY_ZONE, PLAIN, one_if_key, one_key
 from gearpy.core.window.aggregates import Aggregate, check_aggregates
+from gearpy.messages.data import Batch
 from gearpy.task.aggregates.fold import Fold, FoldLoop, KeyFunction, RunningLoop, RunningStage
 from gearpy.task.api.failure import USER_ERRORS
-from gearpy.task.api.interfaces import Columns, TaskContext
+from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.fused import compiled, indented
 
 #: Times are compared by their instants.
@@ -103,17 +104,17 @@ class RunningAggregate(RunningStage):
         assert fold.running is not None, "folds of this module have it"
         self._loop = fold.running(key)
 
-    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+    def process(self, batch: Batch) -> Iterator[Batch]:
         """Yield one update for each record."""
 
         def reject(error: BaseException, at: int) -> None:
-            self._reject(error, values[at], timestamps[at])
+            self._reject(error, batch.values[at], batch.timestamps[at])
 
-        out, times = self._loop(self._current, values, timestamps, reject)
+        out, times = self._loop(self._current, batch.values, batch.timestamps, reject)
         if out:
             if self._changes is not None:
                 self._changes.note(key for key, _ in out)
-            yield out, times
+            yield batch.giving(out, times)
 
 
 # -- folds -------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from gearpy.core.window.windows import (
 )
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
+from gearpy.messages.data import NOWHERE, Batch, Origin
 from gearpy.messages.late_time import late_places
 from gearpy.task.aggregates.fold import (
     Fold,
@@ -29,7 +30,7 @@ from gearpy.task.aggregates.fold import (
 )
 from gearpy.task.aggregates.pane_stores import AlignedStore, KeyStore
 from gearpy.task.api.failure import USER_ERRORS, operator_error
-from gearpy.task.api.interfaces import Columns, TaskContext
+from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.window_result import result_of
 from gearpy.task.chain.event_gate import marked_late
 from gearpy.task.chain.stage import Stage
@@ -85,37 +86,37 @@ class WindowStage(WindowedStage):
         self._may_be_late = bool(self._lateness_ms) or windows.accumulation == "retracting"
         self._store: AlignedStore | KeyStore | None = None
 
-    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+    def process(self, batch: Batch) -> Iterator[Batch]:
         """Take the records; yield the results that they cause. Late ones may have to wait."""
         if self._is_by_event:
-            values, timestamps = self._in_time(values, timestamps)
-        is_ordered = not self._context.origin.is_by_arrival
-        yield from (self._taken if is_ordered else self._fired)(values, timestamps)
+            batch = self._in_time(batch)
+        yield from (self._fired if batch.origin.is_by_arrival else self._taken)(batch)
         if len(self._gate):
             yield from self._due(self._panes.clock_ms)
 
-    def _due(self, watermark_ms: int) -> Iterator[Columns]:
+    def _due(self, watermark_ms: int) -> Iterator[Batch]:
         """Take the late records whose turn has come, each when event time is where it was late."""
-        for at_ms, values, timestamps in self._gate.due(watermark_ms):
+        for at_ms, batch in self._gate.due(watermark_ms):
             yield from self._advance(at_ms, self._context.now_ms())
-            for results, times in self._taken(values, timestamps):
-                yield results, marked_late(times, at_ms)
+            for results in self._taken(batch):
+                yield marked_late(results, at_ms)
 
-    def _taken(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+    def _taken(self, batch: Batch) -> Iterator[Batch]:
         """Take records; in the order of event time all that is due up to each comes before it."""
         if not (self._waits_all and self._is_by_event and self._panes.fires_early):
-            yield from self._fired(values, timestamps)
+            yield from self._fired(batch)
             return
-        for value, time_ms in zip(values, timestamps, strict=True):
+        for at, time_ms in enumerate(batch.timestamps):
             while self._panes.next_ms <= time_ms:
-                yield from self._advance(self._panes.next_ms, self._context.now_ms())
-            yield from self._fired([value], [time_ms])
+                next_ms = self._panes.next_ms
+                yield from self._advance(next_ms, self._context.now_ms(), batch.origin)
+            yield from self._fired(batch.part(at, at + 1))
 
-    def _fired(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        key_of, add = self._key, self._panes.add
+    def _fired(self, batch: Batch) -> Iterator[Batch]:
+        key_of, add, origin = self._key, self._panes.add, batch.origin
         now_ms = self._context.now_ms()
         out: list[Fired] = []
-        for record, time_ms in zip(values, timestamps, strict=True):
+        for record, time_ms in zip(batch.values, batch.timestamps, strict=True):
             try:
                 key = key_of(record)
                 if type(key) is not str:
@@ -129,12 +130,12 @@ class WindowStage(WindowedStage):
             if fired:
                 out += fired
                 if len(out) >= self._limit:
-                    yield self._columns(out)
+                    yield self._results(out, origin)
                     out = []
         if out:
-            yield self._columns(out)
+            yield self._results(out, origin)
 
-    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
+    def on_watermark(self, watermark_ms: int) -> Iterator[Batch]:
         """Yield the results of windows that close, and of triggers that are due."""
         if len(self._gate):
             yield from self._due(watermark_ms)
@@ -142,11 +143,10 @@ class WindowStage(WindowedStage):
             yield from self._advance(watermark_ms, self._context.now_ms())
             return
         # The rest of them is as old as its records, at any event time.
-        self._context.sees_late = True
-        for results, times in self._advance(watermark_ms, self._context.now_ms()):
-            yield results, marked_late(times, MAX_MS - 1)
+        for results in self._advance(watermark_ms, self._context.now_ms()):
+            yield marked_late(results, MAX_MS - 1)
 
-    def on_time(self, now_ms: int) -> Iterator[Columns]:
+    def on_time(self, now_ms: int) -> Iterator[Batch]:
         return self._advance(MIN_MS, now_ms)
 
     def snapshot(self) -> list[int]:
@@ -181,27 +181,26 @@ class WindowStage(WindowedStage):
         wake_ms = self._panes.wake_ms
         return wake_ms if wake_ms < MAX_MS else None
 
-    def _advance(self, event_ms: int, now_ms: int) -> Iterator[Columns]:
+    def _advance(self, event_ms: int, now_ms: int, origin: Origin = NOWHERE) -> Iterator[Batch]:
         out: list[Fired] = []
         try:
             for each in self._panes.advance(event_ms, now_ms):
                 if each is not None:
                     out.append(each)
                 if each is None or len(out) >= self._limit:
-                    yield self._columns(out)
+                    yield self._results(out, origin)
                     out = []
             if out:
-                yield self._columns(out)
+                yield self._results(out, origin)
         except USER_ERRORS as error:  # No record is to blame for the function of results.
             raise operator_error(self.name, error) from error
 
-    def _columns(self, fired: Sequence[Fired]) -> Columns:
+    def _results(self, fired: Sequence[Fired], origin: Origin) -> Batch:
         if not fired:
-            return [], []
+            return Batch([], [])
         rows, times = zip(*fired, strict=True)
-        if self._may_be_late and late_places(times):
-            self._context.sees_late = True
-        return list(map(result_of, rows)), list(times)
+        has_late = self._may_be_late and bool(late_places(times))
+        return Batch(list(map(result_of, rows)), list(times), has_late, origin)
 
     def _take_late(
         self, key: Any, record: Any, time_ms: int, now_ms: int

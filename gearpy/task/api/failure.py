@@ -5,7 +5,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from difflib import get_close_matches
 from inspect import signature
 from operator import attrgetter
@@ -23,9 +23,7 @@ from gearpy.errors import (
     placed,
 )
 from gearpy.messages.app import FailureKind
-from gearpy.messages.data import Message
 from gearpy.messages.summaries import ErrorCard
-from gearpy.task.api.window_result import WindowResult
 
 #: The exceptions of user code that are failures of the task. `sys.exit` ends a task, no more.
 USER_ERRORS: Final = (Exception, SystemExit)
@@ -59,30 +57,6 @@ def outputs_of(returned: Any, method: str) -> Iterable[Any]:
     raise ProgramFailure(TypeError(text))
 
 
-def check_no_messages(operator: str, values: Sequence[Any], timestamps: Sequence[int]) -> None:
-    """Refuse a message within a record, of which a function has made many, as a rule.
-
-    Raises:
-        OperatorError: the value of one of the first records is one.
-    """
-    if type(values) is not list:
-        return
-    kinds = set(map(type, values[:_LOOKED_AT]))
-    if kinds.isdisjoint(_MAY_BE_MESSAGES):
-        return
-    for value, time in zip(values[:_LOOKED_AT], timestamps, strict=False):
-        if type(value.value if type(value) is WindowResult else value) is Message:
-            raise OperatorError(
-                operator=operator,
-                cause="it gives a gp.Message, which would be a value within a record: give its "
-                "value; a record gets another event time from a gp.Task in process(...), or from "
-                "its source",
-                record=shown(value),
-                event_time_ms=int(time),
-                is_final=True,
-            )
-
-
 #: The folder of a program that was fetched: its hash, and its name.
 _FETCHED: Final = re.compile(r"^.*/[0-9a-f]{64}-[^/]+/")
 _GEARPY: Final = str(Path(__file__).resolve().parents[2]) + os.sep
@@ -93,8 +67,6 @@ _RECORD_CHARS_MAX: Final = 500
 _TRACEBACK_CHARS_MAX: Final = 8000
 _CAUSE_CHARS_MAX: Final = 4000  # Cards travel in control messages, whose size has a limit.
 _NOTHING: Final = object()
-_LOOKED_AT: Final = 16  # Batches begin with one record, so most have all of theirs looked at.
-_MAY_BE_MESSAGES: Final = frozenset({Message, WindowResult})
 
 
 def operator_error(

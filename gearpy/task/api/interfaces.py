@@ -11,13 +11,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic
 
 from gearpy.config.schema import SparkConfig
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS, AppId, ExecutorId, TaskId
 from gearpy.messages.app import SourceProbe
-from gearpy.messages.data import NOWHERE, Batch, Message, Origin
+from gearpy.messages.data import Batch, Message
 from gearpy.messages.summaries import ConsumerReport
 from gearpy.messages.type_variables import In_contra, Out_co, T_co, T_contra
 from gearpy.metrics.user import UserMetrics
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 __all__ = [
     "FINISHED",
     "Batch",
-    "Columns",
     "Discovery",
     "Message",
     "PacedWriter",
@@ -51,9 +50,6 @@ __all__ = [
     "TaskLimits",
     "TransactionalWriter",
 ]
-
-#: Values and their event times.
-Columns: TypeAlias = tuple[list[Any], list[int]]
 
 #: `Task.produce` returns this when it will never produce again.
 FINISHED: Final = -1
@@ -116,16 +112,12 @@ class TaskContext(Generic[Out_co]):
     epoch: int = 1
     """The epoch that the records belong to which the task gets; in `Task.snapshot`, the one that
     has ended."""
-    origin: Origin = NOWHERE
-    """Where the records come from that the task has at hand; told to those behind."""
     worked_ms: Callable[[], int] = lambda: 0
     """The ms in which the task has worked, or waited for room, since it was started."""
-    enter: Callable[[Origin], None] = lambda _: None
-    """Set the origin of all records that are put out from now on."""
     sources: int = 0
     """How many sources its records may come from; 0 if that is not known."""
     sees_late: bool = False
-    """Whether it has met a `LateTime`: as long as it has not, no look for one is needed."""
+    """Whether messages that it puts out may have a `LateTime`; batches tell it of themselves."""
     in_any_order: bool = False
     """Whether results of several keys may come in another order when it goes on from state."""
     keyed: KeyedTask | None = None
@@ -196,8 +188,9 @@ class Task(Generic[In_contra, Out_co]):
     #: What it puts out for a record has the event time of that record. Where this is false nobody
     #: behind it takes records for ordered because those of the source are.
     keeps_times: bool = False
-    #: It marks the results of late records as late itself. In another task all output for a late
-    #: record is late, as far as it is older than what was promised before that record.
+    #: Its batches say themselves which records are late, and of which origin they are. In another
+    #: task all output for a late record is late, as far as it is older than what was promised
+    #: before that record.
     marks_late: ClassVar[bool] = False
 
     def __init__(self, context: TaskContext[Out_co]) -> None:

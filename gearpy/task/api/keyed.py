@@ -210,10 +210,12 @@ class KeyedTask:
         """Move event time on: forget state that is over, give the timers that are due, in order."""
         if self._state is None:
             return
-        yield from self._reached(self._state.timers.due_event(watermark_ms))
+        due_ms = self._state.timers.next_event_ms
+        if due_ms is not None and due_ms <= watermark_ms:
+            yield from self._reached(self._state.timers.due_event(watermark_ms))
         self._state.advance(watermark_ms)
         # Not at the record that came last: after a restart that would be another one.
-        self._state.key, self._state.namespace = NO_KEY, None
+        self._state.leave(NO_KEY)
 
     def due(self) -> Iterator[KeyTimer]:
         """Give the timers on wall time that are due."""

@@ -8,19 +8,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
-from gearpy.errors import ConfigError
+from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
-from gearpy.messages.data import Batch
+from gearpy.messages.data import Batch, Message
 from gearpy.messages.summaries import ConsumerReport
-from gearpy.task.api.failure import USER_ERRORS, check_no_messages
+from gearpy.task.api.failure import USER_ERRORS, shown
 from gearpy.task.api.interfaces import Task, TaskContext
 from gearpy.task.api.rejects import Midway
 from gearpy.task.api.snapshots import decode_state, state_pieces
+from gearpy.task.api.window_result import WindowResult
 from gearpy.task.chain.stage import Stage
 
 #: Key of snapshots: the states of steps, by id.
 STEPS: Final = "steps"
 
+
+_LOOKED_AT: Final = 16  # Batches begin with one record, so most have all of theirs looked at.
+_MAY_BE_MESSAGES: Final = frozenset({Message, WindowResult})
 
 #: What the chain asks of those of its stages that override it.
 _ASKED: Final = (
@@ -164,8 +168,8 @@ class ChainTask(Task):
     def before_snapshot(self) -> Iterator[Batch]:
         """Let stages send the records that they would not have in a snapshot."""
         for stage in self._with["drain"]:
-            for values, timestamps in stage.drain():
-                pushed = self._push(stage.place + 1, values, timestamps, patient=False)
+            for kept in stage.drain():
+                pushed = self._push(stage.place + 1, kept, patient=False)
                 yield from (batch for batch in pushed if batch is not None)
 
     def on_commit(self, epoch: int) -> None:
@@ -175,11 +179,12 @@ class ChainTask(Task):
 
     def on_batch(self, batch: Batch) -> Iterator[Batch | None]:
         """Push the records through all stages."""
-        first = batch.values[0] if len(batch) == 1 else None
-        if isinstance(first, Midway):
+        values = batch.values
+        if len(values) == 1 and isinstance(first := values[0], Midway):
             # At once: a segment may wait there, and can run no second thing.
-            return self._push(first.place, [first.value], batch.timestamps, patient=False)
-        job = self._push(0, batch.values, batch.timestamps)
+            record = batch.giving([first.value], batch.timestamps)
+            return self._push(first.place, record, patient=False)
+        job = self._push(0, batch)
         return self._left_for_room(job) if self._deferring else job
 
     def on_watermark(self, watermark_ms: int) -> Iterator[Batch | None]:
@@ -297,12 +302,12 @@ class ChainTask(Task):
         """Yield the records that the stages of a segment held until now."""
         for stage in segment.timed:
             if stage.wake_ms is not None and stage.wake_ms <= now_ms:
-                for values, timestamps in stage.on_time(now_ms):
-                    yield from self._push(stage.place + 1, values, timestamps)
+                for batch in stage.on_time(now_ms):
+                    yield from self._push(stage.place + 1, batch)
         if segment.head is None:
             return
-        for values, timestamps in segment.head.release():
-            yield from self._push(segment.first, values, timestamps)
+        for batch in segment.head.release():
+            yield from self._push(segment.first, batch)
         passed_ms = segment.head.passed_ms
         if passed_ms > segment.told_ms:
             yield from self._advance(segment, passed_ms)
@@ -311,8 +316,8 @@ class ChainTask(Task):
     def _advance(self, segment: _Segment, watermark_ms: int) -> Iterator[Batch | None]:
         """Tell the stages of a segment how far event time has come."""
         for stage in segment.told:
-            for values, timestamps in stage.on_watermark(watermark_ms):
-                yield from self._push(stage.place + 1, values, timestamps)
+            for batch in stage.on_watermark(watermark_ms):
+                yield from self._push(stage.place + 1, batch)
 
     def _left_for_room(self, job: Iterator[Batch | None]) -> Iterator[Batch | None]:
         """Note while the runner's work is left."""
@@ -324,21 +329,23 @@ class ChainTask(Task):
             yield None
             self._left.pop()
 
-    def _push(
-        self, place: int, values: list[Any], timestamps: list[int], *, patient: bool = True
-    ) -> Iterator[Batch | None]:
-        name = self._stages[place - 1].name if place else self.context.operator
-        check_no_messages(name, values, timestamps)
-        if place == len(self._stages) or not len(values):  # Without any, others may go on.
-            yield Batch(values, timestamps)
-            return
-        if patient and place in self._deferring:
-            self._deferring[place].expect(values, timestamps)
-            while not self._deferring[place].has_room:
+    def _push(self, place: int, batch: Batch, *, patient: bool = True) -> Iterator[Batch | None]:
+        stages, values = self._stages, batch.values
+        name = stages[place - 1].name if place else self.context.operator
+        check_no_messages(name, values, batch.timestamps)
+        if place == len(stages) or not values:  # Without any, others may go on.
+            return iter((batch,))
+        return self._process(place, batch, patient=patient)
+
+    def _process(self, place: int, batch: Batch, *, patient: bool) -> Iterator[Batch | None]:
+        stage = self._stages[place]
+        if patient and stage.defers:
+            stage.expect(batch)
+            while not stage.has_room:
                 self._full = place
                 yield None
-        for out, times in self._stages[place].process(values, timestamps):
-            yield from self._push(place + 1, out, times, patient=patient)
+        for results in stage.process(batch):
+            yield from self._push(place + 1, results, patient=patient)
 
 
 def _segments_of(stages: Sequence[Stage]) -> list[_Segment]:
@@ -349,3 +356,27 @@ def _segments_of(stages: Sequence[Stage]) -> list[_Segment]:
             segments.append(_Segment(first, head, stages[first : place + 1]))
             first, head = place + 1, stage
     return [*segments, _Segment(first, head, stages[first:])]
+
+
+def check_no_messages(operator: str, values: Sequence[Any], timestamps: Sequence[int]) -> None:
+    """Refuse a message within a record, of which a function has made many, as a rule.
+
+    Raises:
+        OperatorError: the value of one of the first records is one.
+    """
+    if type(values) is not list:
+        return
+    kinds = set(map(type, values[:_LOOKED_AT]))
+    if kinds.isdisjoint(_MAY_BE_MESSAGES):
+        return
+    for value, time in zip(values[:_LOOKED_AT], timestamps, strict=False):
+        if type(value.value if type(value) is WindowResult else value) is Message:
+            raise OperatorError(
+                operator=operator,
+                cause="it gives a gp.Message, which would be a value within a record: give its "
+                "value; a record gets another event time from a gp.Task in process(...), or from "
+                "its source",
+                record=shown(value),
+                event_time_ms=int(time),
+                is_final=True,
+            )

@@ -7,19 +7,19 @@ by that, and with each late one how far event time was for it.
 from collections.abc import Callable, Iterator, Sequence
 from itertools import compress
 from operator import itemgetter
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from gearpy.core.base.key_copy import LOOKED_UP, PIECE, finish, in_steps
 from gearpy.core.base.one_key import one_key
 from gearpy.core.window.event_order import EventOrder, Held
 from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS
-from gearpy.messages.data import Batch, Message
+from gearpy.messages.data import Batch, Message, Origin
 from gearpy.messages.late_time import LateTime, late_places, late_time, promise_of
 from gearpy.state.encoding.keys import encode_key
 from gearpy.state.kinds.bulk import BulkState
 from gearpy.task.api.failure import USER_ERRORS
-from gearpy.task.api.interfaces import Columns, TaskContext
+from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.stage import Stage
 from gearpy.task.chain.step_state import step_bulk
 from gearpy.wire.values.payload import encode_value
@@ -32,19 +32,6 @@ _SORTED: Final = 2 * LOOKED_UP  #: The cost of a record whose key is asked for.
 _place: Final = itemgetter(0)
 _time: Final = itemgetter(4)
 _value: Final = itemgetter(5)
-
-
-class Due(NamedTuple):
-    """Records whose turn has come.
-
-    Attributes:
-        at_ms: how far event time is for a late record, which is alone then; `MIN_MS` for records
-            that are in time.
-    """
-
-    at_ms: int
-    values: list[Any]
-    timestamps: list[int]
 
 
 class EventGate:
@@ -85,26 +72,31 @@ class EventGate:
     def first_ms(self) -> int:
         return self._order.first_ms
 
-    def take(self, values: list[Any], timestamps: list[int]) -> Columns:
+    def take(self, batch: Batch) -> Batch:
         """Return the records that need not wait, in their order; let the others wait."""
-        late = late_places(timestamps) if self._context.sees_late else ()
-        if self._waits_all and not self._has_order(late):
-            self._hold(values, timestamps)
-            return [], []
+        values, timestamps = batch.values, batch.timestamps
+        late = late_places(timestamps) if batch.has_late else ()
+        if self._waits_all and not self._has_order(batch.origin, late):
+            self._hold(batch)
+            return Batch([], [])
         if not late:
-            return values, timestamps
-        self._hold([values[at] for at in late], [timestamps[at] for at in late])
+            return batch
+        self._hold(batch.giving([values[at] for at in late], [timestamps[at] for at in late]))
         in_time = [type(time) is not LateTime for time in timestamps]
-        return list(compress(values, in_time)), list(compress(timestamps, in_time))
+        values, timestamps = list(compress(values, in_time)), list(compress(timestamps, in_time))
+        return Batch(values, timestamps, origin=batch.origin)
 
-    def due(self, watermark_ms: int) -> Iterator[Due]:
-        """Yield the records whose turn has come, late ones one by one."""
+    def due(self, watermark_ms: int) -> Iterator[tuple[int, Batch]]:
+        """Yield the records whose turn has come, late ones one by one.
+
+        With each late record comes how far event time is for it, `MIN_MS` with those in time.
+        """
         due = self._order.due(watermark_ms, is_inclusive=self._is_alone)
         values: list[Any] = []
         times = list(map(_time, due))
         if times == list(map(_place, due)):  # None is late, as a rule. No Python for each of them.
             if due:
-                yield Due(MIN_MS, list(map(_value, due)), times)
+                yield MIN_MS, Batch(list(map(_value, due)), times)
             return
         times = []
         for held in due:
@@ -113,12 +105,11 @@ class EventGate:
                 times.append(held.time_ms)
                 continue
             if values:
-                yield Due(MIN_MS, values, times)
+                yield MIN_MS, Batch(values, times)
                 values, times = [], []
-            self._context.sees_late = True  # Also after a restart.
-            yield Due(held.place_ms, [held.value], [held.time_ms])
+            yield held.place_ms, Batch([held.value], [held.time_ms])
         if values:
-            yield Due(MIN_MS, values, times)
+            yield MIN_MS, Batch(values, times)
 
     def restore(self, place: int, operator: str) -> None:
         """Go on with the waiting records; called once, before all else."""
@@ -167,20 +158,19 @@ class EventGate:
             gone += [key for key in some if key not in place_of]
             yield len(some) * LOOKED_UP
 
-    def _has_order(self, late: Sequence[int]) -> bool:
+    def _has_order(self, origin: Origin, late: Sequence[int]) -> bool:
         """Whether the records at hand come in the order that the step is to see."""
-        origin = self._context.origin
         if origin.is_by_arrival:
             return True
         return self._has_one_source and origin.is_sorted and not late and not len(self._order)
 
-    def _hold(self, values: list[Any], timestamps: list[int]) -> None:
+    def _hold(self, batch: Batch) -> None:
+        values, timestamps, origin = batch.values, batch.timestamps, batch.origin
         if not values:
             return
-        origin = self._context.origin
         self._is_alone = self._has_one_source and origin.is_alone
         places = timestamps
-        if self._context.sees_late and (late := late_places(timestamps)):
+        if batch.has_late and (late := late_places(timestamps)):
             places, timestamps = list(timestamps), list(map(int, timestamps))
             for at in late:
                 places[at] = promise_of(places[at])
@@ -223,8 +213,8 @@ class OrderedOutput(list[Message]):
         """Mark output that comes in batches as late where it is older than event time is here."""
         for batch in batches:
             if batch is not None and type(batch.values) is list:
-                batch.timestamps = marked_late(batch.timestamps, self.reached_ms)
                 self._on_late()
+                batch = marked_late(batch, self.reached_ms)  # noqa: PLW2901 - the same records
             yield batch
 
 
@@ -242,15 +232,14 @@ class OrderedStage(Stage):
         self._gate = EventGate(context, key, waits="all")
         self._watermark_ms = MIN_MS
 
-    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        """Yield the results of the records that need not wait."""
-        values, timestamps = self._gate.take(values, timestamps)
-        if values:
-            yield from self._inner.process(values, timestamps)
+    def process(self, batch: Batch) -> Iterator[Batch]:
+        batch = self._gate.take(batch)
+        if batch.values:
+            yield from self._inner.process(batch)
         if len(self._gate):
             yield from self._due(self._watermark_ms)
 
-    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
+    def on_watermark(self, watermark_ms: int) -> Iterator[Batch]:
         self._watermark_ms = watermark_ms
         yield from self._due(watermark_ms)
         yield from self._inner.on_watermark(watermark_ms)
@@ -279,18 +268,24 @@ class OrderedStage(Stage):
     def hold_ms(self) -> int:
         return min(self._inner.hold_ms, self._gate.first_ms)
 
-    def _due(self, watermark_ms: int) -> Iterator[Columns]:
-        for at_ms, values, timestamps in self._gate.due(watermark_ms):
+    def _due(self, watermark_ms: int) -> Iterator[Batch]:
+        for at_ms, batch in self._gate.due(watermark_ms):
             if at_ms == MIN_MS:
-                yield from self._inner.process(values, timestamps)
+                yield from self._inner.process(batch)
                 continue
             self._context.state.advance(at_ms)
-            for results, times in self._inner.process(values, timestamps):
-                yield results, marked_late(times, at_ms)
+            for results in self._inner.process(batch):
+                yield marked_late(results, at_ms)
 
 
-def marked_late(timestamps: Sequence[int], at_ms: int) -> list[int]:
+def late_times(timestamps: Sequence[int], at_ms: int) -> list[int]:
+    """Return times as those of late records, late at that event time or later."""
     return [late_time(time_ms, max(at_ms, promise_of(time_ms))) for time_ms in timestamps]
+
+
+def marked_late(batch: Batch, at_ms: int) -> Batch:
+    """Return the results of a late record, marked late at that event time or later."""
+    return Batch(batch.values, late_times(batch.timestamps, at_ms), has_late=True)
 
 
 def late_message(message: Any, at_ms: int) -> Any:

@@ -14,8 +14,8 @@ from typing import Any, Final, Literal
 
 from gearpy.errors import OperatorError
 from gearpy.late_dataclass import dataclass
+from gearpy.messages.data import Batch
 from gearpy.task.api.failure import USER_ERRORS, operator_error, raised_by_user, shown
-from gearpy.task.api.interfaces import Columns
 from gearpy.task.api.rejects import Rejects
 from gearpy.task.chain.stage import Stage
 
@@ -83,21 +83,21 @@ class FusedStage(Stage):
         names: dict[str, Any] = {f"f{i}": op.function for i, op in enumerate(operators)}
         names |= {"limit": limit, "errors": USER_ERRORS, "reject": self._reject}
         exec(code, names)  # noqa: S102 - the source is made here, of fixed words only
-        self._loop: Callable[[list[Any], list[int]], Iterator[Columns]] = names["loop"]
+        self._loop: Callable[[Batch], Iterator[Batch]] = names["loop"]
         self._code: CodeType = names["loop"].__code__
 
-    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+    def process(self, batch: Batch) -> Iterator[Batch]:
         """Yield the results in portions, in order."""
         try:
-            for out, times in self._loop(values, timestamps):
-                if type(out[0]) is CoroutineType:
+            for results in self._loop(batch):
+                if type(results.values[0]) is CoroutineType:
                     break
-                yield out, times
+                yield results
             else:
                 return
         except USER_ERRORS as error:
             raise self._blame(error) from error
-        raise self._unawaited(out, times)
+        raise self._unawaited(results.values, results.timestamps)
 
     def operator_at(self, frames: Iterable[tuple[FrameType, int]]) -> str:
         """Return the name of the operator that works in a stack; of all, if that is not known."""
@@ -174,9 +174,9 @@ def _generate(
 ) -> tuple[str, dict[int, tuple[int, str]]]:
     """Return the source, and for each line with a user's call the operator and its input."""
     lines = [
-        "def loop(values, timestamps):",
+        "def loop(batch):",
         "    out = []; times = []; emit = out.append; stamp = times.append",
-        "    for v, t in zip(values, timestamps):",
+        "    for v, t in zip(batch.values, batch.timestamps):",
     ]
     if goes_on:
         lines += ["        kept = len(out)", "        try:"]
@@ -193,7 +193,7 @@ def _generate(
     lines.append(f"{indent}emit({variable}); stamp(t)")
     if in_flat_map:
         lines.append(f"{indent}if len(out) >= limit:")
-        lines.append(f"{indent}    yield out, times")
+        lines.append(f"{indent}    yield batch.giving(out, times)")
         lines.append(f"{indent}    out = []; times = []; emit = out.append; stamp = times.append")
         if goes_on:
             lines.append(f"{indent}    kept = 0")
@@ -201,7 +201,7 @@ def _generate(
         lines.append("        except errors as error:")
         lines.append("            del out[kept:], times[kept:]")
         lines.append("            reject(error, v, t)")
-    lines.append("    if out: yield out, times")
+    lines.append("    if out: yield batch.giving(out, times)")
     return "\n".join(lines) + "\n", line_of
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 from gearpy.ids import MAX_MS
+from gearpy.messages.data import Batch
 from gearpy.messages.summaries import ConsumerReport
-from gearpy.task.api.interfaces import Columns
 
 
 class Stage:
@@ -28,11 +28,14 @@ class Stage:
 
     # -- records and event time ----------------------------------------------------------------
 
-    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        """Take records, yield the results that are ready now."""
+    def process(self, batch: Batch) -> Iterator[Batch]:
+        """Take at least one record, yield the results that are ready now.
+
+        What follows from these records is made by `Batch.giving`; what does not has no origin.
+        """
         raise NotImplementedError(f"{type(self).__name__} has no process")
 
-    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
+    def on_watermark(self, watermark_ms: int) -> Iterator[Batch]:
         """Learn how far event time has come, yield the records that were waiting for it.
 
         Where that takes long, batches without records let others go on.
@@ -49,7 +52,7 @@ class Stage:
     def restore(self, state: Any) -> None:
         """Go on from a snapshot, None at the first start; called once, before all else."""
 
-    def drain(self) -> Iterator[Columns]:
+    def drain(self) -> Iterator[Batch]:
         """Yield what is kept, but would not be in the snapshot that follows."""
         return iter(())
 
@@ -84,7 +87,7 @@ class Stage:
         """
         return None
 
-    def on_time(self, now_ms: int) -> Iterator[Columns]:
+    def on_time(self, now_ms: int) -> Iterator[Batch]:
         """Learn that ``wake_ms`` has come, yield the records that were waiting for it.
 
         Called at most once in each ms, and never at the end of the stream, when nothing is kept
@@ -94,7 +97,7 @@ class Stage:
 
     # -- a stage that defers -------------------------------------------------------------------
 
-    def expect(self, values: list[Any], timestamps: list[int]) -> None:
+    def expect(self, batch: Batch) -> None:
         """Learn of the next records: from now on ``has_room`` tells of these."""
 
     @property
@@ -107,7 +110,7 @@ class Stage:
         """Whether `release` has something to yield; when that becomes so, the task is woken."""
         return False
 
-    def release(self) -> Iterator[Columns]:
+    def release(self) -> Iterator[Batch]:
         """Yield the results that are there."""
         return iter(())
 

@@ -22,9 +22,9 @@ from gearpy.core.window.trigger import AfterWatermark
 from gearpy.core.window.windows import AlignedWindows, SessionWindows, Windows, too_many_windows
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
-from gearpy.messages.data import NOWHERE
+from gearpy.messages.data import Batch
 from gearpy.task.api.failure import USER_ERRORS, operator_error
-from gearpy.task.api.interfaces import Columns, TaskContext
+from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.window_result import CoGroup, JoinResult
 from gearpy.task.chain.event_gate import EventGate, Waits, marked_late
 from gearpy.task.chain.stage import Stage
@@ -206,34 +206,32 @@ class JoinStage(Stage):
         self._gate = EventGate(context, join_key, waits=waits, side_of=_right_first)
         self._keys = KeysOfSides()
 
-    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        """Yield the results that are known now."""
-        values, timestamps = self._joinable(values, timestamps)
+    def process(self, batch: Batch) -> Iterator[Batch]:
+        """Yield the results that are known now; a pair is of two partitions, and of no origin."""
+        batch = self._joinable(batch)
+        values = batch.values
         if values and values[0][0] == PAIR:  # Given again: one alone.
-            rows = [(key, *pair) for _, key, pair in values]
-            once_more = self._results(rows, timestamps)
-            yield from once_more
+            yield from self._results([(key, *pair) for _, key, pair in values], batch.timestamps)
             return
         if not self._keys.is_settled:
             self._judge_keys(partial(self._keys.take, values))
-        values, timestamps = self._gate.take(values, timestamps)
-        self._context.enter(NOWHERE)  # A pair is of two partitions.
-        if values:
-            yield from self._joined(values, timestamps)
+        batch = self._gate.take(batch)
+        if batch.values:
+            yield from self._joined(batch)
         if len(self._gate):
             yield from self._due(self._watermark_ms)
 
-    def _due(self, watermark_ms: int) -> Iterator[Columns]:
+    def _due(self, watermark_ms: int) -> Iterator[Batch]:
         """Take the records whose turn has come, each late one when event time is where it was."""
-        for at_ms, values, timestamps in self._gate.due(watermark_ms):
+        for at_ms, batch in self._gate.due(watermark_ms):
             if at_ms == MIN_MS:
-                yield from self._joined(values, timestamps)
+                yield from self._joined(batch)
                 continue
             yield from self._advance(max(at_ms, self._watermark_ms))
-            for results, times in self._joined(values, timestamps):
-                yield results, marked_late(times, at_ms)
+            for results in self._joined(batch):
+                yield marked_late(results, at_ms)
 
-    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
+    def on_watermark(self, watermark_ms: int) -> Iterator[Batch]:
         """Yield the results that were waiting for it."""
         if watermark_ms == MAX_MS:
             self._judge_keys(self._keys.check)
@@ -241,7 +239,7 @@ class JoinStage(Stage):
             yield from self._due(watermark_ms)
         yield from self._advance(watermark_ms)
 
-    def _advance(self, watermark_ms: int) -> Iterator[Columns]:
+    def _advance(self, watermark_ms: int) -> Iterator[Batch]:
         self._watermark_ms = watermark_ms
         for rows, times in self._join.on_watermark(watermark_ms):
             yield from self._results(rows, times)
@@ -286,20 +284,21 @@ class JoinStage(Stage):
         """The event time behind the join. Only grows: no later result is older."""
         return min(self._watermark_ms, self._join.hold_ms)
 
-    def _joined(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+    def _joined(self, batch: Batch) -> Iterator[Batch]:
+        values = batch.values
         if not are_plain(map(join_key, values)):  # Also those that were stored.
             values = [(side, one_key(key), value) for side, key, value in values]
         late = self._join.late_records
-        for rows, times in self._join.on_records(values, timestamps):
+        for rows, times in self._join.on_records(values, batch.timestamps):
             yield from self._results(rows, times)
         self._context.counters.late_records += self._join.late_records - late
 
-    def _joinable(self, values: list[Any], timestamps: list[int]) -> tuple[list[Any], list[int]]:
-        if are_plain(map(join_key, values)):
-            return values, timestamps
+    def _joinable(self, batch: Batch) -> Batch:
+        if are_plain(map(join_key, batch.values)):
+            return batch
         good: list[Any] = []
         times: list[int] = []
-        for value, time in zip(values, timestamps, strict=True):
+        for value, time in zip(batch.values, batch.timestamps, strict=True):
             side, key, record = value
             try:
                 key = one_key(key)
@@ -309,7 +308,7 @@ class JoinStage(Stage):
                 continue
             good.append((side, key, record))
             times.append(time)
-        return good, times
+        return batch.giving(good, times)
 
     def _judge_keys(self, judge: Callable[[], None]) -> None:
         """Fail if no two records can ever meet; no record is to blame, so none is rejected."""
@@ -320,16 +319,16 @@ class JoinStage(Stage):
                 raise OperatorError(operator=self.name, cause=f"{error}") from error
             _log.warning("%s: %s", self.name, error)
 
-    def _results(self, rows: list[Row], times: list[int]) -> Iterator[Columns]:
+    def _results(self, rows: list[Row], times: list[int]) -> Iterator[Batch]:
         """Yield the results of the rows, with copies of records that are kept or in other pairs."""
         if not rows:
-            yield [], []  # Others may go on.
+            yield Batch([], [])  # Others may go on.
             return
         rows = _own_rows(rows)
         combine = self._spec.combine
         if combine is None:
             kind: type[Any] = CoGroup if self._spec.kind == "cogroup" else JoinResult
-            yield list(map(tuple.__new__, repeat(kind), rows)), times
+            yield Batch(list(map(tuple.__new__, repeat(kind), rows)), times)
             return
         results: list[Any] = []
         rejected: set[int] = set()
@@ -344,7 +343,7 @@ class JoinStage(Stage):
         if rejected:
             times = [time for at, time in enumerate(times) if at not in rejected]
         if results:
-            yield results, times
+            yield Batch(results, times)
 
     def _reject(self, error: BaseException, value: _Keyed, shown: Any, time: int) -> None:
         blamed = operator_error(self.name, error, record=shown, event_time_ms=time)

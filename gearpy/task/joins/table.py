@@ -10,9 +10,10 @@ from gearpy.core.base.copies import own, own_each
 from gearpy.core.base.fields import FieldGetter, FieldsGetter
 from gearpy.core.flow.table_partition import distinct_keys
 from gearpy.errors import ConfigError
+from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.failure import USER_ERRORS, operator_error
-from gearpy.task.api.interfaces import Columns, TaskContext
+from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.window_result import JoinResult
 from gearpy.task.chain.stage import Stage
 from gearpy.task.joins.side_table import SideTable, TableRows
@@ -63,22 +64,24 @@ class TableJoinStage(Stage):
         self._digest = _UNREAD
         self._names: tuple[str, ...] = ()  # Of the fields that a merged record gets.
 
-    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+    def process(self, batch: Batch) -> Iterator[Batch]:
+        values, timestamps = batch.values, batch.timestamps
         if not len(values):
             return
         table = self._table()
         if type(values) is Table:
             # A few at a time, where each may become many.
-            portion = self._context.limits.batch_records
-            step = len(values) if table.of_keys.is_single else portion
+            limit = self._context.limits.batch_records
+            step = len(values) if table.of_keys.is_single else limit
             for at in range(0, len(values), step):
                 part = slice(at, at + step)
-                yield from self._merged_columns(table, values[part], timestamps[part])
+                for merged in self._merged_columns(table, values[part], timestamps[part]):
+                    yield batch.giving(*merged)
             return
         for pairs in self._pairs(table, values, timestamps):
             results, times = self._results(pairs)
             if results:
-                yield results, times
+                yield batch.giving(results, times)
 
     def snapshot(self) -> str | None:
         return self._digest or None
@@ -167,7 +170,7 @@ class TableJoinStage(Stage):
             except USER_ERRORS as error:
                 self._reject(error, record, at)
 
-    def _results(self, pairs: "_Pairs") -> Columns:
+    def _results(self, pairs: "_Pairs") -> tuple[list[Any], list[int]]:
         if self._spec.combine is None and not self._spec.merges:
             ends = [at + 1 for at in pairs.times]
             rows = zip(pairs.keys, pairs.records, pairs.rows, pairs.times, ends, strict=True)
@@ -201,7 +204,7 @@ class TableJoinStage(Stage):
 
     def _merged_columns(
         self, table: TableRows, values: Table, timestamps: list[int]
-    ) -> Iterator[Columns]:
+    ) -> Iterator[tuple[Table, Times]]:
         """Yield the columns of both; Python sees the distinct keys, and no record."""
         import pyarrow as pa  # noqa: PLC0415 - there are columns, so Arrow is there
 
@@ -287,7 +290,7 @@ class _Refreshed(TableJoinStage):
     def wake_ms(self) -> int | None:
         return self._next_ms
 
-    def on_time(self, now_ms: int) -> Iterator[Columns]:
+    def on_time(self, now_ms: int) -> Iterator[Batch]:
         """Look at the table again; yield nothing."""
         context = self._context
         self._take(self._spec.table.rows(context.run, now_ms, age_ms=self._every_ms))

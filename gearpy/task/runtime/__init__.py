@@ -6,8 +6,8 @@
 - `inlet`: the input side of a task: messages that came in and are not processed yet.
 - `outlet`: the output side of a task: partitioning, credit, numbers, watermark and epoch per link;
   and the promises that the task passes on.
-- `feed`: feeds a task with records and event time, and with its key timers between them.
-- `driving`: gives a task its records, past bad ones if that is the policy; checks its answers.
+- `feed`: feeds a task with records and event time, with its key timers between them, past bad
+  records if that is the policy; checks its answers.
 - `epoch_ends`: the ends of a task's epochs: when one was asked for, and output that waits for the
   next.
 - `metering`: the measurements of a task: its turns, and probes that tell how old records are.

@@ -3,10 +3,10 @@
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.app import SourceHalt
+from gearpy.messages.data import Batch
 from gearpy.messages.table import oldest_of
 from gearpy.task.api.interfaces import Task
 
@@ -134,21 +134,22 @@ class LaterOutput:
     def __init__(self, records_max: int) -> None:
         self._records_max = records_max
         self._records = 0
-        self._waiting: deque[tuple[int, list[Any], list[int]]] = deque()
+        self._waiting: deque[tuple[int, Batch]] = deque()
 
-    def add(self, epoch: int, values: list[Any], timestamps: list[int]) -> bool:
-        self._waiting.append((epoch, values, timestamps))
-        self._records += len(values)
+    def add(self, epoch: int, batch: Batch) -> bool:
+        self._waiting.append((epoch, batch))
+        self._records += len(batch)
         return self._records > self._records_max
 
-    def take(self, epoch: int) -> Iterator[tuple[list[Any], list[int]]]:
+    def take(self, epoch: int) -> Iterator[Batch]:
         """Take out the output of an epoch and of earlier ones, in the order of output."""
         due = [each for each in self._waiting if each[0] <= epoch]
         if due:
             self._waiting = deque(each for each in self._waiting if each[0] > epoch)
-            self._records -= sum(len(values) for _, values, _ in due)
-        return ((values, times) for _, values, times in due)
+            self._records -= sum(len(batch) for _, batch in due)
+        return (batch for _, batch in due)
 
     @property
     def oldest_ms(self) -> int:
-        return min((oldest_of(times, MAX_MS) for _, _, times in self._waiting), default=MAX_MS)
+        times = (oldest_of(batch.timestamps, MAX_MS) for _, batch in self._waiting)
+        return min(times, default=MAX_MS)

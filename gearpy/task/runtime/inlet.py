@@ -90,7 +90,10 @@ class Inlet:
             return
         else:
             epoch = None
-        self._queue.extend(self._alignment.take(message.source, message, epoch))
+        if self._alignment.passes(message.source, epoch):
+            self._queue.append(message)
+        else:
+            self._queue.extend(self._alignment.take(message.source, message, epoch))
 
     def inject(self, record: Injected) -> None:
         self._queue.append(record)
@@ -120,10 +123,11 @@ class Inlet:
         A promise in an epoch that has not begun counts when it begins. Else this task, and tasks
         behind it, would be further at the end of an epoch than records that are read again after.
         """
+        credit = message.batch.credit
         self.records_queued -= len(message.batch)
         self.bytes_taken += message.size_bytes
-        self._counts.on_processed(message.source, message.session, message.counted)
-        self.pace.on_taken(message.source, message.batch.credit)
+        self._counts.on_processed(message.source, message.session, credit or 1)
+        self.pace.on_taken(message.source, credit)
         if is_early:
             self._promises[message.epoch, message.source] = (message.watermark_ms, message.idle)
             return False

@@ -3,10 +3,9 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field, replace
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from gearpy.core.base.copies import ATOMS, own, own_each
-from gearpy.core.base.sizing import estimate_bytes
 from gearpy.core.flow.link import FlowLimits, Subscription
 from gearpy.core.flow.partition import Part, Partitioner
 from gearpy.errors import CannotTravel, OperatorError
@@ -23,12 +22,13 @@ from gearpy.messages.data import (
     LinkMessage,
     Message,
     Origin,
+    estimate_bytes,
 )
-from gearpy.messages.late_time import OrderedTimes
-from gearpy.messages.table import ROWS_PER_CREDIT, Table, oldest_of
-from gearpy.task.api.failure import check_no_messages, operator_error
+from gearpy.messages.table import ROWS_PER_CREDIT, Table, has_late, oldest_of
+from gearpy.task.api.failure import operator_error
 from gearpy.task.api.interfaces import Task
 from gearpy.task.api.sides import SidePartitioner
+from gearpy.task.chain.chain import check_no_messages
 from gearpy.wire.values.payload import encode_value
 
 #: Links that get one probe at a time, lest tasks that all talk to each other speak of nothing else.
@@ -76,42 +76,8 @@ class _Link:
     watermark_ms: int = MIN_MS  #: Last watermark told.
     idle: bool = False  #: Last flag told.
     after_end: int = 0  #: Messages without records since the end was told.
-    held: deque["_Portion"] = field(default_factory=deque)  #: Waits for credit.
+    held: deque[DataMessage] = field(default_factory=deque)  #: Wait for credit.
     probe_ns: int = 0  #: A probe that waits behind them.
-
-
-class _Portion(NamedTuple):
-    """Holds the records of one data message, with its size and oldest time for flow control."""
-
-    batch: Batch
-    epoch: int
-    oldest_ms: int
-    size_bytes: int
-
-    @classmethod
-    def of(cls, batch: Batch, epoch: int, size_bytes: int) -> "_Portion":
-        return cls(batch, epoch, oldest_of(batch.timestamps, MAX_MS), size_bytes)
-
-    @classmethod
-    def empty(cls, epoch: int) -> "_Portion":
-        return cls(Batch([], []), epoch, MAX_MS, 0)
-
-    @property
-    def counted(self) -> int:
-        """Credit that the portion uses; without records as much as one record."""
-        return self.batch.credit or 1
-
-    def split(self, credit: int) -> tuple["_Portion", "_Portion"]:
-        records = credit * ROWS_PER_CREDIT if type(self.batch.values) is Table else credit
-        return self.part(0, records), self.part(records, len(self.batch))
-
-    def part(self, start: int, stop: int) -> "_Portion":
-        """Return the records from one place to another, with their share of the bytes."""
-        batch, times = self.batch, self.batch.timestamps[start:stop]
-        if type(batch.timestamps) is OrderedTimes:
-            times = OrderedTimes(times)
-        part = Batch(batch.values[start:stop], times, batch.has_late, batch.origin)
-        return _Portion.of(part, self.epoch, self.size_bytes * len(times) // len(batch))
 
 
 class Outlet:
@@ -169,40 +135,40 @@ class Outlet:
     def restore(self, watermark_ms: int) -> None:
         self.announce(watermark_ms, idle=False)
 
-    def emit(
-        self,
-        values: list[Any],
-        timestamps: list[int],
-        now_ms: int,
-        *,
-        has_late: bool = False,
-        origin: Origin = NOWHERE,
-    ) -> None:
-        """Send records to every downstream processor; if a partitioner raises, to none.
+    def emit(self, batch: Batch, now_ms: int) -> None:
+        """Send at least one record to every downstream processor; if a partitioner raises, to none.
 
         Raises:
             OperatorError: a record cannot be sent to another process.
         """
+        values, timestamps = batch.values, batch.timestamps
         if type(values) is list and type(values[0]) not in self._travels and self._edges:
             self._try_sending(values, timestamps)
         if self.note is not None:
             self.note(values, timestamps)
         sender = self._task_id.task_index
-        parts = [(edge, edge.partition(values, timestamps, sender)) for edge in self._edges]
+        parts = []
+        for edge in self._edges:
+            if edge.is_whole:
+                parts.append((edge, [(0, values, timestamps)]))
+                continue
+            split, parallelism = edge.partitioner.partition, len(edge.links)
+            of_edge = split(values, timestamps, parallelism=parallelism, sender=sender)
+            parts.append((edge, of_edge))
         if self._shares and type(values) is not Table:
             parts = _unshared(parts, has_sides=self._has_sides)
+        is_late = batch.has_late and has_late(timestamps)
         for edge, parts_of_edge in parts:
-            told = edge.told(origin)
+            told = edge.told(batch.origin)
             for index, part, times in parts_of_edge:
-                for portion in self._portions(Batch(part, times, has_late, told)):
-                    self._offer(edge, index, portion, now_ms)
+                self._put(edge, index, Batch(part, times, is_late, told), now_ms)
 
     def begin_epoch(self, epoch: int, now_ms: int) -> None:
         """Begin another epoch; each link is told behind the records that it holds."""
         self.epoch = epoch
         for edge in self._edges:
             for index in range(len(edge.links)):
-                self._offer(edge, index, _Portion.empty(epoch), now_ms)
+                self._offer(edge, index, self._message(edge.links[index]), now_ms)
 
     def on_ack(self, ack: Ack, now_ms: int) -> None:
         """Take an acknowledgement; send records that were held for want of credit.
@@ -235,13 +201,10 @@ class Outlet:
             return [replace(first, batch=Batch([], []), size_bytes=0), *unsent[1:]]
         edge, index = self._by_target[first.target]
         edge.links[index].seq += 1
-        whole = _Portion.of(first.batch, first.epoch, first.size_bytes)
-        low, high = whole.part(0, count // 2), whole.part(count // 2, count)
-        halves: list[LinkMessage] = [
-            # Only what comes behind the other half is promised.
-            replace(first, batch=low.batch, size_bytes=low.size_bytes, watermark_ms=MIN_MS),
-            replace(first, batch=high.batch, size_bytes=high.size_bytes, seq=first.seq + 1),
-        ]
+        low, high = _part(first, 0, count // 2), _part(first, count // 2, count)
+        low.watermark_ms = MIN_MS  # Only what comes behind the other half is promised.
+        high.seq += 1
+        halves: list[LinkMessage] = [low, high]
         counted = sum(
             each.counted
             for each in unsent
@@ -306,7 +269,12 @@ class Outlet:
         )
         if not self.is_blocked:  # Nothing is held.
             return oldest_ms
-        held_ms = (held.oldest_ms for _, link in self._links() for held in link.held)
+        held_ms = (
+            oldest_of(message.batch.timestamps, MAX_MS)
+            for _, link in self._links()
+            for message in link.held
+            if type(message.batch) is Batch
+        )
         return min(oldest_ms, min(held_ms, default=MAX_MS))
 
     @property
@@ -370,72 +338,86 @@ class Outlet:
                 if link.held or edge.subscription.credit(index) <= 0:
                     self._dirty = True  # Told with held records, or bare, once there is credit.
                 else:
-                    self._dispatch(edge, index, _Portion.empty(self.epoch), now_ms)
+                    self._dispatch(edge, index, self._message(link), 1, now_ms)
 
-    def _portions(self, batch: Batch) -> Iterable[_Portion]:
-        values, count = batch.values, len(batch.values)
-        whole = _Portion.of(batch, self.epoch, estimate_bytes(values))
-        fits = max(1, self._limits.batch_bytes * count // max(whole.size_bytes, 1))
-        is_table = type(values) is Table
+    def _put(self, edge: "_EdgeOutput", index: int, batch: Batch, now_ms: int) -> None:
+        """Send the records of one target in messages of the sizes that are allowed."""
+        count, size_bytes = len(batch), estimate_bytes(batch.values)
+        message = self._message(edge.links[index], batch, size_bytes)
+        fits = max(1, self._limits.batch_bytes * count // max(size_bytes, 1))
+        is_table = type(batch.values) is Table
         limit = self._limits.columnar_batch_records if is_table else self._limits.batch_records
         step = min(limit, fits)
         if count <= step:
-            return (whole,)
-        return (whole.part(start, start + step) for start in range(0, count, step))
+            self._offer(edge, index, message, now_ms)
+            return
+        for start in range(0, count, step):
+            self._offer(edge, index, _part(message, start, start + step), now_ms)
 
-    def _offer(self, edge: "_EdgeOutput", index: int, portion: _Portion, now_ms: int) -> None:
-        link = edge.links[index]
-        if link.held or not edge.subscription.takes(index, portion.counted):
-            link.held.append(portion)
+    def _message(self, link: _Link, batch: Batch | None = None, size_bytes: int = 0) -> DataMessage:
+        """Return a message that has yet to get its number and promise, as it is sent."""
+        return DataMessage(
+            session=self._session,
+            source=self._task_id,
+            target=link.target,
+            seq=0,
+            batch=Batch([], []) if batch is None else batch,
+            epoch=self.epoch,
+            size_bytes=size_bytes,
+        )
+
+    def _offer(self, edge: "_EdgeOutput", index: int, message: DataMessage, now_ms: int) -> None:
+        link, counted = edge.links[index], message.counted
+        if link.held or not edge.subscription.takes(index, counted):
+            link.held.append(message)
             self.is_blocked = True
             self._release(edge, index, now_ms)
         else:
-            self._dispatch(edge, index, portion, now_ms)
+            self._dispatch(edge, index, message, counted, now_ms)
 
     def _release(self, edge: "_EdgeOutput", index: int, now_ms: int) -> None:
         link = edge.links[index]
         while link.held and (room := edge.subscription.credit(index)) > 0:
-            portion = link.held.popleft()
-            if portion.counted > room:
-                portion, rest = portion.split(room)
-                link.held.appendleft(rest)
-            self._dispatch(edge, index, portion, now_ms)
+            message = link.held.popleft()
+            if (counted := message.counted) > room:
+                count = len(message.batch)
+                is_table = type(message.batch) is Batch and type(message.batch.values) is Table
+                fits = room * ROWS_PER_CREDIT if is_table else room
+                link.held.appendleft(_part(message, fits, count))
+                message, counted = _part(message, 0, fits), room
+            self._dispatch(edge, index, message, counted, now_ms)
         if link.probe_ns and not link.held:
             self._send_probe(link, link.probe_ns)
 
-    def _dispatch(self, edge: "_EdgeOutput", index: int, portion: _Portion, now_ms: int) -> None:
-        message = self._message(edge.links[index], portion)
+    def _dispatch(
+        self,
+        edge: "_EdgeOutput",
+        index: int,
+        message: DataMessage,
+        counted: int,
+        now_ms: int,
+    ) -> None:
+        link, batch = edge.links[index], message.batch
+        assert type(batch) is Batch, "it was made here"
+        link.seq += 1
+        is_after_end = link.watermark_ms == MAX_MS and not batch.values
+        link.after_end = link.after_end + 1 if is_after_end else 0
+        if not link.held:  # Records still held were put out before the latest promise.
+            link.watermark_ms, link.idle = self.watermark_ms, self.idle
+        message.seq, message.watermark_ms, message.idle = link.seq, link.watermark_ms, link.idle
         self._outbox.append(message)
-        self.bytes_sent += portion.size_bytes
+        self.bytes_sent += message.size_bytes
         due = edge.subscription.on_sent(
             index,
-            records=message.counted,
-            size_bytes=portion.size_bytes,
-            oldest_ms=portion.oldest_ms,
+            records=counted,
+            size_bytes=message.size_bytes,
+            oldest_ms=oldest_of(batch.timestamps, MAX_MS),
             now_ms=now_ms,
         )
         if due is None and message.watermark_ms == MAX_MS:
             due = edge.subscription.ask(index, now_ms)  # The end waits for nothing but this.
         if due is not None:
             self._request_ack(message.target, due)
-
-    def _message(self, link: _Link, portion: _Portion) -> DataMessage:
-        link.seq += 1
-        is_after_end = link.watermark_ms == MAX_MS and not portion.batch.values
-        link.after_end = link.after_end + 1 if is_after_end else 0
-        if not link.held:  # Records still held were put out before the latest promise.
-            link.watermark_ms, link.idle = self.watermark_ms, self.idle
-        return DataMessage(
-            session=self._session,
-            source=self._task_id,
-            target=link.target,
-            seq=link.seq,
-            batch=portion.batch,
-            watermark_ms=link.watermark_ms,
-            idle=link.idle,
-            epoch=portion.epoch,
-            size_bytes=portion.size_bytes,
-        )
 
     def _request_ack(self, target: TaskId, seq: int) -> None:
         self._outbox.append(AckRequest(self._session, self._task_id, target, seq))
@@ -507,25 +489,27 @@ def _unshared(parts: list[_Parts], *, has_sides: bool) -> list[_Parts]:
         raise OperatorError(operator="several readers", cause=str(error)) from error
 
 
+def _part(message: DataMessage, start: int, stop: int) -> DataMessage:
+    """Return the records from one place to another, with their share of the bytes."""
+    assert type(message.batch) is Batch, "it was made here"
+    batch = message.batch.part(start, stop)
+    size_bytes = message.size_bytes * len(batch) // len(message.batch)
+    return replace(message, batch=batch, size_bytes=size_bytes)
+
+
 class _EdgeOutput:
     """An edge with its own partitioner, credit and links."""
 
     def __init__(self, edge: OutputEdge, limits: OutputLimits) -> None:
-        self._parallelism = edge.parallelism
-        self._partitioner = edge.partitioner
+        self.partitioner = edge.partitioner
         self.is_unicast = edge.partitioner.is_unicast
+        #: All records go to its only task.
+        self.is_whole = edge.parallelism == 1 and edge.partitioner.is_whole_for_one
         self.subscription = Subscription(targets=edge.parallelism, limits=limits.flow)
         self.links = [_Link(TaskId(edge.processor, i)) for i in range(edge.parallelism)]
         self._meets_others = edge.meets_others
         self.is_in_order = True  #: Records come as those of their partition do.
         self._told = (NOWHERE, NOWHERE)  # The latest origin, and the one told for it.
-
-    def partition(
-        self, values: list[Any], timestamps: list[int], sender: int
-    ) -> list[tuple[int, list[Any], list[int]]]:
-        return self._partitioner.partition(
-            values, timestamps, parallelism=self._parallelism, sender=sender
-        )
 
     def told(self, origin: Origin) -> Origin:
         if origin is not self._told[0]:
@@ -545,5 +529,5 @@ class _EdgeOutput:
 
         The order of records must not depend on that number, but for those that have no order.
         """
-        edge = self._partitioner
+        edge = self.partitioner
         return not edge.keeps_whole or (edge.by_chance and not origin.is_by_arrival)

@@ -29,17 +29,15 @@ from gearpy.messages.data import (
     Unmanaged,
 )
 from gearpy.messages.metrics import TaskLoad
-from gearpy.messages.table import has_late
 from gearpy.task.api.counters import TaskCounters
 from gearpy.task.api.failure import USER_ERRORS, operator_error
-from gearpy.task.api.interfaces import FINISHED, Columns, Task, TaskContext, TaskLimits
+from gearpy.task.api.interfaces import FINISHED, Task, TaskContext, TaskLimits
 from gearpy.task.api.keyed import KeyedTask, OpenState
 from gearpy.task.api.rejects import OUTPUT, Midway, OnError, RejectedRecord, Rejects
 from gearpy.task.api.snapshots import TaskResume, TaskSnapshot, TaskState, encode_offsets
 from gearpy.task.chain.event_gate import OrderedOutput
-from gearpy.task.runtime.driving import Job, blame, columns_of_batch, columns_of_messages, reject
 from gearpy.task.runtime.epoch_ends import CommitRequest, CutRequest, LaterOutput
-from gearpy.task.runtime.feed import TaskFeed
+from gearpy.task.runtime.feed import Job, TaskFeed, batch_of_messages, blame, checked_batch, reject
 from gearpy.task.runtime.info import TaskInfo
 from gearpy.task.runtime.inlet import Injected, Inlet
 from gearpy.task.runtime.metering import MeterSettings, TaskMeter
@@ -151,7 +149,8 @@ class TaskRunner:
         self.context.probe = probe
         self.task: Task | None = None
         self._feed: TaskFeed | None = None  # Made when it is open.
-        self._tells_origin = True
+        self._origin = NOWHERE  # Of the records at hand.
+        self._is_chain = self._tells_origin = True
 
     def open(self, start_time_ms: int) -> None:
         """Open the links, make the user's task and start it."""
@@ -186,6 +185,7 @@ class TaskRunner:
             )
         if not self.task.keeps_times:
             self._outlet.forget_order()
+        self._is_chain = self.task.marks_late
         self._tells_origin = self.task.aligned  # Records that wait for a later epoch have lost it.
         if not self.task.aligned:
             self._inlet.hold_nothing_back()
@@ -446,27 +446,33 @@ class TaskRunner:
         return None
 
     def _process(self, message: DataMessage) -> Job:
-        batch, is_early = message.batch, message.epoch > self.epoch
+        batch, is_early = message.batch, message.epoch > self._outlet.epoch
         self._enter_epoch(message.epoch)
-        if isinstance(batch, EncodedBatch):
+        if type(batch) is EncodedBatch:
             origin = batch.origin
             batch = message.batch = decode_batch(batch.body, batch.count)
             batch.origin = origin
-        if batch.has_late:
-            self.context.sees_late = True
+        assert type(batch) is Batch, "there is no other kind"
         if batch.values:
-            self._enter(batch.origin)
+            if not self._is_chain:
+                self.context.sees_late |= batch.has_late
+                self._enter(batch.origin)
             if not (message.idle or is_early):  # Their results hold clocks back at once.
                 self._set_idle(False)
             yield from self._fed.records(batch, self._inlet.watermarks.watermark_ms)
-            self._enter(NOWHERE)
-        self._enter_epoch(self.epoch)
-        yield from self._follow(has_moved=self._inlet.on_processed(message, is_early=is_early))
+            if not self._is_chain:
+                self._enter(NOWHERE)
+        if is_early:
+            self._enter_epoch(self._outlet.epoch)
+        has_moved = self._inlet.on_processed(message, is_early=is_early)
+        yield from self._follow(has_moved=has_moved)
 
     def _follow(self, *, has_moved: bool) -> Job:
+        watermarks = self._inlet.watermarks
         if has_moved:
-            yield from self._advance(self._inlet.watermarks.watermark_ms)
-        self._set_idle(self._inlet.watermarks.is_idle)
+            yield from self._fed.advance(watermarks.watermark_ms)
+            self._announce(watermarks.watermark_ms)
+        self._set_idle(watermarks.is_idle)
 
     def _enter_epoch(self, epoch: int) -> None:
         if self.context.epoch != epoch:
@@ -474,16 +480,12 @@ class TaskRunner:
             self.context.epoch = epoch
 
     def _enter(self, origin: Origin) -> None:
-        if origin is not self.context.origin:
+        if origin is not self._origin:
             self._flush()
-            self.context.origin = origin
+            self._origin = origin
 
     def _see_late(self) -> None:
         self.context.sees_late = True
-
-    def _advance(self, watermark_ms: int) -> Job:
-        yield from self._fed.advance(watermark_ms)
-        self._announce(watermark_ms)
 
     def _wake(self) -> Job:
         assert self.task is not None
@@ -556,13 +558,13 @@ class TaskRunner:
         self._send_later(epoch)
         try:
             for batch in self.task.before_snapshot():
-                self._emit(columns_of_batch, batch, self._clock_ms())
+                self._emit(batch, self._clock_ms())
         except USER_ERRORS as error:
             self._blame(error)
 
     def _send_later(self, epoch: int) -> None:
-        for values, times in self._later.take(epoch):
-            self._send(values, times, self._clock_ms())
+        for batch in self._later.take(epoch):
+            self._send(batch, self._clock_ms())
 
     def _commit(self) -> None:
         try:
@@ -656,45 +658,53 @@ class TaskRunner:
             self._job = None
         elif batch is not None:
             self._flush()
-            self._emit(columns_of_batch, batch, now_ms)
+            self._emit(batch, now_ms)
         elif self._parked is None and self.task is not None and not self.task.has_room:
             self._job, self._parked = None, self._job
-            self._parked_origin = self.context.origin
+            self._parked_origin = self._origin
         if len(self._buffer) >= self._limits.batch_records:
             self._flush()
 
     def _flush(self) -> None:
-        if self._buffer:
-            self._emit(columns_of_messages, self._buffer, self._clock_ms())
-            self._buffer.clear()
-
-    def _emit(self, columns_of: Callable[[Any], Columns], output: Any, now_ms: int) -> None:
+        if not self._buffer:
+            return
         try:
-            values, timestamps = columns_of(output)
-            if values:
-                self._send(values, timestamps, now_ms)
+            self._send(self._about(batch_of_messages(self._buffer)), self._clock_ms())
         except USER_ERRORS as error:  # A partitioner may be the user's.
             self._blame(error)
+        self._buffer.clear()
 
-    def _send(self, values: list[Any], timestamps: list[int], now_ms: int) -> None:
+    def _emit(self, batch: Batch, now_ms: int) -> None:
+        try:
+            if not self._is_chain:
+                batch = self._about(checked_batch(batch))
+            if batch.values:
+                self._send(batch, now_ms)
+        except USER_ERRORS as error:
+            self._blame(error)
+
+    def _about(self, batch: Batch) -> Batch:
+        """Say of records that user code has given where they are from, and if some are late."""
+        batch.has_late = self.context.sees_late
+        batch.origin = self._origin if self._tells_origin else NOWHERE
+        return batch
+
+    def _send(self, batch: Batch, now_ms: int) -> None:
         if self.context.epoch > self.epoch:
-            if self._later.add(self.context.epoch, values, timestamps):
+            if self._later.add(self.context.epoch, batch):
                 self._inlet.hold_back()
             return
         try:
-            context = self.context
-            origin = context.origin if self._tells_origin else NOWHERE
-            is_late = context.sees_late and has_late(timestamps)
-            self._outlet.emit(values, timestamps, now_ms, has_late=is_late, origin=origin)
-            self.context.counters.records_out += len(values)
+            self._outlet.emit(batch, now_ms)
+            self.context.counters.records_out += len(batch.values)
         except USER_ERRORS as error:
             if not self._rejects.may_go_on:
                 raise
-            if len(values) > 1:  # None was sent. Find the records that have nowhere to go.
-                for at in range(len(values)):  # Parts of a table are tables.
-                    self._send(values[at : at + 1], timestamps[at : at + 1], now_ms)
+            if len(batch) > 1:  # None was sent. Find the records that have nowhere to go.
+                for at in range(len(batch)):
+                    self._send(batch.part(at, at + 1), now_ms)
             else:
-                message = Message(values[0], timestamps[0])
+                message = Message(batch.values[0], batch.timestamps[0])
                 reject(self._rejects, self.info.operator, error, message, place=OUTPUT)
 
     def _make_context(self, wall_ms: Callable[[], int], counters: TaskCounters) -> TaskContext:
@@ -726,7 +736,6 @@ class TaskRunner:
             coroutines=self._coroutines,
             is_rerun=info.is_rerun,
             worked_ms=lambda: self._inlet.pace.worked_ms(self._clock_ms()),
-            enter=self._enter,
         )
 
     def _schedule(self, delay_ms: int, payload: object) -> None:

@@ -2,9 +2,8 @@
 
 - `task`: the task that reads a source, and runs the chain of stages behind it.
 - `partition`: one partition of a source as its task reads it: late records, the cut by event time,
-  silence.
+  silence, small batches.
 - `probed`: how much is read while an input is looked for that ends processes.
 - `place_text`: places in the input, as people read them.
-- `gathering`: joins small batches of a reader.
 - `share`: names of partitions, and which task reads one that was found while it runs.
 """

@@ -1,26 +1,48 @@
 """One partition of a source as its task reads it: late records, the cut by event time, silence.
 
-Gives portions of records; after `begin_cut` only records older than the cut. The rest is held and
-given again behind the cut. Calls neither clock nor network but through its reader.
+Gives batches with their origin and promise; after `begin_cut` only records older than the cut. The
+rest is held and given again behind the cut. Calls neither clock nor network but through its reader.
+
+Small batches are joined, since a batch costs all steps behind it the same as a large one. What is
+late, and where an epoch is cut, must not depend on it. So they are joined only as long as their
+records are judged as if one batch came after the other.
 """
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterable
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
 
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MIN_MS
-from gearpy.messages.data import NOWHERE, Batch, Origin
-from gearpy.messages.late_time import ordered
+from gearpy.messages.data import NOWHERE, Batch, Origin, Promise
+from gearpy.messages.late_time import OrderedTimes, check_times, ordered
 from gearpy.messages.table import Table, Times, newest_of
 from gearpy.task.api.failure import is_final
 from gearpy.task.api.interfaces import SourceReader, TaskCounters
 from gearpy.task.api.sides import BadRecord
-from gearpy.task.sources.gathering import BatchJoiner
-from gearpy.task.time.late import LateRecords, Portion, flags_at, others, places_of, rows_before
+from gearpy.task.time.late import (
+    LateRecords,
+    filtered,
+    flags_at,
+    others,
+    part_of,
+    picked,
+    places_of,
+    promised_before,
+    rows_before,
+)
 from gearpy.wire.values.payload import decode_batch, encode_batch
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+
+#: A batch is small below this share of what was asked for; a table, whose rows cost less, below a
+#: smaller one.
+ROWS_SHARE: Final = 2
+TABLE_SHARE: Final = 16
 
 
 class SourcePartition:
@@ -35,7 +57,7 @@ class SourcePartition:
 
     Args:
         idle_after_ms: how long it gives nothing until it counts as idle; None: its reader tells.
-        clock_ms: ends reading on behind a small batch, see `BatchJoiner`; None: there is none.
+        clock_ms: ends reading on behind a small batch; None: nothing is read on.
         sets_bad_aside: whether its reader is asked for bad records.
         advances: whether it then promises that nothing older than ``idle_after_ms`` before the wall
             time will come, and so is not idle, but moves on with the clock.
@@ -77,33 +99,32 @@ class SourcePartition:
         self.bad_ms = 0
         self._cut_ms: int | None = None
         self.held_records = 0  #: Records behind the cut that were read.
-        self._held: list[Portion] = []
-        self._backlog: deque[Portion] = deque()  # Read, and to be given before all else.
+        self._held: list[Batch] = []
+        self._backlog: deque[Batch] = deque()  # Read, and to be given before all else.
         self._empty_ms: int | None = None  # Was asked behind what it gave, and had nothing.
-        self._joiner = clock_ms and BatchJoiner(
-            reader, self._next, promised_ms=lambda: self._known_ms, clock_ms=clock_ms
-        )
+        self._clock_ms = clock_ms
 
-    def read(self, max_records: int, now_ms: int) -> Portion | None:
+    def read(self, max_records: int, now_ms: int) -> Batch | None:
         """Return the records to send now; None if the partition has none at present.
 
-        A portion may be empty, when all that was read is held or has been dropped. What is in
+        The batch may be empty, when all that was read is held or has been dropped. What is in
         `bad` then belongs before the cut, as the reader is behind it from now on.
         """
         self.bad = []
-        portion = self._backlog.popleft() if self._backlog else self._read(max_records, now_ms)
-        if portion is None or self._cut_ms is None:
-            return portion
-        return self._split(portion, self._cut_ms)
+        batch = self._backlog.popleft() if self._backlog else self._read(max_records, now_ms)
+        if batch is None or self._cut_ms is None:
+            return batch
+        return self._split(batch, self._cut_ms)
 
-    def read_few(self, max_records: int, now_ms: int) -> Portion | None:
+    def read_few(self, max_records: int, now_ms: int) -> Batch | None:
         """Return the next records, never more than asked for, also of those that have waited."""
-        portion = self.read(max_records, now_ms)
-        if portion is None or len(portion) <= max_records:
-            return portion
-        before_ms = portion.promised()[max_records]
-        self._backlog.appendleft(replace(portion.part(max_records), before_ms=before_ms))
-        return portion.part(0, max_records)
+        batch = self.read(max_records, now_ms)
+        if batch is None or len(batch) <= max_records:
+            return batch
+        rest = part_of(batch, max_records, len(batch))
+        rest.promise = rest.promise._replace(before_ms=promised_before(batch)[max_records])
+        self._backlog.appendleft(rest)
+        return part_of(batch, 0, max_records)
 
     def begin_cut(self, cut_time_ms: int) -> None:
         self.end_cut()
@@ -121,7 +142,7 @@ class SourcePartition:
 
     @property
     def promised_ms(self) -> int:
-        return self._backlog[0].before_ms if self._backlog else self._known_ms
+        return self._backlog[0].promise.before_ms if self._backlog else self._known_ms
 
     @property
     def is_idle(self) -> bool:
@@ -140,30 +161,22 @@ class SourcePartition:
         Raises:
             OperatorError: a record is none.
         """
-        return [self._encoded(portion) for portion in (*self._held, *self._backlog)]
+        return [self._encoded(batch) for batch in (*self._held, *self._backlog)]
 
     def restore(self, kept: Iterable[Any]) -> None:
         """Go on from the return value of `snapshot`; `floor_ms` is set beside it."""
         bound_ms = self.reader.out_of_order_ms
         for count, body, before_ms, after_ms, places, offset in kept:
             batch = decode_batch(body, count)
-            self._late.has_marked |= batch.has_late
-            self._backlog.append(
-                Portion(
-                    batch.values,
-                    batch.timestamps,
-                    before_ms,
-                    after_ms,
-                    bound_ms,
-                    None if places is None else flags_at(places, count),
-                    self._origin._replace(offset=offset),
-                )
-            )
+            aside = None if places is None else flags_at(places, count)
+            batch.origin = self._origin._replace(offset=offset)
+            batch.promise = Promise(before_ms, after_ms, bound_ms, aside)
+            self._backlog.append(batch)
 
     def close(self) -> None:
         self.reader.close()
 
-    def _read(self, max_records: int, now_ms: int) -> Portion | None:
+    def _read(self, max_records: int, now_ms: int) -> Batch | None:
         if self.reader.finished:
             return None
         self.bad_ms = before_ms = self._known_ms
@@ -173,26 +186,72 @@ class SourcePartition:
             self._note_silence(now_ms)
             return None
         self._quiet_since_ms, self._is_quiet = None, False
-        if self._joiner is None:
-            return self._portion(batch, before_ms, self._known_ms)
-        batch, after_ms, other, self._empty_ms = self._joiner.behind(batch, max_records, before_ms)
-        portion = self._portion(batch, before_ms, after_ms)
+        enough = max_records // (TABLE_SHARE if type(batch.values) is Table else ROWS_SHARE)
+        if len(batch.values) >= enough or self._clock_ms is None or not _may_join(batch):
+            return self._judged(batch, before_ms, self._known_ms)
+        return self._read_on(batch, enough, max_records, before_ms, self._clock_ms)
+
+    def _read_on(
+        self,
+        first: Batch,
+        enough: int,
+        max_records: int,
+        before_ms: int,
+        clock_ms: Callable[[], int],
+    ) -> Batch:
+        """Return a batch with those that join it, as long as more is there at once.
+
+        The first record waits meanwhile, so that ends with the ms of the clock, or soon after.
+        """
+        reader, batches, count, other = self.reader, [first], len(first), None
+        after_ms, now_ms = self._known_ms, clock_ms()
+        until_ms = now_ms + 1
+        while now_ms <= until_ms and count < enough and not (reader.finished or reader.may_wait):
+            # Records that follow must be judged alike; of those by arrival none is late.
+            is_known = reader.out_of_order_ms is not None or reader.is_by_arrival
+            if not is_known and after_ms != before_ms:
+                break
+            batch = self._next(max_records - count)
+            if batch is None:
+                self._empty_ms = now_ms
+                break
+            if not _can_join(first, batch):
+                other = batch
+                break
+            batches.append(batch)
+            after_ms, count, now_ms = self._known_ms, count + len(batch), clock_ms()
+        joined = self._judged(_joined(batches), before_ms, after_ms)
         if other is not None:
-            self._backlog.append(self._portion(other, after_ms, self._known_ms))
-        return portion
+            self._backlog.append(self._judged(other, after_ms, self._known_ms))
+        return joined
 
     def _next(self, max_records: int) -> Batch | None:
+        """Return the next batch of the reader, checked; None if it has no records."""
         batch = self.reader.read_batch(max_records)
-        self._count_skipped()
+        skipped = self.reader.skipped_records
+        if skipped != self._skipped:
+            self._counters.skipped_records += skipped - self._skipped
+            self._skipped = skipped
         if self._sets_bad_aside:
             self.bad += self.reader.take_bad()
         if batch is None or not batch.values:
             return None
-        self._check(batch)
+        values, times = batch.values, batch.timestamps
+        if len(values) != len(times):
+            raise ConfigError(
+                f"source {self._source} gave {len(values)} values but {len(times)} timestamps"
+            )
+        if (type(values) is Table) != (type(times) is Times):
+            raise ConfigError(
+                f"source {self._source} gave {type(values).__name__} values with "
+                f"{type(times).__name__} timestamps: give a Table with Times, or lists"
+            )
+        if type(times[0]) is not int and type(times) is not Times:
+            check_times(times)
         return batch
 
-    def _portion(self, batch: Batch, before_ms: int, after_ms: int) -> Portion:
-        """Count the records, and judge which of them are late."""
+    def _judged(self, batch: Batch, before_ms: int, after_ms: int) -> Batch:
+        """Count the records, say where they are from, and judge which of them are late."""
         counters, times = self._counters, batch.timestamps
         if type(times) is not Times:
             times = ordered(times)
@@ -202,26 +261,12 @@ class SourcePartition:
         if after_ms == MIN_MS:  # It never promises: no one could wait for its records.
             origin = origin._replace(is_by_arrival=True)
         self.read_records += len(times)
-        return self._late.judge(
-            Portion(
-                batch.values,
-                times,
-                before_ms,
-                after_ms,
-                self.reader.out_of_order_ms,
-                origin=origin,
-            )
-        )
-
-    def _check(self, batch: Batch) -> None:
-        values, times = len(batch.values), len(batch.timestamps)
-        if values != times:
-            raise ConfigError(f"source {self._source} gave {values} values but {times} timestamps")
-        if (type(batch.values) is Table) != (type(batch.timestamps) is Times):
-            raise ConfigError(
-                f"source {self._source} gave {type(batch.values).__name__} values with "
-                f"{type(batch.timestamps).__name__} timestamps: give a Table with Times, or lists"
-            )
+        promise = Promise(before_ms, after_ms, self.reader.out_of_order_ms)
+        judged = Batch(batch.values, times, False, origin, promise)
+        # Nothing is late, as a rule.
+        if type(times) is OrderedTimes and times[0] >= before_ms:
+            return judged
+        return self._late.judge(judged)
 
     def _note_silence(self, now_ms: int) -> None:
         """Count as idle after a while. Silent is a partition that was asked and gave nothing."""
@@ -237,55 +282,96 @@ class SourcePartition:
     def _known_ms(self) -> int:
         return max(self.reader.watermark_ms, self.floor_ms)
 
-    def _count_skipped(self) -> None:
-        skipped = self.reader.skipped_records
-        if skipped != self._skipped:
-            self._counters.skipped_records += skipped - self._skipped
-            self._skipped = skipped
-
-    def _split(self, portion: Portion, cut_ms: int) -> Portion:
+    def _split(self, batch: Batch, cut_ms: int) -> Batch:
         """Return the records before the cut; hold the rest."""
-        until = self._reaches(portion, cut_ms)
-        newest_ms = newest_of(portion.timestamps, cut_ms - 1)
-        if until == len(portion) and newest_ms < cut_ms:
-            return portion
-        going, held, first = _parted(portion, until, cut_ms)
+        before_ms, after_ms, bound_ms, _ = batch.promise
+        until = len(batch)  # So many stand before the promise has come to the cut.
+        if before_ms >= cut_ms:
+            until = 0
+        elif after_ms >= cut_ms and bound_ms is not None:
+            until = bisect_left(promised_before(batch), cut_ms)
+        newest_ms = newest_of(batch.timestamps, cut_ms - 1)
+        if until == len(batch) and newest_ms < cut_ms:
+            return batch
+        going, held, first = _parted(batch, until, cut_ms)
         if held:
-            self._held.append(replace(held, before_ms=portion.promised()[first]))
+            held.promise = held.promise._replace(before_ms=promised_before(batch)[first])
+            self._held.append(held)
             self.held_records += len(held)
         return going
 
-    def _reaches(self, portion: Portion, cut_ms: int) -> int:
-        """Return how many records stand before the promise has come to the cut."""
-        if portion.before_ms >= cut_ms:
-            return 0
-        if portion.after_ms < cut_ms or portion.out_of_order_ms is None:
-            return len(portion)
-        return bisect_left(portion.promised(), cut_ms)
-
-    def _encoded(self, portion: Portion) -> list[Any]:
+    def _encoded(self, batch: Batch) -> list[Any]:
         try:
-            body = b"".join(encode_batch(portion.values, portion.timestamps))
+            body = b"".join(encode_batch(batch.values, batch.timestamps))
         except ConfigError as error:
             raise OperatorError(
                 operator=self._source,
                 cause=f"records that wait for the end of an epoch cannot be stored: {error}",
                 is_final=is_final(error),
             ) from error
-        places = None if portion.aside is None else places_of(portion.aside)
-        offset = portion.origin.offset
-        return [len(portion), body, portion.before_ms, portion.after_ms, places, offset]
+        before_ms, after_ms, _, aside = batch.promise
+        places = None if aside is None else places_of(aside)
+        return [len(batch), body, before_ms, after_ms, places, batch.origin.offset]
 
 
-def _parted(portion: Portion, until: int, cut_ms: int) -> tuple[Portion, Portion, int]:
+def _parted(batch: Batch, until: int, cut_ms: int) -> tuple[Batch, Batch, int]:
     """Return the records before a cut, the rest, and the place where the rest begins."""
-    times = portion.timestamps
+    times = batch.timestamps
     if type(times) is Times:
         going = rows_before(times, cut_ms, until=until)
         staying = others(going)
         first = staying.index(True).as_py()
-        return portion.filtered(going), portion.filtered(staying), first
+        return filtered(batch, going), filtered(batch, staying), first
     gone = [at for at in range(until) if times[at] < cut_ms]
     there = set(gone)
     held = [at for at in range(len(times)) if at not in there]
-    return portion.picked(gone), portion.picked(held), held[0] if held else 0
+    return picked(batch, gone), picked(batch, held), held[0] if held else 0
+
+
+def _may_join(batch: Batch) -> bool:
+    values, times = batch.values, batch.timestamps
+    if type(values) is not Table:
+        return type(values) is list
+    return type(times) is Times and times.promised is None and _is_plain(values.batch.schema)
+
+
+def _can_join(first: Batch, other: Batch) -> bool:
+    mine, others = first.values, other.values
+    if type(mine) is not Table or type(others) is not Table:
+        return type(mine) is type(others)
+    return mine.batch.schema.equals(others.batch.schema, check_metadata=True) and _may_join(other)
+
+
+@lru_cache(maxsize=64)
+def _is_plain(schema: "pa.Schema") -> bool:
+    return all(_has_no_dictionary(field.type) for field in schema)
+
+
+def _has_no_dictionary(kind: "pa.DataType") -> bool:
+    import pyarrow as pa  # noqa: PLC0415 - there is a type, so Arrow is there
+
+    if pa.types.is_dictionary(kind):
+        return False
+    return all(_has_no_dictionary(kind.field(at).type) for at in range(kind.num_fields))
+
+
+def _joined(batches: Sequence[Batch]) -> Batch:
+    first = batches[0]
+    if len(batches) == 1:
+        return first
+    if type(first.values) is Table:
+        return _joined_tables(batches)
+    values: list[Any] = []
+    times: list[int] = []
+    for batch in batches:
+        values += batch.values
+        times += batch.timestamps
+    return Batch(values, times)
+
+
+def _joined_tables(batches: Sequence[Batch]) -> Batch:
+    import pyarrow as pa  # noqa: PLC0415 - the tables have loaded it
+
+    tables = [batch.values.batch for batch in batches if type(batch.values) is Table]
+    times = [batch.timestamps.array for batch in batches if type(batch.timestamps) is Times]
+    return Batch(Table(pa.concat_batches(tables)), Times(pa.concat_arrays(times)))

@@ -8,19 +8,18 @@ from gearpy.columns.row_schema import RowSchema
 from gearpy.core.flow.read_size import ReadSize
 from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
-from gearpy.messages.data import NOWHERE, Batch, Origin
+from gearpy.messages.data import Batch, Origin
 from gearpy.messages.table import newest_of
 from gearpy.task.api.failure import shown
 from gearpy.task.api.interfaces import FINISHED, Discovery, Source, TaskContext
 from gearpy.task.api.sides import Side
 from gearpy.task.chain.chain import ChainTask
 from gearpy.task.chain.stage import Stage
-from gearpy.task.sources.gathering import ROWS_SHARE, TABLE_SHARE
-from gearpy.task.sources.partition import SourcePartition
+from gearpy.task.sources.partition import ROWS_SHARE, TABLE_SHARE, SourcePartition
 from gearpy.task.sources.place_text import place_text
 from gearpy.task.sources.probed import ProbedReading
 from gearpy.task.sources.share import partition_number
-from gearpy.task.time.late import LATE, LateRecords, Portion, SourceLate
+from gearpy.task.time.late import LATE, LateRecords, SourceLate
 
 WhenIdle: TypeAlias = Literal["hold", "advance"]
 
@@ -232,21 +231,28 @@ class SourceTask(ChainTask):
         self._discovery.on_commit(places)
 
     def produce(self) -> Generator[Batch | None, None, int]:
+        """Read one batch of one partition and pass it on, then the watermark."""
         self._find()
-        portion = self._read() if self._probed is None else self._read_probed(self._probed)
-        records = 0 if portion is None else len(portion.values)  # Also some that were held.
+        batch = self._read() if self._probed is None else self._read_probed(self._probed)
+        records = 0 if batch is None else len(batch.values)  # Also some that were held.
         if self._bad_tag:
-            yield from self._set_aside(portion)
-        if portion is not None:
+            yield from self._set_aside(batch)
+        if batch is not None:
             self.context.set_idle(False)
-            yield from self._pass_on(portion)
+            self._sent_ms = max(self._sent_ms, newest_of(batch.timestamps, MIN_MS))
+            if self._late.sets_aside and records:
+                batch, sides = self._late.parted(batch, self._schema)
+                if len(sides):
+                    yield sides
+            if batch.values:
+                yield from self.on_batch(batch)
         self._drop_finished()
         yield from self._promise()
         self.context.set_idle(self._is_idle)
         self._size.on_read(records, self.context.worked_ms())
         if not self._parts and not self._finds_more:
             return FINISHED
-        return self._pause_ms() if portion is None else 0
+        return self._pause_ms() if batch is None else 0
 
     @property
     def epoch_fill(self) -> float:
@@ -351,21 +357,21 @@ class SourceTask(ChainTask):
     def _live(self) -> list[SourcePartition]:
         return [part for part in self._parts if not part.is_idle]
 
-    def _read(self) -> Portion | None:
+    def _read(self) -> Batch | None:
         if len(self._parts) > 1:
             self._parts.sort(key=lambda part: part.promised_ms)
         self._asked_ms = now_ms = self.context.now_ms()
         for at, part in enumerate(self._parts):
             if self._cut_ms < MAX_MS and part.has_promised(self._cut_ms):
                 continue  # Its records belong to the next epoch.
-            portion = part.read(self._size.size, now_ms)
-            if portion is not None:
+            batch = part.read(self._size.size, now_ms)
+            if batch is not None:
                 self._parts.append(self._parts.pop(at))
                 self._gave_ms = now_ms
-                return portion
+                return batch
         return None
 
-    def _read_probed(self, probed: ProbedReading) -> Portion | None:
+    def _read_probed(self, probed: ProbedReading) -> Batch | None:
         """Read what may be read, or leave out what is to be."""
         self._parts.sort(key=lambda part: part.promised_ms)
         self._asked_ms = self._gave_ms = now_ms = self.context.now_ms()
@@ -375,11 +381,11 @@ class SourceTask(ChainTask):
             if probed.leaves_out:
                 self._leave_out(part, probed, now_ms)
                 return None
-            portion = part.read_few(room, now_ms)
-            if portion is not None:
-                probed.on_read(part.name, len(portion))
+            batch = part.read_few(room, now_ms)
+            if batch is not None:
+                probed.on_read(part.name, len(batch))
                 self._parts.append(self._parts.pop(at))
-                return portion
+                return batch
         return None
 
     def _leave_out(self, part: SourcePartition, probed: ProbedReading, now_ms: int) -> None:
@@ -391,11 +397,11 @@ class SourceTask(ChainTask):
                 "source cannot step over it unread: take it out of the input",
                 is_final=True,
             )
-        portion = part.read_few(1, now_ms)
-        if portion is None:
+        batch = part.read_few(1, now_ms)
+        if batch is None:
             return
-        probed.on_read(part.name, len(portion))
-        for value, time_ms in Batch(portion.values, portion.timestamps).messages():
+        probed.on_read(part.name, len(batch))
+        for value, time_ms in batch.messages():
             error = OperatorError(
                 operator=self.context.operator,
                 cause=f"{where}: this record ends the process that works on it: {probed.cause}",
@@ -414,23 +420,7 @@ class SourceTask(ChainTask):
         known_ms = min((part.reader.pause_ms for part in self._parts), default=0)
         return min(limits.idle_poll_ms, max(limits.brisk_poll_ms, silent_ms // _PAUSES, known_ms))
 
-    def _pass_on(self, portion: Portion) -> Iterator[Batch | None]:
-        batch = Batch(portion.values, portion.timestamps)
-        if not batch.values:
-            return
-        if self._late.has_marked:
-            self.context.sees_late = True
-        self.context.enter(portion.origin)
-        self._sent_ms = max(self._sent_ms, newest_of(batch.timestamps, MIN_MS))
-        if self._late.sets_aside:
-            batch, sides = self._late.parted(portion, self._schema)
-            if len(sides):
-                yield sides
-        if batch.values:
-            yield from self.on_batch(batch)
-        self.context.enter(NOWHERE)
-
-    def _set_aside(self, portion: Portion | None) -> Iterator[Batch]:
+    def _set_aside(self, batch: Batch | None) -> Iterator[Batch]:
         """Send the bad records that were read, at a time that is not late.
 
         Where nothing is promised yet, that is the time of the first good record beside them.
@@ -439,7 +429,7 @@ class SourceTask(ChainTask):
             if bad := part.bad:
                 time_ms = part.bad_ms
                 if time_ms == MIN_MS:
-                    time_ms = int(portion.timestamps[0]) if portion is not None and portion else 0
+                    time_ms = int(batch.timestamps[0]) if batch else 0
                     time_ms = min(time_ms, self._cut_ms - 1)
                 part.bad = []
                 self._sent_ms = max(self._sent_ms, time_ms)

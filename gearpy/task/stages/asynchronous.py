@@ -11,8 +11,9 @@ from gearpy.core.flow.async_window import AsyncWindow
 from gearpy.core.flow.lookup_cache import LookupCache
 from gearpy.errors import ConfigError
 from gearpy.ids import MIN_MS
+from gearpy.messages.data import Batch
 from gearpy.messages.late_time import late_places, late_time, promise_of
-from gearpy.task.api.interfaces import Columns, TaskContext
+from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.stage import Stage
 from gearpy.transport.loop.coroutines import Calls
 from gearpy.transport.loop.shared_lookup import SharedLookup
@@ -142,16 +143,18 @@ class AsyncStage(Stage):
         self._limit = context.limits.batch_records
         self._window = AsyncWindow(function.concurrency, ordered=function.ordered)
         self._calls: Calls | None = None
+        self._has_late = False  # Records in flight may be late.
 
-    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        self._begin(values, timestamps)
+    def process(self, batch: Batch) -> Iterator[Batch]:
+        self._has_late |= batch.has_late
+        self._begin(batch.values, batch.timestamps)
         return iter(())
 
-    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
+    def on_watermark(self, watermark_ms: int) -> Iterator[Batch]:
         self._window.advance(watermark_ms)
         return iter(())
 
-    def release(self) -> Iterator[Columns]:
+    def release(self) -> Iterator[Batch]:
         """Yield results, in batches, and reject records that have none."""
         assert self._calls is not None, "restore comes first"
         window = self._window
@@ -165,7 +168,8 @@ class AsyncStage(Stage):
                         self.name, error, held.value, held.time_ms, place=self.place
                     )
         while window.is_ready:
-            yield window.release(self._limit)
+            values, times = window.release(self._limit)
+            yield Batch(values, times, self._has_late)
 
     def snapshot(self) -> list[Any]:
         """Return how far event time is, before and behind, and the records in flight."""
@@ -192,8 +196,7 @@ class AsyncStage(Stage):
         )
         watermark_ms, passed_ms, values, plain, promises = state or (MIN_MS, MIN_MS, [], [], [])
         times = list(map(late_time, plain, promises))
-        if late_places(times):
-            self._context.sees_late = True
+        self._has_late = bool(late_places(times))
         self._window.restore(watermark_ms, passed_ms)
         self._begin(values, times)
 

@@ -11,7 +11,6 @@ from gearpy.messages.data import Batch
 from gearpy.messages.summaries import ConsumerReport
 from gearpy.task.api.failure import USER_ERRORS, operator_error
 from gearpy.task.api.interfaces import (
-    Columns,
     PacedWriter,
     Sink,
     SinkContext,
@@ -147,28 +146,28 @@ class SinkStage(Stage):
             return isinstance(self._writer, TransactionalWriter)
         return super().overrides(name)
 
-    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+    def process(self, batch: Batch) -> Iterator[Batch]:
         if self._context.shown is not None:
-            self._context.shown(values, timestamps)
+            self._context.shown(batch.values, batch.timestamps)
         try:
-            self._writer.write_batch(Batch(values, timestamps))
-            self._counters.records_out += len(values)
+            self._writer.write_batch(batch)
+            self._counters.records_out += len(batch.values)
         except USER_ERRORS as error:
             if (away := self._away(error)) is not None:  # No record is to blame.
                 raise operator_error(self.name, away) from error
-            if len(values) == 1:
-                record, time = values[0], timestamps[0]
+            if len(batch) == 1:
+                record, time = batch.values[0], batch.timestamps[0]
                 self._rejects.blame(self.name, error, record, time, place=self.place)
             elif (
                 self._rejects.may_go_on and self._writer.atomic and isinstance(error, OperatorError)
             ):
-                for value, time in zip(values, timestamps, strict=True):
-                    self.process([value], [time])
+                for at in range(len(batch)):
+                    self.process(batch.part(at, at + 1))
             else:
                 raise operator_error(self.name, error) from error
         return iter(())
 
-    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
+    def on_watermark(self, watermark_ms: int) -> Iterator[Batch]:
         with self._blamed():
             self._writer.on_watermark(watermark_ms)
         return iter(())
@@ -294,10 +293,10 @@ class PacedSinkStage(SinkStage):
         self._paced = self._writer
         self._passed_ms = MIN_MS
 
-    def expect(self, values: list[Any], timestamps: list[int]) -> None:
+    def expect(self, batch: Batch) -> None:
         if type(self._paced).expect is not PacedWriter.expect:
             with self._blamed():
-                self._paced.expect(Batch(values, timestamps))
+                self._paced.expect(batch)
 
     def overrides(self, name: str) -> bool:
         """Tell it of itself: it has its own answers to all."""
@@ -321,7 +320,7 @@ class PacedSinkStage(SinkStage):
     def is_ready(self) -> bool:
         return any(each.failure is not None for each in self._all)
 
-    def release(self) -> Iterator[Columns]:
+    def release(self) -> Iterator[Batch]:
         self._check()
         return iter(())
 
@@ -350,7 +349,7 @@ class PacedSinkStage(SinkStage):
         with self._blamed():
             return all(each.is_delivered for each in self._all)
 
-    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
+    def on_watermark(self, watermark_ms: int) -> Iterator[Batch]:
         """Tell the writer."""
         self._passed_ms = max(self._passed_ms, watermark_ms)
         return super().on_watermark(watermark_ms)

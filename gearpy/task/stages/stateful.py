@@ -7,11 +7,11 @@ from typing import Any
 
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS
-from gearpy.messages.data import Origin
+from gearpy.messages.data import Batch, Origin
 from gearpy.state.encoding.keys import encode_key
 from gearpy.task.aggregates.fold import KeyFunction
 from gearpy.task.api.failure import USER_ERRORS, shown
-from gearpy.task.api.interfaces import Columns, TaskContext
+from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.stage import Stage
 from gearpy.task.chain.step_state import step_state
 
@@ -55,20 +55,20 @@ class KeyedStage(Stage):
         self._function = function
         self._context = context
 
-    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        return (self._expand if self._function.is_flat else self._replace)(values, timestamps)
+    def process(self, batch: Batch) -> Iterator[Batch]:
+        return (self._expand if self._function.is_flat else self._replace)(batch)
 
     def restore(self, state: Any) -> None:
         self._state = step_state(self._context, "map_with_state", self.place)
         self._kept = self._state.value("kept", ttl=self._function.ttl_ms)
 
-    def _replace(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+    def _replace(self, batch: Batch) -> Iterator[Batch]:
         state, key_of, function = self._state, self._key, self._function.function
         read, write = self._kept.accessors()
         initial, has_ttl = self._function.initial, self._function.ttl_ms is not None
         out: list[Any] = []
         times: list[int] = []
-        for record, time in zip(values, timestamps, strict=True):
+        for record, time in zip(batch.values, batch.timestamps, strict=True):
             try:
                 key = encode_key(key_of(record))
                 if has_ttl:
@@ -86,16 +86,16 @@ class KeyedStage(Stage):
             except USER_ERRORS as error:
                 self._reject(error, record, time)
         if out:
-            yield out, times
+            yield batch.giving(out, times)
 
-    def _expand(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+    def _expand(self, batch: Batch) -> Iterator[Batch]:
         """Yield all results for each record, in portions."""
         state, key_of, limit = self._state, self._key, self._limit
         initial, has_ttl = self._function.initial, self._function.ttl_ms is not None
         read, write = self._kept.accessors()
         out: list[Any] = []
         times: list[int] = []
-        for record, time in zip(values, timestamps, strict=True):
+        for record, time in zip(batch.values, batch.timestamps, strict=True):
             begin = len(out)
             try:
                 key = encode_key(key_of(record))
@@ -112,7 +112,7 @@ class KeyedStage(Stage):
                     out.append(result)
                     times.append(time)
                     if len(out) >= limit:
-                        yield out, times
+                        yield batch.giving(out, times)
                         out, times, begin = [], [], 0
                         # State may have been handed over meanwhile.
                         read, write = self._kept.accessors()
@@ -121,7 +121,7 @@ class KeyedStage(Stage):
                 del out[begin:], times[begin:]
                 self._reject(error, record, time)
         if out:
-            yield out, times
+            yield batch.giving(out, times)
 
     def _reject(self, error: BaseException, record: Any, time: int) -> None:
         self._rejects.blame(self.name, error, record, time, place=self.place)
@@ -156,28 +156,21 @@ class PlaceStage(Stage):
             else None
         )
 
-    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+    def process(self, batch: Batch) -> Iterator[Batch]:
         """Yield the records that pass."""
-        left, offset = max(0, self._count - self._came), self._came
-        self._came += len(values)
-        passing = slice(left) if self._is_first else slice(left, None)
-        if values[passing]:
-            yield from self._in_order(values[passing], timestamps[passing], offset)
+        left, offset, count = max(0, self._count - self._came), self._came, len(batch)
+        self._came += count
+        passing = batch.part(0, left) if self._is_first else batch.part(min(left, count), count)
+        if len(passing):
+            if self._order is not None and not batch.origin.is_by_arrival:
+                passing.origin = self._order.at(offset)
+            yield passing
 
     def snapshot(self) -> int:
         return self._came
 
     def restore(self, state: int | None) -> None:
         self._came = state or 0
-
-    def _in_order(self, values: list[Any], timestamps: list[int], offset: int) -> Iterator[Columns]:
-        origin = self._context.origin
-        if self._order is None or origin.is_by_arrival:
-            yield values, timestamps
-            return
-        self._context.enter(self._order.at(offset))
-        yield values, timestamps
-        self._context.enter(origin)
 
 
 class DistinctStage(Stage):
@@ -204,11 +197,11 @@ class DistinctStage(Stage):
         self._context = context
         self._ttl_ms = within_ms
 
-    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+    def process(self, batch: Batch) -> Iterator[Batch]:
         """Yield the records that are the first of their key."""
         out: list[Any] = []
         times: list[int] = []
-        for record, time in zip(values, timestamps, strict=True):
+        for record, time in zip(batch.values, batch.timestamps, strict=True):
             try:
                 if self._is_first(record, time):
                     out.append(record)
@@ -216,7 +209,7 @@ class DistinctStage(Stage):
             except USER_ERRORS as error:
                 self._rejects.blame(self.name, error, record, time, place=self.place)
         if out:
-            yield out, times
+            yield batch.giving(out, times)
 
     def restore(self, state: Any) -> None:
         self._state = step_state(self._context, "distinct", self.place)

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from gearpy.messages.data import Batch
 from gearpy.task.api.failure import USER_ERRORS, shown
-from gearpy.task.api.interfaces import Columns, TaskContext
+from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.sides import Side
 from gearpy.task.chain.stage import Stage
 
@@ -31,11 +32,11 @@ class BranchStage(Stage):
         self._predicates = predicates
         self._default = default
 
-    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+    def process(self, batch: Batch) -> Iterator[Batch]:
         """Yield the records wrapped."""
         out: list[Any] = []
         times: list[int] = []
-        for record, time in zip(values, timestamps, strict=True):
+        for record, time in zip(batch.values, batch.timestamps, strict=True):
             try:
                 tag = self._tag_of(record)
             except USER_ERRORS as error:
@@ -45,7 +46,7 @@ class BranchStage(Stage):
                 out.append(Side(tag, record))
                 times.append(time)
         if out:
-            yield out, times
+            yield batch.giving(out, times)
 
     def _tag_of(self, record: Any) -> str:
         for predicate, tag in self._predicates:
@@ -68,12 +69,11 @@ class LogStage(Stage):
         self._every = every
         self._passed = 0
 
-    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+    def process(self, batch: Batch) -> Iterator[Batch]:
         """Yield the records as they are."""
         if self._log.isEnabledFor(self._level):
-            for at in range(-self._passed % self._every, len(values), self._every):
-                self._log.log(
-                    self._level, "%s: %s at %d", self.name, shown(values[at]), timestamps[at]
-                )
-        self._passed += len(values)
-        yield values, timestamps
+            for at in range(-self._passed % self._every, len(batch), self._every):
+                record, time = shown(batch.values[at]), batch.timestamps[at]
+                self._log.log(self._level, "%s: %s at %d", self.name, record, time)
+        self._passed += len(batch)
+        yield batch

@@ -9,10 +9,11 @@ from gearpy.columns.row_schema import RowSchema, as_table, inferred_schema
 from gearpy.columns.workable import workable_batch
 from gearpy.distribution import require
 from gearpy.errors import ConfigError, OperatorError
+from gearpy.messages.data import Batch
 from gearpy.messages.late_time import LateTime, promise_of
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.failure import USER_ERRORS, operator_error
-from gearpy.task.api.interfaces import Columns, TaskContext
+from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.chain.stage import Stage
 
 if TYPE_CHECKING:
@@ -36,23 +37,24 @@ class RowsStage(Stage):
         self._schema = schema
         self._makes = schema is not None and schema.row_type is not None
         self._rejects = context.rejects
-        self._portion = max(1, context.limits.batch_records)
+        self._rows_max = max(1, context.limits.batch_records)
 
-    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+    def process(self, batch: Batch) -> Iterator[Batch]:
         """Yield the rows; records that are rows pass, but a dict becomes a row as declared."""
+        values, timestamps = batch.values, batch.timestamps
         if self._makes and type(values) is list and set(map(type, values)) == {dict}:
             assert self._schema is not None
             values = as_table(values, RowSchema(self._schema.arrow))  # Out of quarantine.
         if type(values) is not Table:
-            yield values, timestamps
+            yield batch
             return
-        for start in range(0, len(values), self._portion):
-            stop = start + self._portion
+        for start in range(0, len(values), self._rows_max):
+            stop = start + self._rows_max
             rows, times = self._converted(values[start:stop], timestamps[start:stop])
             if rows:
-                yield rows, times
+                yield batch.giving(rows, times)
 
-    def _converted(self, part: Table, timestamps: list[int]) -> Columns:
+    def _converted(self, part: Table, timestamps: list[int]) -> tuple[list[Any], list[int]]:
         """Return rows; if the row class refuses one, each row is looked at alone."""
         try:
             return (list(part) if self._schema is None else self._schema.rows(part.batch)), list(
@@ -96,16 +98,17 @@ class TableStage(Stage):
         self._is_given = schema is not None
         self._rejects = context.rejects
 
-    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+    def process(self, batch: Batch) -> Iterator[Batch]:
         """Yield the table; a table already there passes."""
+        values = batch.values
         if not values:
             return
         try:
             table = values if type(values) is Table else self._table(values)
         except USER_ERRORS as error:
-            yield from self._without_bad(values, timestamps, error)
+            yield from self._without_bad(batch, error)
         else:
-            yield table, Times.of(timestamps)
+            yield batch.giving(table, Times.of(batch.timestamps))
 
     def _table(self, values: list[Any]) -> Table:
         if self._is_given:
@@ -118,18 +121,16 @@ class TableStage(Stage):
         self._schema = inferred_schema(values)
         return as_table(values, self._schema)
 
-    def _without_bad(
-        self, values: list[Any], timestamps: list[int], error: BaseException
-    ) -> Iterator[Columns]:
+    def _without_bad(self, batch: Batch, error: BaseException) -> Iterator[Batch]:
         """Go on behind the rows that do not fit, if that is the policy."""
-        if len(values) > 1 and self._rejects.may_go_on:
-            for start, stop in _halves(len(values)):
-                yield from self.process(values[start:stop], timestamps[start:stop])
+        if len(batch) > 1 and self._rejects.may_go_on:
+            for start, stop in _halves(len(batch)):
+                yield from self.process(batch.part(start, stop))
             return
         blamed = _blamed(self.name, error)
-        if len(values) > 1:
+        if len(batch) > 1:
             raise blamed from error
-        self._rejects.take(values[0], timestamps[0], blamed, place=self.place)
+        self._rejects.take(batch.values[0], batch.timestamps[0], blamed, place=self.place)
 
 
 class MapBatchesStage(Stage):
@@ -176,29 +177,29 @@ class MapBatchesStage(Stage):
         self._rejects = context.rejects
         self._schema: RowSchema | None = None  # Of the last table.
 
-    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+    def process(self, batch: Batch) -> Iterator[Batch]:
         """Yield the results of the function."""
-        if not values:
+        if not batch.values:
             return
-        table, times = as_table(values, self._schema), Times.of(timestamps)
+        table, times = as_table(batch.values, self._schema), Times.of(batch.timestamps)
         if self._schema is None or self._schema.arrow is not table.batch.schema:
             self._schema = RowSchema(table.batch.schema)
         if self._times is None or times.promised is None:
-            yield from self._results(table, times)
+            yield from self._results(batch, table, times)
             return
         for start, stop in _alike(times):
-            yield from self._results(table[start:stop], times[start:stop])
+            yield from self._results(batch, table[start:stop], times[start:stop])
 
-    def _results(self, table: Table, times: Times) -> Iterator[Columns]:
+    def _results(self, batch: Batch, table: Table, times: Times) -> Iterator[Batch]:
         try:
             result = self._called(table, times)
         except USER_ERRORS as error:
-            yield from self._without_bad(table, times, error)
+            yield from self._without_bad(batch, table, times, error)
         else:
             if result is not None:
-                yield result
+                yield batch.giving(*result)
 
-    def _called(self, table: Table, times: Times) -> Columns | None:
+    def _called(self, table: Table, times: Times) -> tuple[Table, Times] | None:
         given = table.batch
         if self._times is not None:
             name = self._times
@@ -224,11 +225,13 @@ class MapBatchesStage(Stage):
             )
         return Table(batch), times
 
-    def _without_bad(self, table: Table, times: Times, error: BaseException) -> Iterator[Columns]:
+    def _without_bad(
+        self, batch: Batch, table: Table, times: Times, error: BaseException
+    ) -> Iterator[Batch]:
         is_alone = len(table) == 1
         if not is_alone and self._rejects.may_go_on:
             for start, stop in _halves(len(table)):
-                yield from self._results(table[start:stop], times[start:stop])
+                yield from self._results(batch, table[start:stop], times[start:stop])
             return
         if not is_alone:
             raise operator_error(self.name, error) from error
@@ -282,7 +285,9 @@ def _promise(time_ms: int) -> int | None:
     return promise_of(time_ms) if type(time_ms) is LateTime else None
 
 
-def _without_column(batch: "pa.RecordBatch", name: str, *, promised_ms: int | None) -> Columns:
+def _without_column(
+    batch: "pa.RecordBatch", name: str, *, promised_ms: int | None
+) -> tuple[Table, Times]:
     import pyarrow as pa  # noqa: PLC0415 - the batch is there, so Arrow is
     import pyarrow.compute as pc  # type: ignore[import-untyped]  # noqa: PLC0415
 

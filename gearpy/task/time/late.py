@@ -5,14 +5,14 @@ least of all on how many are read at a time. So a replay finds the same ones aga
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from gearpy.columns.row_schema import RowSchema
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS
-from gearpy.messages.data import NOWHERE, Batch, Origin
+from gearpy.messages.data import Batch
 from gearpy.messages.late_time import OrderedTimes, late_time
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.interfaces import TaskCounters
@@ -31,76 +31,40 @@ WINDOW_LATE: Final[tuple[WindowLate, ...]] = ("drop", "restamp", "side")
 LATE: Final = "late"
 
 
-@dataclass(slots=True)  # Not frozen, which would make it slow to make.
-class Portion:
-    """Some records of one partition in their order, and the promises around them.
+def promised_before(batch: Batch) -> Sequence[int]:
+    """Return the watermark that was promised before each record; never falls."""
+    before_ms, after_ms, bound_ms, _ = batch.promise
+    if bound_ms is None or after_ms <= before_ms:
+        return [before_ms] * len(batch)
+    if type(batch.timestamps) is Times:
+        return promised_times(batch.timestamps, before_ms=before_ms, bound_ms=bound_ms)
+    newest = accumulate(batch.timestamps[:-1], max, initial=before_ms + bound_ms)
+    return [time_ms - bound_ms for time_ms in newest]
 
-    Attributes:
-        before_ms: promised before the first one: no record is older, late ones excepted.
-        out_of_order_ms: the promise is the newest event time less this. None: it has moved at
-            the end, as far as is known.
-        aside: of a table, for each row whether it is for the side output, as a
-            `pyarrow.BooleanArray`; None if none is. Other records are wrapped.
-    """
 
-    values: list[Any]
-    timestamps: list[int]
-    before_ms: int
-    after_ms: int
-    out_of_order_ms: int | None = None
-    aside: Any = None
-    origin: Origin = NOWHERE
+def picked(batch: Batch, places: Sequence[int]) -> Batch:
+    """Return the records at some places; not for a table."""
+    values = [batch.values[at] for at in places]
+    return replace(batch, values=values, timestamps=[batch.timestamps[at] for at in places])
 
-    def __len__(self) -> int:
-        return len(self.values)
 
-    def picked(self, places: Sequence[int]) -> "Portion":
-        """Return the records at some places; not for a table."""
-        return replace(
-            self,
-            values=[self.values[at] for at in places],
-            timestamps=[self.timestamps[at] for at in places],
-        )
+def filtered(batch: Batch, flags: Any) -> Batch:
+    """Return the rows of a table that have a flag."""
+    values, times, promise = batch.values, batch.timestamps, batch.promise
+    assert type(values) is Table
+    assert type(times) is Times
+    if promise.aside is not None:
+        promise = promise._replace(aside=promise.aside.filter(flags))
+    return replace(
+        batch, values=values.filter(flags), timestamps=times.filter(flags), promise=promise
+    )
 
-    def part(self, start: int, stop: int | None = None) -> "Portion":
-        """Return the records between two places; the promises stay."""
-        return replace(
-            self,
-            values=self.values[start:stop],
-            timestamps=self.timestamps[start:stop],
-            aside=None if self.aside is None else self.aside[start:stop],
-        )
 
-    def filtered(self, flags: Any) -> "Portion":
-        values, times = self.values, self.timestamps
-        assert type(values) is Table
-        assert type(times) is Times
-        return replace(
-            self,
-            values=values.filter(flags),
-            timestamps=times.filter(flags),
-            aside=None if self.aside is None else self.aside.filter(flags),
-        )
-
-    @property
-    def is_in_time(self) -> bool:
-        """Whether it is seen at a glance that no record is late."""
-        times = self.timestamps
-        if times[0] < self.before_ms:
-            return False
-        if type(times) is Times:
-            return are_sorted(times) or times.bounds()[0] >= self.after_ms
-        return type(times) is OrderedTimes or min(times) >= self.after_ms
-
-    def promised(self) -> Sequence[int]:
-        """Return the watermark that was promised before each record; never falls."""
-        bound_ms = self.out_of_order_ms
-        if bound_ms is None or self.after_ms <= self.before_ms:
-            return [self.before_ms] * len(self.values)
-        if type(self.timestamps) is Times:
-            return promised_times(self.timestamps, before_ms=self.before_ms, bound_ms=bound_ms)
-        newest = accumulate(self.timestamps[:-1], max, initial=self.before_ms + bound_ms)
-        return [time_ms - bound_ms for time_ms in newest]
+def part_of(batch: Batch, start: int, stop: int) -> Batch:
+    """Return the records between two places; the promises stay."""
+    part, aside = batch.part(start, stop), batch.promise.aside
+    part.promise = batch.promise._replace(aside=None if aside is None else aside[start:stop])
+    return part
 
 
 class LateRecords:
@@ -116,68 +80,32 @@ class LateRecords:
         self._policy = policy
         self._counters = counters
         self._tag = tag
-        self.has_marked = False  #: Times of some records have been made a `LateTime`.
 
     @property
     def sets_aside(self) -> bool:
         return self._policy == "side"
 
-    def judge(self, portion: Portion) -> Portion:
-        """Return the portion as it goes on; may be empty."""
-        if portion.is_in_time:
-            return portion
-        if type(portion.timestamps) is Times:
-            return self._judged_table(portion, portion.timestamps)
-        promised = portion.promised()
-        pairs = zip(portion.timestamps, promised, strict=True)
+    def judge(self, batch: Batch) -> Batch:
+        """Return the batch as it goes on, by its own promise; may be empty."""
+        times, (before_ms, after_ms, _, _) = batch.timestamps, batch.promise
+        if type(times) is Times:
+            is_in_time = times[0] >= before_ms and (
+                are_sorted(times) or times.bounds()[0] >= after_ms
+            )
+            return batch if is_in_time else self._judged_table(batch, times)
+        if times[0] >= before_ms and (type(times) is OrderedTimes or min(times) >= after_ms):
+            return batch
+        promised = promised_before(batch)
+        pairs = zip(times, promised, strict=True)
         late = [at for at, (time_ms, least_ms) in enumerate(pairs) if time_ms < least_ms]
         if not late:
-            return portion
-        if self._policy == "keep":
-            self.has_marked = True
-        else:
+            return batch
+        if self._policy != "keep":
             self._counters.late_records += len(late)
-        return (
-            self._without(portion, late)
-            if self._policy == "drop"
-            else self._changed(portion, late, promised)
-        )
-
-    def parted(self, portion: Portion, schema: RowSchema | None) -> tuple[Batch, Batch]:
-        """Return the rows that go on, and wrapped rows for the side output; each may be empty."""
-        values, times = portion.values, portion.timestamps
-        if type(values) is not Table or type(times) is not Times:
-            *main, sides = split_sides(values, times)
-            return Batch(main[0], main[1]), sides
-        if portion.aside is None:
-            return Batch(values, times), Batch([], [])
-        aside, main_rows = values.filter(portion.aside), others(portion.aside)
-        rows = list(aside) if schema is None else schema.rows(aside.batch)
-        sides = Batch([Side(self._tag, row) for row in rows], list(times.filter(portion.aside)))
-        return Batch(values.filter(main_rows), times.filter(main_rows)), sides
-
-    def _judged_table(self, portion: Portion, times: Times) -> Portion:
-        promised = portion.promised()
-        least = promised if isinstance(promised, Times) else portion.before_ms
-        late = late_rows(times, least)
-        if late is None:
-            return portion
-        if self._policy == "keep":
-            self.has_marked = True
-            return replace(portion, timestamps=marked(times, least))
-        self._counters.late_records += len(places_of(late))
-        if self._policy == "restamp":
-            return replace(portion, timestamps=restamped(times, least))
-        if self._policy == "side":
-            return replace(portion, aside=late)
-        return portion.filtered(others(late))
-
-    def _without(self, portion: Portion, late: list[int]) -> Portion:
-        dropped = set(late)
-        return portion.picked([at for at in range(len(portion)) if at not in dropped])
-
-    def _changed(self, portion: Portion, late: list[int], promised: Sequence[int]) -> Portion:
-        values, timestamps = list(portion.values), list(portion.timestamps)
+        if self._policy == "drop":
+            dropped = set(late)
+            return picked(batch, [at for at in range(len(batch)) if at not in dropped])
+        values, timestamps = list(batch.values), list(times)
         for at in late:
             if self._policy == "side":
                 values[at] = Side(self._tag, values[at])
@@ -185,7 +113,37 @@ class LateRecords:
                 timestamps[at] = late_time(timestamps[at], promised[at])
             else:
                 timestamps[at] = promised[at]
-        return replace(portion, values=values, timestamps=timestamps)
+        is_marked = self._policy == "keep"
+        return replace(batch, values=values, timestamps=timestamps, has_late=is_marked)
+
+    def parted(self, batch: Batch, schema: RowSchema | None) -> tuple[Batch, Batch]:
+        """Return the rows that go on, and wrapped rows for the side output; each may be empty."""
+        values, times, flags = batch.values, batch.timestamps, batch.promise.aside
+        if type(values) is not Table or type(times) is not Times:
+            *main, sides = split_sides(values, times)
+            return batch.giving(main[0], main[1]), sides
+        if flags is None:
+            return batch, Batch([], [])
+        aside, main_rows = values.filter(flags), others(flags)
+        rows = list(aside) if schema is None else schema.rows(aside.batch)
+        wrapped: list[Any] = [Side(self._tag, row) for row in rows]
+        sides = batch.giving(wrapped, list(times.filter(flags)))
+        return batch.giving(values.filter(main_rows), times.filter(main_rows)), sides
+
+    def _judged_table(self, batch: Batch, times: Times) -> Batch:
+        promised = promised_before(batch)
+        least = promised if isinstance(promised, Times) else batch.promise.before_ms
+        late = late_rows(times, least)
+        if late is None:
+            return batch
+        if self._policy == "keep":
+            return replace(batch, timestamps=marked(times, least), has_late=True)
+        self._counters.late_records += len(places_of(late))
+        if self._policy == "restamp":
+            return replace(batch, timestamps=restamped(times, least))
+        if self._policy == "side":
+            return replace(batch, promise=batch.promise._replace(aside=late))
+        return filtered(batch, others(late))
 
 
 def check_late(policy: str, allowed: Sequence[str]) -> None:

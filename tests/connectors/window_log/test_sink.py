@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
-from gearpy.columns.gathered import GATHERED_ROWS_MAX
+from gearpy.columns.log_columns import GATHERED_ROWS_MAX
 from gearpy.connectors.window_log import sink as window_log_sink
 from gearpy.connectors.window_log.sink import LogOptions, WindowLogWriter, window_log_folder
 from gearpy.errors import ConfigError, GearpyError, OperatorError

@@ -19,6 +19,7 @@ from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.spark.query.groups import Combiner, Merger
 from gearpy.spark.query.plan import GroupStep
 from gearpy.task.api.window_result import WindowResult
+from tests.task.stage_build import columns_of
 
 _BUCKETS: Final = 3
 #: Key, value and time.
@@ -109,7 +110,7 @@ def _computed(step: GroupStep, parts: Sequence[Sequence[_Record]]) -> list[Windo
         assert not list(combiner.pieces())
     results = []
     for merger in mergers:
-        for values, times in merger.results():
+        for values, times in columns_of(merger.results()):
             assert times == [result.end - 1 for result in values]
             results += values
     return results

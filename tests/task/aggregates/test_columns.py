@@ -32,6 +32,7 @@ from gearpy.task.api.snapshots import decode_state, encode_state
 from gearpy.task.api.window_result import WindowResult
 from gearpy.task.chain.stage import Stage
 from tests.task.build import a_context
+from tests.task.stage_build import columns_of, results_of
 
 AnyWindows: TypeAlias = TumblingWindows | SlidingWindows | GlobalWindows
 
@@ -179,10 +180,10 @@ class BothPaths:
         self.partial = PartialAggregateStage(a_context(), "partial", windows, key, aggregates)
 
     def take(self, table: pa.RecordBatch, times: list[int]) -> None:
-        list(self.rows.stage.process(rows_of(table), times))
-        for values, stamps in self.partial.process(Table(table), Times.of(times)):
+        list(results_of(self.rows.stage, rows_of(table), times))
+        for values, stamps in results_of(self.partial, Table(table), Times.of(times)):
             assert len(values) <= len(times)
-            list(self.columns.stage.process(values, stamps))
+            list(results_of(self.columns.stage, values, stamps))
 
     def end_epoch(self) -> None:
         self.rows.end_epoch()
@@ -209,7 +210,7 @@ def in_order(stage: Stage, watermark_ms: int) -> list[Any]:
     """Return what a watermark brings, in the order of windows and then of keys."""
     results = [
         (list(value), time)
-        for values, times in stage.on_watermark(watermark_ms)
+        for values, times in columns_of(stage.on_watermark(watermark_ms))
         for value, time in zip(values, times, strict=True)
     ]
     assert [time for _, time in results] == sorted(time for _, time in results)
@@ -276,7 +277,7 @@ def test_columns_give_what_rows_give(
 # -- one by one ------------------------------------------------------------------------------
 
 
-def results_of(
+def totals_of(
     aggregates: Mapping[str, Aggregate] | Aggregate,
     table: pa.RecordBatch,
     *,
@@ -288,9 +289,9 @@ def results_of(
     partial = PartialAggregateStage(a_context(), "partial", windows, key, aggregates)
     merge = MergeAggregateStage(a_context(), "merge", windows, key, aggregates)
     stamps = Times.of(times or [0] * table.num_rows)
-    for values, oldest in partial.process(Table(table), stamps):
-        list(merge.process(values, oldest))
-    return [value for values, _ in merge.on_watermark(MAX_MS) for value in values]
+    for values, oldest in results_of(partial, Table(table), stamps):
+        list(results_of(merge, values, oldest))
+    return [value for values, _ in columns_of(merge.on_watermark(MAX_MS)) for value in values]
 
 
 @pytest.mark.parametrize(
@@ -306,7 +307,7 @@ def results_of(
 def test_sums_of_whole_numbers_never_wrap_round(kind: pa.DataType, values: list[int]) -> None:
     table = pa.RecordBatch.from_arrays([pa.array(values, kind)], ["n"])
 
-    (result,) = results_of({"total": agg.sum("n"), "mean": agg.mean("n")}, table)
+    (result,) = totals_of({"total": agg.sum("n"), "mean": agg.mean("n")}, table)
 
     assert result.value == {"total": sum(values), "mean": sum(values) / len(values)}
 
@@ -330,7 +331,7 @@ def test_unfit_column_is_named(aggregate: Aggregate, kind: pa.DataType, cause: s
     table = pa.RecordBatch.from_arrays([pa.nulls(1, kind)], ["c"])
 
     with pytest.raises(OperatorError, match=cause) as raised:
-        results_of({"a": aggregate}, table)
+        totals_of({"a": aggregate}, table)
     assert raised.value.operator == "partial"
 
     (mistake,) = columnar_mistakes(GlobalWindows(), (), aggregate, table.schema)
@@ -342,9 +343,9 @@ def test_missing_column_is_named_with_those_there_are() -> None:
     table = pa.RecordBatch.from_arrays([pa.array([1])], ["n"])
 
     with pytest.raises(OperatorError, match="there is no column 'm': there are n"):
-        results_of({"a": agg.sum("m")}, table)
+        totals_of({"a": agg.sum("m")}, table)
     with pytest.raises(OperatorError, match="there is no column 'user': there are n"):
-        results_of({"a": agg.sum("n")}, table, key=("user",))
+        totals_of({"a": agg.sum("n")}, table, key=("user",))
 
 
 def test_column_that_is_no_key_is_named() -> None:
@@ -352,7 +353,7 @@ def test_column_that_is_no_key_is_named() -> None:
     table = pa.RecordBatch.from_arrays([pa.array([[1]])], ["parts"])
 
     with pytest.raises(OperatorError, match="column 'parts' of type list<item: int64> is no key"):
-        results_of({"n": agg.count()}, table, key=("parts",))
+        totals_of({"n": agg.count()}, table, key=("parts",))
 
 
 def test_schema_may_change_between_tables() -> None:
@@ -362,9 +363,9 @@ def test_schema_may_change_between_tables() -> None:
     good = pa.RecordBatch.from_arrays([pa.array([1])], ["n"])
     other = pa.RecordBatch.from_arrays([pa.array(["x"])], ["n"])
 
-    assert len(list(stage.process(Table(good), Times.of([0])))) == 1
+    assert len(list(results_of(stage, Table(good), Times.of([0])))) == 1
     with pytest.raises(OperatorError, match="cannot be added up"):
-        list(stage.process(Table(other), Times.of([0])))
+        list(results_of(stage, Table(other), Times.of([0])))
 
 
 @pytest.mark.parametrize(
@@ -396,7 +397,7 @@ def test_every_nan_is_one_key() -> None:
     keys = pa.array([math.nan, 0.0, math.nan, -0.0])
     table = pa.RecordBatch.from_arrays([keys], ["x"])
 
-    results = results_of(agg.count(), table, key=("x",))
+    results = totals_of(agg.count(), table, key=("x",))
 
     assert [each.value for each in results] == [2, 2]
 
@@ -421,7 +422,7 @@ def test_partials_have_the_time_of_their_oldest_record() -> None:
     )
     table = pa.RecordBatch.from_arrays([pa.array(["a", "b", "a", "a"])], ["user"])
 
-    ((values, times),) = partial.process(Table(table), Times.of([7, 5, 3, 12]))
+    ((values, times),) = results_of(partial, Table(table), Times.of([7, 5, 3, 12]))
 
     assert [row["user"] for row in values] == ["a", "b", "a"]
     assert list(times) == [3, 5, 12]
@@ -435,10 +436,10 @@ def test_nothing_comes_of_nothing() -> None:
     merge = MergeAggregateStage(a_context(), "m", TumblingWindows(10), (), agg.count())
     empty = pa.RecordBatch.from_arrays([pa.array([], pa.int64())], ["n"])
 
-    assert list(partial.process(Table(empty), Times.of([]))) == []
-    assert list(partial.on_watermark(5)) == []
-    assert list(merge.process([], [])) == []
-    assert list(merge.on_watermark(MAX_MS)) == []
+    assert list(results_of(partial, Table(empty), Times.of([]))) == []
+    assert list(columns_of(partial.on_watermark(5))) == []
+    assert list(results_of(merge, [], [])) == []
+    assert list(columns_of(merge.on_watermark(MAX_MS))) == []
     partial.restore(None)
     partial.close(completed=True)
     merge.close(completed=True)
@@ -448,10 +449,10 @@ def test_rows_that_come_by_hand_become_a_table() -> None:
     partial = PartialAggregateStage(a_context(), "p", GlobalWindows(), (), agg.sum("n"))
     merge = MergeAggregateStage(a_context(), "m", GlobalWindows(), (), agg.sum("n"))
 
-    for values, times in partial.process([{"n": 4}], [7]):
-        list(merge.process(values, times))
+    for values, times in results_of(partial, [{"n": 4}], [7]):
+        list(results_of(merge, values, times))
 
-    ((values, _),) = merge.on_watermark(MAX_MS)
+    ((values, _),) = columns_of(merge.on_watermark(MAX_MS))
     assert values[0].value == 4
 
 
@@ -463,16 +464,16 @@ def test_merged_windows_go_on_where_rows_were() -> None:
             c, "w", TumblingWindows(10), key_getter("user"), fold_of(aggregates), limit=3
         )
     )
-    list(rows.stage.process([{"user": "a", "n": 5}], [3]))
+    list(results_of(rows.stage, [{"user": "a", "n": 5}], [3]))
     rows.end_epoch()
     rows.make = lambda c: MergeAggregateStage(c, "w", TumblingWindows(10), ("user",), aggregates)
     rows.start()
     partial = PartialAggregateStage(a_context(), "p", TumblingWindows(10), ("user",), aggregates)
     table = pa.RecordBatch.from_pylist([{"user": "a", "n": 6}])
-    for values, times in partial.process(Table(table), Times.of([4])):
-        list(rows.stage.process(values, times))
+    for values, times in results_of(partial, Table(table), Times.of([4])):
+        list(results_of(rows.stage, values, times))
 
-    ((values, _),) = rows.stage.on_watermark(10)
+    ((values, _),) = columns_of(rows.stage.on_watermark(10))
 
     assert values == [WindowResult("a", {"total": 11, "n": 2}, 0, 10)]
 

@@ -17,6 +17,7 @@ from gearpy.task.api.rejects import Rejects
 from gearpy.task.api.window_result import WindowResult
 from gearpy.wire.values.payload import decode_value
 from tests.task.build import a_context
+from tests.task.stage_build import columns_of, results_of
 
 COUNT = Fold(kind="count", first=lambda _: 1, add=lambda total, _: total + 1)
 JOIN = Fold(kind="fold", first=lambda value: [value], add=lambda kept, value: [*kept, value])
@@ -44,7 +45,7 @@ def a_window_fold(
 def results_at(fold: WindowFold, watermark_ms: int) -> list[Message]:
     return [
         Message(*pair)
-        for portion in fold.on_watermark(watermark_ms)
+        for portion in columns_of(fold.on_watermark(watermark_ms))
         for pair in zip(*portion, strict=True)
     ]
 
@@ -83,7 +84,7 @@ def test_window_results_are_those_of_a_dictionary(
     for step in [*steps, MAX_MS]:
         if isinstance(step, list):
             values, times = map(list, zip(*step, strict=True))
-            assert list(stage.process(values, times)) == []
+            assert list(results_of(stage, values, times)) == []
             for value, time in step:
                 start = windows.start_of(time)
                 if windows.end_of(start) <= watermark_ms:
@@ -113,9 +114,9 @@ def test_window_results_are_those_of_a_dictionary(
 def test_closing_window_is_given_in_portions() -> None:
     """A window of a million keys is no single batch; what is not given yet is still held."""
     fold = a_window_fold(TumblingWindows(10), key=lambda value: value, limit=4)
-    list(fold.process(list(range(10)), [3] * 10))
+    list(results_of(fold, list(range(10)), [3] * 10))
 
-    portions = fold.on_watermark(10)
+    portions = columns_of(fold.on_watermark(10))
     first = next(portions)
     held = fold.hold_ms
     rest = list(portions)
@@ -129,7 +130,7 @@ def test_closing_window_is_given_in_portions() -> None:
 def test_window_closes_when_the_watermark_reaches_its_end() -> None:
     """A watermark of 10 says that no record before 10 will come."""
     fold = a_window_fold(TumblingWindows(10))
-    list(fold.process([1], [5]))
+    list(results_of(fold, [1], [5]))
 
     assert results_at(fold, 9) == []
     assert results_at(fold, 10) == [Message(WindowResult(1, 1, 0, 10), 9)]
@@ -162,7 +163,7 @@ def test_key_function_that_raises_blames_its_record(
     stage = a_window_fold(TumblingWindows(10), fold, key=key)
 
     with pytest.raises(OperatorError) as raised:
-        list(stage.process(values, [1, 2, 3]))
+        list(results_of(stage, values, [1, 2, 3]))
 
     error = raised.value
     assert error.operator == "fold"
@@ -175,7 +176,7 @@ def test_fold_that_raises_blames_its_record() -> None:
     stage = a_window_fold(TumblingWindows(10), fold, key=lambda _: None)
 
     with pytest.raises(OperatorError, match="TypeError") as raised:
-        list(stage.process([1, 2, "x", 3], [11, 12, 13, 24]))
+        list(results_of(stage, [1, 2, "x", 3], [11, 12, 13, 24]))
 
     error = raised.value
     assert (error.record, error.event_time_ms) == ("'x'", 13)
@@ -197,7 +198,7 @@ def test_running_results_are_those_of_a_dictionary(batches: list[list[int]], nam
 
     for batch in batches:
         times = list(range(len(batch)))
-        ((values, stamped),) = stage.process(batch, times)
+        ((values, stamped),) = results_of(stage, batch, times)
 
         expected = []
         for value in batch:
@@ -205,7 +206,7 @@ def test_running_results_are_those_of_a_dictionary(batches: list[list[int]], nam
             expected.append((by_three(value), summed(list(kept[by_three(value)]))))
         assert values == expected
         assert stamped == times
-    assert list(stage.on_watermark(MAX_MS)) == []
+    assert list(columns_of(stage.on_watermark(MAX_MS))) == []
     assert stage.hold_ms == MAX_MS
 
 
@@ -216,7 +217,7 @@ def test_running_fold_that_raises_blames_its_record(at: int) -> None:
     stage = RunningFold(a_context(), "fold", first_letter, COUNT)
 
     with pytest.raises(OperatorError, match="IndexError") as raised:
-        list(stage.process(values, [1, 2, 3]))
+        list(results_of(stage, values, [1, 2, 3]))
 
     error = raised.value
     assert (error.record, error.event_time_ms) == ("''", at + 1)
@@ -268,11 +269,11 @@ def test_window_goes_on_behind_bad_records(batches: list[Any], name: str) -> Non
 
     dropped = []
     for batch in batches:
-        list(stage.process(*map(list, zip(*batch, strict=True))))
+        list(results_of(stage, *map(list, zip(*batch, strict=True))))
         good = [record for record in batch if not is_bad(record[0], name)]
         dropped += [record for record in batch if is_bad(record[0], name)]
         if good:
-            list(without.process(*map(list, zip(*good, strict=True))))
+            list(results_of(without, *map(list, zip(*good, strict=True))))
 
     found = [(decode_value(record.value), record.event_time_ms) for record in rejects.records]
     assert sorted(found) == sorted(dropped)
@@ -296,6 +297,6 @@ def test_running_fold_goes_on_behind_bad_records(batches: list[list[int]]) -> No
         times = list(range(len(batch)))
         good = [at for at in times if not is_bad(batch[at], "join")]
         dropped += len(batch) - len(good)
-        portions = list(stage.process(batch, times))
-        assert portions == list(without.process([batch[at] for at in good], good))
+        portions = list(results_of(stage, batch, times))
+        assert portions == list(results_of(without, [batch[at] for at in good], good))
     assert counters.skipped_records == dropped

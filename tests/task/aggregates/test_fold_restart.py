@@ -25,6 +25,7 @@ from gearpy.wire.values.payload import decode_value, encode_value
 from gearpy.wire.values.records import register_record
 from tests.task.aggregates.test_fold import COUNT, FOLDS, JOIN, by_three, results_at
 from tests.task.build import a_context
+from tests.task.stage_build import columns_of, results_of
 
 
 class Life:
@@ -77,7 +78,7 @@ def test_restarted_running_fold_goes_on(epochs: list[list[int] | None], name: st
         if values is None:
             life.start()
             continue
-        updates = [list(each.stage.process(values, values)) for each in (life, plain)]
+        updates = [list(results_of(each.stage, values, values)) for each in (life, plain)]
         assert updates[0] == updates[1]
         life.end_epoch()
 
@@ -85,10 +86,10 @@ def test_restarted_running_fold_goes_on(epochs: list[list[int] | None], name: st
 def test_an_epoch_stores_what_has_changed() -> None:
     """One key of many is one cell, whether all are compared or each change is noted."""
     life = Life(lambda context: RunningFold(context, "fold", lambda value: value, COUNT))
-    list(life.stage.process(list(range(50)), [0] * 50))
+    list(results_of(life.stage, list(range(50)), [0] * 50))
 
     first = life.end_epoch()
-    list(life.stage.process([7, 7], [0, 0]))
+    list(results_of(life.stage, [7, 7], [0, 0]))
     second = life.end_epoch()
     third = life.end_epoch()
 
@@ -102,9 +103,9 @@ def test_closed_window_deletes_its_cells(fold: Fold) -> None:
     """Those that were stored, and no others."""
     windows = TumblingWindows(10)
     life = Life(lambda context: WindowFold(context, "fold", windows, by_three, fold, limit=9))
-    list(life.stage.process([0, 1], [5, 6]))
+    list(results_of(life.stage, [0, 1], [5, 6]))
     stored = cells_in(life.end_epoch())
-    list(life.stage.process([2, 2], [7, 17]))
+    list(results_of(life.stage, [2, 2], [7, 17]))
     results_at(life.stage, 20)
 
     deleted = cells_in(life.end_epoch())
@@ -127,11 +128,11 @@ def test_window_results_have_the_keys_that_records_had(key: Any) -> None:
     life = Life(
         lambda context: WindowFold(context, "fold", GlobalWindows(), lambda _: key, COUNT, limit=9)
     )
-    list(life.stage.process(["record"], [5]))
+    list(results_of(life.stage, ["record"], [5]))
     life.end_epoch()
     life.start()
 
-    ((result,),) = [portion for portion, _ in life.stage.on_watermark(MAX_MS)]
+    ((result,),) = [portion for portion, _ in columns_of(life.stage.on_watermark(MAX_MS))]
 
     assert (result.key, type(result.key)) == (key, type(key))
     assert result.value == 1
@@ -146,9 +147,9 @@ def test_values_changed_in_place_are_noticed() -> None:
     """Though it is the same object as before."""
     fold = Fold(kind="fold", first=lambda value: [value], add=add_in_place)
     life = Life(lambda context: RunningFold(context, "fold", by_three, fold))
-    list(life.stage.process([3, 1], [0, 0]))
+    list(results_of(life.stage, [3, 1], [0, 0]))
     life.end_epoch()
-    list(life.stage.process([6], [0]))
+    list(results_of(life.stage, [6], [0]))
 
     changed = cells_in(life.end_epoch())
 
@@ -160,7 +161,7 @@ def test_value_that_cannot_be_stored_fails_the_task() -> None:
     fold = Fold(kind="fold", first=lambda _: object(), add=lambda kept, _: kept)
     life = Life(lambda context: RunningFold(context, "my fold", by_three, fold))
     life.stage.name = "my fold"
-    list(life.stage.process([3], [0]))
+    list(results_of(life.stage, [3], [0]))
 
     with pytest.raises(OperatorError, match=r"its snapshot cannot be stored: .*object") as raised:
         life.end_epoch()
@@ -221,8 +222,8 @@ def test_every_nan_in_keys_is_one_key_over_restarts(name: str) -> None:
     """A NaN equals nothing, so each would be a key of a dict, and all of them one stored cell."""
     life = Life(NAN_STAGES[name])
     for _ in range(3):
-        list(life.stage.process([1, 2, 3, 4, 5], [5] * 5))
-        list(life.stage.process([1, 2], [6] * 2))
+        list(results_of(life.stage, [1, 2, 3, 4, 5], [5] * 5))
+        list(results_of(life.stage, [1, 2], [6] * 2))
         life.end_epoch()
         life.start()
 
@@ -241,8 +242,8 @@ def test_keys_of_sets_are_counted_once() -> None:
             context, "fold", GlobalWindows(), lambda n: frozenset([n % 2, "a"]), COUNT, limit=9
         )
     )
-    list(life.stage.process([1, 2, 3, 4, 5], [5] * 5))
-    list(life.stage.process([1, 2], [6] * 2))
+    list(results_of(life.stage, [1, 2, 3, 4, 5], [5] * 5))
+    list(results_of(life.stage, [1, 2], [6] * 2))
 
     results = [message.value for message in results_at(life.stage, MAX_MS)]
 
@@ -261,10 +262,10 @@ def test_nan_in_parts_that_have_travelled_is_one_key() -> None:
         )
     )
     for _ in range(3):
-        list(part.process([1, 2, 3, 4], [5] * 4))
-        ((parts, times),) = part.drain()
+        list(results_of(part, [1, 2, 3, 4], [5] * 4))
+        ((parts, times),) = columns_of(part.drain())
         assert len(parts) == 2
-        list(life.stage.process(decode_value(encode_value(parts)), times))
+        list(results_of(life.stage, decode_value(encode_value(parts)), times))
         life.end_epoch()
         life.start()
 
@@ -282,9 +283,11 @@ def test_join_finds_partners_of_nan_over_restarts(waits: Waits) -> None:
     spec = JoinSpec.over(TumblingWindows(10))
     life = Life(lambda context: JoinStage(context, "join", spec, waits=waits))
     left, right = as_left(a_nan_key), as_right(a_nan_key)
-    list(life.stage.process([left(2), left(4)], [5, 5]))
+    list(results_of(life.stage, [left(2), left(4)], [5, 5]))
     life.end_epoch()
     life.start()
-    out = list(life.stage.process([right(6)], [6])) + list(life.stage.on_watermark(MAX_MS))
+    out = list(results_of(life.stage, [right(6)], [6])) + list(
+        columns_of(life.stage.on_watermark(MAX_MS))
+    )
 
     assert sorted((each.left, each.right) for rows, _ in out for each in rows) == [(2, 6), (4, 6)]

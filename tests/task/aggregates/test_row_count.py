@@ -12,10 +12,11 @@ from gearpy.messages.data import Batch
 from gearpy.task.aggregates.fold import Fold, WindowFold
 from gearpy.task.aggregates.row_count import PartialCount, key_of_part, merging_counts
 from gearpy.task.aggregates.rows import fold_of_one
-from gearpy.task.api.interfaces import Columns, TaskCounters
+from gearpy.task.api.interfaces import TaskCounters
 from gearpy.task.api.rejects import Rejects
 from gearpy.task.chain.chain import ChainTask
 from tests.task.build import a_context
+from tests.task.stage_build import Columns, columns_of, results_of
 
 COUNT = fold_of_one(agg.count())
 TEN = TumblingWindows(10)
@@ -42,7 +43,7 @@ def a_merge(
 def give(stage: Any, pairs: list[tuple[int, int]]) -> list[Columns]:
     """Let a stage take some numbers with their times; return what it yields."""
     values, times = [value for value, _ in pairs], [time for _, time in pairs]
-    return list(stage.process(values, times))
+    return list(results_of(stage, values, times))
 
 
 def rows(portions: Any) -> list[tuple[Any, int]]:
@@ -72,18 +73,18 @@ def test_two_parts_count_as_one(windows: TumblingWindows | GlobalWindows, steps:
             for portion in give(partial, step):
                 give(merge, list(zip(*portion, strict=True)))
             continue
-        for portion in partial.drain():
+        for portion in columns_of(partial.drain()):
             give(merge, list(zip(*portion, strict=True)))
         if step == "epoch":
             partial.snapshot()
             partial = a_partial(windows)
             partial.restore(None)
-            rows(partial.on_watermark(watermark_ms))
+            rows(columns_of(partial.on_watermark(watermark_ms)))
             continue
         watermark_ms = min(MAX_MS, watermark_ms + step)
-        assert rows(partial.on_watermark(watermark_ms)) == []
-        expected += rows(whole.on_watermark(watermark_ms))
-        results += rows(merge.on_watermark(watermark_ms))
+        assert rows(columns_of(partial.on_watermark(watermark_ms))) == []
+        expected += rows(columns_of(whole.on_watermark(watermark_ms)))
+        results += rows(columns_of(merge.on_watermark(watermark_ms)))
 
     assert sorted(results, key=str) == sorted(expected, key=str)
     assert counters.late_records == context.counters.late_records
@@ -95,7 +96,7 @@ def test_numbers_wait_for_event_time() -> None:
 
     assert give(partial, [(1, 8), (4, 7), (0, 9), (2, 11), (5, 3)]) == []
     assert partial.hold_ms == 3
-    assert list(partial.on_watermark(5)) == [
+    assert list(columns_of(partial.on_watermark(5))) == [
         ([(1, 2), (0, 1)], [3, 3]),
         ([(2, 1)], [3]),
         ([(2, 1)], [11]),
@@ -112,7 +113,7 @@ def test_records_without_a_key_are_left_out() -> None:
     assert give(partial, [(0, 1)]) == []
     assert partial.hold_ms == MAX_MS
     give(partial, [(2, 3), (0, 1), (3, 2)])
-    assert rows(partial.drain()) == [((3, 1), 1), ((2, 1), 1)]
+    assert rows(columns_of(partial.drain())) == [((3, 1), 1), ((2, 1), 1)]
     assert context.counters.skipped_records == 2
 
 

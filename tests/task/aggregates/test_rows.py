@@ -19,6 +19,7 @@ from gearpy.task.aggregates.rows import RunningAggregate, fold_of, fold_of_one
 from gearpy.task.api.interfaces import TaskCounters
 from gearpy.task.api.rejects import Rejects
 from tests.task.build import a_context
+from tests.task.stage_build import columns_of, results_of
 
 
 @dataclass(frozen=True)
@@ -194,7 +195,7 @@ def test_bad_record_is_blamed(record: Any, cause: str) -> None:
     )
 
     with pytest.raises(OperatorError, match=cause) as raised:
-        list(window.process([{"user": "ann", "price": 1}, record], [1, 2]))
+        list(results_of(window, [{"user": "ann", "price": 1}, record], [1, 2]))
 
     assert raised.value.operator == "prices"
     assert raised.value.event_time_ms == 2
@@ -217,9 +218,9 @@ def test_bad_record_changes_nothing(record: Any, cause: str) -> None:
     )
     good = {"user": "ann", "price": 2}
 
-    list(window.process([good, record, good], [1, 2, 3]))
+    list(results_of(window, [good, record, good], [1, 2, 3]))
 
-    ((values, _),) = window.on_watermark(MAX_MS)
+    ((values, _),) = columns_of(window.on_watermark(MAX_MS))
     assert [result.value for result in values] == [{"all": [2, 2], "kinds": 1, "total": 4, "n": 2}]
     assert counters.skipped_records == 1
 
@@ -230,7 +231,7 @@ def test_key_error_of_a_users_function_stays_what_it_is() -> None:
     window = WindowFold(a_context(), "prices", TumblingWindows(10), None, fold, limit=5)
 
     with pytest.raises(OperatorError, match="KeyError: 'nothing'"):
-        list(window.process([{"price": 1}], [1]))
+        list(results_of(window, [{"price": 1}], [1]))
 
 
 def test_keys_of_a_batch_leave_out_bad_records() -> None:
@@ -265,7 +266,7 @@ def test_running_aggregate_tells_after_every_record(
         context.keyed.load(sections)
         stage = RunningAggregate(context, "running", key, fold_of(aggregates))
         stage.restore(None)
-        for values, _ in stage.process(records[begin:end], times[begin:end]):
+        for values, _ in results_of(stage, records[begin:end], times[begin:end]):
             got += values
         stage.snapshot()
         delta = context.keyed.snapshot()
@@ -289,11 +290,11 @@ def test_running_aggregate_goes_on_behind_a_bad_record() -> None:
         {"user": "ann", "price": 1}, {"user": "ann", "price": "x"}, {"user": "ann", "price": 2}
     ]  # fmt: skip
 
-    ((values, times),) = stage.process(rows, [5, 6, 7])
+    ((values, times),) = results_of(stage, rows, [5, 6, 7])
 
     assert values == [("ann", 1), ("ann", 3)]
     assert times == [5, 7]
-    assert list(stage.on_watermark(9)) == []
+    assert list(columns_of(stage.on_watermark(9))) == []
     assert stage.hold_ms == MAX_MS
     stage.close(completed=True)
 
@@ -302,7 +303,9 @@ def test_running_count_counts() -> None:
     """One that has no result of its own."""
     stage = RunningAggregate(a_context(), "n", key_getter("user"), fold_of_one(agg.count()))
 
-    ((values, _),) = stage.process([{"user": "ann"}, {"user": "bob"}, {"user": "ann"}], [1, 2, 3])
+    ((values, _),) = results_of(
+        stage, [{"user": "ann"}, {"user": "bob"}, {"user": "ann"}], [1, 2, 3]
+    )
 
     assert values == [("ann", 1), ("bob", 1), ("ann", 2)]
 
@@ -313,4 +316,4 @@ def test_running_aggregate_of_a_wrong_field_tells_which_there_are(key: Any) -> N
     stage = RunningAggregate(a_context(), "sum", key, fold_of_one(agg.sum("prise")))
 
     with pytest.raises(OperatorError, match=r"there is no field 'prise': .* has price, user"):
-        list(stage.process([{"user": "ann", "price": 1}], [1]))
+        list(results_of(stage, [{"user": "ann", "price": 1}], [1]))

@@ -32,6 +32,7 @@ from gearpy.task.time.late import WindowLate
 from tests.core.window_cases import KINDS, TRIGGERS, random_steps, variants_of
 from tests.task.aggregates.test_fold_restart import Life, cells_in
 from tests.task.build import a_context
+from tests.task.stage_build import columns_of, results_of
 
 COUNT = Fold(
     kind="count", first=lambda _: 1, add=lambda n, _: n + 1, merge=lambda a, b: a + b, commutes=True
@@ -115,10 +116,12 @@ def test_both_stages_give_the_same_at_the_ends_of_time(windows: Windows, fold: F
     stages[0].restore(None)
 
     for stage in stages:
-        assert flat(stage.process([], [])) == []
+        assert flat(results_of(stage, [], [])) == []
         for times in (begin, end):
-            flat(stage.process([("a", time % 7) for time in times], list(times)))
-    early, late = ([flat(each.on_watermark(at)) for each in stages] for at in (0, MAX_MS))
+            flat(results_of(stage, [("a", time % 7) for time in times], list(times)))
+    early, late = (
+        [flat(columns_of(each.on_watermark(at))) for each in stages] for at in (0, MAX_MS)
+    )
 
     assert type(stages[0]) is WindowFold
     assert early[0] == early[1]
@@ -134,10 +137,10 @@ def test_result_that_cannot_be_made_fails_the_task(windows: Windows) -> None:
     fold = replace(TOTAL, result=lambda total: 1 // total)
     stage = window_stage(a_context(), "my window", windows, first_of, fold, limit=9)
     stage.restore(None)
-    flat(stage.process([("a", 0)], [3]))
+    flat(results_of(stage, [("a", 0)], [3]))
 
     with pytest.raises(OperatorError, match="ZeroDivisionError") as raised:
-        flat(stage.on_watermark(MAX_MS))
+        flat(columns_of(stage.on_watermark(MAX_MS)))
 
     assert (raised.value.operator, raised.value.record) == ("my window", "")
 
@@ -174,10 +177,10 @@ def test_both_stages_give_the_same(
     for step in [*steps, MAX_MS]:
         if isinstance(step, list):
             values, times = [each[:2] for each in step], [each[2] for each in step]
-            assert all(not flat(stage.process(values, times)) for stage in stages)
+            assert all(not flat(results_of(stage, values, times)) for stage in stages)
         elif step > watermark_ms:
             watermark_ms = step
-            first, second = (flat(stage.on_watermark(step)) for stage in stages)
+            first, second = (flat(columns_of(stage.on_watermark(step))) for stage in stages)
             assert sorted(first, key=repr) == sorted(second, key=repr)
             assert [m.timestamp for m in first] == [m.timestamp for m in second]
     assert contexts[0].counters.late_records == contexts[1].counters.late_records
@@ -228,19 +231,23 @@ def check_restarts(windows: Windows, seed: int) -> None:
 def played(stage: WindowStage, step: tuple[Any, ...], now_ms: int) -> Any:
     if step[0] == "record":
         _, key, value, time = step
-        return stage.process([(key, value)], [time])
-    return stage.on_watermark(step[1]) if step[0] == "watermark" else stage.on_time(now_ms)
+        return results_of(stage, [(key, value)], [time])
+    return (
+        columns_of(stage.on_watermark(step[1]))
+        if step[0] == "watermark"
+        else columns_of(stage.on_time(now_ms))
+    )
 
 
 def test_late_records_are_counted_and_dropped() -> None:
     """Those that the lateness does not cover."""
     context = a_context()
     stage = a_stage(tumbling(10).allowed_lateness(5), context=context)
-    flat(stage.on_watermark(14))
+    flat(columns_of(stage.on_watermark(14)))
 
-    late = flat(stage.process([("k", 1), ("k", 2)], [3, 3]))
-    flat(stage.on_watermark(15))
-    dropped = flat(stage.process([("k", 3)], [3]))
+    late = flat(results_of(stage, [("k", 1), ("k", 2)], [3, 3]))
+    flat(columns_of(stage.on_watermark(15)))
+    dropped = flat(results_of(stage, [("k", 3)], [3]))
 
     assert [m.value for m in late] == [
         WindowResult("k", [1], 0, 10, 0, "late"),
@@ -254,9 +261,9 @@ def test_late_records_go_to_a_side() -> None:
     context = a_context()
     context.output = sent.append
     stage = a_stage(session(5), context=context, late="side")
-    flat(stage.on_watermark(30))
+    flat(columns_of(stage.on_watermark(30)))
 
-    flat(stage.process([("k", 1)], [3]))
+    flat(results_of(stage, [("k", 1)], [3]))
 
     assert sent == [Message(Side("late", ("k", 1)), 3)]
     assert context.counters.late_records == 1
@@ -270,10 +277,10 @@ def test_bad_record_is_blamed_and_changes_nothing(windows: Windows, bad: Any) ->
     context.rejects = Rejects("skip", context.counters)
     stage = a_stage(windows, TOTAL, context)
 
-    flat(stage.process([("k", 1), bad, ("k", 2)], [1, 2, 3]))
+    flat(results_of(stage, [("k", 1), bad, ("k", 2)], [1, 2, 3]))
 
     assert context.counters.skipped_records == 1
-    assert [m.value.value for m in flat(stage.on_watermark(MAX_MS))] == [3]
+    assert [m.value.value for m in flat(columns_of(stage.on_watermark(MAX_MS)))] == [3]
 
 
 def test_bad_record_fails_the_task_by_default() -> None:
@@ -281,7 +288,7 @@ def test_bad_record_fails_the_task_by_default() -> None:
     stage = a_stage(session(5), TOTAL)
 
     with pytest.raises(OperatorError) as raised:
-        flat(stage.process([("k", 1), ("k", None)], [1, 2]))
+        flat(results_of(stage, [("k", 1), ("k", None)], [1, 2]))
 
     assert (raised.value.operator, raised.value.event_time_ms) == ("windows", 2)
 
@@ -289,9 +296,9 @@ def test_bad_record_fails_the_task_by_default() -> None:
 def test_many_results_are_given_in_portions() -> None:
     """What is not given yet is held."""
     stage = a_stage(session(5), COUNT, limit=4)
-    flat(stage.process([(key, 0) for key in range(10)], [3] * 10))
+    flat(results_of(stage, [(key, 0) for key in range(10)], [3] * 10))
 
-    portions = stage.on_watermark(10)
+    portions = columns_of(stage.on_watermark(10))
     first = next(portions)
     held = stage.hold_ms
     rest = list(portions)
@@ -305,7 +312,7 @@ def test_firings_of_records_are_given_in_portions() -> None:
     """One batch may make many of them."""
     stage = a_stage(tumbling(5).triggering(every(count=1)), COUNT, limit=2)
 
-    portions = list(stage.process([("k", 0)] * 5, [3] * 5))
+    portions = list(results_of(stage, [("k", 0)] * 5, [3] * 5))
 
     assert [len(values) for values, _ in portions] == [2, 2, 1]
 
@@ -317,10 +324,10 @@ def test_wall_time_is_asked_for() -> None:
     stage = a_stage(tumbling(10).triggering(after_watermark(early=every(7))), context=context)
     before = stage.wake_ms
 
-    flat(stage.process([("k", 1)], [3]))
+    flat(results_of(stage, [("k", 1)], [3]))
 
     assert (before, stage.wake_ms) == (None, 1007)
-    assert [m.value for m in flat(stage.on_time(1007))] == [
+    assert [m.value for m in flat(columns_of(stage.on_time(1007)))] == [
         WindowResult("k", [1], 0, 10, 0, "early")
     ]
     assert stage.wake_ms is None
@@ -337,8 +344,8 @@ def test_keys_that_come_and_go_leave_nothing(
 
     for step in range(200):
         keys = [(f"key {step} {number}", 0) for number in range(50)]
-        flat(life.stage.process(keys * 2, [step * 10] * 100))
-        flat(life.stage.on_watermark(step * 10 + 9))
+        flat(results_of(life.stage, keys * 2, [step * 10] * 100))
+        flat(columns_of(life.stage.on_watermark(step * 10 + 9)))
         if epochs and step % 10 == 9:
             life.end_epoch()
 
@@ -366,9 +373,9 @@ def test_what_windows_keep_has_a_size(windows: Windows, fold: Fold) -> None:
     stage.restore(None)
     sizes = [context.keyed.size_bytes]
     for keys in (1, 1000):
-        flat(stage.process([(f"key {key:4}", 1) for key in range(keys)], [5] * keys))
+        flat(results_of(stage, [(f"key {key:4}", 1) for key in range(keys)], [5] * keys))
         sizes.append(context.keyed.size_bytes)
-    flat(stage.on_watermark(MAX_MS))
+    flat(columns_of(stage.on_watermark(MAX_MS)))
     sizes.append(context.keyed.size_bytes)
 
     assert sizes[0] == 0 == sizes[3]

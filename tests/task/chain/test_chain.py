@@ -7,7 +7,7 @@ import pytest
 
 from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS
-from gearpy.task.api.interfaces import Columns
+from gearpy.messages.data import Batch
 from gearpy.task.chain.chain import ChainTask
 from gearpy.task.chain.fused import FusedStage, RowOperator
 from gearpy.task.stages.sink import SinkStage
@@ -35,8 +35,8 @@ def test_records_pass_all_stages() -> None:
 class Pausing(stages.Spread):
     """Looks at much when event time moves, and finds nothing."""
 
-    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
-        return iter([([], [])] * 3)
+    def on_watermark(self, watermark_ms: int) -> Iterator[Batch]:
+        return iter([Batch([], [])] * 3)
 
 
 def test_others_may_go_on_while_a_stage_finds_nothing() -> None:
@@ -57,8 +57,8 @@ class SeenStage(stages.Spread):
     def __init__(self) -> None:
         self.batches: list[Any] = []
 
-    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        self.batches.append(values)
+    def process(self, batch: Batch) -> Iterator[Batch]:
+        self.batches.append(batch.values)
         return iter(())
 
 

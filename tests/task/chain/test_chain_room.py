@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gearpy.ids import MAX_MS, MIN_MS
-from gearpy.messages.data import Message
-from gearpy.task.api.interfaces import Columns, TaskContext
+from gearpy.messages.data import Batch, Message
+from gearpy.task.api.interfaces import TaskContext
 from gearpy.task.api.snapshots import TaskResume
 from gearpy.task.chain.chain import ChainTask
 from gearpy.task.chain.stage import Stage
@@ -40,9 +40,9 @@ class Through(HoldsUp):
 
     name = "through"
 
-    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
-        for value, time in zip(values, timestamps, strict=True):
-            yield [value], [time]
+    def process(self, batch: Batch) -> Iterator[Batch]:
+        for value, time in zip(batch.values, batch.timestamps, strict=True):
+            yield Batch([value], [time])
 
 
 class Slow(Spread):
@@ -59,19 +59,19 @@ class Slow(Spread):
         self._passed_ms = MIN_MS
         self.held: deque[_Held] = deque()
 
-    def process(self, values: list[Any], timestamps: list[int]) -> Iterator[Columns]:
+    def process(self, batch: Batch) -> Iterator[Batch]:
         done_ms = self._now_ms() + self._delay_ms
-        self.held += [(done_ms, *each) for each in zip(values, timestamps, strict=True)]
+        self.held += [(done_ms, *each) for each in zip(batch.values, batch.timestamps, strict=True)]
         return iter(())
 
-    def on_watermark(self, watermark_ms: int) -> Iterator[Columns]:
+    def on_watermark(self, watermark_ms: int) -> Iterator[Batch]:
         self._watermark_ms = watermark_ms
         return iter(())
 
-    def release(self) -> Iterator[Columns]:
+    def release(self) -> Iterator[Batch]:
         while self.is_ready:
             _, value, time = self.held.popleft()
-            yield [value], [time]
+            yield Batch([value], [time])
 
     @property
     def has_room(self) -> bool:
@@ -96,7 +96,7 @@ class Slow(Spread):
 
     def restore(self, state: Any) -> None:
         self._watermark_ms, self._passed_ms, held = state or (MIN_MS, MIN_MS, [])
-        self.process([value for value, _ in held], [time for _, time in held])
+        self.process(Batch([value for value, _ in held], [time for _, time in held]))
 
 
 def stage_of(kind: _Kind, context: TaskContext) -> Stage:

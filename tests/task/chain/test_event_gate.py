@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from gearpy.ids import MAX_MS, MIN_MS
-from gearpy.messages.data import NOWHERE, Origin
+from gearpy.messages.data import NOWHERE, Batch, Origin
 from gearpy.messages.late_time import late_time
 from gearpy.state.stores.store import Section
 from gearpy.task.api.interfaces import TaskContext
@@ -20,12 +20,11 @@ def gate_of(
     *,
     waits: Waits = "late",
     sources: int = 0,
-    origin: Origin = NOWHERE,
     kept: Sequence[Section] = (),
 ) -> tuple[EventGate, TaskContext]:
     """Return a gate before a step whose records are their own keys."""
     context = a_context()
-    context.sources, context.origin, context.sees_late = sources, origin, True
+    context.sources = sources
     assert context.keyed is not None
     context.keyed.load(kept)
     gate = EventGate(context, lambda value: value, waits=waits)
@@ -33,12 +32,23 @@ def gate_of(
     return gate, context
 
 
+def taken(
+    gate: EventGate, values: list[str], times: list[int], origin: Origin = NOWHERE
+) -> tuple[list[str], list[int]]:
+    passed = gate.take(Batch(values, times, has_late=True, origin=origin))
+    return passed.values, passed.timestamps
+
+
+def due(gate: EventGate, watermark_ms: int) -> list[tuple[int, list[str], list[int]]]:
+    return [(at_ms, each.values, each.timestamps) for at_ms, each in gate.due(watermark_ms)]
+
+
 def test_records_in_time_pass() -> None:
     """Not so much as a list is made for them."""
     gate, _ = gate_of()
     values, times = ["a", "b"], [3, 1]
 
-    assert gate.take(values, times)[0] is values
+    assert taken(gate, values, times)[0] is values
     assert not len(gate)
 
 
@@ -46,21 +56,21 @@ def test_late_record_waits_until_event_time_has_passed_the_promise() -> None:
     """Then it comes alone, with how far event time was for it."""
     gate, _ = gate_of()
 
-    assert gate.take(["a", "late"], [30, late_time(5, 20)]) == (["a"], [30])
+    assert taken(gate, ["a", "late"], [30, late_time(5, 20)]) == (["a"], [30])
     assert gate.first_ms == 20
-    assert list(gate.due(20)) == []
-    assert list(gate.due(21)) == [(20, ["late"], [5])]
+    assert due(gate, 20) == []
+    assert due(gate, 21) == [(20, ["late"], [5])]
 
 
 def test_all_records_wait_where_order_is_seen() -> None:
     """They come together, up to a late one."""
     gate, _ = gate_of(waits="all")
 
-    assert gate.take(["c", "late", "a"], [30, late_time(5, 20), 10]) == ([], [])
-    due = list(gate.due(MAX_MS))
+    assert taken(gate, ["c", "late", "a"], [30, late_time(5, 20), 10]) == ([], [])
+    found = due(gate, MAX_MS)
 
-    assert due == [(MIN_MS, ["a"], [10]), (20, ["late"], [5]), (MIN_MS, ["c"], [30])]
-    assert {type(time) for each in due for time in each.timestamps} == {int}
+    assert found == [(MIN_MS, ["a"], [10]), (20, ["late"], [5]), (MIN_MS, ["c"], [30])]
+    assert {type(time) for _, _, times in found for time in times} == {int}
 
 
 @pytest.mark.parametrize(
@@ -78,32 +88,32 @@ def test_records_pass_that_have_their_order_already(
     origin: Origin, sources: int, *, passes: bool
 ) -> None:
     """Those of the only partition, if that is in order; and those that have no other order."""
-    gate, _ = gate_of(waits="all", sources=sources, origin=origin)
+    gate, _ = gate_of(waits="all", sources=sources)
 
-    assert (gate.take(["a"], [1]) == (["a"], [1])) is passes
+    assert (taken(gate, ["a"], [1], origin) == (["a"], [1])) is passes
 
 
 def test_behind_a_late_record_others_wait_too() -> None:
     """Else they would overtake it."""
-    gate, _ = gate_of(waits="all", sources=1, origin=SORTED)
+    gate, _ = gate_of(waits="all", sources=1)
 
-    assert gate.take(["a", "late"], [9, late_time(3, 9)]) == ([], [])
-    assert gate.take(["b"], [10]) == ([], [])
-    assert [each.values for each in gate.due(10)] == [["a"], ["late"], ["b"]]
-    assert gate.take(["c"], [11]) == (["c"], [11])
+    assert taken(gate, ["a", "late"], [9, late_time(3, 9)], SORTED) == ([], [])
+    assert taken(gate, ["b"], [10], SORTED) == ([], [])
+    assert [values for _, values, _ in due(gate, 10)] == [["a"], ["late"], ["b"]]
+    assert taken(gate, ["c"], [11], SORTED) == (["c"], [11])
 
 
 def test_what_waits_comes_back_after_a_restart() -> None:
     """What came out since is not there any more."""
     gate, context = gate_of()
-    gate.take(["x", "y"], [late_time(1, 10), late_time(2, 30)])
+    taken(gate, ["x", "y"], [late_time(1, 10), late_time(2, 30)])
     gate.tell()
     first = snapshot_of(context)
-    list(gate.due(20))
+    due(gate, 20)
     gate.tell()
     again, _ = gate_of(kept=[*first, *snapshot_of(context)])
 
-    assert list(again.due(MAX_MS)) == [(30, ["y"], [2])]
+    assert due(again, MAX_MS) == [(30, ["y"], [2])]
 
 
 def snapshot_of(context: TaskContext) -> list[Section]:
@@ -118,6 +128,6 @@ def test_records_that_wait_have_a_size() -> None:
     assert context.keyed is not None
     assert context.keyed.size_bytes == 0
 
-    gate.take(["x" * 100] * 1000, [5] * 1000)
+    taken(gate, ["x" * 100] * 1000, [5] * 1000)
 
     assert 100_000 < context.keyed.size_bytes < 500_000

@@ -14,6 +14,7 @@ from gearpy.task.api.interfaces import TaskCounters
 from gearpy.task.api.rejects import Rejects
 from gearpy.task.chain.fused import FusedStage, RowOperator, fused_stages
 from gearpy.wire.values.payload import decode_value
+from tests.task.stage_build import columns_of, results_of
 
 FUNCTIONS: dict[str, tuple[Any, Callable[[Any], Any]]] = {
     "add": ("map", lambda n: n + 1),
@@ -67,7 +68,7 @@ def test_chain_gives_what_its_functions_give(
     times = list(range(len(values)))
     has_loop = any(FUNCTIONS[name][0] == "flat_map" for name in names)
 
-    portions = list(FusedStage(a_chain(*names), limit=limit).process(values, times))
+    portions = list(results_of(FusedStage(a_chain(*names), limit=limit), values, times))
 
     out = [pair for portion in portions for pair in zip(*portion, strict=True)]
     assert out == one_by_one(names, values, times)
@@ -88,7 +89,7 @@ def test_endless_flat_map_is_pulled_as_far_as_asked() -> None:
             pulled.append(number)
             yield number
 
-    portions = FusedStage([an_operator("flat_map", explode)], limit=10).process([1], [0])
+    portions = results_of(FusedStage([an_operator("flat_map", explode)], limit=10), [1], [0])
     first, second = next(portions), next(portions)
 
     assert first[0] == list(range(10))
@@ -106,7 +107,7 @@ def test_chain_may_be_of_any_length(length: int) -> None:
 
     values, times = [5, 6], [1, 2]
     for stage in stages:
-        ((values, times),) = stage.process(values, times)
+        ((values, times),) = results_of(stage, values, times)
     assert values == [5 + length + 1, 6 + length + 1]
     assert times == [1, 2]
 
@@ -115,7 +116,7 @@ def test_stage_holds_nothing_back() -> None:
     """It has no state, and a watermark changes nothing."""
     stage = FusedStage(a_chain("add"), limit=4)
 
-    assert list(stage.on_watermark(5)) == []
+    assert list(columns_of(stage.on_watermark(5))) == []
     assert stage.hold_ms == MAX_MS
     stage.close(completed=True)
 
@@ -149,7 +150,7 @@ def test_error_names_operator_record_time_and_line(
     value = 2 - before.count("add")
 
     with pytest.raises(OperatorError, match="ZeroDivisionError") as raised:
-        list(FusedStage(chain, limit=100).process([5, value, 7], [10, 20, 30]))
+        list(results_of(FusedStage(chain, limit=100), [5, value, 7], [10, 20, 30]))
 
     error = raised.value
     assert error.operator == "bad"
@@ -176,7 +177,7 @@ def test_error_without_a_line_of_the_user_names_operator_and_record(
     chain = [an_operator("map", str), an_operator(kind, function, "bad")]
 
     with pytest.raises(OperatorError) as raised:
-        list(FusedStage(chain, limit=100).process([record], [20]))
+        list(results_of(FusedStage(chain, limit=100), [record], [20]))
 
     error = raised.value
     assert (error.operator, error.cause) == ("bad", cause)
@@ -230,7 +231,7 @@ def test_loop_goes_on_behind_bad_records(
     is_bad = [bad in [out for out, _ in one_by_one(before, [n], [0])] for n in values]
 
     stage = FusedStage(chain, limit=1000, rejects=rejects)
-    portions = list(stage.process(values, times))
+    portions = list(results_of(stage, values, times))
 
     kept = [at for at in times if not is_bad[at]]
     out = [pair for portion in portions for pair in zip(*portion, strict=True)]
@@ -256,7 +257,7 @@ def test_flat_map_that_returns_no_iterable_is_told(
     cause = rf"flat_map\(f\) must return an iterable, it returned {told}; use map, or return \[\]"
 
     with pytest.raises(OperatorError, match=cause) as raised:
-        list(stage.process([7], [1]))
+        list(results_of(stage, [7], [1]))
 
     assert (raised.value.record, raised.value.event_time_ms) == ("7", 1)
 
@@ -272,6 +273,6 @@ def test_map_that_returns_coroutines_is_told(keep: list[str]) -> None:
     stage = FusedStage([an_operator("map", lambda n: later(n + 1), "ask"), *kept], limit=9)
 
     with pytest.raises(OperatorError, match=r"returned a coroutine.*use map_async") as raised:
-        list(stage.process([7, 8], [1, 2]))
+        list(results_of(stage, [7, 8], [1, 2]))
 
     assert (raised.value.operator, raised.value.event_time_ms) == ("ask", 1)

@@ -25,7 +25,7 @@ from gearpy.task.joins.streams import JoinSpec, JoinStage, as_left, as_right, jo
 from gearpy.wire.values.payload import decode_value
 from tests.core.join.join_build import STEPS, Step, columns
 from tests.task.build import Bench, a_context
-from tests.task.stage_build import mapped
+from tests.task.stage_build import columns_of, mapped, results_of
 
 SPECS: dict[str, Callable[[], JoinSpec]] = {
     "tumbling": lambda: JoinSpec.over(tumbling(10), how="outer"),
@@ -72,9 +72,9 @@ class Life:
     def take(self, step: Step) -> list[tuple[Any, int]]:
         """Do a step; return results and their times."""
         if isinstance(step, int):
-            portions = self.stage.on_watermark(step)
+            portions = columns_of(self.stage.on_watermark(step))
         else:
-            portions = self.stage.process(*columns(step))
+            portions = results_of(self.stage, *columns(step))
         return [pair for portion in portions for pair in zip(*portion, strict=True)]
 
 
@@ -320,7 +320,7 @@ def test_a_record_whose_key_cannot_be_hashed_is_rejected_alone(name: str) -> Non
     stage.restore(None)
     values = [(RIGHT, "a", "r"), (LEFT, [], "bad"), (LEFT, "a", "l")]
 
-    found = [*stage.process(values, [1, 1, 1]), *stage.on_watermark(MAX_MS)]
+    found = [*results_of(stage, values, [1, 1, 1]), *columns_of(stage.on_watermark(MAX_MS))]
 
     assert [value for values, _ in found for value in values] == [
         CoGroup("a", ["l"], ["r"], *bounds)
@@ -329,7 +329,7 @@ def test_a_record_whose_key_cannot_be_hashed_is_rejected_alone(name: str) -> Non
         for bounds in BOUNDS.get(name, [(1, 2)])
     ]
     assert context.counters.skipped_records == 1
-    assert list(stage.process([(LEFT, [], "bad")], [1])) == []
+    assert list(results_of(stage, [(LEFT, [], "bad")], [1])) == []
 
 
 @pytest.mark.parametrize("name", sorted(SPECS))
@@ -342,11 +342,11 @@ def test_keys_that_never_meet_fail_the_join(name: str) -> None:
     strict.restore(None)
     lax.restore(None)
     for stage in (strict, lax):
-        _ = list(stage.process(values, [1] * 40))
+        _ = list(results_of(stage, values, [1] * 40))
 
     with pytest.raises(OperatorError, match=r"left stream are a number, such as 7, .* right text"):
-        _ = list(strict.on_watermark(MAX_MS))
-    _ = list(lax.on_watermark(MAX_MS))
+        _ = list(columns_of(strict.on_watermark(MAX_MS)))
+    _ = list(columns_of(lax.on_watermark(MAX_MS)))
     assert tolerant.counters.skipped_records == 0
 
 
@@ -355,8 +355,8 @@ def test_a_few_keys_that_do_not_meet_are_only_told_of(caplog: pytest.LogCaptureF
     stage = JoinStage(a_context(), "join", SPECS["cogroup"]())
     stage.restore(None)
 
-    _ = list(stage.process([(RIGHT, "7", "r"), (LEFT, 7, "l")], [1, 1]))
-    _ = list(stage.on_watermark(MAX_MS))
+    _ = list(results_of(stage, [(RIGHT, "7", "r"), (LEFT, 7, "l")], [1, 1]))
+    _ = list(columns_of(stage.on_watermark(MAX_MS)))
 
     assert "so no two records can ever meet" in caplog.text
 
@@ -494,5 +494,5 @@ def test_what_a_join_keeps_has_a_size(name: str) -> None:
 
 def take(life: Life, key: Any, value: str) -> None:
     """Give a join a record of each side."""
-    for _ in life.stage.process([(LEFT, key, value), (RIGHT, key, value)], [3, 3]):
+    for _ in results_of(life.stage, [(LEFT, key, value), (RIGHT, key, value)], [3, 3]):
         pass

@@ -108,7 +108,7 @@ class Links:
         self.outlet.open()
 
     def emit(self, batch: Batch, until_ms: int) -> None:
-        self.outlet.emit(batch.values, batch.timestamps, self.now_ms)
+        self.outlet.emit(batch, self.now_ms)
         self.outlet.announce(until_ms, idle=False)
         while self.outlet.is_blocked:
             self.pass_time(30)

@@ -205,7 +205,7 @@ def test_targets_of_one_record_do_not_share_what_can_change() -> None:
     ]
     record, text = {"n": [1]}, "fixed"
 
-    _outlet(edges, outbox).emit([record, text], [0, 0], 0)
+    _outlet(edges, outbox).emit(Batch([record, text], [0, 0]), 0)
 
     sent = _sent(outbox)
     assert sent == [[record, text]] * 3
@@ -224,7 +224,7 @@ def test_records_of_side_outputs_are_not_copied_for_who_does_not_get_them() -> N
     ]
     main, one, other = {"n": 1}, {"n": 2}, {"n": 3}
 
-    _outlet(edges, outbox).emit([main, Side("a", one), Side("b", other)], [0, 0, 0], 0)
+    _outlet(edges, outbox).emit(Batch([main, Side("a", one), Side("b", other)], [0, 0, 0]), 0)
 
     first, second, third = _sent(outbox)
     assert first[0] is main
@@ -239,7 +239,7 @@ def test_a_record_that_cannot_be_copied_is_refused() -> None:
     edges = [OutputEdge(processor=1, parallelism=2, partitioner=BroadcastPartitioner())]
 
     with pytest.raises(OperatorError, match="Uncopied cannot be copied"):
-        _outlet(edges, outbox).emit([Uncopied()], [0], 0)
+        _outlet(edges, outbox).emit(Batch([Uncopied()], [0]), 0)
 
     assert not outbox
 
@@ -249,11 +249,11 @@ def test_what_could_not_go_to_another_process_is_refused_within_one() -> None:
     outbox: list[LinkMessage] = []
     edges = [OutputEdge(processor=1, parallelism=1, partitioner=CoLocationPartitioner())]
     outlet = _outlet(edges, outbox)
-    outlet.emit(["a", 1, {"n": 1}], [0, 0, 0], 0)
+    outlet.emit(Batch(["a", 1, {"n": 1}], [0, 0, 0]), 0)
     outbox.clear()
 
     with pytest.raises(OperatorError, match=r"record\['lock'\] cannot be sent") as raised:
-        _outlet(edges, outbox).emit([1, {"lock": Lock()}], [5, 6], 0)
+        _outlet(edges, outbox).emit(Batch([1, {"lock": Lock()}], [5, 6]), 0)
 
     assert raised.value.is_final
     assert raised.value.event_time_ms == 6

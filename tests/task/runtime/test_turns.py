@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gearpy.ids import TaskId
-from gearpy.messages.data import Message
+from gearpy.messages.data import Batch, Message
 from gearpy.task.api.interfaces import Task
 from gearpy.task.chain.chain import ChainTask
 from gearpy.task.chain.fused import FusedStage, RowOperator
@@ -77,8 +77,8 @@ def test_stage_of_a_chain_is_named(is_at_watermark: bool) -> None:  # noqa: FBT0
     class Slow(Held):
         name = "slow"
 
-        def process(self, values: list[Any], timestamps: list[int]) -> Any:
-            return super().process(values if is_at_watermark else gate.wait(values), timestamps)
+        def process(self, batch: Batch) -> Any:
+            return super().process(batch if is_at_watermark else gate.wait(batch))
 
         def on_watermark(self, watermark_ms: int) -> Any:
             return super().on_watermark(gate.wait(watermark_ms) if is_at_watermark else 5)

@@ -16,6 +16,7 @@ from gearpy.task.chain.chain import ChainTask
 from gearpy.task.chain.stage import Stage
 from gearpy.task.stages.asynchronous import AsyncFunction, AsyncStage, lookup_function
 from gearpy.testing.driver import TaskDriver
+from tests.task.stage_build import results_of
 
 
 async def sleep_for(duration_ms: int) -> int:
@@ -118,12 +119,12 @@ def test_a_late_record_in_flight_is_late_after_a_restart_too() -> None:
     """Else it would take its place by its own time, before records that came in time."""
     driver = a_driver()
     stage: Any = driver.task._stages[0]  # noqa: SLF001
-    list(stage.process([5], [late_time(3, promised_ms=9)]))
+    list(results_of(stage, [5], [late_time(3, promised_ms=9)]))
 
     restored: Any = a_driver(resume=driver.cut()).task._stages[0]  # noqa: SLF001
 
     assert promise_of(next(iter(restored._window.held())).time_ms) == 9  # noqa: SLF001
-    assert restored._context.sees_late  # noqa: SLF001
+    assert restored._has_late  # noqa: SLF001
 
 
 def test_restart_at_the_end_of_the_stream_gives_what_was_in_flight() -> None:

@@ -20,6 +20,7 @@ from gearpy.task.chain.stage import Stage
 from gearpy.task.stages.tables import MapBatchesStage, RowsStage, TableStage
 from gearpy.wire.values.payload import decode_value
 from tests.task.build import a_context
+from tests.task.stage_build import columns_of, results_of
 
 
 class Pair(NamedTuple):
@@ -50,7 +51,7 @@ def a_table(*numbers: Any) -> tuple[Table, Times]:
 
 
 def out(stage: Stage, values: list[Any], times: list[int]) -> list[Batch]:
-    return [Batch(*columns) for columns in stage.process(values, times)]
+    return [Batch(*columns) for columns in results_of(stage, values, times)]
 
 
 def rows(batches: list[Batch]) -> list[tuple[Any, int]]:
@@ -346,6 +347,6 @@ def test_nothing_is_kept(stage: Stage) -> None:
     """They hold nothing up and store nothing."""
     stage.restore(None)
     assert stage.snapshot() is None
-    assert list(stage.on_watermark(5)) == []
+    assert list(columns_of(stage.on_watermark(5))) == []
     assert stage.hold_ms == MAX_MS
     stage.close(completed=True)

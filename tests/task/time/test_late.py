@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gearpy.core.window.windows import GlobalWindows, TumblingWindows, WindowAssigner
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
-from gearpy.messages.data import Message
+from gearpy.messages.data import Batch, Message, Promise
 from gearpy.task.aggregates.fold import Fold, WindowFold
 from gearpy.task.api.interfaces import TaskContext, TaskCounters
 from gearpy.task.api.sides import Side
@@ -19,7 +19,6 @@ from gearpy.task.time.late import (
     SOURCE_LATE,
     WINDOW_LATE,
     LateRecords,
-    Portion,
     SourceLate,
     WindowLate,
     check_late,
@@ -29,8 +28,9 @@ from tests.task.build import Bench
 from tests.task.stage_build import Bounded, mapped
 
 
-def portion(*times: int, before: int, after: int, bound: int | None = None) -> Portion:
-    return Portion(list("abcdefgh"[: len(times)]), list(times), before, after, bound)
+def a_batch(*times: int, before: int, after: int, bound: int | None = None) -> Batch:
+    promise = Promise(before, after, bound)
+    return Batch(list("abcdefgh"[: len(times)]), list(times), promise=promise)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_policy_decides(
     counters = TaskCounters()
     late = LateRecords(policy, counters)
 
-    judged = late.judge(portion(10, 7, 20, 12, before=5, after=18, bound=2))
+    judged = late.judge(a_batch(10, 7, 20, 12, before=5, after=18, bound=2))
 
     assert (judged.values, judged.timestamps) == (values, times)
     assert counters.late_records == counted
@@ -58,7 +58,7 @@ def test_policy_decides(
 
 def test_record_as_old_as_the_promise_is_in_time() -> None:
     """The promise is that none is older."""
-    judged = LateRecords("drop", TaskCounters()).judge(portion(8, 7, before=8, after=8, bound=0))
+    judged = LateRecords("drop", TaskCounters()).judge(a_batch(8, 7, before=8, after=8, bound=0))
 
     assert judged.values == ["a"]
 
@@ -81,8 +81,8 @@ def judged_in(
         turn += 1
         if batch is None:
             break
-        read = Portion(batch.values, batch.timestamps, before_ms, reader.watermark_ms, bound)
-        judged = late.judge(read)
+        batch.promise = Promise(before_ms, reader.watermark_ms, bound)
+        judged = late.judge(batch)
         out += zip(judged.values, judged.timestamps, strict=True)
     return out, counters.late_records
 

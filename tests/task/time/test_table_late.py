@@ -13,7 +13,7 @@ from gearpy.columns.row_schema import RowSchema, row_schema_of
 from gearpy.core.window.watermark import BoundedOutOfOrder
 from gearpy.errors import ConfigError
 from gearpy.ids import MAX_MS, MIN_MS
-from gearpy.messages.data import Batch, Message
+from gearpy.messages.data import Batch, Message, Promise
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.interfaces import SourceReader, TaskCounters
 from gearpy.task.api.sides import Side
@@ -21,11 +21,11 @@ from gearpy.task.sources.partition import SourcePartition
 from gearpy.task.time.late import (
     SOURCE_LATE,
     LateRecords,
-    Portion,
     SourceLate,
     flags_at,
     others,
     places_of,
+    promised_before,
 )
 from tests.task.build import Bench
 from tests.task.stage_build import Bounded, BoundedSource, ScriptedSource, a_source_bench
@@ -38,22 +38,22 @@ def a_table(count: int, first: int = 0) -> Table:
     return Table(pa.record_batch({"n": pa.array(range(first, first + count), pa.int64())}))
 
 
-def of_rows(portion: Portion) -> Portion:
-    return replace(portion, values=list(portion.values), timestamps=list(portion.timestamps))
+def of_rows(batch: Batch) -> Batch:
+    return replace(batch, values=list(batch.values), timestamps=list(batch.timestamps))
 
 
-def as_records(portion: Portion) -> list[tuple[Any, int]]:
+def as_records(batch: Batch) -> list[tuple[Any, int]]:
     """Return the records as they would be by themselves: those for the side wrapped."""
-    aside = [False] * len(portion) if portion.aside is None else portion.aside.to_pylist()
+    aside = [False] * len(batch) if batch.promise.aside is None else batch.promise.aside.to_pylist()
     rows = [
         Side("late", row) if is_aside else row
-        for row, is_aside in zip(portion.values, aside, strict=True)
+        for row, is_aside in zip(batch.values, aside, strict=True)
     ]
-    return list(zip(rows, portion.timestamps, strict=True))
+    return list(zip(rows, batch.timestamps, strict=True))
 
 
 @st.composite
-def portions(draw: st.DrawFn) -> Portion:
+def batches(draw: st.DrawFn) -> Batch:
     """Draw some rows, and what their partition has promised around them."""
     times = draw(TIMES)
     bound = draw(st.none() | st.integers(0, 10))
@@ -62,22 +62,23 @@ def portions(draw: st.DrawFn) -> Portion:
     order.watermark_ms = before
     order.on_records(times)
     after = draw(st.sampled_from([order.watermark_ms, before, MAX_MS]))
-    return Portion(a_table(len(times)), Times.of(times), before, after, bound)
+    promise = Promise(before, after, bound)
+    return Batch(a_table(len(times)), Times.of(times), promise=promise)
 
 
-@given(portions())
-def test_promise_before_each_row_is_that_of_records(portion: Portion) -> None:
+@given(batches())
+def test_promise_before_each_row_is_that_of_records(batch: Batch) -> None:
     """The newest time before it, less the bound, and never less than before."""
-    assert list(portion.promised()) == list(of_rows(portion).promised())
+    assert list(promised_before(batch)) == list(promised_before(of_rows(batch)))
 
 
-@given(portions(), POLICIES)
-def test_policy_decides_as_for_records(portion: Portion, policy: SourceLate) -> None:
+@given(batches(), POLICIES)
+def test_policy_decides_as_for_records(batch: Batch, policy: SourceLate) -> None:
     """Which rows are late, how many were counted, and what becomes of them."""
     counted, listed = TaskCounters(), TaskCounters()
 
-    judged = LateRecords(policy, counted).judge(portion)
-    expected = LateRecords(policy, listed).judge(of_rows(portion))
+    judged = LateRecords(policy, counted).judge(batch)
+    expected = LateRecords(policy, listed).judge(of_rows(batch))
 
     assert as_records(judged) == as_records(expected)
     assert counted == listed
@@ -86,17 +87,17 @@ def test_policy_decides_as_for_records(portion: Portion, policy: SourceLate) -> 
 
 def test_nothing_is_copied_where_nothing_is_late() -> None:
     """The table goes on as it is."""
-    portion = Portion(a_table(3), Times.of([5, 4, 6]), 4, 5, 1)
+    batch = Batch(a_table(3), Times.of([5, 4, 6]), promise=Promise(4, 5, 1))
 
     for policy in SOURCE_LATE:
-        assert LateRecords(policy, TaskCounters()).judge(portion) is portion
+        assert LateRecords(policy, TaskCounters()).judge(batch) is batch
 
 
 def test_records_are_parted_as_before() -> None:
     """Those for the side are wrapped already."""
     late = LateRecords("side", TaskCounters())
 
-    main, sides = late.parted(Portion([1, Side("late", 2)], [3, 4], 0, 0), None)
+    main, sides = late.parted(Batch([1, Side("late", 2)], [3, 4]), None)
 
     assert (main.values, main.timestamps) == ([1], [3])
     assert (sides.values, sides.timestamps) == ([Side("late", 2)], [4])
@@ -146,9 +147,9 @@ def a_partition(reader: SourceReader, late: SourceLate = "keep") -> SourcePartit
 def given_by(partition: SourcePartition, size: int, reads: int) -> list[Any]:
     out: list[Any] = []
     for _ in range(reads):
-        portion = partition.read(size, 0)
-        if portion is not None:
-            out += as_records(portion)
+        batch = partition.read(size, 0)
+        if batch is not None:
+            out += as_records(batch)
     return out
 
 

@@ -1,4 +1,4 @@
-"""Small batches of a reader come as one portion, judged as if one came after the other."""
+"""Small batches of a reader come as one batch, judged as if one came after the other."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
@@ -12,7 +12,6 @@ from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.interfaces import SourceReader
 from gearpy.task.sources.partition import SourcePartition
-from gearpy.task.time.late import Portion
 from tests.task.sources.test_partition import a_partition, bounded, standing
 from tests.task.stage_build import Scripted
 
@@ -50,12 +49,12 @@ def table(*times: int, kind: pa.DataType | None = None) -> Batch:
     return Batch(Table(pa.record_batch({"n": column})), Times.of(times))
 
 
-def read_all(partition: SourcePartition, size: int = 100) -> list[Portion]:
+def read_all(partition: SourcePartition, size: int = 100) -> list[Batch]:
     return list(iter(lambda: partition.read(size, 0), None))
 
 
 def times_of(partition: SourcePartition, size: int = 100) -> list[list[int]]:
-    return [list(portion.timestamps) for portion in read_all(partition, size)]
+    return [list(batch.timestamps) for batch in read_all(partition, size)]
 
 
 @pytest.mark.parametrize("made", [rows, table])
@@ -64,16 +63,16 @@ def test_what_is_there_at_once_is_one_portion(made: Callable[..., Batch]) -> Non
     batches = [made(1, 3), made(2), made(5), None, made(6)]
     partition = a_partition(Given(batches), clock_ms=standing)
 
-    (portion,) = read_all(partition)
+    (batch,) = read_all(partition)
 
-    assert list(portion.timestamps) == [1, 3, 2, 5]
-    assert [getattr(time_ms, "promised_ms", None) for time_ms in portion.timestamps] == [
+    assert list(batch.timestamps) == [1, 3, 2, 5]
+    assert [getattr(time_ms, "promised_ms", None) for time_ms in batch.timestamps] == [
         None,
         None,
         3,
         None,
     ]
-    assert (portion.before_ms, portion.after_ms) == (0, 5)
+    assert batch.promise[:2] == (0, 5)
 
 
 def test_no_more_is_read_than_was_asked_for() -> None:
@@ -103,8 +102,8 @@ def test_a_reader_that_had_nothing_is_not_asked_again_at_once() -> None:
     given = []
 
     for now_ms in (0, 0, 0, 1):
-        portion = partition.read(10, now_ms)
-        given.append((None if portion is None else portion.values, reader.asked))
+        batch = partition.read(10, now_ms)
+        given.append((None if batch is None else batch.values, reader.asked))
 
     assert given == [(["r1"], 2), (None, 2), (["r2"], 4), (["r3"], 6)]
 
@@ -114,11 +113,11 @@ def test_a_promise_by_other_rules_ends_a_portion() -> None:
     script = [[("a", 1)], [("b", 2)], 5, [("c", 3)], [("d", 9)], "end"]
     partition = a_partition(Scripted(script, [], "p"), clock_ms=standing)
 
-    portions = read_all(partition)
+    batches = read_all(partition)
 
-    assert [portion.values for portion in portions] == [["a", "b"], ["c", "d"]]
-    assert [portion.before_ms for portion in portions[1:]] == [5]
-    assert type(portions[1].timestamps[0]) is not int
+    assert [batch.values for batch in batches] == [["a", "b"], ["c", "d"]]
+    assert [batch.promise.before_ms for batch in batches[1:]] == [5]
+    assert type(batches[1].timestamps[0]) is not int
 
 
 def test_records_by_arrival_are_joined_though_each_batch_moves_time() -> None:
@@ -126,9 +125,9 @@ def test_records_by_arrival_are_joined_though_each_batch_moves_time() -> None:
     reader = Scripted(script, [], "p")
     reader.is_by_arrival = True
 
-    (portion,) = read_all(a_partition(reader, clock_ms=standing))
+    (batch,) = read_all(a_partition(reader, clock_ms=standing))
 
-    assert portion.values == ["a", "b"]
+    assert batch.values == ["a", "b"]
 
 
 def test_tables_of_other_columns_come_apart() -> None:
@@ -138,7 +137,7 @@ def test_tables_of_other_columns_come_apart() -> None:
 
     first = partition.read(100, 0)
     assert first is not None
-    assert (list(first.timestamps), first.after_ms) == ([1, 4], 4)
+    assert (list(first.timestamps), first.promise.after_ms) == ([1, 4], 4)
     again = a_partition(Given(batches[3:]), clock_ms=standing)
     again.restore(partition.snapshot())
 
@@ -178,7 +177,7 @@ def test_a_reader_that_may_wait_is_not_read_behind_a_batch() -> None:
     reader.may_wait = True
     partition = a_partition(reader, clock_ms=lambda: 0)
 
-    portion = partition.read(100, 0)
+    batch = partition.read(100, 0)
 
-    assert portion is not None
-    assert (list(portion.timestamps), reader.asked) == ([1], 1)
+    assert batch is not None
+    assert (list(batch.timestamps), reader.asked) == ([1], 1)

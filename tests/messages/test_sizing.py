@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gearpy.core.base.sizing import estimate_bytes
+from gearpy.messages.data import estimate_bytes
 from gearpy.messages.table import Table
 
 BIG = "x" * 100_000
