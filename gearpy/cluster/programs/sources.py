@@ -12,6 +12,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from hashlib import sha256
 from itertools import zip_longest
 from pathlib import Path
 from types import CodeType
@@ -50,8 +51,9 @@ class ProgramFiles:
         self._modules: dict[str, Path] = {}
         self._trees: dict[Path, ast.Module] = {}
         self._bindings: dict[Path, dict[str, list[Definition]]] = {}
-        for path in sorted(Path(folder).rglob("*.py")) if folder else ():
-            *above, file = path.relative_to(folder).parts
+        self._root = Path(folder).resolve()  # As code names its files.
+        for path in sorted(self._root.rglob("*.py")) if folder else ():
+            *above, file = path.relative_to(self._root).parts
             stem = file.removesuffix(".py").replace(".", "_")
             self._modules[".".join([*above, stem] if stem != "__init__" else above)] = path
 
@@ -114,6 +116,22 @@ class ProgramFiles:
                     found.append(Definition(path, node, "what is set for the whole program"))
         return self.reached(found)
 
+    @cached_property
+    def _all_files(self) -> list[Definition]:
+        """All modules, and data beside them, which code may read that knows its folder."""
+        data = [
+            each
+            for each in sorted(self._root.rglob("*"))
+            if each.suffix not in {".py", ".pyc"} and each.is_file()
+        ]
+        return [
+            *map(self._whole, self._modules.values()),
+            *(
+                Definition(each, ast.Constant(sha256(each.read_bytes()).digest()), each.name)
+                for each in data
+            ),
+        ]
+
     def _tree(self, path: Path) -> ast.Module:
         if path not in self._trees:
             tree = self._trees[path] = ast.parse(path.read_bytes())
@@ -148,7 +166,7 @@ class ProgramFiles:
                     names = [part for one in each.names for part in one.name.split(".")]
                     yield from self._imported(path, each)
             if any(map(_FINDERS.fullmatch, names)):
-                yield from map(self._whole, self._modules.values())
+                yield from self._all_files
 
     def _imported(self, path: Path, node: ast.Import | ast.ImportFrom) -> Iterator[Definition]:
         start = ""
@@ -176,6 +194,8 @@ def difference(old: Sequence[Definition], new: Sequence[Definition]) -> str:
         if one is not None and other is not None:
             for was, now in zip(ast.walk(one.node), ast.walk(other.node), strict=False):
                 if isinstance(was, ast.Constant) and ast.dump(was) != ast.dump(now):
+                    if was is one.node:
+                        return f"file {other.title} is another one"
                     after = now.value if isinstance(now, ast.Constant) else now
                     return f"in {other.title}, {was.value!r:.80} has become {after!r:.80}"
         return f"in {(other or one).title}, the code is another one"

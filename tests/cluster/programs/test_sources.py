@@ -204,6 +204,28 @@ def test_code_that_finds_more_by_itself_uses_all_files(folder: Path, body: str) 
     assert difference(one, alone) != ""
 
 
+def test_code_that_knows_its_folder_uses_data_in_it(folder: Path) -> None:
+    """Of another file it would not be seen that a value comes from it."""
+    program = "RATES = open(__file__ + '/../rates').read()\ndef step(n):\n    return RATES, n\n"
+    one, same, other = (
+        reached(folder / str(at), {"program.py": program, "data/rates": text}, "step")
+        for at, text in enumerate(["1", "1", "2"])
+    )
+
+    assert difference(one, same) == ""
+    assert difference(one, other) == "file rates is another one"
+
+
+def test_a_folder_that_is_reached_by_a_link_is_that_of_its_code(folder: Path) -> None:
+    files = written(folder / "a", _FILES)
+    (folder / "link").symlink_to(folder / "a")
+    code = compile(_FILES["program.py"], str(folder.resolve() / "a" / "program.py"), "exec")
+    (step,) = [each for each in _codes(code) if each.co_name == "step"]
+
+    assert len(files.of_function(step, "step")) == 1
+    assert len(ProgramFiles(str(folder / "link")).of_function(step, "step")) == 1
+
+
 def test_all_names_of_a_module_are_one_import(folder: Path) -> None:
     program = "from rules import *\ndef step(number):\n    return RATE\n"
     one, other = (
