@@ -12,6 +12,7 @@ from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.messages.table import Table, Times
 from gearpy.task.api.interfaces import Source, SourceReader
+from gearpy.task.api.sides import BadRecord
 from gearpy.testing.contract import plain
 
 #: While a source has nothing to give it is left alone for so long.
@@ -56,6 +57,7 @@ class WatchedSource(Source):
         self.replayable = source.replayable
         self.bounded = source.bounded or bool(patience.ends)
         self.is_by_arrival = source.is_by_arrival
+        self.sets_bad_aside = source.sets_bad_aside
 
     @property
     def description(self) -> str:
@@ -144,6 +146,10 @@ class WatchedReader(SourceReader):
         self._check_state(before_ms, before, gave=bool(batch is not None and len(batch.values)))
         self._note()
         return batch
+
+    def take_bad(self) -> Sequence[BadRecord]:
+        """Return those of the reader."""
+        return self._reader.take_bad()
 
     def snapshot(self) -> WatchedPlace:
         """Return where the reader is, as it comes back from a checkpoint."""

@@ -185,6 +185,8 @@ class SourcePartition:
         if batch is None:
             self._note_silence(now_ms)
             return None
+        if self.bad and before_ms == MIN_MS:  # Nothing is promised yet.
+            self.bad_ms = int(batch.timestamps[0])
         self._quiet_since_ms, self._is_quiet = None, False
         enough = max_records // (TABLE_SHARE if type(batch.values) is Table else ROWS_SHARE)
         if len(batch.values) >= enough or self._clock_ms is None or not _may_join(batch):

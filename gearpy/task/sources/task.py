@@ -236,7 +236,7 @@ class SourceTask(ChainTask):
         batch = self._read() if self._probed is None else self._read_probed(self._probed)
         records = 0 if batch is None else len(batch.values)  # Also some that were held.
         if self._bad_tag:
-            yield from self._set_aside(batch)
+            yield from self._set_aside()
         if batch is not None:
             self.context.set_idle(False)
             self._sent_ms = max(self._sent_ms, newest_of(batch.timestamps, MIN_MS))
@@ -349,7 +349,7 @@ class SourceTask(ChainTask):
             idle_after_ms=self._idle_after_ms,
             advances=self._advances,
             clock_ms=self.context.now_ms,
-            sets_bad_aside=bool(self._bad_tag),
+            sets_bad_aside=self._source.sets_bad_aside,
         )
         self._parts.append(part)
         part.restore(waiting)
@@ -420,18 +420,12 @@ class SourceTask(ChainTask):
         known_ms = min((part.reader.pause_ms for part in self._parts), default=0)
         return min(limits.idle_poll_ms, max(limits.brisk_poll_ms, silent_ms // _PAUSES, known_ms))
 
-    def _set_aside(self, batch: Batch | None) -> Iterator[Batch]:
-        """Send the bad records that were read, at a time that is not late.
-
-        Where nothing is promised yet, that is the time of the first good record beside them.
-        """
+    def _set_aside(self) -> Iterator[Batch]:
+        """Send the bad records that were read, at a time that is not late."""
         for part in self._parts:
             if bad := part.bad:
-                time_ms = part.bad_ms
-                if time_ms == MIN_MS:
-                    time_ms = int(batch.timestamps[0]) if batch else 0
-                    time_ms = min(time_ms, self._cut_ms - 1)
                 part.bad = []
+                time_ms = 0 if part.bad_ms == MIN_MS else min(part.bad_ms, self._cut_ms - 1)
                 self._sent_ms = max(self._sent_ms, time_ms)
                 sides = [Side(self._bad_tag, replace(each, step=self._name)) for each in bad]
                 yield Batch(sides, [time_ms] * len(sides))

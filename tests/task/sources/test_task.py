@@ -9,7 +9,8 @@ import pytest
 from gearpy.errors import OperatorError
 from gearpy.ids import MAX_MS, MIN_MS
 from gearpy.messages.data import Batch, DataMessage, Message
-from gearpy.task.api.sides import Side
+from gearpy.task.api.interfaces import FINISHED
+from gearpy.task.api.sides import BadRecord, Side
 from gearpy.task.sources.task import SourceTask, source_states
 from gearpy.task.stages.sink import SinkStage
 from gearpy.task.time.late import SourceLate
@@ -340,3 +341,66 @@ def test_what_silence_has_promised_goes_to_whoever_reads_the_partition() -> None
 
     assert (first["floors"], second["floors"]) == ({}, {"b": 7})
     assert source_states([first, second], ["a", "b"], 1)[0]["floors"] == {"b": 7}
+
+
+# -- bad records -----------------------------------------------------------------------------
+
+
+class ScriptedBad(Scripted):
+    """Sets aside what its script has in sets."""
+
+    def read_batch(self, max_records: int) -> Batch | None:
+        self.bad: list[BadRecord] = []
+        while self.script and isinstance(self.script[0], set):
+            self.bad += [BadRecord(text, "", "", "") for text in sorted(self.script.pop(0))]
+        return super().read_batch(max_records)
+
+    def take_bad(self) -> list[BadRecord]:
+        return self.bad
+
+
+def aside_of(*script: Any, cut_ms: int | None = None, tag: str = "errors@0") -> list[Any]:
+    """Return what a task sends of a partition: values, records set aside, and their times."""
+    source = ScriptedSource(p=ScriptedBad(script, [], "p"))
+    source.sets_bad_aside = True
+    task = SourceTask(a_context(), source, lambda _: [], bad_tag=tag, name="numbers")
+    task.on_start(MIN_MS)
+    if cut_ms is not None:
+        task.begin_cut(cut_ms)
+    sent: list[Any] = []
+    ended = False
+    while not ended:
+        turn = task.produce()
+        try:
+            while True:
+                if (batch := next(turn)) is not None:
+                    sent += zip(batch.values, batch.timestamps, strict=True)
+        except StopIteration as stop:
+            ended = stop.value == FINISHED or (cut_ms is not None and stop.value > 0)
+    return sent
+
+
+def bad(text: str) -> Side:
+    return Side("errors@0", BadRecord(text, "numbers", "", ""))
+
+
+def test_bad_records_go_out_with_the_read_that_met_them() -> None:
+    """At the time that was promised before; or of a good one beside them, or none."""
+    assert aside_of({"a"}, [("x", 7)], 5, {"b", "c"}, None, 20, {"d"}, [("y", 30)], "end") == [
+        (bad("a"), 7),
+        ("x", 7),
+        (bad("b"), 5),
+        (bad("c"), 5),
+        (bad("d"), 20),
+        ("y", 30),
+    ]
+    assert aside_of({"a"}, None, "end") == [(bad("a"), 0)]
+
+
+def test_bad_records_belong_to_the_epoch_of_the_place_behind_them() -> None:
+    """Though the good ones beside them wait for the next: their reader does not meet them again."""
+    assert aside_of({"a"}, [("x", 70)], 60, cut_ms=50) == [(bad("a"), 49)]
+
+
+def test_bad_records_that_nobody_reads_are_forgotten() -> None:
+    assert aside_of({"a"}, [("x", 7)], "end", tag="") == [("x", 7)]
