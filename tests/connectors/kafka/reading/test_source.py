@@ -136,6 +136,16 @@ def test_records_that_would_end_a_process_are_named_or_left_out(
     assert found == expected
     with pytest.raises(OperatorError, match=rf"{topic}/0, offset {at}: .*on_bad=\"skip\""):
         read(topic, servers=topics.servers, **options)
+    if at == 1:
+        app, results, aside = gp.StreamApp("aside"), list[Any](), list[gp.BadRecord]()
+        source = gp.kafka(topic, servers=topics.servers, on_bad="side", until="now", **options)
+        stream = app.read(source, name="orders")
+        stream.write(gp.to_list(results))
+        stream.errors.write(gp.to_list(aside))
+        gp.run(app)
+        assert results == expected
+        assert [(each.step, each.where) for each in aside] == [("orders", f"{topic}/0, offset 1")]
+        assert aside[0].record == bad.decode("utf-8", "backslashreplace")
 
 
 def test_records_that_are_parsed_ahead_come_behind_each_snapshot(topics: TopicBuild) -> None:
