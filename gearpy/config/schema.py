@@ -423,7 +423,8 @@ class ApplicationConfig:
         Literal["fail", "skip", "quarantine"],
         "What follows when an operator raises on a record: fail restarts the tasks and, when that "
         "does not help, ends the application; skip drops and counts the record; quarantine keeps "
-        "it for `gear quarantine`.",
+        "it for `gear quarantine`. Both look for a record that ends its process, and go on without "
+        "it.",
         Setting(unit="policy"),
     ] = "fail"
     record_input_bytes: Annotated[

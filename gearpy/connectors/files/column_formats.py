@@ -53,6 +53,10 @@ class _Groups(ABC):
     def rows(self, group: int) -> int:
         return 1
 
+    def has_more(self, group: int, row: int) -> bool:
+        """Whether a group of which some rows were read has others; yes where nobody knows."""
+        return True
+
     @abstractmethod
     def batches(self, group: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a group."""
@@ -109,6 +113,16 @@ class GroupTables:
     @property
     def part_read(self) -> float:
         return min(1.0, self._group / max(1, self._groups.count))
+
+    def step_over(self) -> str:
+        if self._row and not self._groups.has_more(self._group, self._row):
+            self._group, self._row = self._group + 1, 0
+        if self._group >= self._groups.count:
+            return ""
+        left_out = f"group {self._group} of rows, from row {self._row} on"
+        self._group, self._row = self._group + 1, 0
+        self._batches = self._rest = None
+        return left_out
 
     def close(self) -> None:
         self._batches = self._rest = None
@@ -233,6 +247,9 @@ class _ParquetGroups(_Groups):
         rows: int = self._file.metadata.row_group(group).num_rows
         return rows
 
+    def has_more(self, group: int, row: int) -> bool:
+        return row < self.rows(group)
+
     def batches(self, group: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         found: Iterator[pa.RecordBatch] = self._file.iter_batches(
             batch_size=_BATCH_ROWS, row_groups=[group], columns=list(columns)
@@ -259,6 +276,9 @@ class _ArrowFileGroups(_Groups):
 
     def batches(self, group: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         yield _sound(self._file.get_batch(group)).select(list(columns))
+
+    def has_more(self, group: int, row: int) -> bool:
+        return row < int(self._file.get_batch(group).num_rows)
 
     def close(self) -> None:
         self._opened.close()

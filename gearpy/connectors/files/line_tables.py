@@ -12,6 +12,7 @@ from gearpy.connectors.files.tables import ARROW_ERRORS, BadRows, FilePiece, Fit
 from gearpy.connectors.locations import DamagedFile, FoundFile
 
 BLOCK_BYTES: Final = 1 << 21
+_LITTLE_BYTES: Final = 1 << 16  #: Of a block of which only some lines are read.
 _LINE_BYTES_MAX: Final = 1 << 26
 
 
@@ -75,13 +76,12 @@ class LineTables:
         self._pieces: list[FilePiece] = []
         self._row = 0  # Taken of the block.
         if place["row"]:
-            self._fill(0)
             self._skip(place["row"])
             bad.go_back()  # Those of this block were counted when it was begun.
 
     def take(self, max_rows: int) -> FilePiece | None:
         while not self._pieces:
-            if not self._fill(self._length):
+            if not self._fill(max_rows):
                 return None
         piece = self._pieces[0]
         if len(piece) <= max_rows:
@@ -103,16 +103,29 @@ class LineTables:
     def part_read(self) -> float:
         return min(1.0, self._offset / max(1, self._file.size))
 
+    def step_over(self) -> str:
+        block = self._next_block(1)
+        self._length, self._lines = len(block), block.count(b"\n")
+        text = block.rstrip(b"\r\n").decode("utf-8", "backslashreplace")
+        return f"line {self._line}: {text}" if block else ""
+
     def close(self) -> None:
         self._opened.close()
 
-    def _fill(self, step: int) -> bool:
-        """Parse the block that begins so far behind the last one; False if there is none."""
-        self._offset, self._line = self._offset + step, self._line + self._lines
+    def _next_block(self, max_lines: int) -> bytes:
+        """Return the block behind the last one; of few lines, where little is to be read."""
+        self._offset, self._line = self._offset + self._length, self._line + self._lines
         self._length = self._lines = self._row = 0
+        multiline, reads_little = self._parser.multiline, self._fit.reads_little
+        size = _LITTLE_BYTES if reads_little else BLOCK_BYTES
+        block = block_at(self._opened, self._offset, multiline=multiline, size=size)
+        block = self._as_found(block)
+        return b"".join(lines_of(block, multiline=multiline)[:max_lines]) if reads_little else block
+
+    def _fill(self, max_lines: int) -> bool:
+        """Parse the block behind the last one; False if there is none."""
         try:
-            block = block_at(self._opened, self._offset, multiline=self._parser.multiline)
-            block = self._as_found(block)
+            block = self._next_block(max_lines)
         except ValueError as error:  # The rest of the file cannot be had.
             self._bad.take(f"from line {self._line} on", error, self._file.name, what="file")
             return False
@@ -144,8 +157,8 @@ class LineTables:
         return block[: size - self._offset]
 
     def _skip(self, rows: int) -> None:
-        while rows > self._row and self.take(rows - self._row) is not None:
-            pass
+        while rows > 0 and (piece := self.take(rows)) is not None:
+            rows -= len(piece)
 
     def _piece(self, lines: bytes) -> FilePiece:
         return self._fit.piece(self._parser.parse(lines))

@@ -338,6 +338,18 @@ class FilesReader(SourceReader):
             done += int(self._tables.part_read * self._file.size)
         return done, max(done, self._queue.bytes_known)
 
+    def read_little(self) -> None:
+        """Parse no more lines than are asked for."""
+        self._fit.reads_little = True
+
+    def step_over(self, *, all_of_file: bool) -> str:
+        """Go on behind a line or a group of rows, or behind the file, which is not even opened."""
+        if not all_of_file and (tables := self._opened()) is not None:
+            return tables.step_over() or self._left_out_file()
+        resume, self._resume = self._resume, None
+        self._file = self._file or (self._queue.next() if resume is None else self._known(resume))
+        return self._left_out_file()
+
     def close(self) -> None:
         if self._tables is not None:
             self._tables.close()
@@ -396,6 +408,13 @@ class FilesReader(SourceReader):
         self._queue.done(self._file)
         self.close()
         self._file = self._bad = None
+
+    def _left_out_file(self) -> str:
+        if self._file is None:
+            raise ConfigError("no file is left: take what ends the process out of the input")
+        name = self._file.name
+        self._end_file()
+        return f"the rest of {name}"
 
     def _count_skipped(self) -> None:
         if self._bad is not None:

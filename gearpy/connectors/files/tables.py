@@ -83,6 +83,13 @@ class FileTables(Protocol):
         """The share of the file that was read, from 0 to 1."""
         ...
 
+    def step_over(self) -> str:
+        """Go on behind the next line or group of rows, unparsed; say what it was.
+
+        Empty at the end of the file.
+        """
+        ...
+
     def close(self) -> None:
         """Close the file."""
         ...
@@ -149,7 +156,12 @@ class Fit:
         is_whole: all columns are read, so that there may be no others.
         is_sure: the types of such a schema are those of all rows; else some were not looked at.
         empty: columns of it for which no value was seen.
+
+    Attributes:
+        reads_little: no more lines are parsed at a time than are asked for.
     """
+
+    reads_little = False
 
     def __init__(
         self,

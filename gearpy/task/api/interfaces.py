@@ -447,6 +447,22 @@ class SourceReader(ABC, Generic[T_co]):
         """The amount that was read, and of how much, in any unit; (0, 0) if unknown."""
         return (0, 0)
 
+    def read_little(self) -> None:
+        """Take in no more at a time than is asked for, as something in the input ends processes."""
+
+    def step_over(self, *, all_of_file: bool) -> str | None:
+        """Go on behind what cannot be read, without reading it.
+
+        That is the smallest part that can be told apart, or the rest of the file.
+
+        Returns:
+            What was left out, for people; None: nothing has come yet.
+
+        Raises:
+            ConfigError: this reader cannot do so.
+        """
+        raise ConfigError("this source cannot step over it unread: take it out of the input")
+
     def close(self) -> None:
         """Release the resources that `Source.open` took."""
 

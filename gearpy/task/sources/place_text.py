@@ -41,6 +41,14 @@ def place_text(partition: str, place: Any) -> str:
     return f"{partition}, at {text:.{_SHOWN_CHARS}}"
 
 
+def record_text(partition: str, before: Any, after: Any) -> str:
+    """Say where the record is that was read alone between two places."""
+    match after:
+        case {"file": str(file), "place": {"line": int(line), "row": 0}} if file:
+            return f"{file}, line {line - 1}"
+    return place_text(partition, before)
+
+
 def _place_in_file(file: str, place: Any) -> str:
     match place:
         case {"line": int(line), "row": 0}:

@@ -16,7 +16,7 @@ from gearpy.task.api.sides import Side
 from gearpy.task.chain.chain import ChainTask
 from gearpy.task.chain.stage import Stage
 from gearpy.task.sources.partition import ROWS_SHARE, TABLE_SHARE, SourcePartition
-from gearpy.task.sources.place_text import place_text
+from gearpy.task.sources.place_text import place_text, record_text
 from gearpy.task.sources.probed import ProbedReading
 from gearpy.task.sources.share import partition_number
 from gearpy.task.time.late import LATE, LateRecords, SourceLate
@@ -34,6 +34,8 @@ _WAITING: Final = "waiting"
 _FLOORS: Final = "floors"
 _READ: Final = "read"
 _DISCOVERY: Final = "discovery"
+
+_SHOWN_CHARS: Final = 500  #: Of input that was left out unread.
 
 #: A source is asked so many times, at most, in as long as it was silent before.
 _PAUSES: Final = 8
@@ -173,6 +175,8 @@ class SourceTask(ChainTask):
         self._check_partitions(mine, known)
         if not self._source.replayable:
             places = {}
+        elif self.context.probe is not None:
+            self._probed = ProbedReading(self.context.probe, self.context)
         waiting: dict[str, Any] = kept.get(_WAITING, {})
         floors: dict[str, int] = kept.get(_FLOORS, {})
         read: dict[str, int] = kept.get(_READ, {})
@@ -184,8 +188,6 @@ class SourceTask(ChainTask):
                 self._parts[-1].floor_ms = floors.get(name, MIN_MS)
             if self._parts and self._parts[-1].name == name:
                 self._parts[-1].read_records = read.get(name, 0)
-        if self.context.probe is not None and self._source.replayable:
-            self._probed = ProbedReading(self.context.probe, self.context)
 
     def snapshot(self) -> dict[str, Any]:
         """Return where each partition is, too."""
@@ -353,6 +355,8 @@ class SourceTask(ChainTask):
         )
         self._parts.append(part)
         part.restore(waiting)
+        if self._probed is not None:
+            part.reader.read_little()
 
     def _live(self) -> list[SourcePartition]:
         return [part for part in self._parts if not part.is_idle]
@@ -389,26 +393,35 @@ class SourceTask(ChainTask):
         return None
 
     def _leave_out(self, part: SourcePartition, probed: ProbedReading, now_ms: int) -> None:
-        where = place_text(part.name, part.reader.snapshot())
+        before = part.reader.snapshot()
         if probed.leaves_out != "record":
+            self._step_over(part, probed, place_text(part.name, before))
+        elif (batch := part.read_few(1, now_ms)) is not None:
+            probed.on_read(part.name, len(batch))
+            where = record_text(part.name, before, part.reader.snapshot())
+            why = f"{where}: this record ends the process that works on it: {probed.cause}"
+            for value, time_ms in batch.messages():
+                error = OperatorError(
+                    operator=self.context.operator,
+                    cause=why,
+                    record=shown(value),
+                    event_time_ms=int(time_ms),
+                )
+                self.context.rejects.take(value, time_ms, error)
+
+    def _step_over(self, part: SourcePartition, probed: ProbedReading, where: str) -> None:
+        cause = f"{where}: to read on from there ends the process: {probed.cause}"
+        operator = self.context.operator
+        try:
+            left_out = part.reader.step_over(all_of_file=probed.leaves_out == "file")
+        except ConfigError as error:
             raise OperatorError(
-                operator=self.context.operator,
-                cause=f"{where}: to read on from there ends the process: {probed.cause}; this "
-                "source cannot step over it unread: take it out of the input",
-                is_final=True,
-            )
-        batch = part.read_few(1, now_ms)
-        if batch is None:
-            return
-        probed.on_read(part.name, len(batch))
-        for value, time_ms in batch.messages():
-            error = OperatorError(
-                operator=self.context.operator,
-                cause=f"{where}: this record ends the process that works on it: {probed.cause}",
-                record=shown(value),
-                event_time_ms=int(time_ms),
-            )
-            self.context.rejects.take(value, time_ms, error)
+                operator=operator, cause=f"{cause}; {error}", is_final=True
+            ) from error
+        if left_out is not None:
+            probed.on_read(part.name, 1)
+            unread = OperatorError(operator=operator, cause=cause, record=left_out[:_SHOWN_CHARS])
+            self.context.rejects.take_encoded(b"", MIN_MS, unread)
 
     def _pause_ms(self) -> int:
         """Return how long the source is left alone: a share of the time that it was silent.

@@ -1,12 +1,13 @@
 """Sources that read little, to find what ends processes; see `gearpy.core.app.deadly.probing`."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from gearpy.errors import OperatorError
 from gearpy.messages.app import LeftOut, SourceProbe
 from gearpy.task.sources.place_text import place_text, stored_place_text
+from gearpy.task.sources.task import SourceTask
 from gearpy.wire.values.payload import decode_value, encode_value
 from tests.task.build import TARGET, TASK, Bench
 from tests.task.stage_build import BoundedSource, a_source_bench
@@ -115,6 +116,25 @@ def test_a_source_that_cannot_step_over_what_it_cannot_read_says_so() -> None:
         reads(probed(RECORDS, names=("p0",), leaves_out="block", on_error="quarantine"))
 
     assert raised.value.is_final
+
+
+def test_what_cannot_be_read_is_put_aside_unread() -> None:
+    """With its place and its text; what follows is read later."""
+    bench = probed(RECORDS, names=("p0",), leaves_out="block", on_error="quarantine")
+    (part,) = cast("SourceTask", bench.runner.task)._parts  # noqa: SLF001 - its reader is asked
+    asked: list[bool] = []
+
+    def step_over(*, all_of_file: bool) -> str | None:
+        asked.append(all_of_file)
+        return "line 7: {" if len(asked) > 1 else None
+
+    part.reader.step_over = step_over  # type: ignore[method-assign] # it has none
+    assert reads(bench) == []
+
+    assert asked == [False, False]
+    (record,) = bench.runner.rejected
+    assert (record.value, record.error.record) == (b"", "line 7: {")
+    assert "to read on from there ends the process: a death" in record.error.cause
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from gearpy.connectors.kafka.reading.positions import (
 )
 from gearpy.connectors.kafka.reading.raw import Raw
 from gearpy.connectors.kafka.registry import RegistryAway
-from gearpy.errors import OperatorError
+from gearpy.errors import ConfigError, OperatorError
 from gearpy.ids import MIN_MS
 from gearpy.messages.data import Batch
 from gearpy.task.api.interfaces import Discovery, SourceReader
@@ -345,6 +345,13 @@ class KafkaReader(SourceReader[Any]):
         if self._end is None:
             return (0, 0)
         return self._offset - self._first, max(0, self._end - self._first)
+
+    def step_over(self, *, all_of_file: bool) -> str | None:
+        """Go on behind the next record, which is not decoded."""
+        if all_of_file:
+            raise ConfigError("it is not the record that ends the process: see its client")
+        raw = self._raw(1) if self._begins() else None
+        return None if raw is None else f"offset {raw.offsets[0]}: {raw.bodies[0]!r:.200}"
 
     def close(self) -> None:
         if self._is_open:

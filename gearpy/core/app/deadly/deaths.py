@@ -18,10 +18,12 @@ from gearpy.messages.summaries import ErrorCard
 
 #: What somebody else has ended says nothing of the input; see `exit_cause`.
 _BY_OTHERS: Final = re.compile(
-    r"exited with code 1(30|37|43)\b|killed by signal \d+( \(SIG(KILL|TERM|INT|HUP|QUIT)\)|: maybe)"
+    r"exited with code 1(30|37|43)\b|killed by signal (1|2|3|9|15)\b(?!: out of memory)"
 )
 _BY_ITSELF: Final = re.compile(r"exited with code |killed by signal ")
 _SHOWN_MAX: Final = 3
+#: So long after what is read a process may die of it, as it tells where each thread stood.
+_DIES_WITHIN_MS: Final = 300
 
 
 def died_by_itself(cause: str) -> bool:
@@ -77,6 +79,8 @@ class Deaths:
         if not self._probing.is_searching or region not in self.regions:
             return []
         begins_again = self._probing.on_epoch(self._place(), self._epochs, now_ms)
+        if self._probing.is_slow(self._epochs):
+            region.epochs.first_end_ms = now_ms + _DIES_WITHIN_MS
         return self.regions if begins_again else []
 
     def orders(self, region: Region) -> tuple[SourceProbe, ...]:
@@ -132,10 +136,10 @@ class Deaths:
                 if not at and region.history.newest is None:
                     names = json.loads(spec.partitions) if spec.partitions[:1] == "[" else []
                     of = f" of {', '.join(names[:_SHOWN_MAX])}" if names else ""
-                    yield f"{spec.name} had read on from the beginning{of}"
+                    yield f"{spec.name} reads on from the beginning{of}"
                 for (task, name), data in sorted(at.items()):
                     report = reports.get(task)
                     told = ""
                     if report is not None and report.done:
                         told = f" ({report.done:,} of {report.total:,} by its last report)"
-                    yield f"{spec.name} had read on from {self._place_text(name, data)}{told}"
+                    yield f"{spec.name} reads on from {self._place_text(name, data)}{told}"

@@ -22,10 +22,10 @@ Part: TypeAlias = tuple[TaskId, str]
 Verdict: TypeAlias = Literal["restart", "search", "stop"]
 
 #: Records that a source reads in an epoch, from the first search on.
-_SIZES: Final = (1024, 32, 1)
+_SIZES: Final = (1024, 128, 16, 1)
 #: Epochs of that size, enough to pass what an epoch of the size before had; then it doubles with
 #: every second one, until the place is surely passed.
-_EPOCHS: Final = 40
+_EPOCHS: Final = 20
 _SIZE_MAX: Final = 1 << 20
 #: Epochs, and the time, in which a partition that has a next record surely has given it.
 _GIVEN_EPOCHS: Final = 3
@@ -80,6 +80,10 @@ class Probing:
     def is_searching(self) -> bool:
         """Whether sources read as it says."""
         return self._search is not None
+
+    def is_slow(self, epochs: int) -> bool:
+        """Tell whether epochs are to take their time, as a process may die a moment too late."""
+        return self._search is not None and epochs < _EPOCHS
 
     @property
     def text(self) -> str:

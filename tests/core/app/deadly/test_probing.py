@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gearpy.cluster.processes.child_process import exit_cause
+from gearpy.cluster.processes.fork_server import UNKNOWN_CODE
 from gearpy.core.app.deadly.deaths import died_by_itself
 from gearpy.core.app.deadly.probing import Part, Probing, quota
 from gearpy.ids import TaskId
@@ -119,16 +121,16 @@ def assert_only_these_are_missing(world: Deadly) -> None:
     assert not world.probing.is_searching or world.place == {}
 
 
-@pytest.mark.parametrize("at", [0, 1, 31, 32, 33, 699, 700, 1023, 1024, 2999])
+@pytest.mark.parametrize("at", [0, 1, 15, 16, 17, 128, 699, 700, 1023, 1024, 2999])
 @pytest.mark.parametrize("how", ["kills", "unreadable"])
 def test_one_record_of_a_file_is_left_out(at: int, how: str) -> None:
-    """Seven deaths at most, the last of one that reads it; both first ones are as always."""
+    """After eight deaths at most, the last of one that reads it; the first two are as always."""
     part = (TaskId(0, 0), "p0")
     world = Deadly(parts_of([3000], 1), **{how: [(part, at)]})  # type: ignore[arg-type] # by name
 
     assert world.run()
     assert_only_these_are_missing(world)
-    assert world.deaths <= (6 if how == "kills" else 7)
+    assert world.deaths <= (7 if how == "kills" else 8)
     assert world.deaths - world.searched == 1
 
 
@@ -209,9 +211,9 @@ def test_a_search_ends_though_deaths_do_not_depend_on_what_is_read() -> None:
 
 def test_ever_more_is_read_behind_the_place() -> None:
     """Nothing at first, then so much for long enough, and at last as always."""
-    sizes = [quota(32, epochs) for epochs in range(200)]
+    sizes = [quota(16, epochs) for epochs in range(200)]
 
-    assert sizes[:41] == [0, *[32] * 40]
+    assert sizes[:21] == [0, *[16] * 20]
     grown = [each for each in sizes if each is not None]
     assert grown == sorted(grown)
     assert sizes[len(grown) :] == [None] * (200 - len(grown))
@@ -223,13 +225,16 @@ def test_ever_more_is_read_behind_the_place() -> None:
         ("killed by signal 11 (SIGSEGV)\nFatal Python error", True),
         ("killed by signal 6 (SIGABRT)", True),
         ("killed by signal 9: out of memory: the processes of its worker may", True),
-        ("exited with code 3: my last words", True),
         ("exited with code 0 before it was asked to", True),
         ("exited with code 13", True),
-        ("killed by signal 9 (SIGKILL)", False),
-        ("killed by signal 9: maybe out of memory", False),
+        (exit_cause(-11, b"Fatal Python error: Segmentation fault\n"), True),
+        (exit_cause(-9, b"", why_killed="out of memory"), True),
+        (exit_cause(-9, b"", why_killed="maybe out of memory"), False),
+        (exit_cause(-9, b""), False),
+        (exit_cause(3, b"my last words\n"), True),
+        (exit_cause(143, b""), False),
+        (exit_cause(UNKNOWN_CODE, b""), False),
         ("killed by signal 15 (SIGTERM)", False),
-        ("exited with code 143", False),
         ("its worker is lost", False),
         ("it does not answer", False),
         ("", False),
